@@ -62,6 +62,8 @@ check: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file mypy-wrappers.ini
+	$(BIN)/vermin --quiet --no-tips --violations --target=3.8- wrappers
 	$(BIN)/lint-imports
 
 test: check trace-processor perf-analyzer amd-tools tensorflow

@@ -1,14 +1,22 @@
 """Run a command as a child and end exactly as it did, for the small programs that stand around a
 workload.
 
-Python 3.8 on, standard library only. Signals come to the whole process group, so that they are not
-passed on twice; this process outlives them until the child has ended.
+Python 3.8 on, standard library only. The terminal or the launcher sends signals to the whole
+process group, so they are not passed on a second time; this process survives them until the child
+has ended.
 """
+
+from __future__ import annotations
 
 import os
 import signal
 import subprocess
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn, Sequence
+
 
 _OUTLIVED = (
     signal.SIGINT,
@@ -20,9 +28,9 @@ _OUTLIVED = (
 )
 
 
-def start(argv, **settings):
-    """Start the command. Where it cannot be started, end as a shell would: 127 not found, 126 not
-    executable.
+def start(argv: Sequence[str], **settings: Any) -> subprocess.Popen[bytes]:
+    """Start the command, with `settings` for Popen. Where it cannot be started, end this process as
+    a shell would: 127 not found, 126 not executable.
     """
     try:
         process = subprocess.Popen(argv, **settings)
@@ -36,7 +44,7 @@ def start(argv, **settings):
     return process
 
 
-def end_as(returncode):
+def end_as(returncode: int) -> NoReturn:
     """End with the child's exit status, or die of the signal that it died of. Does not return."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -54,6 +62,6 @@ def end_as(returncode):
     os._exit(returncode if returncode >= 0 else 128 - returncode)
 
 
-def shell_status(returncode):
-    """The shell's way of saying it: 128 + n for signal n."""
+def shell_status(returncode: int) -> int:
+    """The exit status that a shell reports for Popen's return code: 128 + n for signal n."""
     return returncode if returncode >= 0 else 128 - returncode

@@ -1,10 +1,12 @@
 """Run a command that is to end with the process that started this one: `python leash.py -- COMMAND
 ...`.
 
-Put around a server of another's, which would outlive a harness that is killed and keep its ports.
-The kernel's death signal comes when the thread that started us ends, so it only makes us look
-whether that process is still there.
+profharness puts it around a server that the user named, which would otherwise outlive a killed
+harness and keep its ports. The kernel sends its death signal when the thread that started us ends,
+so the signal only makes us look whether that process is still there.
 """
+
+from __future__ import annotations
 
 import ctypes
 import os
@@ -14,22 +16,28 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under python -I
 import child
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from typing import List, NoReturn
+
+
 PR_SET_PDEATHSIG = 1
 LOOK = signal.SIGURG  # nobody sends it to a command, and it is ignored by default
 GRACE_S = 10.0
 
 
 class StarterGoneError(Exception):
-    """Whoever started us is gone."""
+    """The process that started us has ended."""
 
 
-def main(arguments):
-    """Run it. Does not return."""
+def main(arguments: List[str]) -> NoReturn:
+    """Run the command after `--` and end as it did, or with it once the starter has ended."""
     if len(arguments) < 2 or arguments[0] != "--":
         sys.exit("usage: leash.py -- COMMAND [ARGUMENTS ...]")
     starter = os.getppid()
 
-    def look(*_):
+    def look(*_: object) -> None:
         if os.getppid() != starter:
             raise StarterGoneError
 
@@ -45,8 +53,10 @@ def main(arguments):
     child.end_as(returncode)
 
 
-def _end(process):
-    """SIGTERM, then SIGKILL, to the whole group where it is ours; the child's return code."""
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """Send SIGTERM, then SIGKILL, to the whole group where this process leads it; returns the
+    child's return code.
+    """
     _tell(process, signal.SIGTERM)  # this process outlives it, see child.py
     try:
         return process.wait(GRACE_S)
@@ -55,7 +65,7 @@ def _end(process):
         return process.wait()
 
 
-def _tell(process, number):
+def _tell(process: subprocess.Popen[bytes], number: int) -> None:
     try:
         if os.getpgrp() == os.getpid():
             os.killpg(0, number)

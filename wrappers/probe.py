@@ -6,6 +6,8 @@ standard library). Imports no framework; with --frameworks a child process does,
 added as "frameworks". What cannot be found is empty or null, never guessed.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import platform
@@ -21,6 +23,11 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there unde
 import probe_access
 import probe_devices
 from probe_devices import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List
+
 
 PACKAGES = (
     "torch",
@@ -74,26 +81,41 @@ import json, sys
 facts = {}
 try:
     import torch
-    facts["torch"] = {"version": torch.__version__, "cuda": torch.version.cuda, "hip": getattr(torch.version, "hip", None), "devices": []}
+    facts["torch"] = {
+        "version": torch.__version__,
+        "cuda": torch.version.cuda,
+        "hip": getattr(torch.version, "hip", None),
+        "devices": [],
+    }
     for i in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
         p = torch.cuda.get_device_properties(i)
         bus = getattr(p, "pci_bus_id", None)
-        facts["torch"]["devices"].append({"index": i, "name": p.name, "memory_bytes": p.total_memory, "compute_units": p.multi_processor_count,
-            "architecture": getattr(p, "gcnArchName", "sm_%d%d" % (p.major, p.minor)).split(":")[0],
-            "identity": "" if bus is None else "%04x:%02x:%02x.0" % (p.pci_domain_id, bus, p.pci_device_id)})
+        identity = "%04x:%02x:%02x.0"
+        sm = "sm_%d%d" % (p.major, p.minor)
+        facts["torch"]["devices"].append({
+            "index": i,
+            "name": p.name,
+            "memory_bytes": p.total_memory,
+            "compute_units": p.multi_processor_count,
+            "architecture": getattr(p, "gcnArchName", sm).split(":")[0],
+            "identity": "" if bus is None else identity % (p.pci_domain_id, bus, p.pci_device_id),
+        })
 except Exception as error:
     facts["torch"] = {"error": "%s: %s" % (type(error).__name__, error)}
 try:
     import onnxruntime
-    facts["onnxruntime"] = {"version": onnxruntime.__version__, "providers": onnxruntime.get_available_providers()}
+    facts["onnxruntime"] = {
+        "version": onnxruntime.__version__,
+        "providers": onnxruntime.get_available_providers(),
+    }
 except Exception as error:
     facts["onnxruntime"] = {"error": "%s: %s" % (type(error).__name__, error)}
 sys.stdout.write("\\n" + json.dumps(facts))
 """
 
 
-def host_facts(proc):
-    """Name, boot, kernel, CPU and memory of the node."""
+def host_facts(proc: str) -> Dict[str, Any]:
+    """Name, boot, kernel, CPU and memory (bytes) of the node, with /proc below `proc`."""
     model = re.search(
         r"^(?:model name|Model|cpu)\s*:\s*(.+)$", read(os.path.join(proc, "cpuinfo")), re.M
     )
@@ -109,8 +131,8 @@ def host_facts(proc):
     }
 
 
-def packages():
-    """Versions by the installed metadata, without importing anything."""
+def packages() -> Dict[str, str]:
+    """Versions of the PACKAGES that are installed, by their metadata: nothing is imported."""
     from importlib import metadata
 
     found = {}
@@ -122,8 +144,8 @@ def packages():
     return {name: version for name, version in found.items() if version}
 
 
-def devices(sysfs, host):
-    """Accelerators, then the CPU."""
+def devices(sysfs: str, host: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """The accelerators, then the CPU as described by host_facts(); memory in bytes."""
     found = probe_devices.rocm(sysfs) + probe_devices.nvidia()
     cpu = {
         "index": 0,
@@ -138,8 +160,8 @@ def devices(sysfs, host):
     return found + [cpu]
 
 
-def _tool_environment():
-    """Without our hooks: a tool written in Python is not part of the workload."""
+def _tool_environment() -> Dict[str, str]:
+    """The environment without our hooks: a tool written in Python is not part of the workload."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -147,9 +169,10 @@ def _tool_environment():
     }
 
 
-def tools():
-    """Vendor tools on PATH or in ROCm's bin folder, asked for their versions all at once; also the
-    programs that PROFHARNESS_PROGRAMS names.
+def tools() -> Dict[str, Dict[str, str]]:
+    """Path, version and ROCm release of the vendor tools on PATH or in ROCm's bin folder, and of
+    the programs that PROFHARNESS_PROGRAMS names. All are asked for their versions at once, and have
+    TOOL_SECONDS together.
     """
     more = [name for name in os.environ.get("PROFHARNESS_PROGRAMS", "").split(",") if name]
     path = os.pathsep.join(
@@ -172,7 +195,7 @@ def tools():
     }
 
 
-def rocm_of(place):
+def rocm_of(place: str) -> str:
     """The release of the ROCm installation whose bin folder a tool lies in; "" for a tool from
     elsewhere.
     """
@@ -184,7 +207,7 @@ def rocm_of(place):
     return match.group(0) if match else ""
 
 
-def _ask(place):
+def _ask(place: str) -> subprocess.Popen[bytes] | None:
     try:
         return subprocess.Popen(
             [place, "--version"],
@@ -198,23 +221,22 @@ def _ask(place):
         return None
 
 
-def _answer(process, until):
+def _answer(process: subprocess.Popen[bytes] | None, until: float) -> str:
     if process is None:
         return ""
     try:
         output = process.communicate(timeout=max(0.1, until - time.monotonic()))[0]
     except subprocess.TimeoutExpired:
-        os.killpg(
-            process.pid, signal.SIGKILL
-        )  # it leads a group; a child of it would keep the pipe open
+        # it leads a group; a child of it would keep the pipe open
+        os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         return ""
     return version_in(output.decode("utf-8", "replace"))
 
 
-def version_in(text):
-    """The version in a tool's answer: of a line that says "version" if there is one, else the first
-    one anywhere.
+def version_in(text: str) -> str:
+    """The version in a tool's answer: from a line that says "version" if there is one, else the
+    first one anywhere; "" where there is none.
     """
     lines = text.splitlines()
     for line in [
@@ -226,9 +248,9 @@ def version_in(text):
     return ""
 
 
-def rocm_version(found=None):
-    """Of the installation in ROCM_PATH (or /opt/rocm), from its own file or its folder's name; else
-    of the tools found.
+def rocm_version(found: Dict[str, Dict[str, str]] | None = None) -> str:
+    """The release of the installation in ROCM_PATH (or /opt/rocm), from its own file or its
+    folder's name; else the release of the first tool found that has one; else "".
     """
     root = os.environ.get("ROCM_PATH", "/opt/rocm")
     text = read(os.path.join(root, ".info/version")) or os.path.basename(os.path.realpath(root))
@@ -240,8 +262,8 @@ def rocm_version(found=None):
     )
 
 
-def clocks():
-    """Resolutions in ns, and how long the node was suspended since its boot."""
+def clocks() -> Dict[str, int]:
+    """Resolution of each of the CLOCKS that this Python knows, in ns."""
     found = {}
     for name in CLOCKS:
         number = getattr(time, name, None)
@@ -250,8 +272,8 @@ def clocks():
     return found
 
 
-def cpu_limit(sysfs, proc):
-    """CPUs that the control group grants (quota / period), or null where it sets no limit; cgroup
+def cpu_limit(sysfs: str, proc: str) -> float | None:
+    """CPUs that the control group grants (quota / period), or None where it sets no limit; cgroup
     v2, then v1.
     """
     own = re.search(r"^0::(.*)$", read(os.path.join(proc, "self/cgroup")), re.M)
@@ -268,8 +290,8 @@ def cpu_limit(sysfs, proc):
     )
 
 
-def surroundings(sysfs, proc):
-    """Hints of the batch system and the container."""
+def surroundings(sysfs: str, proc: str) -> Dict[str, Any]:
+    """What says that this runs in a container, in a Slurm job, or under a limit of CPUs."""
     container = next(
         (
             kind
@@ -293,8 +315,10 @@ def surroundings(sysfs, proc):
     return {"container": container, "slurm": slurm, "cpu_limit": cpu_limit(sysfs, proc)}
 
 
-def frameworks():
-    """What torch and onnxruntime see, asked in a child: they may be slow, chatty, or crash."""
+def frameworks() -> Dict[str, Any]:
+    """What torch and onnxruntime see, or {"error": ...}. A child is asked, for at most 120 s: they
+    may be slow, chatty, or crash.
+    """
     try:
         answer = subprocess.run(
             [sys.executable, "-c", CHILD],
@@ -305,19 +329,24 @@ def frameworks():
             check=False,
             env=_framework_environment(),
         )
-        return json.loads(answer.stdout.decode("utf-8", "replace").strip().splitlines()[-1])
+        told: Dict[str, Any] = json.loads(
+            answer.stdout.decode("utf-8", "replace").strip().splitlines()[-1]
+        )
+        return told
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
         return {"error": "%s: %s" % (type(error).__name__, error)}
 
 
-def _framework_environment():
+def _framework_environment() -> Dict[str, str]:
     return {
         name: value for name, value in os.environ.items() if not name.startswith("PROFHARNESS_")
     }
 
 
-def facts(sysfs="/sys", proc="/proc", dev="/dev"):
-    """Everything but the frameworks."""
+def facts(sysfs: str = "/sys", proc: str = "/proc", dev: str = "/dev") -> Dict[str, Any]:
+    """Everything that is printed, except for the frameworks; the arguments are the roots below
+    which it reads.
+    """
     host, found = host_facts(proc), tools()
     return dict(
         host,
@@ -333,8 +362,8 @@ def facts(sysfs="/sys", proc="/proc", dev="/dev"):
     )
 
 
-def main(arguments):
-    """Print the facts. Returns the exit status."""
+def main(arguments: List[str]) -> int:
+    """Print the facts as JSON on stdout. Returns the exit status."""
     import argparse
 
     parser = argparse.ArgumentParser(description="Print facts of this node as JSON.")

@@ -5,21 +5,27 @@ device from a job (EPERM). What stands in sysfs may be read by everybody, so tha
 listed there and still be closed to this user.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import re
 
 from probe_devices import read
 
-CAP_SYS_ADMIN, CAP_PERFMON = (
-    21,
-    38,
-)  # include/uapi/linux/capability.h; either lets a process count without leave
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
 
 
-def permissions(sysfs, proc, dev):
-    """The device files of AMD's drivers and this user's groups; unreadable files are the most
-    common reason for "no GPU found".
+# include/uapi/linux/capability.h; with either a process may count events whatever
+# perf_event_paranoid says
+CAP_SYS_ADMIN, CAP_PERFMON = 21, 38
+
+
+def permissions(sysfs: str, proc: str, dev: str) -> Dict[str, Any]:
+    """The device files of AMD's drivers and this user's groups, below these roots (/sys, /proc,
+    /dev); unreadable files are the most common reason for "no GPU found".
     """
     dri = os.path.join(dev, "dri")
     renders = sorted(
@@ -47,7 +53,7 @@ def permissions(sysfs, proc, dev):
     }
 
 
-def device_file(path, vendor):
+def device_file(path: str, vendor: str) -> Dict[str, Any]:
     """One device file: why it cannot be opened for reading and writing (the errno's name, "" where
     it can), and whose it is.
 
@@ -77,7 +83,7 @@ def device_file(path, vendor):
     }
 
 
-def why_closed(path):
+def why_closed(path: str) -> str:
     """The name of the errno with which the file refuses to be opened; "" where it opens."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK))
@@ -86,7 +92,7 @@ def why_closed(path):
     return ""
 
 
-def hidden_devices(sysfs):
+def hidden_devices(sysfs: str) -> int:
     """How many nodes of KFD's topology keep their properties from this job: the kernel does so
     where a control group forbids the device.
     """
@@ -98,13 +104,13 @@ def hidden_devices(sysfs):
     return sum(not read(os.path.join(nodes, number, "properties")) for number in numbers)
 
 
-def may_count(proc):
-    """Whether this process has a capability that goes before perf_event_paranoid."""
+def may_count(proc: str) -> bool:
+    """Whether this process has a capability that overrides perf_event_paranoid."""
     found = re.search(r"^CapEff:\s*([0-9a-fA-F]+)$", read(os.path.join(proc, "self/status")), re.M)
     return bool(found and int(found.group(1), 16) & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN))
 
 
-def group_name(number):
+def group_name(number: int) -> str:
     """A group's name, or its number where the system has no name for it (usual in containers)."""
     import grp
 
@@ -114,7 +120,7 @@ def group_name(number):
         return str(number)
 
 
-def user_name():
+def user_name() -> str:
     """Name of the user, or the number where the system has no name for it."""
     import pwd
 
@@ -124,7 +130,7 @@ def user_name():
         return str(os.getuid())
 
 
-def _is_listed(gid):
+def _is_listed(gid: int) -> bool:
     import grp
 
     try:
@@ -133,10 +139,10 @@ def _is_listed(gid):
         return False
 
 
-def _vendor(sysfs, name):
+def _vendor(sysfs: str, name: str) -> str:
     """PCI vendor of a render node's device, such as 0x1002 for AMD; "" where sysfs does not say."""
     return read(os.path.join(sysfs, "class/drm", name, "device/vendor"))
 
 
-def _name(error):
-    return errno.errorcode.get(error.errno, str(error.errno))
+def _name(error: OSError) -> str:
+    return errno.errorcode.get(error.errno or 0, str(error.errno))

@@ -7,14 +7,21 @@ the same PCI address has the name. A device that a job may not use has unreadabl
 left out.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping
+
 
 NVIDIA_FIELDS = ("index", "name", "uuid", "memory.total", "driver_version", "compute_cap")
 MIB = 1 << 20
 
 
-def read(path):
+def read(path: str) -> str:
     """A small text file, stripped, or "" where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
@@ -23,7 +30,7 @@ def read(path):
         return ""
 
 
-def properties(path):
+def properties(path: str) -> Dict[str, int]:
     """`name value` lines of a KFD file, values as int where they are numbers."""
     pairs = (
         line.split(None, 1) for line in read(path).splitlines() if len(line.split(None, 1)) == 2
@@ -31,14 +38,14 @@ def properties(path):
     return {name: int(value) for name, value in pairs if value.isdigit()}
 
 
-def architecture(version):
+def architecture(version: int) -> str:
     """gfx_target_version as LLVM names the target: 90010 -> gfx90a, 110501 -> gfx1151 (the stepping
     is hexadecimal).
     """
     return "gfx%d%x%x" % (version // 10000, version // 100 % 100, version % 100) if version else ""
 
 
-def address(facts):
+def address(facts: Mapping[str, int]) -> str:
     """PCI address from KFD's location_id (bus << 8 | device << 3 | function) and domain."""
     location = facts.get("location_id", 0)
     return "%04x:%02x:%02x.%d" % (
@@ -49,10 +56,10 @@ def address(facts):
     )
 
 
-def rocm(sysfs="/sys"):
-    """AMD devices in KFD's order."""
+def rocm(sysfs: str = "/sys") -> List[Dict[str, Any]]:
+    """AMD devices in KFD's order, memory in bytes; empty where this node has no KFD."""
     nodes = os.path.join(sysfs, "class/kfd/kfd/topology/nodes")
-    found = []
+    found: List[Dict[str, Any]] = []
     try:
         numbers = sorted(int(name) for name in os.listdir(nodes) if name.isdigit())
     except OSError:
@@ -65,7 +72,7 @@ def rocm(sysfs="/sys"):
     return _partitions_named(found)
 
 
-def _partitions_named(devices):
+def _partitions_named(devices: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Partitions of a package share a PCI address: `0000:c1:00.0/3` is the fourth of them, as the
     telemetry names it.
     """
@@ -81,7 +88,7 @@ def _partitions_named(devices):
     ]
 
 
-def _rocm_device(sysfs, folder, facts, index):
+def _rocm_device(sysfs: str, folder: str, facts: Mapping[str, int], index: int) -> Dict[str, Any]:
     device = os.path.join(sysfs, "class/drm/renderD%d/device" % facts.get("drm_render_minor", 0))
     banks = os.path.join(folder, "mem_banks")
     memory = 0
@@ -104,8 +111,10 @@ def _rocm_device(sysfs, folder, facts, index):
     }
 
 
-def nvidia(tool="nvidia-smi"):
-    """NVIDIA devices as nvidia-smi lists them; an old one knows no compute_cap."""
+def nvidia(tool: str = "nvidia-smi") -> List[Dict[str, Any]]:
+    """NVIDIA devices as nvidia-smi lists them, memory in bytes; empty where the tool is missing or
+    fails. An old nvidia-smi does not know the field compute_cap, so it is asked again without.
+    """
     for fields in (NVIDIA_FIELDS, NVIDIA_FIELDS[:-1]):
         try:
             answer = subprocess.run(
@@ -129,7 +138,7 @@ def nvidia(tool="nvidia-smi"):
     return []
 
 
-def _nvidia_device(line):
+def _nvidia_device(line: str) -> Dict[str, Any] | None:
     cells = [cell.strip() for cell in line.split(",")]
     if len(cells) < 5 or not cells[0].isdigit():
         return None

@@ -16,11 +16,17 @@ file beside the script or guard the import. Once step() is called, it defines wh
 otherwise each step of the first torch optimizer counts as one.
 """
 
+from __future__ import annotations
+
 import contextlib
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
 
-def step(items=None):
+
+def step(items: int | None = None) -> None:
     """A step of the workload ends here; `items` is how many samples, events or tokens it
     processed.
     """
@@ -32,7 +38,7 @@ def step(items=None):
 
 
 @contextlib.contextmanager
-def range(label):  # noqa: A001 - the word that all the tools use for it
+def range(label: object) -> Iterator[None]:  # noqa: A001 - the word that all the tools use for it
     """A named phase, as a context manager; ranges may nest."""
     process = _process()
     if process is None:
@@ -44,6 +50,6 @@ def range(label):  # noqa: A001 - the word that all the tools use for it
         yield
 
 
-def _process():
+def _process() -> Any:
     hook = sys.modules.get("profharness_hook")
     return hook.process() if hook is not None else None

@@ -6,6 +6,8 @@ MIOpen's lines are also written to FOLDER/miopen-<pid of the command>.log, each 
 `@<CLOCK_MONOTONIC ns> `. Exit status and signals are the command's own.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import select
@@ -16,6 +18,12 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under python -I
 import child
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import FileIO
+    from typing import List, NoReturn
+
+
 # a thread id may stand first, and other output may have been cut in before the line's start
 LINE = re.compile(rb"(?:\d+ )?MIOpen\((?:HIP|OpenCL)\)")
 LINGER_S = 2.0
@@ -25,11 +33,12 @@ LONGEST = 1 << 20
 class Log:
     """The stamped file, made at the first line."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._file = None
+        self._file: FileIO | None = None
 
-    def add(self, line, now_ns):
+    def add(self, line: bytes, now_ns: int) -> None:
+        """Write MIOpen's part of the line after `@<now_ns> `; lines of others are left out."""
         match = LINE.search(line)
         if match is None:
             return
@@ -41,12 +50,15 @@ class Log:
 class Lines:
     """Cuts chunks into lines, each with the time at which its first part arrived."""
 
-    def __init__(self, log):
+    def __init__(self, log: Log) -> None:
         self._log = log
         self._rest = b""
         self._since = 0
 
-    def feed(self, chunk, now_ns):
+    def feed(self, chunk: bytes, now_ns: int) -> None:
+        """Take what arrived at `now_ns` (CLOCK_MONOTONIC) and pass on the lines that it completes;
+        an unfinished line above 1 MiB is dropped.
+        """
         if not self._rest:
             self._since = now_ns
         *whole, rest = (self._rest + chunk).split(b"\n")
@@ -56,13 +68,16 @@ class Lines:
             self._since = now_ns
         self._rest = rest if len(rest) <= LONGEST else b""
 
-    def end(self):
+    def end(self) -> None:
+        """Pass on the last line, which has no newline."""
         if self._rest:
             self._log.add(self._rest, self._since)
 
 
-def passed_on(chunk):
-    """Write all of it to our own stderr; when nobody reads it any more, the workload still runs."""
+def passed_on(chunk: bytes) -> None:
+    """Write all of it to our own stderr; where nobody reads that any more, the workload still
+    runs.
+    """
     try:
         while chunk:
             chunk = chunk[os.write(2, chunk) :]
@@ -70,12 +85,13 @@ def passed_on(chunk):
         pass
 
 
-def copy(process, lines):
-    """Until the pipe's end, or two quiet seconds after the command's own end (a daemon of it may
-    keep the pipe).
+def copy(process: subprocess.Popen[bytes], lines: Lines) -> None:
+    """Copy the command's stderr until the pipe ends, or until two quiet seconds have passed since
+    the command itself ended (a daemon that it started may keep the pipe open).
     """
+    assert process.stderr is not None
     source = process.stderr.fileno()
-    quiet_since = None
+    quiet_since: int | None = None
     while True:
         ready, _, _ = select.select([source], [], [], 0.2)
         now = time.monotonic_ns()
@@ -92,8 +108,8 @@ def copy(process, lines):
                 return
 
 
-def main(arguments):
-    """Run, stamp and pass on. Does not return."""
+def main(arguments: List[str]) -> NoReturn:
+    """Run the command after FOLDER and `--`, stamp its lines, and end as it did."""
     if len(arguments) < 3 or arguments[1] != "--":
         sys.exit("usage: stamp.py FOLDER -- COMMAND [ARGUMENTS ...]")
     folder, argv = arguments[0], arguments[2:]

@@ -7,6 +7,8 @@ and "end_monotonic_ns". The command may come in PROFHARNESS_RECORDED_ARGV, as JS
 between would evaluate its words.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
@@ -15,10 +17,15 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under python -I
 import child
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, NoReturn
+
+
 VARIABLE = "PROFHARNESS_RECORDED_ARGV"
 
 
-def note(path, facts):
+def note(path: str, facts: Mapping[str, object]) -> None:
     """Replace the file as a whole; a disk that is full must not keep the workload from running."""
     partial = path + ".part"
     try:
@@ -31,8 +38,8 @@ def note(path, facts):
         )
 
 
-def main(arguments):
-    """Run and note. Does not return."""
+def main(arguments: List[str]) -> NoReturn:
+    """Run the command after FOLDER and `--`, note its start and its end, and end as it did."""
     argv = json.loads(os.environ.pop(VARIABLE)) if VARIABLE in os.environ else arguments[2:]
     if len(arguments) < 1 or not argv or (len(arguments) > 1 and arguments[1] != "--"):
         sys.exit("usage: status.py FOLDER -- COMMAND [ARGUMENTS ...]")
@@ -42,7 +49,7 @@ def main(arguments):
     except OSError:
         pass  # note() says so
     path = os.path.join(folder, "status-%d.json" % os.getpid())
-    facts = {"v": 1, "argv": argv, "start_monotonic_ns": time.monotonic_ns()}
+    facts: Dict[str, Any] = {"v": 1, "argv": argv, "start_monotonic_ns": time.monotonic_ns()}
     process = child.start(argv)
     facts["pid"] = process.pid
     note(path, facts)

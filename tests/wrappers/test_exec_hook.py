@@ -36,6 +36,15 @@ def test_script_sees_what_a_plain_script_sees(runner: Runner) -> None:
     assert hooked.hello["hooks"] == ["exec"]
 
 
+def test_no_future_feature_of_ours_reaches_the_script(runner: Runner) -> None:
+    """`compile` passes on the `from __future__` lines of the file that calls it."""
+    code = "def f(x: 1 + 1): pass\nprint(f.__annotations__)"
+    for argv in ((runner.script(code),), ("-c", code)):
+        hooked, plain = pair(runner, *argv)
+        assert plain.out == "{'x': 2}\n"
+        assert (hooked.status, hooked.out) == (0, plain.out)
+
+
 def test_module_sees_what_a_plain_module_sees(runner: Runner) -> None:
     runner.script("", "package/__init__.py")
     runner.script(STATE, "package/__main__.py")

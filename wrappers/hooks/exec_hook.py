@@ -4,19 +4,26 @@ would, with the hooks.
 For `--hook exec`, where PYTHONPATH is not trusted or not passed on. The script gets its own fresh
 __main__ module, sys.argv and sys.path[0]; its exit status and exceptions are its own, and our
 frames are cut off its tracebacks.
+
+This file must not have a `from __future__` line: `compile` gives the workload's code the future
+features of the code that calls it. Annotations therefore stand in quotation marks.
 """
 
 import os
 import sys
 import types
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Optional
 
-def _path_entry():
-    """Python puts the script's folder first on sys.path, unless it was told not to (-P, -I)."""
+
+def _path_entry() -> bool:
+    """Whether Python puts the script's folder first on sys.path: not under -P or -I."""
     return not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated)
 
 
-def _install_hooks():
+def _install_hooks() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     try:
         sys.path.insert(0, here)
@@ -31,7 +38,7 @@ def _install_hooks():
         )
 
 
-def _fresh_main():
+def _fresh_main() -> "dict[str, Any]":
     main = types.ModuleType("__main__")
     names = vars(main)
     names.update(__builtins__=sys.modules["builtins"], __annotations__={})
@@ -39,14 +46,14 @@ def _fresh_main():
     return names
 
 
-def _first_on_path(entry):
+def _first_on_path(entry: str) -> None:
     if _path_entry():
         sys.path[0] = entry
 
 
-def _plan(arguments):
-    """Turn the arguments into a function that runs the program; the interpreter's own order of
-    doing things.
+def _plan(arguments: "list[str]") -> "Callable[[], None]":
+    """Turn the arguments into a function that runs the program, in the order in which the
+    interpreter looks at them.
     """
     if not arguments:
         raise SystemExit("usage: exec_hook.py SCRIPT | -m MODULE | -c CODE [ARGS ...]")
@@ -71,7 +78,7 @@ def _plan(arguments):
     return lambda: _run_script(kind)
 
 
-def _is_zip(path):
+def _is_zip(path: str) -> bool:
     import zipimport
 
     try:
@@ -81,14 +88,15 @@ def _is_zip(path):
     return True
 
 
-def _run_module(name, *, alter_argv):
+def _run_module(name: str, *, alter_argv: bool) -> None:
     import runpy
 
     _fresh_main()
-    runpy._run_module_as_main(name, alter_argv)  # what the interpreter itself calls for -m
+    # what the interpreter itself calls for -m
+    runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
 
 
-def _run_script(path):
+def _run_script(path: str) -> None:
     from importlib.machinery import SourceFileLoader
 
     try:
@@ -97,7 +105,7 @@ def _run_script(path):
     except OSError as error:
         sys.stderr.write(
             "%s: can't open file %r: [Errno %d] %s\n"
-            % (sys.executable, os.path.abspath(path), error.errno, error.strerror)
+            % (sys.executable, os.path.abspath(path), error.errno or 0, error.strerror)
         )
         raise SystemExit(2) from None
     names = _fresh_main()
@@ -111,20 +119,26 @@ def _run_script(path):
     exec(compile(source, path, "exec"), names)
 
 
-def _without_our_frames(traceback):
+def _without_our_frames(
+    traceback: "Optional[types.TracebackType]",
+) -> "Optional[types.TracebackType]":
     """Cut the frames at the top that are ours."""
     while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
         traceback = traceback.tb_next
     return traceback
 
 
-def _cut_when_shown():
+def _cut_when_shown() -> None:
     """Before 3.11 a bare `raise` puts the frames back, so they are cut where the traceback is
     printed.
     """
     shown = sys.excepthook
 
-    def hook(kind, value, traceback):
+    def hook(
+        kind: "type[BaseException]",
+        value: BaseException,
+        traceback: "Optional[types.TracebackType]",
+    ) -> None:
         value.__traceback__ = _without_our_frames(traceback)
         shown(kind, value, value.__traceback__)
 

@@ -8,11 +8,11 @@ import os
 import sys
 
 
-def _ours(entry, folders):
+def _ours(entry: str, folders: "tuple[str, str]") -> bool:
     return os.path.abspath(entry) in folders
 
 
-def _arm():
+def _arm() -> "list[str]":
     here = os.path.dirname(os.path.abspath(__file__))
     folders = (here, os.path.dirname(here))
     try:

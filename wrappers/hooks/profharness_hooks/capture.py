@@ -8,6 +8,8 @@ that a short or stepless script has a trace; once WARM_UP steps have passed, the
 replace it.
 """
 
+from __future__ import annotations
+
 import re
 
 WARM_UP = 5
@@ -18,21 +20,23 @@ _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 
 
 class Plan:
-    """`first` and `last` bound the steps (half-open); `after_ns` counts from the start of the
-    process.
+    """`first` and `last` bound the steps (half-open; unused by `all` and `time`); `after_ns` counts
+    from the start of the process.
     """
 
-    def __init__(self, kind, first=0, last=None, after_ns=0, for_ns=None):
-        self.kind, self.first, self.last, self.after_ns, self.for_ns = (
-            kind,
-            first,
-            last,
-            after_ns,
-            for_ns,
-        )
+    def __init__(
+        self,
+        kind: str,
+        first: int = 0,
+        last: int = 0,
+        after_ns: int = 0,
+        for_ns: int | None = None,
+    ) -> None:
+        self.kind, self.first, self.last = kind, first, last
+        self.after_ns, self.for_ns = after_ns, for_ns
 
 
-def parse(text):
+def parse(text: str) -> Plan:
     """`default`, `all`, `steps=A:B`, `after=30s,for=10s` (either part alone too). Raises ValueError
     with the reason.
     """
@@ -56,7 +60,7 @@ def parse(text):
     raise ValueError("%r is none of default, all, steps=A:B, after=30s,for=10s" % text)
 
 
-def duration_ns(text):
+def duration_ns(text: str) -> int:
     """A number with ns, us, ms, s or min (seconds without a unit), as whole nanoseconds. Raises
     ValueError.
     """
@@ -77,27 +81,28 @@ class Policy:
     something is open means: throw that away first. CUT means: export, and go on in a new file.
     """
 
-    def __init__(self, plan, max_events):
+    def __init__(self, plan: Plan, max_events: int) -> None:
         self.plan, self.max_events = plan, max_events
         self.mode = "wait"
         self.seen_device = False
         self.steps = 0
-        self.first_step = None
+        self.first_step: int | None = None
         self.last_step = plan.last
-        self.deadline_ns = self.until_ns = None
+        self.deadline_ns: int | None = None
+        self.until_ns: int | None = None
         self.late = False
         self.truncated = False
         self.reason = ""
         self.events = 0
 
-    def device_work(self, age_ns):
-        """The first device work (or the framework's import, on a CPU) was seen, `age_ns` after the
-        process started.
+    def device_work(self, age_ns: int) -> str | None:
+        """Called when the first device work (on a CPU: the framework's import) was seen, `age_ns`
+        after the process started. Returns what to do.
         """
         self.seen_device = True
         return self._first(age_ns)
 
-    def _first(self, age_ns):
+    def _first(self, age_ns: int) -> str | None:
         plan = self.plan
         if self.mode != "wait" or not self.seen_device:
             return None
@@ -111,8 +116,8 @@ class Policy:
             return self._open("probe" if plan.first else "main")
         return None
 
-    def step(self, done):
-        """`done` steps are complete. Returns what to do before the next one starts."""
+    def step(self, done: int) -> str | None:
+        """Called when `done` steps are complete. Returns what to do before the next one starts."""
         plan, renumbered = self.plan, done < self.steps
         self.steps = done
         if renumbered and self.mode in (
@@ -128,8 +133,10 @@ class Policy:
             return self._open("main")
         return self._open("probe") if done == plan.first - 1 else None
 
-    def tick(self, age_ns, grown):
-        """Time has passed; `grown` is the estimate of how many events the open window holds."""
+    def tick(self, age_ns: int, grown: int) -> str | None:
+        """Called as time passes; `grown` estimates how many events the open window holds. Returns
+        what to do.
+        """
         if self.mode == "wait":
             return self._first(age_ns)
         if self.mode not in ("early", "main"):
@@ -138,8 +145,8 @@ class Policy:
             return CLOSE
         return CUT if grown >= self.max_events else None
 
-    def due(self, age_ns, grown):
-        """Whether tick() would have something to do; for the thread that only watches."""
+    def due(self, age_ns: int, grown: int) -> bool:
+        """Whether tick() would have something to do; asked by the thread that only watches."""
         if self.mode == "wait":
             return (
                 self.seen_device
@@ -150,39 +157,41 @@ class Policy:
         return self.mode in ("early", "main") and (over or grown >= self.max_events)
 
     @property
-    def needs_clock(self):
-        """Something is open, or is to be opened at a time."""
+    def needs_clock(self) -> bool:
+        """Whether a window is open, or will be opened at a time, so that tick() must be called."""
         return self.mode in ("early", "main") or (
             self.mode == "wait" and (self.late or self.plan.kind == "time")
         )
 
     @property
-    def finished(self):
-        """Nothing will be opened any more."""
+    def finished(self) -> bool:
+        """Whether no further window will be opened."""
         return self.mode == "done"
 
-    def _open(self, mode):
+    def _open(self, mode: str) -> str:
         self.mode, self.deadline_ns = mode, None
         if mode != "early" and self.plan.kind in ("default", "steps"):
-            if self.first_step is None:  # what an early stretch met is not these steps' matter
+            if self.first_step is None:  # what an early stretch held does not concern these steps
                 self.events, self.truncated, self.reason = 0, False, ""
             self.first_step = self.steps
         return OPEN
 
-    def postponed(self):
-        """What was to be opened could not be, now: it is asked for again, at the next step or,
-        where none is waited for, by the clock.
+    def postponed(self) -> None:
+        """Called when a window could not be opened. It is asked for again at the next step, or by
+        the clock where the plan does not go by steps.
         """
         by_steps = self.plan.kind == "steps" or (self.plan.kind == "default" and self.steps > 0)
         self.mode, self.late = "idle" if by_steps else "wait", True
 
-    def opened(self, age_ns, probed_events=None):
-        """The window is open now (the first one of a process takes a second); the probe before it
-        held so many events.
+    def opened(self, age_ns: int, probed_events: int | None = None) -> None:
+        """Called when the window is open, `age_ns` after the process started (opening the first
+        window of a process takes a second). `probed_events` is how many events the probed step
+        before it held.
         """
         by_steps = self.plan.kind in ("default", "steps") and self.mode != "early"
-        if by_steps and self.mode == "main" and self.first_step > self.plan.first:
-            self._begun_late()
+        first_step = self.first_step or 0  # set for every window that goes by steps
+        if by_steps and self.mode == "main" and first_step > self.plan.first:
+            self._begun_late(first_step)
         if not by_steps:
             if self.until_ns is None and self.plan.for_ns is not None:
                 self.until_ns = age_ns + self.plan.for_ns
@@ -190,13 +199,13 @@ class Policy:
         if not by_steps or self.mode != "main" or not probed_events:
             return
         fitting = max(1, self.max_events // probed_events)
-        if self.first_step + fitting < self.last_step:
-            self.last_step = self.first_step + fitting
+        if first_step + fitting < self.last_step:
+            self.last_step = first_step + fitting
             self._cap("%d events a step" % probed_events)
 
-    def exported(self, events, *, cut):
-        """The open window ended with so many events. Returns whether recording goes on: after a
-        cut, or if nothing was seen yet.
+    def exported(self, events: int, *, cut: bool) -> bool:
+        """Called when the open window has ended with so many events. Returns whether recording
+        continues: after a cut, or if nothing was seen yet.
         """
         self.events += events
         if self.events >= self.max_events * 4 // 5:
@@ -207,25 +216,42 @@ class Policy:
             return True
         return cut
 
-    def ended(self):
-        """The open window is closed for good; a default capture still waits for steps after its
-        early stretch.
+    def ended(self) -> None:
+        """Called when the open window is closed for good. A default capture then still waits for
+        steps after its early stretch.
         """
         self.mode = "idle" if self.mode == "early" and self.plan.kind == "default" else "done"
 
-    def _begun_late(self):
-        """A default capture has its steps all the same, a little later; of steps that were asked
-        for by number some are missing.
+    def window_facts(
+        self, mode: str, first_step: int, steps: int, ended: str
+    ) -> dict[str, str | int | bool | None]:
+        """The sidecar's `window` of an ended recording: what it holds (`steps` of them from
+        `first_step` on), and whether that is less than was asked. `ended` says why it ended before
+        its time, or is empty.
+        """
+        by_steps = self.plan.kind in ("default", "steps") and mode != "early"
+        short = bool(ended) and (by_steps or self.plan.for_ns is not None)
+        return {
+            "kind": "steps" if by_steps else "all" if self.plan.kind == "all" else "time",
+            "first_step": first_step if by_steps else None,
+            "steps": steps if by_steps else None,
+            "truncated": self.truncated or short,
+            "reason": self.reason or (ended if short else ""),
+        }
+
+    def _begun_late(self, first_step: int) -> None:
+        """A default capture records its full number of steps a little later. Of steps that were
+        asked for by number, the first ones are missing.
         """
         if self.plan.kind == "default":
-            self.last_step = self.first_step + self.plan.last - self.plan.first
+            self.last_step = first_step + self.plan.last - self.plan.first
         else:
             self.truncated, self.reason = (
                 True,
-                "begun at step %d: recording could not start before" % self.first_step,
+                "begun at step %d: recording could not start before" % first_step,
             )
 
-    def _cap(self, what):
+    def _cap(self, what: str) -> None:
         self.truncated, self.reason = (
             True,
             "%s: capped at %d events (PROFHARNESS_MAX_EVENTS)" % (what, self.max_events),

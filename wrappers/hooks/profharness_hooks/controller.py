@@ -5,8 +5,9 @@ Everything runs in the main thread, where torch's profiler has to be started and
 optimizer's step hook, at safe points that a watching thread asks for, and at exit.
 """
 
+from __future__ import annotations
+
 import atexit
-import os
 import threading
 import time
 
@@ -20,6 +21,14 @@ from profharness_hooks.safe_point import (
     monotonic_age_ns,
     resident_bytes,
 )
+from profharness_hooks.window_files import WindowFiles
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from profharness_hooks.process import Process
+
 
 # Resident memory that one recorded event takes before the window ends: 230 bytes without shapes,
 # 990 with (torch 2.13).
@@ -38,8 +47,11 @@ OTHER_THREAD = (
 PATIENCE_NS = 2 * 10**9
 
 
-def attach(process, torch):
-    """Log steps always; record windows where the torch layer is asked for."""
+def attach(process: Process, torch: Any) -> None:
+    """Log the steps of every optimizer, and record windows where the torch layer is asked for: by
+    levels if a load generator names them and this torch records all threads, by the capture plan
+    otherwise.
+    """
     steps = step_log.recorder(process)
     optimizers.watch(torch, step_log.guarded(process, steps.optimizer))
     atexit.register(step_log.guarded(process, lambda: note_devices(process, torch)))
@@ -58,19 +70,18 @@ def attach(process, torch):
 class Controller:
     """Owns this process's windows. Public methods never raise."""
 
-    def __init__(self, process, torch, steps):
+    def __init__(self, process: Process, torch: Any, steps: step_log.Recorder) -> None:
         self._process, self._torch, self._steps = process, torch, steps
         self._policy = Policy(self._plan(), process.settings.max_events)
         self._safe_point = SafePoint(self._at_safe_point, self._failed)
         self._watch = Watch(self._look, WATCH_S)
-        self._window = None
+        self._window: windows.Window | None = None
         self._window_mode = ""
         self._first_step = 0
-        self._probed = None
+        self._probed: int | None = None
         self._inside_call = False
-        self._span = None
-        self._files = 0
-        self._early_files = []
+        self._span: Any = None
+        self._files = WindowFiles(process)
         self._resident = 0
         self._busy = False
         self._starting = False
@@ -79,7 +90,7 @@ class Controller:
         self._resume = False
         self._stepped_ns = 0
 
-    def _plan(self):
+    def _plan(self) -> Plan:
         try:
             return parse(self._process.settings.capture)
         except ValueError as error:
@@ -88,9 +99,9 @@ class Controller:
             )
             return Plan("default", 5, 25, for_ns=10 * 10**9)
 
-    def begin(self):
-        """Wait for the first device work; on a machine without a device, the framework's import
-        counts as that.
+    def begin(self) -> None:
+        """Wait for the first device work. On a machine without a device, the framework's import
+        counts as device work.
         """
         torch = self._torch
         windows.before_other_profilers(self._give_way)
@@ -101,49 +112,49 @@ class Controller:
             return
         self._device_seen()
 
-    def _device_is_used(self):
+    def _device_is_used(self) -> None:
         self._waiting_for_device = True
         self._watch.start()
 
-    def _device_seen(self):
+    def _device_seen(self) -> None:
         if _in_main_thread():
             self._guarded(lambda: self._act(self._policy.device_work(self._age_ns())))
         else:
             self._waiting_for_device = True
         self._watch.start()
 
-    # -- events
-    # -------------------------------------------------------------------------------------------------------
+    # events
 
-    def on_step(self, done):
-        """`done` steps are complete."""
+    def on_step(self, done: int) -> None:
+        """Called when `done` steps are complete: acts at once in the main thread outside of a
+        backward pass, and at a safe point otherwise.
+        """
         if _in_main_thread() and not open_ranges.in_backward(self._torch):
-            self._inside_call = (
-                False  # the script itself is back from what a safe point may have interrupted
-            )
+            # the script itself is back from what a safe point may have interrupted
+            self._inside_call = False
             self._guarded(lambda: self._step(done))
         elif self._window is not None or not self._policy.finished:
             self._process.hello.add("messages", IN_BACKWARD if _in_main_thread() else OTHER_THREAD)
             self._safe_point.request()
             self._watch.start()
 
-    def _step(self, done):
+    def _step(self, done: int) -> None:
         if self._capturing():
             return
         self._stepped_ns = time.monotonic_ns()
         self._leave_span()
         self._act(self._policy.step(done) or self._policy.tick(self._age_ns(), self._grown()))
         if self._window is not None:
-            self._enter_span(done)
+            self._enter_span(self._window, done)
             self._watch.start()
 
-    def _at_safe_point(self):
+    def _at_safe_point(self) -> None:
         torch = self._torch
         if importing("torch") or open_ranges.in_backward(torch) or open_ranges.being_marked(torch):
             return  # what is due is asked for again
         self._guarded(self._tick)
 
-    def _tick(self):
+    def _tick(self) -> None:
         if self._capturing():
             return
         if self._handing_over:
@@ -156,9 +167,9 @@ class Controller:
         else:
             self._act(self._policy.tick(self._age_ns(), self._grown()))
 
-    def _look(self):
-        """In the watching thread: ask for a safe point when something is due. False ends the
-        watching.
+    def _look(self) -> bool:
+        """Runs in the watching thread and asks for a safe point when something is due. Returns
+        False to end the watching.
         """
         due = self._policy.due(self._age_ns(), self._grown())
         if self._waiting_for_device:
@@ -168,7 +179,7 @@ class Controller:
             self._safe_point.request()
         return behind or self._waiting_for_device or self._policy.needs_clock
 
-    def at_exit(self):
+    def at_exit(self) -> None:
         """Export what is open: a recording that is still on would crash the interpreter's
         shutdown.
         """
@@ -176,7 +187,7 @@ class Controller:
         if self._window is not None:
             self._guarded(lambda: self._close(AT_EXIT))
 
-    def _guarded(self, function):
+    def _guarded(self, function: Callable[[], None]) -> None:
         if self._busy:
             return
         self._busy = True
@@ -187,7 +198,7 @@ class Controller:
         finally:
             self._busy = False
 
-    def _failed(self):
+    def _failed(self) -> None:
         self._process.hello.failed("recording with torch.profiler")
         self._policy.mode = "done"
         try:
@@ -195,25 +206,24 @@ class Controller:
         except Exception:  # it had ended already
             pass
 
-    def _drop(self):
+    def _drop(self) -> None:
         window, self._window = self._window, None
         if window is not None:
             window.end()
             self._leave_span()
             self._release(window)
 
-    # -- windows
-    # ------------------------------------------------------------------------------------------------------
+    # windows
 
-    def _act(self, action):
+    def _act(self, action: str | None) -> None:
         if action == OPEN:
             self._reopen()
         elif action in (CLOSE, CUT):
             self._close("", cut=action == CUT)
 
-    def _reopen(self):
-        """Throw away what is open and start the next window. Where that is not safe, keep what
-        there is, and wait or give up.
+    def _reopen(self) -> None:
+        """Discard the open recording and start the next window. Where discarding is not safe, keep
+        the recording, and start later or not at all.
         """
         window, self._window = self._window, None
         if window is not None:
@@ -226,38 +236,35 @@ class Controller:
             if not can_go_on:
                 self._policy.mode = "done"
                 return
-        self._open()
-        if self._window is not None:
+        if self._open() is not None:
             self._policy.opened(self._age_ns(), self._probed)
 
-    def _release(self, window):
-        """Untie the script from an ended recording. False: a range is open of which nothing tells
-        when it ends.
+    def _release(self, window: windows.Window) -> bool:
+        """Renew the script's ranges that still refer to an ended recording. Returns False when a
+        range is open and nothing tells when it will end.
         """
         left = open_ranges.release(self._torch, window.open_ranges())
         self._inside_call = left == open_ranges.OPERATORS
         return left != open_ranges.UNKNOWN
 
-    def _keep_instead(self, window):
-        """Export what would have been thrown away; it goes once the asked window is on disk."""
-        if self._keep(window, LEFT_OPEN) and window.path not in self._early_files:
-            self._early_files.append(window.path)
+    def _keep_instead(self, window: windows.Window) -> None:
+        """Export a recording that could not be discarded; its file is removed once the asked window
+        is on disk.
+        """
+        if self._keep(window, LEFT_OPEN):
+            self._files.replace_later(window.path)
 
-    def _open(self):
+    def _open(self) -> windows.Window | None:
+        """Start the next window; None where that is not possible now."""
         if self._torch.autograd._profiler_enabled():  # torch has no public name for it
             self._hand_over()
-            return
+            return None
         if self._inside_call:
             self._policy.postponed()
-            return
-        folder = self._process.settings.folder("torch")
-        name = "trace-%d%s.json" % (os.getpid(), "-%d" % self._files if self._files else "")
+            return None
+        path = self._files.next_path()
         device = bool(is_device_build(self._torch) and self._torch.cuda.is_initialized())
-        window = windows.Window(
-            os.path.join(folder, name),
-            device=device,
-            all_threads=self._process.settings.all_threads,
-        )
+        window = windows.Window(path, device=device, all_threads=self._process.settings.all_threads)
         self._starting = True
         try:
             window.start()
@@ -266,13 +273,14 @@ class Controller:
         self._window, self._window_mode = window, self._policy.mode
         self._first_step, self._resident = self._steps.done, resident_bytes()
         if self._policy.mode != "early" and self._steps.done == 0:
-            self._enter_span(0)
+            self._enter_span(window, 0)
         note_devices(self._process, self._torch)
         self._process.hello.update(window="open")
+        return window
 
-    def _close(self, ended, cut=False):
+    def _close(self, ended: str, cut: bool = False) -> None:
         """End and export the open window. `ended` is why it ended before its time, or empty; after
-        a cut it goes on.
+        a cut recording goes on.
         """
         window, mode = self._window, self._window_mode
         if window is None:
@@ -292,91 +300,62 @@ class Controller:
             self._act(OPEN if cut else self._policy.device_work(self._age_ns()))
             return
         if mode == "main" and events:
-            self._supersede()
+            self._files.remove_early()
         if not stuck:
             self._policy.ended()
 
-    def _keep(self, window, ended):
-        """Export an ended window; one without any event leaves no file."""
-        window.extra["window"] = self._described(ended)
-        events = window.export()
-        if events:
-            self._files += 1
-            self._process.hello.add("windows", os.path.basename(window.path))
-            if self._window_mode == "early":
-                self._early_files.append(window.path)
-        else:
-            _remove(window.path)
-        self._process.hello.update(window="exported" if self._files else "nothing recorded")
-        return events
+    def _keep(self, window: windows.Window, ended: str) -> int:
+        """Export an ended window and return its number of events. A window without any event leaves
+        no file.
+        """
+        window.extra["window"] = self._policy.window_facts(
+            self._window_mode, self._first_step, self._steps.done - self._first_step, ended
+        )
+        return self._files.keep(window, early=self._window_mode == "early")
 
-    def _supersede(self):
-        """The asked window is on disk: the early stretch that stood in for it goes."""
-        for path in self._early_files:
-            _remove(path)
-            self._process.hello.facts["windows"].remove(os.path.basename(path))
-        self._early_files = []
-        self._process.hello.update()
+    # ranges, memory, devices
 
-    def _described(self, ended):
-        """The sidecar's window: what was recorded, and whether that is less than was asked."""
-        policy, plan = self._policy, self._policy.plan
-        by_steps = plan.kind in ("default", "steps") and self._window_mode != "early"
-        short = bool(ended) and (by_steps or plan.for_ns is not None)
-        reason = policy.reason or (ended if short else "")
-        return {
-            "kind": "steps" if by_steps else "all" if plan.kind == "all" else "time",
-            "first_step": self._first_step if by_steps else None,
-            "steps": self._steps.done - self._first_step if by_steps else None,
-            "truncated": policy.truncated or short,
-            "reason": reason,
-        }
-
-    # -- ranges, memory, devices
-    # --------------------------------------------------------------------------------------
-
-    def _enter_span(self, step):
-        self._span = self._window.range("profharness.step:%d" % step)
+    def _enter_span(self, window: windows.Window, step: int) -> None:
+        self._span = window.range("profharness.step:%d" % step)
         self._span.__enter__()
-        self._window.own_events += 1
+        window.own_events += 1
 
-    def _leave_span(self):
+    def _leave_span(self) -> None:
         span, self._span = self._span, None
         if span is not None:
             span.__exit__(None, None, None)
 
-    def _grown(self):
-        """How many events the open window may hold, by the memory that the process took since;
-        other growth counts too.
+    def _grown(self) -> int:
+        """Estimate how many events the open window holds from the memory that the process has taken
+        since it was opened. Other growth counts too.
         """
         return (resident_bytes() - self._resident) // EVENT_BYTES if self._window is not None else 0
 
-    def _age_ns(self):
+    def _age_ns(self) -> int:
         return monotonic_age_ns(self._process.settings.start_ns)
 
-    def _capturing(self):
-        """A graph is being captured: synchronising now would break it. The next event does what is
-        due.
+    def _capturing(self) -> bool:
+        """Whether a device graph is being captured. Synchronising now would break the graph, so the
+        next event does what is due.
         """
         cuda = self._torch.cuda
-        return (
+        return bool(
             is_device_build(self._torch)
             and cuda.is_initialized()
             and cuda.is_current_stream_capturing()
         )
 
-    # -- the user's own profiler, and fork
-    # ----------------------------------------------------------------------------
+    # the user's own profiler, and fork
 
-    def _give_way(self):
-        """Two profilers at once crash the process: when the script starts one, ours ends first, for
-        good.
+    def _give_way(self) -> None:
+        """End our recording for good before the script starts its own: two profilers at once crash
+        the process.
         """
         if not self._starting:
             self._stand_back()
             windows.end_in_child()
 
-    def _stand_back(self):
+    def _stand_back(self) -> None:
         if self._policy.mode == "done" and self._window is None:
             return
         if _in_main_thread():
@@ -387,7 +366,7 @@ class Controller:
         while self._handing_over and self._safe_point.request() and time.monotonic() < until:
             time.sleep(0.001)
 
-    def _hand_over(self):
+    def _hand_over(self) -> None:
         self._handing_over = False
         self._process.hello.add(
             "messages", "the script uses torch's profiler itself: ours stood back"
@@ -399,26 +378,18 @@ class Controller:
             self._process.hello.update(window="stood back")
         self._policy.mode = "done"
 
-    def _before_fork(self):
+    def _before_fork(self) -> None:
         self._resume = self._watch.pause()
 
-    def _after_fork(self):
+    def _after_fork(self) -> None:
         if self._resume:
             self._watch.start()
 
-    def _in_child(self):
+    def _in_child(self) -> None:
         atexit.unregister(self.at_exit)
         self._window, self._span = None, None
         self._policy.mode = "done"
 
 
-def _in_main_thread():
+def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
-
-
-def _remove(path):
-    for name in (path, path + ".profharness.json"):
-        try:
-            os.remove(name)
-        except FileNotFoundError:
-            pass

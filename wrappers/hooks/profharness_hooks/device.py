@@ -1,18 +1,27 @@
-"""What the torch hook asks about accelerators, without ever being the first to touch one: that
-would start a runtime which does not survive fork.
+"""What the torch hook asks about accelerators. It never touches one first, since that would start a
+runtime which does not survive fork.
 """
 
+from __future__ import annotations
+
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from profharness_hooks.process import Process
+
 
 DEVICE_FILES = ("/dev/kfd", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
 
-def has_device_files():
-    """The kernel offers a device of AMD or NVIDIA here."""
+def has_device_files() -> bool:
+    """Whether the kernel offers a device of AMD or NVIDIA here."""
     return any(os.path.exists(path) for path in DEVICE_FILES)
 
 
-def describe_device(properties, index):
+def describe_device(properties: Any, index: int) -> dict[str, Any]:
     """Index, name and address of a device as torch gives it; `identity` is the PCI address, or the
     uuid, or empty.
     """
@@ -28,8 +37,8 @@ def describe_device(properties, index):
     return {"index": index, "name": str(properties.name), "identity": identity}
 
 
-def note_devices(process, torch):
-    """Put the devices that this process uses into its hello; never the first to touch them."""
+def note_devices(process: Process, torch: Any) -> None:
+    """Put the devices that this process already uses into its hello, without touching any other."""
     if (
         process.hello.facts["devices"]
         or not is_device_build(torch)
@@ -42,6 +51,6 @@ def note_devices(process, torch):
         )
 
 
-def is_device_build(torch):
-    """A torch made for CUDA or ROCm, whether or not there is a device."""
+def is_device_build(torch: Any) -> bool:
+    """Whether this torch was made for CUDA or ROCm, be there a device or not."""
     return bool(torch.version.cuda or getattr(torch.version, "hip", None))

@@ -7,14 +7,16 @@ file. The last function that is registered is called first: before those of ever
 loaded until now.
 """
 
+from __future__ import annotations
+
 import ctypes
 
 _UNBUFFERED = 2  # _IONBF
 
 
-def note(path):
-    """Have the status written to `path` at the very end, as a native int. Raises OSError or
-    AttributeError where that cannot be.
+def note(path: str) -> None:
+    """Have the C library write the status to `path` at the very end, as a native int. Raises
+    OSError or AttributeError where it cannot.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fopen.restype, libc.fopen.argtypes = ctypes.c_void_p, [ctypes.c_char_p, ctypes.c_char_p]

@@ -1,11 +1,13 @@
-"""A server of another's under the torch layer: one window for each level of the load that is put on
-it.
+"""Records a server that profharness did not start, under the torch layer: one window for each level
+of the load.
 
-The load generator says in levels.jsonl when a level begins and ends, and waits for the answers in
-windows.jsonl of whoever has said there that it listens. Windows are opened and closed by a thread
-of our own: a server computes in many threads, which one recording holds all, and its main thread
-may sleep for as long as it serves.
+The load generator writes into levels.jsonl when a level begins and ends. It waits until every
+process that has announced itself in windows.jsonl has answered there. A thread of our own opens and
+closes the windows: a server computes in many threads, which one recording holds together, and its
+main thread may sleep for as long as it serves.
 """
+
+from __future__ import annotations
 
 import atexit
 import json
@@ -18,6 +20,13 @@ from profharness_hooks.controller import EVENT_BYTES, HAND_OVER_S
 from profharness_hooks.device import is_device_build, note_devices
 from profharness_hooks.safe_point import resident_bytes
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from profharness_hooks.process import Process
+
+
 LEVELS, WINDOWS = "levels.jsonl", "windows.jsonl"
 LOOK_S = 0.01
 END_S = 20.0
@@ -26,9 +35,9 @@ END_S = 20.0
 CALLS_END_S = 1.0
 
 
-def attach(process, torch):
-    """Listen for levels. False where this torch records only the thread that starts a window: the
-    whole run is recorded then.
+def attach(process: Process, torch: Any) -> bool:
+    """Listen for levels. Returns False where this torch records only the thread that starts a
+    window; the whole run is then recorded.
     """
     if not windows.Window("", all_threads=True)._threads():
         return False
@@ -39,19 +48,19 @@ def attach(process, torch):
 class LevelWindows:
     """Owns this process's windows. Public methods never raise."""
 
-    def __init__(self, process, torch):
+    def __init__(self, process: Process, torch: Any) -> None:
         self._process, self._torch = process, torch
         self._folder = process.settings.levels
         self._at = 0
-        self._window, self._point = None, ""
+        self._window: windows.Window | None = None
         self._resident = 0
         self._standing_back = False
         self._not_before = 0.0
         self._stop = threading.Event()
-        self._thread = None
+        self._thread: threading.Thread | None = None
 
-    def begin(self):
-        """Start the thread, and say that levels are listened for."""
+    def begin(self) -> None:
+        """Start the thread, and announce that this process listens for levels."""
         windows.before_other_profilers(self._give_way)
         self._process.on_fork(child=self._in_child)
         atexit.register(self.at_exit)
@@ -60,30 +69,29 @@ class LevelWindows:
         self._thread.start()
         self._answer("listening")
 
-    def at_exit(self):
-        """A level under way ends with the process; its window in the thread that opened it."""
+    def at_exit(self) -> None:
+        """End a level under way with the process: the thread that opened its window closes it."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(END_S)
 
-    # -- the thread
-    # ---------------------------------------------------------------------------------------------------
+    # the thread
 
-    def _follow(self):
+    def _follow(self) -> None:
         self._guarded(self._warm_up)
         while not self._stop.wait(LOOK_S):
             self._guarded(self._look)
         self._guarded(lambda: self._close("the process ended"))
 
-    def _warm_up(self):
-        """The first recording of a process takes a second and more to begin: not one of a
-        level's.
+    def _warm_up(self) -> None:
+        """Make an empty recording first: starting the first one of a process takes a second or
+        more, which no level should pay for.
         """
         window = windows.Window("", device=False, all_threads=True)
         window.start()
         self._end(window)
 
-    def _look(self):
+    def _look(self) -> None:
         if self._standing_back:
             self._close("the program started torch's profiler itself")
             self._stop.set()
@@ -101,14 +109,14 @@ class LevelWindows:
         if self._window is not None and (resident_bytes() - self._resident) // EVENT_BYTES >= limit:
             self._close("capped at about %d events (PROFHARNESS_MAX_EVENTS)" % limit)
 
-    def _guarded(self, function):
+    def _guarded(self, function: Callable[[], None]) -> None:
         try:
             function()
         except Exception:  # the server goes on; what is open is given up
             self._window = None
             self._process.hello.failed("recording a level with torch.profiler")
 
-    def _open(self, point):
+    def _open(self, point: str) -> None:
         if self._stop.is_set():
             return
         folder = self._process.settings.folder("torch")
@@ -117,11 +125,11 @@ class LevelWindows:
         time.sleep(max(0.0, self._not_before - time.monotonic()))
         window = windows.Window(path, point=point, device=device, all_threads=True)
         window.start()
-        self._window, self._point, self._resident = window, point, resident_bytes()
+        self._window, self._resident = window, resident_bytes()
         note_devices(self._process, self._torch)
         self._process.hello.update(window="open")
 
-    def _close(self, ended):
+    def _close(self, ended: str) -> None:
         """Export the open window; `ended` is why it ended before its level did, or empty."""
         window, self._window = self._window, None
         if window is None:
@@ -143,9 +151,9 @@ class LevelWindows:
             window="exported" if self._process.hello.facts["windows"] else "nothing recorded"
         )
 
-    def _end(self, window):
-        """End a recording, and see to what was under way: its end must not fall into the next one
-        (see open_ranges).
+    def _end(self, window: windows.Window) -> None:
+        """End a recording, and deal with the ranges still open in it: their ends must not fall into
+        the next recording (see open_ranges).
         """
         window.end()
         left = open_ranges.release(self._torch, window.open_ranges())
@@ -159,19 +167,18 @@ class LevelWindows:
         elif left == open_ranges.OPERATORS:
             self._not_before = time.monotonic() + CALLS_END_S
 
-    # -- the conversation
-    # ---------------------------------------------------------------------------------------------
+    # the conversation
 
-    def _catch_up(self):
-        """What was said before this process was there; a level under way is recorded from now
-        on.
+    def _catch_up(self) -> None:
+        """Skip what was announced before this process listened. A level under way is recorded from
+        now on.
         """
         lines = self._raw().splitlines(True)
         under_way = bool(lines) and b'"kind":"open"' in lines[-1]
         self._at = sum(map(len, lines[:-1] if under_way else lines))
 
-    def _raw(self):
-        """Whole lines that were not read yet."""
+    def _raw(self) -> bytes:
+        """Whole lines that have not been read yet."""
         try:
             with open(os.path.join(self._folder, LEVELS), "rb") as file:
                 file.seek(self._at)
@@ -180,8 +187,8 @@ class LevelWindows:
             return b""
         return text[: text.rfind(b"\n") + 1]
 
-    def _lines(self):
-        """(kind, point) of each of them."""
+    def _lines(self) -> list[tuple[str, str]]:
+        """The kind and the point of each of these lines."""
         text = self._raw()
         self._at += len(text)
         said = []
@@ -194,7 +201,7 @@ class LevelWindows:
                 said.append((record["kind"], str(record.get("id", ""))))
         return said
 
-    def _answer(self, kind, point=""):
+    def _answer(self, kind: str, point: str = "") -> None:
         line = (
             json.dumps(
                 {"v": 1, "kind": kind, "id": point, "pid": os.getpid()}, separators=(",", ":")
@@ -204,17 +211,16 @@ class LevelWindows:
         with open(os.path.join(self._folder, WINDOWS), "a", encoding="utf-8") as file:
             file.write(line)
 
-    # -- the user's own profiler, and fork
-    # ----------------------------------------------------------------------------
+    # the user's own profiler, and fork
 
-    def _give_way(self):
-        """Two profilers at once crash the process: when the program starts one, ours ends first,
-        for good.
+    def _give_way(self) -> None:
+        """End our recording for good before the program starts its own: two profilers at once crash
+        the process.
         """
         if threading.current_thread() is not self._thread:
             self._stand_back()
 
-    def _stand_back(self):
+    def _stand_back(self) -> None:
         if not self._standing_back:
             self._process.hello.add(
                 "messages", "the program uses torch's profiler itself: ours stood back"
@@ -224,9 +230,7 @@ class LevelWindows:
         while self._window is not None and time.monotonic() < until:
             time.sleep(0.001)
 
-    def _in_child(self):
-        """Nothing is recorded in a forked child, as by any of the hooks: our thread is not in
-        it.
-        """
+    def _in_child(self) -> None:
+        """Record nothing in a forked child, as all hooks do: our thread does not exist there."""
         atexit.unregister(self.at_exit)
         self._window, self._thread = None, None

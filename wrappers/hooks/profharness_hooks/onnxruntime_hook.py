@@ -1,10 +1,12 @@
-"""The hook for onnxruntime: its own profiler, on for every session of a command; and what the
-workers of scans need.
+"""The hook for onnxruntime: switches its own profiler on for every session of a command. Workers of
+scans use parts of it.
 
-onnxruntime writes one JSON file per session, named by it (prefix and local time), when profiling
-ends. Its stamps are microseconds since the session's profiling start, which the session gives as
+onnxruntime writes one JSON file per session when profiling ends, and names it by prefix and local
+time. Its stamps are microseconds since the session's profiling start, which the session gives as
 Unix time in ns; the sidecar keeps that.
 """
+
+from __future__ import annotations
 
 import contextlib
 import functools
@@ -13,7 +15,16 @@ import os
 import time
 import weakref
 
-from profharness_hooks import windows
+from profharness_hooks import sidecars
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Iterator, Tuple
+
+    from profharness_hooks.process import Process
+
+    Bracket = Tuple[int, int]  # readings of the clock before and after, in ns
+
 
 MAX_EVENTS = 1000000  # onnxruntime stops writing there without a word in the file
 _PREFIX = ".profharness-"
@@ -24,41 +35,43 @@ class SessionProfile:
     its work is done.
     """
 
-    def __init__(self, path, point="", role="trace"):
+    def __init__(self, path: str, point: str = "", role: str = "trace") -> None:
         self.path = os.fspath(path)
         self._point, self._role = point, role
         folder, name = os.path.split(self.path)
         self._prefix = os.path.join(folder, "%s%d-%s" % (_PREFIX, os.getpid(), name))
-        self.start_ns = None
+        self.start_ns: int | None = None
 
-    def configure(self, options):
+    def configure(self, options: Any) -> None:
         """Switch profiling on in a SessionOptions."""
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
         options.enable_profiling = True
         options.profile_file_prefix = self._prefix
 
-    def finish(self, session, markers=()):
-        """End the session's profiling, move its file to `path` and write the sidecar."""
+    def finish(self, session: Any, markers: Iterable[Bracket] = ()) -> None:
+        """End the session's profiling, move its file to `path` and write the sidecar. Raises
+        OSError.
+        """
         self.start_ns = session.get_profiling_start_time_ns()
         self.keep(session.end_profiling(), markers)
 
-    def forget(self):
-        """Remove what onnxruntime began to write."""
+    def forget(self) -> None:
+        """Remove what onnxruntime began to write, for a session that could not be made."""
         for path in self._produced():
             os.remove(path)
 
-    def _produced(self):
+    def _produced(self) -> list[str]:
         return sorted(glob.glob(glob.escape(self._prefix) + "*"))
 
-    def keep(self, produced, markers=()):
+    def keep(self, produced: str, markers: Iterable[Bracket] = ()) -> bool:
         """Move what onnxruntime wrote (or the file it left when the session was destroyed) to
-        `path`.
+        `path`. Returns whether there was a file.
         """
         produced = produced or next(iter(self._produced()), "")
         if not produced:
             return False
         os.replace(produced, self.path)
-        full = windows.count_events(self.path) >= MAX_EVENTS
+        full = sidecars.count_events(self.path) >= MAX_EVENTS
         window = {
             "kind": "all",
             "first_step": None,
@@ -66,7 +79,7 @@ class SessionProfile:
             "truncated": full,
             "reason": "onnxruntime keeps %d events at most" % MAX_EVENTS if full else "",
         }
-        windows.sidecar(
+        sidecars.sidecar(
             self.path,
             "onnxruntime",
             point=self._point,
@@ -78,21 +91,21 @@ class SessionProfile:
         return True
 
 
-def _field(number, payload):
+def _field(number: int, payload: bytes) -> bytes:
     """One length-delimited field of a protobuf message
     (https://protobuf.dev/programming-guides/encoding); short ones only.
     """
     return bytes([number << 3 | 2, len(payload)]) + payload
 
 
-def _value_info(name):
+def _value_info(name: bytes) -> bytes:
     shape = _field(2, _field(1, b"\x08\x01"))  # one dimension of size 1
     return _field(1, name) + _field(
         2, _field(1, b"\x08\x01" + shape)
     )  # a tensor of element type 1, float
 
 
-def identity_model():
+def identity_model() -> bytes:
     """The bytes of an ONNX ModelProto (onnx.proto, IR version 7, opset 13): y = Identity(x),
     float[1].
     """
@@ -106,13 +119,13 @@ def identity_model():
     return b"\x08\x07" + _field(7, graph) + _field(8, b"\x10\x0d")
 
 
-def marker_session(path, runs=400):
+def marker_session(path: str, runs: int = 400) -> None:
     """Profile `runs` runs of a tiny session, each between two readings of the clock, to bound the
     alignment error.
 
-    The file's `model_run` events and the sidecar's markers (role "marker") are in the same order. A
-    real session's runs would bound it tens of times worse, since their start lies behind more
-    Python; of that, a bound call skips most.
+    The file's `model_run` events and the sidecar's markers (role "marker") are in the same order.
+    The runs of a real session would give a bound tens of times wider, since more Python lies
+    between the clock reading and the start of their run; a bound call leaves most of that out.
     """
     import numpy as np
     import onnxruntime
@@ -126,11 +139,8 @@ def marker_session(path, runs=400):
         session = onnxruntime.InferenceSession(
             identity_model(), options, providers=["CPUExecutionProvider"]
         )
-    run, clock, brackets = (
-        _shortest_call(session, np.zeros(1, np.float32)),
-        time.perf_counter_ns,
-        [],
-    )
+    run, clock = _shortest_call(session, np.zeros(1, np.float32)), time.perf_counter_ns
+    brackets: list[Bracket] = []
     for _ in range(runs):
         before = clock()
         run()
@@ -138,7 +148,7 @@ def marker_session(path, runs=400):
     profile.finish(session, brackets)
 
 
-def _shortest_call(session, value):
+def _shortest_call(session: Any, value: Any) -> Callable[[], Any]:
     """A run of the marker session with as little of Python around it as this onnxruntime allows."""
     from onnxruntime import OrtValue
 
@@ -155,26 +165,26 @@ def _shortest_call(session, value):
         return functools.partial(session.run, ["y"], {"x": value})
 
 
-_observer = None
+_observer: _Observer | None = None
 
 
 class _Observer:
     """Profiles every session of this process and keeps their files at exit."""
 
-    def __init__(self, process, onnxruntime):
+    def __init__(self, process: Process, onnxruntime: Any) -> None:
         self._process, self._onnxruntime = process, onnxruntime
-        self._profiles = []
+        self._profiles: list[tuple[weakref.ref[Any], SessionProfile]] = []
         self._aside = False
         self._files = 0
 
-    def attach(self):
+    def attach(self) -> None:
         """Replace `InferenceSession.__init__`, so that the class itself, its subclasses and
         isinstance stay as they are.
         """
         observer, original = self, self._onnxruntime.InferenceSession.__init__
 
         @functools.wraps(original)
-        def made(session, *args, **kwargs):
+        def made(session: Any, *args: Any, **kwargs: Any) -> None:
             profile = restore = None
             try:
                 args, kwargs, profile, restore = observer.prepare(args, kwargs)
@@ -185,15 +195,18 @@ class _Observer:
                 original(session, *args, **kwargs)
                 done = True
             finally:
-                if profile is not None:
+                if profile is not None and restore is not None:
                     restore()
                     observer.made(session, profile, done)
 
         self._onnxruntime.InferenceSession.__init__ = made
 
-    def prepare(self, args, kwargs):
-        """Arguments with profiling switched on; and how to put a SessionOptions of the user back as
-        it was.
+    def prepare(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any], SessionProfile | None, Callable[[], None] | None]:
+        """The arguments of a new session with profiling switched on, its profile, and a function
+        that puts the user's SessionOptions back as they were. Both are None where the session is
+        left alone.
         """
         if self._aside:
             return args, kwargs, None, None
@@ -216,13 +229,13 @@ class _Observer:
         profile.configure(options)
         self._files += 1
 
-        def restore():
+        def restore() -> None:
             options.enable_profiling = False
             options.profile_file_prefix = before
 
         return args, kwargs, profile, restore
 
-    def made(self, session, profile, done):
+    def made(self, session: Any, profile: SessionProfile, done: bool) -> None:
         """Follow the new session; the file of one that could not be made goes."""
         try:
             if not done:
@@ -233,11 +246,11 @@ class _Observer:
         except Exception:  # the session is the user's
             self.failed()
 
-    def failed(self):
+    def failed(self) -> None:
         self._process.hello.failed("profiling an onnxruntime session")
 
     @contextlib.contextmanager
-    def aside(self):
+    def aside(self) -> Iterator[None]:
         """While entered, sessions are made without profiling."""
         before, self._aside = self._aside, True
         try:
@@ -245,9 +258,9 @@ class _Observer:
         finally:
             self._aside = before
 
-    def finish(self):
-        """At exit: end what still profiles, keep what destroyed sessions left, and add the marker
-        session.
+    def finish(self) -> None:
+        """Called at exit: end the sessions that still profile, keep the files that destroyed
+        sessions left, and add the marker session.
         """
         kept = 0
         for reference, profile in self._profiles:
@@ -259,12 +272,12 @@ class _Observer:
             folder = self._process.settings.folder("onnxruntime")
             marker_session(os.path.join(folder, "marker-%d.json" % os.getpid()))
 
-    def in_child(self):
+    def in_child(self) -> None:
         self._profiles = []
         self._aside = True
 
 
-def arm(process, onnxruntime):
+def arm(process: Process, onnxruntime: Any) -> bool:
     """Observe the sessions of a command, where the layer is asked for. Returns False in the workers
     of scans.
     """

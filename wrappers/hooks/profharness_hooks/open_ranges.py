@@ -1,14 +1,22 @@
-"""Ranges that were open when a recording ended, so that the next one can start: see
+"""Renews ranges that were open when a recording ended, so that the next one can start: see
 `Window.open_ranges`.
 
-Those of Python objects (`torch.profiler.record_function`; DistributedDataParallel, DataLoader and
-the optimizers use the same) are ended while nothing is recorded, which writes nothing, and begun
-anew at once: for the script nothing has changed. Ranges of torch's own C++ code and of compiled
-code have no object to be had, and end with the call that they are around.
+Ranges of Python objects (`torch.profiler.record_function`, which DistributedDataParallel,
+DataLoader and the optimizers use too) are ended while nothing is recorded, which writes nothing,
+and begun again at once: the script sees no difference. Ranges of torch's own C++ code and of
+compiled code have no Python object. They end with the call that they enclose.
 """
+
+from __future__ import annotations
 
 import gc
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
 
 # dynamo's and inductor's ranges around what they have compiled; operators of C++ have a namespace
 OF_CALLS = (
@@ -23,7 +31,7 @@ NODE = "autograd::engine::evaluate_function: "
 NONE, OPERATORS, UNKNOWN = "none", "operators", "unknown"
 
 
-def release(torch, names):
+def release(torch: Any, names: list[str] | None) -> str:
     """Renew the open ranges of these names, outermost first. Returns what is still tied to the
     ended recording.
 
@@ -53,9 +61,9 @@ def release(torch, names):
     return OPERATORS if all(_is_call(name, left) for name in left) else UNKNOWN
 
 
-def _can_be_renewed(one, names):
-    """Whether it was begun under one of the names, and ends with its `with` block; one that is just
-    being made has no fields yet.
+def _can_be_renewed(one: Any, names: dict[str, int]) -> bool:
+    """Whether the range was begun under one of the names and ends with its `with` block. A range
+    that is just being made has no fields yet.
     """
     fields = one.__dict__
     return (
@@ -65,28 +73,31 @@ def _can_be_renewed(one, names):
     )
 
 
-def _is_call(name, names):
-    """Of an operator, of compiled code, or of a node of the backward pass, which has two ranges."""
+def _is_call(name: str, names: set[str]) -> bool:
+    """Whether the range belongs to an operator, to compiled code, or to a node of the backward
+    pass, which has two ranges.
+    """
     return "::" in name or name.startswith(OF_CALLS) or NODE + name in names
 
 
-def in_backward(torch):
+def in_backward(torch: Any) -> bool:
     """Whether this thread is inside of a backward pass (False for a torch that does not tell).
 
-    autograd puts the thread's state back when it returns. A recording that ended inside would be
-    back with it and go on for good, and one that started inside would be gone.
+    autograd restores the thread's state when it returns. That would bring back a recording that
+    ended inside, which then never ends, and lose one that started inside.
     """
     try:
-        return torch._C._current_graph_task_id() != -1  # torch has no public name for it
+        return bool(torch._C._current_graph_task_id() != -1)  # torch has no public name for it
     except AttributeError:
         return False
 
 
-def being_marked(torch):
-    """Whether this thread is just beginning or ending a range: its object does not tell yet, or any
-    more, that it is open.
+def being_marked(torch: Any) -> bool:
+    """Whether this thread is just beginning or ending a range. The range's object then does not
+    show whether it is open.
     """
-    kind, frame = torch.autograd.profiler.record_function, sys._getframe()
+    kind = torch.autograd.profiler.record_function
+    frame: FrameType | None = sys._getframe()
     codes = (kind.__enter__.__code__, kind.__exit__.__code__)
     while frame is not None and frame.f_code not in codes:
         frame = frame.f_back

@@ -1,9 +1,15 @@
-"""Has every optimizer of torch report its steps, from outside of the optimizer's own range."""
+"""Makes every optimizer of torch report its steps, outside of the optimizer's own range."""
+
+from __future__ import annotations
 
 import functools
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
-def watch(torch, seen):
+
+def watch(torch: Any, seen: Callable[[Any], None]) -> None:
     """Call `seen(optimizer)` after each step of each optimizer made from now on.
 
     torch's own post-step hooks run inside the optimizer's range, where a recording must not be
@@ -14,7 +20,7 @@ def watch(torch, seen):
     original = Optimizer.__init__
 
     @functools.wraps(original)
-    def made(self, *args, **kwargs):
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         kind = type(self)
         if not getattr(kind.step, "_profharness", False):
@@ -23,12 +29,12 @@ def watch(torch, seen):
     Optimizer.__init__ = made
 
 
-def _reporting(step, seen):
+def _reporting(step: Any, seen: Callable[[Any], None]) -> Any:
     @functools.wraps(step)
-    def reporting_step(self, *args, **kwargs):
+    def reporting_step(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = step(self, *args, **kwargs)
         seen(self)
         return result
 
-    reporting_step._profharness = True  # our own mark
+    reporting_step._profharness = True  # type: ignore[attr-defined]  # our own mark
     return reporting_step

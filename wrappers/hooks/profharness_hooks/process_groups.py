@@ -4,13 +4,20 @@ On the CPU (gloo) torch records what a collective moves but not among whom. Scri
 groups before the recording ends, so the groups are noted just before that.
 """
 
+from __future__ import annotations
+
 import functools
 import sys
 
-_noted = set()
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-def watch():
+_noted: set[tuple[int, ...]] = set()
+
+
+def watch() -> None:
     """From now on note the groups that the script destroys; nothing where torch has no distributed
     part.
     """
@@ -20,23 +27,24 @@ def watch():
         return
 
     @functools.wraps(destroy)
-    def noting(*args, **kwargs):
+    def noting(*args: Any, **kwargs: Any) -> Any:
         _note()
         return destroy(*args, **kwargs)
 
-    noting._profharness = True  # our own mark
-    for place in (module, sys.modules.get("torch.distributed")):
+    noting._profharness = True  # type: ignore[attr-defined]  # our own mark
+    places: tuple[Any, ...] = (module, sys.modules.get("torch.distributed"))
+    for place in places:
         if getattr(place, "destroy_process_group", None) is destroy:
             place.destroy_process_group = noting
 
 
-def known():
-    """The ranks of each distinct group so far, in order."""
+def known() -> list[list[int]]:
+    """The ranks of each distinct group so far, each list sorted and the lists in order."""
     _note()
     return sorted(list(ranks) for ranks in _noted)
 
 
-def _note():
+def _note() -> None:
     try:
         groups = _module()._world.pg_group_ranks  # torch has no public list of its groups
         _noted.update(tuple(sorted(ranks)) for ranks in groups.values())
@@ -46,5 +54,5 @@ def _note():
         pass
 
 
-def _module():
+def _module() -> Any:
     return sys.modules.get("torch.distributed.distributed_c10d")

@@ -6,7 +6,14 @@ counts them. What the device still does of those steps when recording is paused 
 and is recorded.
 """
 
+from __future__ import annotations
+
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from profharness_hooks.process import Process
+
 
 # what rocprofv3 sets for the program that it starts: the tool's own Python, in which the hooks load
 # too, has no say
@@ -18,12 +25,12 @@ class Region:
     included.
     """
 
-    def __init__(self, process, first, last):
+    def __init__(self, process: Process, first: int, last: int) -> None:
         self._process, self._first, self._last = process, first, last
         self._open = False
 
-    def step(self, done):
-        """So many steps are complete: pause or resume, where that is due."""
+    def step(self, done: int) -> None:
+        """Called when `done` steps are complete: pauses or resumes recording where that is due."""
         wanted = self._first <= done < self._last
         if wanted == self._open:
             return
@@ -42,9 +49,9 @@ class Region:
         self._process.hello.update(region="open" if wanted else "closed")
 
 
-def region(process):
-    """The region that PROFHARNESS_REGIONS asks for (`10:30`); None where it does not say one, or
-    nothing here listens.
+def region(process: Process) -> Region | None:
+    """The region that PROFHARNESS_REGIONS asks for (`10:30`). None where it asks for none, or where
+    no tracer listens in this process.
     """
     first, _, last = process.settings.regions.partition(":")
     is_traced = any(os.environ.get(name) for name in _TRACED)

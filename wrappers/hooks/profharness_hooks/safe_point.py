@@ -6,11 +6,18 @@ ended in the main thread; the interpreter's pending calls are the only way in th
 While the main thread is inside a long call of C code, the function waits.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import sys
 import threading
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
 
 # Own prototypes, since setting argtypes on ctypes.pythonapi's functions would change them for the
 # user too.
@@ -21,31 +28,32 @@ _add_pending_call = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.py_o
 
 
 class SafePoint:
-    """`request()` from any thread; `function` runs once per accepted request, never inside itself.
+    """`request()` may be called from any thread; `function` runs once per accepted request, never
+    inside itself.
 
-    The pending call is PyObject_IsTrue on an object whose `__bool__` does the work. Other than a
-    ctypes callback it lets exceptions through, so Ctrl-C, or sys.exit from a signal handler,
-    reaches the user's code although it came while ours ran.
+    The pending call is PyObject_IsTrue on an object whose `__bool__` does the work. Unlike a ctypes
+    callback it lets exceptions through, so that Ctrl-C, or sys.exit from a signal handler, reaches
+    the user's code although it came while ours ran.
     """
 
-    def __init__(self, function, failed):
+    def __init__(self, function: Callable[[], None], failed: Callable[[], None]) -> None:
         self._function, self._failed = function, failed
         self._pid = os.getpid()
         self._requested = False
         self._plain = _callable_as_truth(self._run)
-        self._outside_dynamo = None
+        self._outside_dynamo: object = None
 
-    def request(self):
+    def request(self) -> bool:
         """Ask for a run; True when the interpreter took the request (its queue holds 32)."""
         if self._requested:
             return True
         self._requested = True  # beforehand: the call may have run when the next line returns
-        taken = _add_pending_call(_is_true, self._target()) == 0
+        taken: bool = _add_pending_call(_is_true, self._target()) == 0
         if not taken:
             self._requested = False
         return taken
 
-    def _target(self):
+    def _target(self) -> object:
         """Inside a torch.compile'd region every new Python frame is traced: step out of that
         first.
         """
@@ -56,7 +64,7 @@ class SafePoint:
             self._outside_dynamo = _callable_as_truth(dynamo.disable(self._run))
         return self._outside_dynamo
 
-    def _run(self, *_itself):
+    def _run(self, *_itself: object) -> bool:
         self._requested = False
         if os.getpid() == self._pid:
             try:
@@ -66,40 +74,42 @@ class SafePoint:
         return False  # the pending call has succeeded
 
 
-def _callable_as_truth(function):
+def _callable_as_truth(function: Callable[..., bool]) -> object:
     return type("_PendingCall", (), {"__bool__": function})()
 
 
 class Watch:
-    """A daemon thread that calls `look()` about every `period_s` until it returns False. It is put
-    aside around fork.
+    """A daemon thread that calls `look()` about every `period_s` seconds until it returns False.
+    The controller pauses it around fork.
     """
 
-    def __init__(self, look, period_s):
+    def __init__(self, look: Callable[[], bool], period_s: float) -> None:
         self._look, self._period_s = look, period_s
-        self._thread = None
+        self._thread: threading.Thread | None = None
         self._stop = threading.Event()
 
     @property
-    def running(self):
+    def running(self) -> bool:
+        """Whether the thread is there and has not ended."""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self):
+    def start(self) -> None:
+        """Start the thread, unless it runs already."""
         if not self.running:
             self._stop.clear()
             self._thread = threading.Thread(target=self._follow, name="profharness", daemon=True)
             self._thread.start()
 
-    def pause(self):
+    def pause(self) -> bool:
         """End the thread (it is asleep nearly always). Returns whether it ran."""
-        was_running = self.running
-        if was_running and self._thread is not threading.current_thread():
+        thread, was_running = self._thread, self.running
+        if thread is not None and was_running and thread is not threading.current_thread():
             self._stop.set()
-            self._thread.join(1.0)
+            thread.join(1.0)
         self._thread = None
         return was_running
 
-    def _follow(self):
+    def _follow(self) -> None:
         stop = self._stop
         while not stop.wait(self._period_s):
             try:
@@ -111,7 +121,7 @@ class Watch:
                 return
 
 
-def importing(package):
+def importing(package: str) -> bool:
     """Whether a module of this package is being imported, in whichever thread: code that imports
     now may find half of it.
 
@@ -127,12 +137,12 @@ def importing(package):
     return False
 
 
-def resident_bytes():
+def resident_bytes() -> int:
     """Memory of this process that is in RAM."""
     with open("/proc/self/statm", "rb") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def monotonic_age_ns(start_ns):
+def monotonic_age_ns(start_ns: int) -> int:
     """Nanoseconds since a reading of CLOCK_MONOTONIC."""
     return time.monotonic_ns() - start_ns

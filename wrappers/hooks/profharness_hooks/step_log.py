@@ -9,12 +9,22 @@ itself (profharness_mark.step), only its marks are logged, and lines of the sour
 the whole run: readers drop the others.
 """
 
+from __future__ import annotations
+
 import os
 import threading
 import time
 import weakref
 
 from profharness_hooks import marks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from profharness_hooks.process import Process
+    from profharness_hooks.regions import Region
+
 
 # What is buffered is never older than this when the next step comes, so a kill loses the steps of
 # 0.1 s at most.
@@ -24,24 +34,26 @@ FLUSH_NS = 100_000_000
 class Recorder:
     """Counts and logs the steps of this process, and tells `listener(done, items)` of each."""
 
-    def __init__(self, process):
+    def __init__(self, process: Process) -> None:
         self._process = process
-        self._file = None
-        self._lines = []
+        self._file: int | None = None
+        self._lines: list[str] = []
         self._written_ns = 0
-        self._optimizer = None
+        self._optimizer: weakref.ref[Any] | None = None
         self._marks = False
         self._asleep = False
         self._unwritable = False
         self._lock = threading.Lock()
-        self._range = ()
+        self._range: marks.Tokens = ()
         self.done = 0
-        self.listener = None
-        self.region = None
+        self.listener: Callable[[int], None] | None = None
+        self.region: Region | None = None
         process.on_fork(self.flush, None, self._in_child)
 
-    def optimizer(self, optimizer):
-        """An optimizer finished a step."""
+    def optimizer(self, optimizer: Any) -> None:
+        """Called when an optimizer has finished a step; only those of the first optimizer are
+        logged.
+        """
         if self._asleep:
             self._note_use()
             return
@@ -54,13 +66,13 @@ class Recorder:
             return
         self._record(None, "optimizer")
 
-    def mark(self, items):
-        """The script says that a step ended here."""
+    def mark(self, items: int | None) -> None:
+        """Log a step that the script marks, with its number of items or None."""
         if not self._marks:
             self._marks, self.done = True, 0
         self._record(items, "mark")
 
-    def _record(self, items, source):
+    def _record(self, items: int | None, source: str) -> None:
         now = time.monotonic_ns()
         with self._lock:
             line = '{"n": %d, "monotonic_ns": %d, "items": %s, "source": "%s"}\n' % (
@@ -81,14 +93,14 @@ class Recorder:
         if self.listener is not None:
             self.listener(self.done)
 
-    def flush(self):
-        """Write what is buffered."""
+    def flush(self) -> None:
+        """Write the buffered lines to the log."""
         with self._lock:
             self._write(time.monotonic_ns())
 
-    def _write(self, now):
-        """A folder that cannot be written ends the log, not the counting: windows follow the steps
-        all the same.
+    def _write(self, now: int) -> None:
+        """Write the buffered lines. If the folder cannot be written, the log ends but counting
+        continues, since windows follow the steps.
         """
         if not self._lines or self._unwritable:
             return
@@ -107,22 +119,22 @@ class Recorder:
             self._unwritable = True
             self._process.hello.failed("the record of steps")
 
-    def _in_child(self):
+    def _in_child(self) -> None:
         if self._file is not None:
             os.close(self._file)
         self._file, self._lines, self._range, self._lock = None, [], (), threading.Lock()
         self._asleep, self.listener, self.region, self.done = True, None, None, 0
 
-    def _note_use(self):
+    def _note_use(self) -> None:
         if "torch" not in self._process.hello.facts["used"]:
             self._process.hello.add("used", "torch")
 
 
-_recorder = None
+_recorder: Recorder | None = None
 
 
-def recorder(process):
-    """The one recorder of this process."""
+def recorder(process: Process) -> Recorder:
+    """The one recorder of this process, made at the first call."""
     global _recorder
     if _recorder is None:
         import atexit
@@ -138,10 +150,10 @@ def recorder(process):
     return _recorder
 
 
-_mark = None
+_mark: Callable[..., None] | None = None
 
 
-def mark(process, items):
+def mark(process: Process, items: int | None) -> None:
     """What profharness_mark.step() calls."""
     global _mark
     if _mark is None:
@@ -149,11 +161,11 @@ def mark(process, items):
     _mark(items)
 
 
-def guarded(process, function):
+def guarded(process: Process, function: Callable[..., object]) -> Callable[..., None]:
     """`function` with every failure recorded instead of raised, and not called again after one."""
-    broken = []
+    broken: list[bool] = []
 
-    def call(*arguments):
+    def call(*arguments: Any) -> None:
         if broken:
             return
         try:
@@ -162,5 +174,6 @@ def guarded(process, function):
             broken.append(True)
             process.hello.failed("the record of steps")
 
-    call._torchdynamo_disable = True  # torch.compile must not trace into it
+    # torch.compile must not trace into it
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]
     return call

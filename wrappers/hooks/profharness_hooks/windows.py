@@ -1,46 +1,53 @@
-"""One stretch of torch.profiler recording: start, self-check markers, stop, export, and the sidecar
-that describes it.
+"""One recording of torch.profiler: start, self-check markers, stop, export, and the sidecar that
+describes it.
 
 Used by the torch hook in commands and by the workers of scans. It imports torch when a window
-starts, and raises what torch raises: whoever must not fail catches it. The profiler records the
-operators of the thread that starts it (and of threads that autograd starts for it), so a window is
-stopped in the thread that started it.
+starts, and raises what torch raises: a caller that must not fail catches it. The profiler records
+the operators of the thread that starts it (and of threads that autograd starts for it), so a window
+is stopped in the thread that started it.
 """
+
+from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import time
 
 from profharness_hooks import process_groups
+from profharness_hooks.sidecars import count_events, sidecar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, ContextManager, Iterator, Mapping
+
 
 MARKERS = 50
 OWN = "profharness."
-_open = None
+_open: Window | None = None
 _inherited = False
 _fork_ready = False
-_of_program = []
+_of_program: list[ProgramRange] = []
 _nothing = contextlib.nullcontext()
 
 
 class _Range:
     """`torch.profiler.record_function` for torch before 2.2, which lacks the fast one."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         from torch.profiler import record_function
 
-        self._inner = record_function(name)
+        self._inner: Any = record_function(name)
 
-    def __enter__(self):
+    def __enter__(self) -> _Range:  # noqa: PYI034 - Self came with 3.11
         self._inner.__enter__()
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> Any:
         return self._inner.__exit__(*error)
 
 
-def _range_type():
+def _range_type() -> Any:
     try:
         from torch._C._profiler import _RecordFunctionFast
     except ImportError:
@@ -48,45 +55,48 @@ def _range_type():
     return _RecordFunctionFast
 
 
-def recording():
+def recording() -> bool:
     """Whether a window of this process is open."""
     return _open is not None
 
 
-def span(name):
+def span(name: str) -> ContextManager[Any]:
     """A context manager that writes a range of this name into the open window; does nothing where
     none is open.
 
     Costs well under a microsecond when closed and about one when open.
     """
-    return _nothing if _open is None else _open.range(name)
+    if _open is None:
+        return _nothing
+    opened: ContextManager[Any] = _open.range(name)
+    return opened
 
 
 class ProgramRange:
-    """A range that the program marks with our own means, for as long as it may last; it ends with
-    the recording at the latest.
+    """A range that the program marks through profharness_mark. It may last as long as the program
+    likes, and ends with the recording at the latest.
     """
 
-    def __init__(self, name):
-        self._inner = span(name)
+    def __init__(self, name: str) -> None:
+        self._inner: Any = span(name)
 
-    def __enter__(self):
+    def __enter__(self) -> ProgramRange:  # noqa: PYI034 - Self came with 3.11
         self._inner.__enter__()
         _of_program.append(self)
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         if self in _of_program:
             _of_program.remove(self)
             self._inner.__exit__(*error)
 
 
-def before_other_profilers(give_way):
+def before_other_profilers(give_way: Callable[[], None]) -> None:
     """Call `give_way` whenever torch is about to prepare or start a profiler, ours included."""
     from torch.autograd import profiler as module
 
-    def calling(original):
-        def start(*args, **kwargs):
+    def calling(original: Any) -> Any:
+        def start(*args: Any, **kwargs: Any) -> Any:
             give_way()
             return original(*args, **kwargs)
 
@@ -98,64 +108,10 @@ def before_other_profilers(give_way):
             setattr(module, name, calling(original))
 
 
-def rank_of(environ):
-    """The global rank as the launchers name it, or None (the same order as everywhere in
-    profharness).
-    """
-    for name in ("PROFHARNESS_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
-        if environ.get(name, "").isdigit():
-            return int(environ[name])
-    return None
-
-
-def sidecar(path, tool, **fields):
-    """Write `<path>.profharness.json`, which tells a reader what the tool's own file cannot."""
-    record = {
-        "v": 1,
-        "file": os.path.basename(path),
-        "tool": tool,
-        "host": os.uname().nodename,
-        "pid": os.getpid(),
-        "rank": rank_of(os.environ),
-        "point": "",
-        "clock": "realtime",
-        "start_ns": None,
-        "role": "trace",
-        "window": {
-            "kind": "all",
-            "first_step": None,
-            "steps": None,
-            "truncated": False,
-            "reason": "",
-        },
-        "markers": [],
-    }
-    record.update(fields)
-    target = path + ".profharness.json"
-    with open(target + ".part", "w", encoding="ascii") as file:
-        json.dump(record, file)
-    os.replace(target + ".part", target)
-
-
-def count_events(path):
-    """Complete events in an exported file (its size times a guess would be off by a factor of
-    three).
-    """
-    count, tail = 0, b""
-    with open(path, "rb") as file:
-        while True:
-            block = file.read(1 << 22)
-            if not block:
-                return count
-            text = tail + block
-            count += text.count(b'"ph": "X"') + text.count(b'"ph":"X"')
-            tail = text[-8:]  # one byte less than the longer pattern, so that none is counted twice
-
-
 @contextlib.contextmanager
-def _quiet_kineto():
-    """Kineto greets on stderr when it starts first; the level is read then, and put back for the
-    user's own use.
+def _quiet_kineto() -> Iterator[None]:
+    """Keep Kineto from greeting on stderr when it first starts. It reads its log level at that
+    moment; the level is put back for the user's own use.
     """
     if "KINETO_LOG_LEVEL" in os.environ:
         yield
@@ -167,10 +123,10 @@ def _quiet_kineto():
         os.environ.pop("KINETO_LOG_LEVEL", None)
 
 
-def has_device(torch):
+def has_device(torch: Any) -> bool:
     """Whether device activity can be recorded: a CUDA or ROCm build, and a device that it sees."""
     build = torch.version.cuda or getattr(torch.version, "hip", None)
-    return bool(build) and torch.cuda.is_available()
+    return bool(build) and bool(torch.cuda.is_available())
 
 
 class Window:
@@ -184,28 +140,35 @@ class Window:
     """
 
     def __init__(
-        self, path, *, point="", record_shapes=True, extra=None, device=None, all_threads=False
-    ):
+        self,
+        path: str,
+        *,
+        point: str = "",
+        record_shapes: bool = True,
+        extra: Mapping[str, Any] | None = None,
+        device: bool | None = None,
+        all_threads: bool = False,
+    ) -> None:
         self.path = os.fspath(path)
         self.extra = dict(extra or {})
         self._point = point
         self._shapes = record_shapes
         self._device = device
         self._all_threads = all_threads
-        self._profiler = None
-        self._brackets = []
+        self._profiler: Any = None
+        self._brackets: list[tuple[int, int]] = []
         self._end_ns = 0
-        self.range = None
+        self.range: Any = None
         self.own_events = 0
 
-    def __enter__(self):
+    def __enter__(self) -> Window:  # noqa: PYI034 - Self came with 3.11
         self.start()
         return self
 
-    def __exit__(self, *_error):
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
-    def start(self):
+    def start(self) -> None:
         """Begin to record. Raises RuntimeError while any profiler of torch is on: a second one
         crashes the process.
         """
@@ -231,7 +194,7 @@ class Window:
         _prepare_for_fork()
         self._mark()
 
-    def _threads(self):
+    def _threads(self) -> dict[str, Any]:
         if not self._all_threads:
             return {}
         try:
@@ -241,15 +204,17 @@ class Window:
         except (ImportError, TypeError):
             return {}  # an older torch: operators of other threads are not recorded
 
-    def stop(self):
+    def stop(self) -> int:
         """End the recording, export it with its sidecar, and return the number of events in the
         file.
         """
         self.end()
         return self.export()
 
-    def end(self):
-        """End the recording; export() or nothing may follow."""
+    def end(self) -> None:
+        """End the recording in the thread that started it; export() or nothing may follow. Raises
+        RuntimeError when this window is not the open one.
+        """
         global _open
         if _open is not self:
             raise RuntimeError("the window is not open")
@@ -260,9 +225,9 @@ class Window:
         while _of_program:
             _of_program[-1].__exit__(None, None, None)
 
-    def export(self):
+    def export(self) -> int:
         """Write the trace and its sidecar; returns how many events it holds, markers and step
-        ranges left out.
+        ranges left out. Raises OSError.
         """
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
         self._profiler.export_chrome_trace(self.path + ".part")
@@ -279,13 +244,13 @@ class Window:
             0, count_events(self.path) - self.own_events - 1
         )  # Kineto writes one span of its own
 
-    def count(self):
+    def count(self) -> int:
         """How many events the ended recording holds, markers and step ranges left out; about 4 us
         each.
         """
         return max(0, len(self._results().events()) - self.own_events)
 
-    def open_ranges(self):
+    def open_ranges(self) -> list[str] | None:
         """Names of the ranges that were still open when the recording ended, by their begin; None
         for a torch that does not tell.
 
@@ -296,10 +261,8 @@ class Window:
         around it, to the nanosecond. Ours are left by ourselves, before the next recording.
         """
         try:
-            events, found = (
-                [(event, self._end_ns) for event in self._results().experimental_event_tree()],
-                [],
-            )
+            events = [(event, self._end_ns) for event in self._results().experimental_event_tree()]
+            still_open: list[tuple[int, str]] = []
             while events:
                 event, limit = events.pop()
                 end = event.end_time_ns
@@ -308,16 +271,16 @@ class Window:
                     and event.tag.name == "TorchOp"
                     and not event.name.startswith(OWN)
                 ):
-                    found.append((event.start_time_ns, event.name))
+                    still_open.append((event.start_time_ns, event.name))
                 events.extend((child, end) for child in event.children)
-            return [name for _, name in sorted(found)]
+            return [name for _, name in sorted(still_open)]
         except AttributeError:
             return None
 
-    def _results(self):
+    def _results(self) -> Any:
         return self._profiler.profiler.kineto_results
 
-    def _mark(self):
+    def _mark(self) -> None:
         """Empty ranges between two readings of the clock: they bound how far the trace's clock is
         from ours.
         """
@@ -331,27 +294,27 @@ class Window:
         self.own_events += MARKERS
 
 
-def close_forgotten():
-    """At exit: a window left open would crash the interpreter's shutdown, so it is exported as it
-    stands.
+def close_forgotten() -> None:
+    """Called at exit: exports a window that was left open, which would crash the interpreter's
+    shutdown.
     """
     if _open is not None:
         _open.stop()
 
 
-def _prepare_for_fork():
+def _prepare_for_fork() -> None:
     global _fork_ready
     if not _fork_ready:
         _fork_ready = True
         os.register_at_fork(after_in_child=leave_in_child)
 
 
-def leave_in_child():
-    """In a forked child: its copy of the recording grows for nobody and would crash its exit. Stop
-    the one, end the other.
+def leave_in_child() -> None:
+    """Called in a forked child, whose copy of the recording would grow without a reader and crash
+    its exit: stop recording ranges now, and end the copy later.
 
-    Ending is left to the child's exit: it is slow, and children that leave through os._exit have no
-    need of it.
+    Ending is slow, so it waits for the child's exit; children that leave through os._exit do not
+    need it.
     """
     global _open, _inherited
     was_open, _open = _open, None
@@ -371,7 +334,7 @@ def leave_in_child():
         pass
 
 
-def _skip_kineto_at_exit():
+def _skip_kineto_at_exit() -> None:
     """Kineto waits for its thread when the process's C++ objects are destroyed, and fork does not
     copy threads.
 
@@ -386,9 +349,9 @@ def _skip_kineto_at_exit():
     libc.on_exit(libc.fcloseall, None)  # the last one registered runs first
 
 
-def end_in_child():
-    """End a recording that fork copied, so that the child may record of its own; nothing where
-    there is none.
+def end_in_child() -> None:
+    """End a recording that fork copied, so that the child may start one itself. Does nothing where
+    fork copied none.
     """
     global _inherited
     if not _inherited:
@@ -401,7 +364,7 @@ def end_in_child():
     _record_ranges(torch, on=True)
 
 
-def _record_ranges(torch, *, on):
+def _record_ranges(torch: Any, *, on: bool) -> None:
     torch._C._autograd._enable_record_function(on)  # torch has no public name for it
 
 

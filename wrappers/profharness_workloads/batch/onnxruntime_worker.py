@@ -20,6 +20,8 @@ import contextlib
 import importlib
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
+import numpy as np
+
 from profharness_workloads.shared import caches, flops, inputs, models, ranges, timing, worker
 from profharness_workloads.shared.protocol import (
     BAD_INPUT,
@@ -73,7 +75,7 @@ class OnnxWorkload(worker.Workload):
         self.versions = {
             "python": sys.version.split()[0],
             "onnxruntime": runtime.__version__,
-            "numpy": inputs.np.__version__,
+            "numpy": np.__version__,
             "providers": ",".join(runtime.get_available_providers()),
         }
         self.devices = visible_devices(runtime.get_available_providers(), self._index)
@@ -158,6 +160,9 @@ class OnnxWorkload(worker.Workload):
         hook.marker_session(self._settings.artifact(LAYER, "marker-%d.json" % os.getpid()))
 
     def measure(self, point: Point, still_wanted: Callable[[], None]) -> worker.Measurement:
+        """Warm up and time runs of one session; under the onnxruntime layer the point has a session
+        of its own, since a profile belongs to its session.
+        """
         notes = dict(self._notes)
         cache_before = caches.snapshot(self._caches)
         sets = self._input_sets(point)

@@ -18,6 +18,8 @@ if __name__ == "__main__":  # siblings are found as profharness_workloads says
 import contextlib
 from typing import Any, Callable, Iterator, List, Tuple
 
+import numpy as np
+
 from profharness_workloads.shared import (
     flops,
     inputs,
@@ -41,7 +43,7 @@ class TensorflowWorkload(worker.Workload):
         self.versions = {
             "python": sys.version.split()[0],
             "tensorflow": tf.__version__,
-            "numpy": inputs.np.__version__,
+            "numpy": np.__version__,
         }
         self.devices = tensorflow_models.visible_devices(tf)
         self._specs, usual = inputs.filled(self._model.inputs, spec.shapes, spec.inputs)
@@ -61,6 +63,7 @@ class TensorflowWorkload(worker.Workload):
         return tensorflow_models.count(self._model, self._specs)
 
     def measure(self, point: Point, still_wanted: Callable[[], None]) -> worker.Measurement:
+        """Warm up and time calls of the model; a batch size's first call traces its function."""
         notes = dict(self._notes)
         with self.ready(point) as action:
             warm = timing.warm_up(

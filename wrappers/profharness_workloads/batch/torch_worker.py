@@ -20,6 +20,8 @@ import contextlib
 import importlib
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
+import numpy as np
+
 from profharness_workloads.shared import caches, flops, inputs, models, ranges, timing, worker
 from profharness_workloads.shared.protocol import (
     BAD_INPUT,
@@ -93,6 +95,7 @@ class TorchWorkload(worker.Workload):
             )
 
     def measure(self, point: Point, still_wanted: Callable[[], None]) -> worker.Measurement:
+        """Warm up and time calls of the model; with --compile each point compiles it anew."""
         torch, spec = self._torch, self._settings.spec
         notes = dict(self._notes)
         cache_before = caches.snapshot(self._caches)
@@ -130,6 +133,7 @@ class TorchWorkload(worker.Workload):
 
     @contextlib.contextmanager
     def ready(self, point: Point) -> Iterator[timing.Action]:
+        """The point's call as `measure` times it, not warmed up; gradients are off meanwhile."""
         torch, spec = self._torch, self._settings.spec
         module = (
             fresh_compilation(torch, self._model.module) if spec.compile else self._model.module
@@ -252,10 +256,11 @@ def _nothing() -> None:
 
 
 def versions(torch: Any) -> Dict[str, str]:
+    """Python, torch and NumPy, and CUDA or HIP where torch was built for it."""
     found = {
         "python": sys.version.split()[0],
         "torch": torch.__version__,
-        "numpy": inputs.np.__version__,
+        "numpy": np.__version__,
     }
     for name in ("cuda", "hip"):
         if getattr(torch.version, name, None):

@@ -128,8 +128,8 @@ def has_tf32(torch: Any, place: Any) -> bool:
     if place.type == "cpu":
         return False
     if getattr(torch.version, "hip", None):
-        return torch.cuda.get_device_properties(place).gcnArchName.startswith("gfx942")
-    return torch.cuda.get_device_capability(place)[0] >= 8
+        return bool(torch.cuda.get_device_properties(place).gcnArchName.startswith("gfx942"))
+    return bool(torch.cuda.get_device_capability(place)[0] >= 8)
 
 
 def gemms(
@@ -175,7 +175,8 @@ def copy_rate(torch: Any, place: Any, synchronise: Callable[[], None], budget_s:
     source = torch.ones(count, device=place)
     target = torch.empty_like(source)
     seconds = best_seconds(lambda: target.copy_(source), synchronise, budget_s)
-    return 2.0 * source.numel() * source.element_size() / seconds
+    size_bytes = int(source.numel() * source.element_size())
+    return 2.0 * size_bytes / seconds
 
 
 def launches(torch: Any, place: Any, synchronise: Callable[[], None]) -> Tuple[float, float]:
@@ -205,8 +206,8 @@ def launches(torch: Any, place: Any, synchronise: Callable[[], None]) -> Tuple[f
 def hold(
     torch: Any, rates: Dict[str, float], place: Any, synchronise: Callable[[], None], seconds: float
 ) -> Dict[str, Any]:
-    """The fastest product again and again, for whoever measures power meanwhile: its type, and when
-    it ran (CLOCK_BOOTTIME ns).
+    """Run the fastest product again and again while something else measures power. Returns its type
+    and when it ran (CLOCK_BOOTTIME ns).
     """
     name = max((one for one in rates if one != "int8"), key=lambda one: rates[one])
     before = torch.backends.cuda.matmul.allow_tf32
@@ -240,6 +241,9 @@ def identities(properties: Any) -> List[str]:
 
 
 def describe(torch: Any, place: Any) -> Dict[str, Any]:
+    """The device and the software under which the figures were reached: kind (cpu, cuda, rocm),
+    name, compute units, architecture as the compilers name it, and how drivers identify it.
+    """
     software = {"torch": torch.__version__}
     for name in ("cuda", "hip"):
         if getattr(torch.version, name, None):
@@ -270,6 +274,9 @@ def describe(torch: Any, place: Any) -> Dict[str, Any]:
 
 
 def main() -> int:
+    """Measure and print. Returns the exit status: MISSING without torch, or without the device that
+    was asked for.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seconds", type=float, default=1.0, help="time for each figure")

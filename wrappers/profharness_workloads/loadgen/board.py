@@ -50,6 +50,7 @@ class Board:
         return self._each[client]
 
     def totals(self) -> Totals:
+        """The sums over all clients so far: requests, ns of latency, bytes."""
         rows = self._each
         return Totals(
             *(

@@ -96,6 +96,7 @@ class Connection:
         self._poller.register(self.fd, WRITE)
 
     def close(self) -> None:
+        """Close the socket, if there is one; what was not yet sent is dropped."""
         if self._socket is not None:
             try:
                 self._socket.close()

@@ -14,7 +14,8 @@ from time import perf_counter_ns
 from typing import Callable, Dict, List, Sequence
 
 from profharness_workloads.loadgen import board
-from profharness_workloads.loadgen.loop import Loop, Plan
+from profharness_workloads.loadgen.client_plan import Plan
+from profharness_workloads.loadgen.loop import Loop
 from profharness_workloads.shared.lifetime import PR_SET_PDEATHSIG
 from profharness_workloads.shared.protocol import Refusal
 
@@ -27,7 +28,9 @@ class LevelFailed(Refusal):
 
 
 class Crew:
-    """Use as a context: whatever happens inside, no client process is left at its end."""
+    """The client processes of a level, as a context manager: none of them outlives it, whatever
+    happens inside.
+    """
 
     def __init__(self, plans: Sequence[Plan]):
         self._plans = plans
@@ -156,7 +159,7 @@ def process_cpu_ns(pid: int) -> int:
 
 
 def _be_client(plan: Plan, shared: board.Board, parent: int) -> None:
-    """Never returns."""
+    """Run the loop of a client in a forked process. Never returns."""
     code = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -66,7 +66,7 @@ def describe(argv: Sequence[str]) -> int:
 
 
 def _known(client: Any, headers: Mapping[str, str]) -> str:
-    """`; it has a, b`: what to ask for instead, where the server lists its models."""
+    """`; it has a, b`: the models that the server lists, for the message about a missing one."""
     try:
         listed = client.get_model_repository_index(
             headers=headers, as_json=True, client_timeout=LIMIT_S

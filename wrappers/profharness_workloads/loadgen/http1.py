@@ -46,7 +46,7 @@ class Http1:
         self.usable = True
 
     def opening(self) -> bytes:
-        """Nothing is said before the first request."""
+        """Empty: HTTP/1.1 sends nothing before the first request."""
         return b""
 
     def begin(self, head: bytes, payload: bytes, json_length: int = -1) -> bytes:
@@ -59,7 +59,7 @@ class Http1:
         return b"".join((self._head, lengths, head, payload))
 
     def more(self) -> bytes:
-        """HTTP/1.1 has no windows of its own."""
+        """Empty: HTTP/1.1 has no windows of its own."""
         return b""
 
     def feed(self, data: bytes) -> bool:

@@ -10,7 +10,7 @@ gRPC protocol over HTTP/2.
 from __future__ import annotations
 
 import struct
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple, Union
 
 from profharness_workloads.loadgen import hpack
 
@@ -134,7 +134,7 @@ class Http2:
 
     def more(self) -> bytes:
         """Further bytes of the message that the windows allow by now; empty when there are none."""
-        out: List[bytes] = []
+        out: List[Union[bytes, memoryview]] = []
         while self._left:
             room = min(self._frame_size, self._connection_window, self._stream_window)
             if room <= 0:

@@ -34,7 +34,8 @@ class Prepared(NamedTuple):
 
     @property
     def bytes_per_request(self) -> float:
-        total = sum(tensor.array.nbytes for request in self.requests for tensor in request)
+        """Mean size of the tensors of one request, protocol and compression left out."""
+        total: int = sum(tensor.array.nbytes for request in self.requests for tensor in request)
         return total / max(1, len(self.requests))
 
 

@@ -11,8 +11,9 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
+from profharness_workloads.loadgen.client_plan import Plan
 from profharness_workloads.loadgen.crew import Crew, LevelFailed
-from profharness_workloads.loadgen.loop import CANCELLED, OK, Plan
+from profharness_workloads.loadgen.request_rows import CANCELLED, OK
 from profharness_workloads.loadgen.server_side import ServerCpu, Stats, added, growth, statistics
 from profharness_workloads.loadgen.settings import Level, Server
 from profharness_workloads.loadgen.steady import Settling, Storm
@@ -61,8 +62,8 @@ class Surroundings(NamedTuple):
 
 
 def run_level(level: Level, plans: Sequence[Plan], around: Surroundings) -> Report:
-    """Raises LevelFailed when it cannot be measured: no connection, a client that died, most
-    requests failing.
+    """Run one level. Raises LevelFailed when it cannot be measured: no connection, a client that
+    died, most requests failing.
     """
     in_flight = level.concurrency if level.mode == "closed" else 1
     with Crew(plans) as crew:
@@ -105,7 +106,7 @@ class _Watch:
         self._storm = Storm(start_ns)
 
     def resume(self) -> None:
-        """Forget what happened before: nobody looked meanwhile."""
+        """Forget what was seen before, since nobody looked meanwhile."""
         totals = self._crew.totals
         self._storm = Storm(perf_counter_ns(), totals)
 

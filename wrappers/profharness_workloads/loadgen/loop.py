@@ -8,17 +8,16 @@ Times are CLOCK_MONOTONIC ns.
 
 from __future__ import annotations
 
-import array
 import collections
 import gc
 import heapq
 import select
 import time
 from time import perf_counter_ns
-from typing import Any, Deque, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Deque, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from profharness_workloads.loadgen import board
-from profharness_workloads.loadgen.arrivals import Arrivals
+from profharness_workloads.loadgen.client_plan import Plan
 from profharness_workloads.loadgen.connection import (
     ANSWERED,
     CLOSED,
@@ -26,37 +25,20 @@ from profharness_workloads.loadgen.connection import (
     OPEN,
     Connection,
     Lost,
-    Target,
 )
 from profharness_workloads.loadgen.messages import Message
+from profharness_workloads.loadgen.request_rows import (
+    CANCELLED,
+    FAILED,
+    OK,
+    SEQUENCES,
+    TIMED_OUT,
+    RequestRows,
+)
 
-OK, FAILED, TIMED_OUT, CANCELLED = 0, 1, 2, 3
 LONGEST_WAIT_NS = 50_000_000  # the parent's word is heard at least this often
 FIRST_PAUSE_NS, LONGEST_PAUSE_NS = 10_000_000, 500_000_000  # after a failure, before the next try
-FLUSH_ROWS = 2048
 MOST_CONNECTIONS = 900  # below the usual limit of open files
-SEQUENCES = 1 << 40
-
-
-class Plan(NamedTuple):
-    """What one client process does. A closed loop holds `slots` requests in flight, an open one
-    opens so many connections first.
-
-    `messages(slot)` gives the requests that a connection sends in turn; `numbered` says that they
-    take a sequence, which begins at `first`.
-    """
-
-    client: int
-    clients: int
-    slots: int
-    targets: Sequence[Target]
-    messages: Any
-    timeout_ns: int
-    records: str
-    arrivals: Optional[Arrivals] = None
-    think_ns: int = 0
-    numbered: bool = True
-    first: int = 0
 
 
 class Loop:
@@ -77,8 +59,8 @@ class Loop:
         self._messages: Dict[int, Sequence[Message]] = {}
         self._count, self._timer_count = plan.first, 0
         self._in_flight = 0
-        self._rows = array.array("q")
-        self._file = open(plan.records, "wb", buffering=0)
+        self._rows = RequestRows(plan.records)
+        self._row = self._rows.add
         self._instants: Optional[Iterator[int]] = None
         self._next_ns = 0
         self._look_ns = 0
@@ -376,21 +358,6 @@ class Loop:
         items = self._messages[0][0].items if self._messages else 1
         self._row(self._number(), intended_ns, now_ns, now_ns, items, status, 0, 0)
 
-    def _row(self, sequence: int, *values: int) -> None:
-        self._rows.append(
-            sequence % SEQUENCES
-        )  # the client's own number; the file's name says which client
-        self._rows.extend(values)
-        if len(self._rows) >= 8 * FLUSH_ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        data = memoryview(self._rows).cast("B")
-        while len(data):
-            data = data[self._file.write(data) or 0 :]
-        del data
-        self._rows = array.array("q")
-
     # the end
 
     def _drain(self) -> None:
@@ -425,5 +392,4 @@ class Loop:
                     one.server,
                 )
             self._drop(one)
-        self._flush()
-        self._file.close()
+        self._rows.close()

@@ -22,9 +22,19 @@ from profharness_workloads.shared.protocol import BAD_INPUT, Refusal
 SEQUENCE = "profharness_seq"
 GRPC_SERVICE = "/inference.GRPCInferenceService/"
 DTYPES = {
-    "BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64", "INT8": "int8",
-    "INT16": "int16", "INT32": "int32", "INT64": "int64", "FP16": "float16", "FP32": "float32", "FP64": "float64",
-}  # fmt: skip
+    "BOOL": "bool",
+    "UINT8": "uint8",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "FP16": "float16",
+    "FP32": "float32",
+    "FP64": "float64",
+}
 _LEVEL = 1  # the fastest; a client that compresses cannot wait
 
 
@@ -60,6 +70,7 @@ def numpy_type(datatype: str) -> str:
 
 
 def varint(value: int) -> bytes:
+    """A whole number of at least 0 in protobuf's base-128 form, lowest seven bits first."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -224,6 +235,9 @@ def grpc_message(
     outputs: Mapping[str, Region],
     compression: str,
 ) -> Message:
+    """A ModelInferRequest without its sequence parameter; `outputs` names the regions of shared
+    memory for answers, `compression` is none, gzip or deflate.
+    """
     payload = grpc_payload(model, version, tensors) + grpc_outputs(outputs)
     return Message(_items(tensors), payload, packed=_packed(compression, payload))
 
@@ -231,6 +245,9 @@ def grpc_message(
 def http_message(
     tensors: Sequence[Tensor], outputs: Mapping[str, Region], compression: str
 ) -> Message:
+    """The JSON and the binary tensors of a request over HTTP; tensors in shared memory are only
+    named in the JSON.
+    """
     payload = b"".join(tensor.array.tobytes() for tensor in tensors if tensor.shared is None)
     return Message(
         _items(tensors), payload, http_json(tensors, outputs), _packed(compression, payload)

@@ -119,6 +119,7 @@ class ServerCpu:
         self._pid = server.pid if near and os.path.exists("/proc/%s/stat" % server.pid) else None
 
     def read_ns(self) -> Optional[int]:
+        """CPU time of the server's process and its descendants in ns, or None if out of sight."""
         if self._pid is None:
             return None
         return sum(process_cpu_ns(pid) for pid in _family(self._pid))

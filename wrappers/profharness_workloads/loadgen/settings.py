@@ -97,6 +97,7 @@ class Server(NamedTuple):
         return address
 
     def token_header(self, protocol: str) -> Dict[str, str]:
+        """The header that carries this server's token under a protocol; empty without a token."""
         if not self.token:
             return {}
         return {GRPC_TOKEN if protocol == GRPC else HTTP_TOKEN: self.token}
@@ -115,7 +116,7 @@ class Server(NamedTuple):
             ) from error
 
     def resolved(self, protocol: str) -> Tuple[int, Tuple[Any, ...]]:
-        """Raises Refusal for an address that names no host."""
+        """The (family, address) of a protocol. Raises Refusal for an address that names no host."""
         address = self.address(protocol)
         try:
             return resolved(address)

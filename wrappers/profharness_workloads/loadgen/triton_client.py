@@ -31,6 +31,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from profharness_workloads.loadgen import http1, http2
 from profharness_workloads.loadgen.arrivals import Arrivals, arrivals_from, shares
+from profharness_workloads.loadgen.client_plan import Plan
 from profharness_workloads.loadgen.connection import Target
 from profharness_workloads.loadgen.crew import LevelFailed
 from profharness_workloads.loadgen.inputs import Prepared, prepare
@@ -40,7 +41,6 @@ from profharness_workloads.loadgen.level import (
     first_connections,
     run_level,
 )
-from profharness_workloads.loadgen.loop import Plan
 from profharness_workloads.loadgen.messages import (
     GRPC_SERVICE,
     Message,
@@ -75,7 +75,7 @@ REQUESTS_PER_LEVEL = (
 
 
 class LoadClient(worker.Workload):
-    """A connected-to server (or several), and the level that runs on it."""
+    """One server or several, connected to, and the level that runs on them."""
 
     def __init__(self, settings: Settings, spec: ClientSpec):
         self._settings, self._spec = settings, spec
@@ -96,12 +96,14 @@ class LoadClient(worker.Workload):
         return judged(asked, self._spec.seed, self._spec.ragged)
 
     def measure(self, point: Any, still_wanted: Callable[[], None]) -> worker.Measurement:
+        """Run one level on all servers and models. Raises LevelFailed when no request is answered
+        in the window.
+        """
         level: Level = point
         self._levels += 1
         with contextlib.ExitStack() as held:
-            entered = [
-                held.enter_context(self._messages(model, level)) for model in self._models or [None]
-            ]
+            models: Sequence[Optional[Model]] = self._models if self._models else [None]
+            entered = [held.enter_context(self._messages(model, level)) for model in models]
             plans = self._plans(level, [messages for messages, _ in entered])
             around = Surroundings(self._servers, self._windows, still_wanted)
             # models that are asked at once each get the level's load
@@ -182,11 +184,11 @@ class LoadClient(worker.Workload):
     # to whom
 
     def _plans(self, level: Level, messages: Sequence[Messages]) -> Sequence[Plan]:
-        """Client processes of their own for each model, which are numbered on."""
+        """Plans of the client processes of all models; the processes are numbered through."""
         each = busy_processes(level, self._spec.clients)
         clients = each * len(messages)
         arrivals: Optional[Arrivals] = None
-        slots = shares(level.concurrency, each) * len(messages)
+        slots = list(shares(level.concurrency, each)) * len(messages)
         if level.mode == "open":
             arrivals = arrivals_from(level.arrivals, level.rate, level.seed)
             slots = [first_connections(arrivals.rate / clients)] * clients

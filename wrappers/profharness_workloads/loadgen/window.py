@@ -12,13 +12,15 @@ from typing import Any, Callable, Dict, List
 from profharness_workloads.shared.protocol import VERSION, _read_from
 
 LIMIT_S = 5.0
-HOOKS_LIMIT_S = 60.0  # a first recording may take long to begin; who has ended is not waited for
+HOOKS_LIMIT_S = 60.0  # a first recording may take long to begin; ended processes are not waited for
 _LOOK_S = 0.005
 
 
 class Windows:
-    """Announces windows. A `managed` server answers each announcement once its marks and captures
-    are set; of a server of another's those of its processes answer in which hooks listen, which may
+    """Announces windows to the server.
+
+    A server that profharness started (`managed`) answers each announcement once its marks and
+    captures are set. Of any other server only the processes answer in which hooks listen; there may
     be none.
     """
 
@@ -35,8 +37,8 @@ class Windows:
         still_wanted: Callable[[], None],
         limit_s: float = LIMIT_S,
     ) -> bool:
-        """Write `kind` (open, close) and wait for `answer`; False when one who should gave none
-        within the limit.
+        """Write `kind` (open, close) and wait for `answer`. Returns False when a process that
+        should answer has not done so within the limit.
         """
         position = os.path.getsize(self._answers) if os.path.exists(self._answers) else 0
         line = json.dumps({"v": VERSION, "kind": kind, "id": point}, separators=(",", ":")) + "\n"

@@ -35,6 +35,7 @@ class Binary(NamedTuple):
     libraries: str = ""
 
     def environment(self, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """A copy of `environ` in which its own libraries come first on the loader's path."""
         if not self.libraries:
             return dict(environ)
         before = environ.get("LD_LIBRARY_PATH", "")

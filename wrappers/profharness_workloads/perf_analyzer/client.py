@@ -93,6 +93,9 @@ class PerfAnalyzer(worker.Workload):
         return judged(asked, self._spec.seed, self._spec.ragged)
 
     def measure(self, point: Any, still_wanted: Callable[[], None]) -> worker.Measurement:
+        """Run perf_analyzer on one level. Raises LevelFailed for a level that it does not know or
+        could not measure.
+        """
         level: Level = point
         if level.think_ns or level.ragged != "none":
             raise LevelFailed(

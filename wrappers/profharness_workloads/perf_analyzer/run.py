@@ -1,5 +1,5 @@
-"""One run of perf_analyzer: started, watched, its export read while it writes, its CPU time, and
-never left behind.
+"""One run of perf_analyzer: starts and watches it, reads its export while it writes, takes its CPU
+time, and never leaves it running.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """One process of a multi-process point: pins itself, loads its model, waits at the barrier, runs
 batches in a window.
 
-Started by pinned.py, with which it speaks JSON lines over an inherited socket
-(PROFHARNESS_STREAM_FD): it says `ready` or `refused`; is told when the window begins and ends
-(CLOCK_MONOTONIC, which all processes of a node share); runs without a pause from before the window
-until it is told to stop, so that the slow ones finish under full load; and leaves its batches, rows
-of start and duration in int64 ns, in a file.
+It is started by worker.py of this folder, with which it speaks JSON lines over an inherited socket
+(PROFHARNESS_STREAM_FD). It says `ready` or `refused`, and is told when the window begins and ends
+(CLOCK_MONOTONIC, which all processes of a node share). It runs without a pause from before the
+window until it is told to stop, so that slow processes finish under full load. It leaves its
+batches in a file, as rows of start and duration in int64 ns.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def _settings(
 def _run(
     action: Any, window: Mapping[str, Any], span: Any, link: Link, path: str, *, marked: bool
 ) -> None:
-    """Batches without a pause; those that start inside the window are kept (DeepSparse's rule, see
-    pinned.py).
+    """Run batches without a pause; those that start inside the window are kept (DeepSparse's rule,
+    see worker.py).
     """
     prepare, run, synchronise = action
     opens, closes = int(window["opens_ns"]), int(window["closes_ns"])

@@ -192,6 +192,9 @@ class PinnedWorkload(worker.Workload):
     def measure(
         self, point: protocol.Point, still_wanted: Callable[[], None]
     ) -> worker.Measurement:
+        """Run the point's processes at once, each at its own place, and collect their times. Raises
+        ValueError when there are fewer places than processes.
+        """
         places = self._plan.places[: point.processes]
         if len(places) < point.processes:
             raise ValueError(

@@ -118,6 +118,7 @@ class OnnxRunner(Runner):
             ) from error
 
     def instance(self, number: int) -> Call:
+        """One session, behind a lock: open_window() replaces it between two executions."""
         mine, outputs, names = self._instances[number], self._outputs, self._names
         keep = self._profiled
 
@@ -132,6 +133,7 @@ class OnnxRunner(Runner):
         return call
 
     def open_window(self, key: str) -> None:
+        """Replace each instance's session by a profiled one, warmed up on the last inputs."""
         if not self._profiled:
             return
         hook = importlib.import_module(ranges.hook("onnxruntime_hook"))

@@ -17,7 +17,7 @@ import signal
 import socket
 import sysconfig
 import tempfile
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from profharness_workloads.serving.plan import Door
 from profharness_workloads.shared.protocol import MISSING, USAGE, Refusal
@@ -34,7 +34,7 @@ LONGEST_SOCKET = "_0_000-server.sock"  # what PyTriton appends to workspace and 
 
 
 class Ports(NamedTuple):
-    """Every one was free a moment ago."""
+    """Ports that were free a moment ago."""
 
     grpc: int
     http: int
@@ -146,19 +146,21 @@ class Workspace:
                 return
 
     def note(self, folders: Sequence[str]) -> None:
-        """What else is to be removed, if this process should not come to it: into the lock file."""
+        """Write into the lock file what else a later start is to remove if this process cannot do
+        it.
+        """
         if self._lock is not None:
             os.write(self._lock, "".join(folder + "\n" for folder in folders).encode())
 
     def close(self) -> None:
-        """After the server's end."""
+        """Remove the workspace, once the server has ended."""
         shutil.rmtree(self.path, ignore_errors=True)
         _unlocked(self.path + ".lock", self._lock)
         self._lock = None
 
 
 def home() -> str:
-    """PyTriton's own rule (pytriton.constants)."""
+    """The folder of all workspaces, by PyTriton's own rule (pytriton.constants)."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.abspath(os.environ.get("PYTRITON_HOME") or os.path.join(cache, "pytriton"))
 
@@ -280,7 +282,7 @@ def stubs(server: Optional[int]) -> List[int]:
 
 def stub_folders(pids: Sequence[int]) -> List[str]:
     """The folders that Triton made for models' code; its stubs name them on their command lines."""
-    found = set()
+    found: Set[str] = set()
     for pid in pids:
         try:
             with open("/proc/%d/cmdline" % pid, "rb") as file:

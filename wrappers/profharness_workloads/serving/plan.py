@@ -39,8 +39,8 @@ class Served(NamedTuple):
 
 
 class Door(NamedTuple):
-    """Where the server listens. A port of 0 is chosen; `token` "" is none on loopback, a new one
-    elsewhere.
+    """Where the server listens. Port 0 has a free one chosen. An empty `token` means no token on
+    loopback and a new one elsewhere.
     """
 
     host: str = "127.0.0.1"

@@ -46,7 +46,7 @@ class Records:
         self._calls = 0
 
     def begin(self) -> Tuple[int, int]:
-        """An execution starts now: its handle and time."""
+        """Called when an execution starts; returns its handle and the time."""
         with self._lock:
             self._calls += 1
             handle = self._calls
@@ -54,7 +54,7 @@ class Records:
         return handle, start
 
     def end(self, handle: int, row: Row, sequences: List[int]) -> None:
-        """It ended, and gave results."""
+        """Called when an execution has ended with results."""
         with self._lock:
             self._running.pop(handle, None)
             if self._on:
@@ -62,19 +62,19 @@ class Records:
             self._lock.notify_all()
 
     def failed(self, handle: int) -> None:
-        """It ended in an error, which its requests were told."""
+        """Called when an execution has ended in an error, of which its requests were told."""
         with self._lock:
             self._running.pop(handle, None)
             self._lock.notify_all()
 
     def open(self, key: str) -> None:
-        """From here on executions belong to level `key`."""
+        """Let executions belong to level `key` from here on."""
         with self._lock:
             self._key, self._members = key, 0
         self.flush()
 
     def close(self) -> None:
-        """The level ends: executions that began in it are waited for, and all is written."""
+        """End the level: wait for executions that began in it, and write them all."""
         until = perf_counter_ns()
         with self._lock:
             self._lock.wait_for(

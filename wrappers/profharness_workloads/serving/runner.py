@@ -76,7 +76,9 @@ def probed(
     spec = model.spec
     filled = inputs.filled(specs, spec.shapes, spec.inputs)[0]
     grown = [
-        full._replace(dims=tuple(n + 1 if d is None else n for d, n in zip(free.dims, full.dims)))
+        full._replace(
+            dims=tuple((n or 0) + 1 if d is None else n for d, n in zip(free.dims, full.dims))
+        )
         for free, full in zip(specs, filled)
     ]
     kind = "normal" if inputs.is_file(spec.inputs) else spec.inputs

@@ -35,6 +35,8 @@ class Sleep(Runner):
         )
 
     def instance(self, number: int) -> Call:  # noqa: ARG002  all instances do the same
+        """Gives its inputs back when the model's time has passed."""
+
         def call(arrays: Sequence[Any]) -> Arrays:
             end = time.perf_counter_ns() + self._ns
             while True:

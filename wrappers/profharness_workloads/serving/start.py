@@ -1,9 +1,9 @@
-"""A running Triton: started so that a failure is told at once in the server's own words, and ended
-within seconds.
+"""A running Triton. A failure of its start is reported at once in the server's own words, and it is
+ended within seconds.
 
-The server is a child of the thread that starts it and dies with it, so that must be the main
-thread. Tools and hooks of this process are kept out of it: it computes nothing, the models run
-here.
+The server is a child of the thread that starts it and dies with that thread, which must therefore
+be the main thread. Tools and hooks of this process are kept out of the server: it computes nothing,
+since the models run here.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import signal
 import threading
 import urllib.request
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
 
 from profharness_workloads.serving import place
 from profharness_workloads.serving.plan import Door, Served
@@ -156,7 +158,7 @@ class Server:
         )
 
     def _check_identity(self) -> None:
-        """Whoever answers there must be the server that was started here."""
+        """Raises unless the process that answers there is the server that was started here."""
         url = "http://%s:%d/v2" % (self.http_host, self.ports.http)
         asked = urllib.request.Request(url, headers={HTTP_TOKEN: self.secret})
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -172,7 +174,9 @@ class Server:
 
 
 def heed_no_signals() -> None:
-    """From here on the process ends by itself: a second Ctrl-C must not leave half of it behind."""
+    """Ignore signals from here on, since the process ends by itself: a second Ctrl-C must not leave
+    half of it running.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
@@ -182,7 +186,7 @@ def _bind(triton: Any, one: Bound) -> None:
 
     def tensors(specs: Sequence[inputs.TensorSpec]) -> List[Any]:
         return [
-            Tensor(name=spec.name, dtype=inputs.np.dtype(spec.dtype), shape=shape(spec) or (1,))
+            Tensor(name=spec.name, dtype=np.dtype(spec.dtype), shape=shape(spec) or (1,))
             for spec in specs
         ]
 

@@ -55,6 +55,7 @@ class TorchRunner(Runner):
         )
 
     def instance(self, number: int) -> Call:
+        """Computes on its own stream where the device is a GPU, with gradients off."""
         place = self._places[number]
         stream = None if place.type == "cpu" else self._torch.cuda.Stream(place)
         return self._call(self._modules[str(place)], place, stream)

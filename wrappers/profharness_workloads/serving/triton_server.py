@@ -80,9 +80,7 @@ def inference(
 
 
 def _writable(array: Any) -> Any:
-    """As it is, unless it lies in memory that may not be written to, which frameworks complain
-    about.
-    """
+    """The array, or a copy of one in read-only memory, about which frameworks complain."""
     return array if array.flags.writeable else array.copy()
 
 
@@ -105,7 +103,7 @@ def bind(plan: serving_plan.Plan, settings: protocol.Settings, records: Any) -> 
 
 
 def description(server: serving_start.Server, bound: Sequence[Bound]) -> Dict[str, Any]:
-    """What the ready file says."""
+    """The content of the ready file, as one JSON object."""
     door, ports = server.door, server.ports
     return {
         "v": protocol.VERSION,
@@ -152,6 +150,7 @@ def _model(one: Bound) -> Dict[str, Any]:
 
 
 def versions(bound: Sequence[Bound]) -> Dict[str, str]:
+    """Python, NumPy, PyTriton (empty where unknown), and what the runners report."""
     import numpy
 
     try:
@@ -194,7 +193,9 @@ class Windows:
         self._path = os.path.join(settings.control_dir, WINDOWS)
 
     def open(self, key: str) -> None:
-        """A recorder that cannot start is told in the answer; the level goes on without it."""
+        """Begin a level. If a recorder cannot start, the answer says so and the level goes on
+        without it.
+        """
         self.close()
         self._key, self._stack = key, contextlib.ExitStack()
         error = ""
@@ -211,7 +212,7 @@ class Windows:
         self._answer("opened", key, error)
 
     def close(self) -> None:
-        """Wait for what runs, stop the recorders, write the records."""
+        """End a level: wait for what runs, stop the recorders, write the records."""
         if self._stack is None:
             return
         error, closed_ns = "", time.perf_counter_ns()
@@ -244,7 +245,7 @@ class Levels:
         self._path, self._at = os.path.join(control_dir, LEVELS), 0
 
     def news(self) -> List[Mapping[str, Any]]:
-        """Lines that are no records are passed over."""
+        """The new records, in order; lines that are no records are skipped."""
         try:
             if os.stat(self._path).st_size <= self._at:
                 return []
@@ -297,7 +298,9 @@ def serve(settings: protocol.Settings, results: protocol.Results, harness: lifet
 
 
 def write_ready(path: str, told: Mapping[str, Any]) -> None:
-    """Whole or not at all; it holds the token, so only its owner may read it."""
+    """Write the ready file as a whole or not at all. It holds the token, so only its owner may read
+    it.
+    """
     temporary = "%s.%d" % (path, os.getpid())
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:

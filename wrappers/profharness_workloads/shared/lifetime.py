@@ -1,7 +1,8 @@
-"""When a worker ends before its work does: the harness is gone, or somebody sent SIGINT or SIGTERM.
+"""When a worker ends before its work is done: the harness has ended, or somebody sent SIGINT or
+SIGTERM.
 
-The death signal of the kernel (PR_SET_PDEATHSIG) is sent when the *thread* that started this
-process ends, and the process in between may be a profiler; so it only makes the worker look whether
+The kernel sends its death signal (PR_SET_PDEATHSIG) when the *thread* that started this process
+ends, and the process in between may be a profiler; so the signal only makes the worker look whether
 the harness is still there.
 """
 
@@ -44,11 +45,8 @@ class Harness:
     def lost(self) -> str:
         """Why the harness will not ask for more, or "" while it is there."""
         if self.seen:
-            return (
-                ""
-                if _birth(self.pid) == self._born
-                else "the harness (process %d) is gone" % self.pid
-            )
+            here = _birth(self.pid) == self._born
+            return "" if here else "the harness (process %d) is gone" % (self.pid or 0)
         return (
             "" if os.getppid() == self._starter else "the process that started this worker is gone"
         )

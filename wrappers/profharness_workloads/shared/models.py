@@ -201,7 +201,8 @@ def _declared(config: Mapping[str, List[Any]], path: str) -> Tuple[TensorSpec, .
         specs.append(TensorSpec(name, TRITON_TYPES[kind], dims if batched else dims[1:]))
     positions = [re.search(r"__(\d+)$", spec.name) for spec in specs]
     if specs and all(positions):
-        order = sorted(range(len(specs)), key=lambda i: int(positions[i].group(1)))  # type: ignore[union-attr]
+        numbers = [int(position.group(1)) for position in positions if position]
+        order = sorted(range(len(specs)), key=numbers.__getitem__)
         specs = [specs[i] for i in order]
     return tuple(specs)
 

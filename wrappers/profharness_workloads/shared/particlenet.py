@@ -82,6 +82,7 @@ class EdgeConv(nn.Module):
         )
 
     def forward(self, points: Tensor, features: Tensor) -> Tensor:
+        """Features [N, C, P] to [N, channels, P]; neighbours are found in `points` [N, D, P]."""
         jets, channels, particles = features.size(0), features.size(1), features.size(2)
         offset = torch.arange(jets, device=points.device).reshape(-1, 1, 1) * particles
         index = (nearest(points, self.count) + offset).reshape(-1)
@@ -137,6 +138,10 @@ class ParticleNet(nn.Module):
         sv_features: Tensor,
         sv_mask: Tensor,
     ) -> Tensor:
+        """Probabilities [batch, CLASSES]. Points and features are [batch, channels, n], masks
+        [batch, 1, n] with 1 for a particle that is there; n is the number of particles (pf) or of
+        secondary vertices (sv).
+        """
         mask = torch.cat((pf_mask, sv_mask), dim=2)
         points = torch.cat((pf_points, sv_points), dim=2) * mask
         features = torch.cat((self.pf(pf_features, pf_mask), self.sv(sv_features, sv_mask)), dim=2)
@@ -162,7 +167,8 @@ def build(seed: int = 0) -> ParticleNet:
             if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
                 layer.momentum = 1.0  # the statistics of the one batch below, not a running mean
         model.train()(*example(64, seed))
-    return model.eval()
+    model.eval()
+    return model
 
 
 def example(batch: int, seed: int = 0) -> Tuple[Tensor, ...]:

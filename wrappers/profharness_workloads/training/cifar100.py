@@ -41,8 +41,8 @@ class Images(NamedTuple):
 
 
 def load(data_path: str, count: int, seed: int) -> Images:
-    """The training images below `data_path`; without them `count` synthetic ones, which is said by
-    `origin`.
+    """The training images below `data_path`, or `count` synthetic ones where there are none;
+    `origin` says which.
     """
     found = read(data_path)
     return synthetic(count, seed) if found is None else found

@@ -28,7 +28,7 @@ class Rank(NamedTuple):
 
 
 def find(environ: Mapping[str, str]) -> Rank:
-    """The first family of variables that is set decides."""
+    """The rank of this process; the first family of variables that is set decides."""
     for rank, world, local in FAMILIES:
         if environ.get(rank, "").isdigit() and environ.get(world, "").isdigit():
             absent = [name for name in ("MASTER_ADDR", "MASTER_PORT") if not environ.get(name)]
