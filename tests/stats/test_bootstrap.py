@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t
 
 from profharness.stats.bootstrap import (
     block_length,
@@ -63,5 +64,5 @@ def test_intervals_cover(samples):
 def test_block_length_and_student():
     assert [block_length(n) for n in (2, 8, 100, 100_000)] == [1, 2, 5, 391]
     assert student95(0) == np.inf
-    for freedom, exact in ((1, 12.706), (5, 2.5706), (10, 2.2281), (30, 2.0423), (1000, 1.9623)):
-        assert student95(freedom) == pytest.approx(exact, rel=5e-3)
+    for freedom in (*range(1, 41), 100, 1000):
+        assert student95(freedom) == pytest.approx(float(t.ppf(0.975, freedom)), rel=1e-6)
