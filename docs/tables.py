@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import cast
 
 from profharness import families, layers
-from profharness.layers.contract import Layer
+from profharness.layers.contract import Description, Layer
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/architecture.md")
+DOCUMENTS = ("README.md", "docs/architecture.md", "docs/command-line.md")
 BOTH = ("cli",)
 MEASURING = (
     "options",
@@ -48,12 +48,31 @@ PLAIN_FOLDERS = {
 _MARKED = re.compile(r"(<!-- table (?P<name>\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
-def layer_rows() -> list[tuple[str, ...]]:
+SCOPES = {
+    "hook": "inside the process, through a hook",
+    "prefix": "around the process",
+    "sidecar": "beside the process",
+}
+
+
+def _descriptions() -> list[Description]:
     """Our own layers in their order; what else is installed here does not count."""
-    found = [cast("type[Layer]", families.load(name)).about for name in layers.LAYERS]
+    return [cast("type[Layer]", families.load(name)).about for name in layers.LAYERS]
+
+
+def layer_rows() -> list[tuple[str, ...]]:
+    """What each layer gives, and where it can be used."""
     return [
         ("`--profile`", "what it gives", "where"),
-        *((f"`{about.name}`", about.gives, about.needs) for about in found),
+        *((f"`{about.name}`", about.gives, about.needs) for about in _descriptions()),
+    ]
+
+
+def scope_rows() -> list[tuple[str, ...]]:
+    """Where each layer stands."""
+    return [
+        ("Layer", "Where it works"),
+        *((f"`{about.name}`", SCOPES[about.scope]) for about in _descriptions()),
     ]
 
 
@@ -90,6 +109,7 @@ def _of_package(names: Sequence[str]) -> Callable[[], Sequence[Sequence[str]]]:
 
 TABLES: dict[str, Callable[[], Sequence[Sequence[str]]]] = {
     "layers": layer_rows,
+    "scopes": scope_rows,
     "both": _of_package(BOTH),
     "measuring": _of_package(MEASURING),
     "shared": _of_package(SHARED),
