@@ -8,6 +8,7 @@ here.
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -15,23 +16,106 @@ from pathlib import Path
 from typing import cast
 
 from profharness import families, layers
-from profharness.layers.contract import Layer
+from profharness.layers.contract import Description, Layer
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md",)
+DOCUMENTS = ("README.md", "docs/architecture.md", "docs/command-line.md")
+BOTH = ("cli",)
+MEASURING = (
+    "options",
+    "measure",
+    "supervise",
+    "workers",
+    "scans",
+    "layers",
+    "launchers",
+    "serving",
+    "telemetry",
+)
+SHARED = ("stats", "rundir", "node", "secrets", "trace")
+UNDERSTANDING = ("understand", "readers", "analysis", "writers", "report")
+PLAIN_FOLDERS = {
+    "profharness/scans/published": "Published studies as scan files, which run by name.",
+    "profharness/report/page/templates": "The page's template, its style and its script.",
+    "wrappers": "Single programs: the probe of a node, the leash of a child process, stamping and "
+    "exit status beside a tool.",
+    "wrappers/hooks": "The two files that stand on the workload's import path, and nothing else.",
+    "wrappers/counters": "Which hardware counters each AMD architecture has, and which fit "
+    "together.",
+    "wrappers/slurm": "Job scripts to copy, one per tool.",
+}
+"""What lies in the folders that are no packages, and so have no docstring."""
 _MARKED = re.compile(r"(<!-- table (?P<name>\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
 
 
-def layer_rows() -> list[tuple[str, ...]]:
+SCOPES = {
+    "hook": "inside the process, through a hook",
+    "prefix": "around the process",
+    "sidecar": "beside the process",
+}
+
+
+def _descriptions() -> list[Description]:
     """Our own layers in their order; what else is installed here does not count."""
-    found = [cast("type[Layer]", families.load(name)).about for name in layers.LAYERS]
+    return [cast("type[Layer]", families.load(name)).about for name in layers.LAYERS]
+
+
+def layer_rows() -> list[tuple[str, ...]]:
+    """What each layer gives, and where it can be used."""
     return [
         ("`--profile`", "what it gives", "where"),
-        *((f"`{about.name}`", about.gives, about.needs) for about in found),
+        *((f"`{about.name}`", about.gives, about.needs) for about in _descriptions()),
     ]
 
 
-TABLES: dict[str, Callable[[], Sequence[Sequence[str]]]] = {"layers": layer_rows}
+def scope_rows() -> list[tuple[str, ...]]:
+    """Where each layer stands."""
+    return [
+        ("Layer", "Where it works"),
+        *((f"`{about.name}`", SCOPES[about.scope]) for about in _descriptions()),
+    ]
+
+
+def sentence_of(folder: str) -> str:
+    """What lies in the folder: the first sentence of its docstring."""
+    if folder in PLAIN_FOLDERS:
+        return PLAIN_FOLDERS[folder]
+    tree = ast.parse((ROOT / folder / "__init__.py").read_text(encoding="utf-8"))
+    paragraph = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=\.) (?=[A-Z])", paragraph)[0]
+
+
+def folders_of(top: str) -> list[str]:
+    """The folder and all below it that hold files of ours, each before those in it."""
+    below = sorted(path for path in (ROOT / top).rglob("*") if path.is_dir())
+    names = [path.relative_to(ROOT).as_posix() for path in (ROOT / top, *below)]
+    held = [name for name in names if "__" not in name]
+    return [
+        name for name in held if name in PLAIN_FOLDERS or (ROOT / name / "__init__.py").exists()
+    ]
+
+
+def folder_rows(tops: Sequence[str]) -> list[tuple[str, ...]]:
+    """A row per folder below these, with its sentence."""
+    return [
+        ("folder", "what it holds"),
+        *((f"`{name}/`", sentence_of(name)) for top in tops for name in folders_of(top)),
+    ]
+
+
+def _of_package(names: Sequence[str]) -> Callable[[], Sequence[Sequence[str]]]:
+    return lambda: folder_rows([f"profharness/{name}" for name in names])
+
+
+TABLES: dict[str, Callable[[], Sequence[Sequence[str]]]] = {
+    "layers": layer_rows,
+    "scopes": scope_rows,
+    "both": _of_package(BOTH),
+    "measuring": _of_package(MEASURING),
+    "shared": _of_package(SHARED),
+    "understanding": _of_package(UNDERSTANDING),
+    "wrappers": lambda: folder_rows(["wrappers"]),
+}
 
 
 def renewed(text: str) -> str:

@@ -64,10 +64,8 @@ def lines_of(ready: Ready) -> Iterator[str]:
     http = ready.http if ready.tls else f"{ready.reach}:{ready.http.rpartition(':')[2]}"
     yield f"gRPC     {grpc}{'  (TLS)' if ready.tls else ''}"
     yield f"HTTP     {http}{only}"
-    yield (
-        "metrics  "
-        f"{ready.metrics if ready.tls else f'http://{ready.reach}:' + ready.metrics.rpartition(':')[2]}"
-    )
+    port = ready.metrics.rpartition(":")[2]
+    yield f"metrics  {ready.metrics if ready.tls else f'http://{ready.reach}:{port}'}"
     if ready.token:
         yield f"token    {ready.token}"
     words = [

@@ -60,7 +60,7 @@ class Apptainer:
         return Command(argv, {f"{prefix}{name}": value for name, value in handed.items()}, cwd)
 
     def _inside(self, command: Command) -> tuple[str, ...]:
-        """The command, by way of a shell where something has to be said first. Activating an
+        """The command, through a shell where there are lines to run first. Activating an
         environment takes bash more often than not.
         """
         lines = [f"unset {name}" for name, value in command.env.items() if value is None]

@@ -46,6 +46,10 @@ class LocalLauncher:
         return command if self._inside is None else self._inside.around(command)
 
     def run(self, job: Job, started: Callable[[int], None], poll: Callable[[], None]) -> Outcome:
+        """Start the job, pass signals on until it ends, and say how it ended.
+
+        Times are CLOCK_BOOTTIME ns. Raises Unavailable when the program cannot be started.
+        """
         own_group = job.log is not None or not sys.stdin.isatty()
         start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         process, copiers = _start(
@@ -75,6 +79,10 @@ class LocalLauncher:
         )
 
     def capture(self, command: Command, timeout_s: float) -> bytes:
+        """The stdout of a short command, its stdin closed.
+
+        Raises Unavailable when it cannot be started, fails, or takes longer than `timeout_s`.
+        """
         started = self.composed(command)
         try:
             done = subprocess.run(
@@ -148,7 +156,7 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[
 
 def _copy(stream: IO[bytes], log: Path | None) -> None:
     """One of the workload's outputs to its log and to our stderr, as it comes."""
-    # a device, not a path of ours
+    # a device of the system
     with stream, log.open("ab") if log else open(os.devnull, "wb") as file:  # noqa: PTH123
         while chunk := os.read(stream.fileno(), 65536):
             file.write(chunk)

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 def words(
     argv: Sequence[str], ranks: int, options: Sequence[str], *, is_command: bool
 ) -> tuple[str, ...]:
-    """The srun line for a command line of ours (`argv` without the program). What stands last wins,
-    so the tasks start no more of them.
+    """The srun line for a command line of profharness (`argv` without the program).
+
+    What stands last wins, so the tasks start no more of them.
     """
     at = list(argv).index("--") if "--" in argv else len(argv)
     ours = [word for word in argv[:at] if word != "--dry-run"]

@@ -10,8 +10,9 @@ from profharness.errors import Unavailable
 
 
 def wrappers_dir() -> Path:
-    """The folder with probe.py, hooks/ and profharness_workloads/. Raises Unavailable when the installation
-    lacks it.
+    """The folder with probe.py, hooks/ and profharness_workloads/.
+
+    Raises Unavailable when the installation lacks it.
     """
     package = Path(__file__).resolve().parent.parent
     for place in (package / "_wrappers", package.parent / "wrappers"):

@@ -49,6 +49,7 @@ class AmdLogLayer(Layer):
     )
 
     def probe(self, environment: Environment) -> Availability:
+        """Whether anything of ROCm is on the node; which programs use HIP is not asked."""
         has_rocm = (
             bool(environment.rocm_version)
             or any(device.kind == "rocm" for device in environment.devices)
@@ -65,6 +66,10 @@ class AmdLogLayer(Layer):
         )
 
     def prepare(self, command: Command, where: Where) -> Command:
+        """Variables that make the runtimes log, and a stamper in front that dates MIOpen's lines.
+
+        Raises UsageError for a capture window in time, which the runtime cannot keep to.
+        """
         if period(where.capture) is not None:
             raise UsageError(
                 f"--capture {where.capture}: the runtime logs the whole execution",
@@ -89,6 +94,7 @@ class AmdLogLayer(Layer):
         )
 
     def extras(self, command: Command, where: Where) -> Extras:
+        """The folder of this execution's logs, and for which ROCm they were planned."""
         note = (
             ""
             if where.environment.rocm_version

@@ -39,6 +39,7 @@ class OnnxruntimeLayer(Layer):
     )
 
     def probe(self, environment: Environment) -> Availability:
+        """Whether the workload's Python has one of the packages that hold onnxruntime."""
         version = next(
             (environment.packages[name] for name in PACKAGES if environment.packages.get(name)), ""
         )
@@ -53,6 +54,7 @@ class OnnxruntimeLayer(Layer):
         )
 
     def prepare(self, command: Command, where: Where) -> Command:
+        """The command with our hooks, which switch onnxruntime's own profiler on."""
         return with_hooks(command, where, self.name)
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  nothing is left to do

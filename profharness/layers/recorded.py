@@ -1,4 +1,4 @@
-"""What can be told cheaply from a tool's file: whether it holds any kernel, or any counter.
+"""What a quick look at a tool's file shows: whether it holds any kernel, or any counter.
 
 Bounded reading only; the figures come from the readers.
 """
@@ -26,8 +26,8 @@ _EMPTY_PFTRACE = 1500  # bytes; a process without device work leaves about 640
 
 
 def holds_kernels(path: Path, file_format: str) -> bool | None:
-    """Whether the file holds at least one kernel record; None where that cannot be told without
-    reading it all.
+    """Whether the file holds at least one kernel record; None where only reading
+    all of it would show that.
     """
     look = _LOOKS.get(file_format)
     try:

@@ -71,7 +71,7 @@ def installed(environment: Environment, *programs: Program) -> Installed:
     """The first of the programs that the probe found, with its generation; else the first name, for
     the newest one.
 
-    A tool whose release cannot be told is treated as the oldest that could have its name, so that
+    A tool whose release is unknown is treated as the oldest that could have its name, so that
     no option is used that it may not know.
     """
     for program in programs:
@@ -150,9 +150,7 @@ def here(environment: Environment) -> str:
 
 
 def planned_for(tool: Installed) -> str:
-    """What a dry run says where it had to assume; empty where the tool was found and told its
-    release.
-    """
+    """What a dry run says where it had to assume a release; empty where the tool named its own."""
     if not tool.found:
         return (
             f"{tool.program} is not on this node: planned for ROCm {text(NEWEST)}, the newest known"

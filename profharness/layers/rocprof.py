@@ -73,6 +73,7 @@ class RocprofLayer(Layer):
     )
 
     def probe(self, environment: Environment) -> Availability:
+        """Whether rocprof is on the node, and what takes its place where ROCm has left it out."""
         release = rocm_versions.parse(environment.rocm_version)
         gone = release is not None and release >= ROCM_7_0
         newer = (
@@ -90,6 +91,10 @@ class RocprofLayer(Layer):
         return rocm_versions.availability(environment, way_out, PROGRAM)
 
     def prepare(self, command: Command, where: Where) -> Command:
+        """The tool in front: the traces asked for, or one group of counters.
+
+        Raises UsageError for a capture window in time: it records the whole execution.
+        """
         if period(where.capture) is not None:
             raise UsageError(
                 f"--capture {where.capture}: rocprof records the whole execution",
@@ -107,6 +112,7 @@ class RocprofLayer(Layer):
         )
 
     def extras(self, command: Command, where: Where) -> Extras:
+        """The folder of this execution's files, and the list of counters that rocprof reads."""
         tool = rocm_versions.installed(where.environment, PROGRAM)
         note = (
             rocm_versions.planned_for(tool)

@@ -54,6 +54,7 @@ class RocprofComputeLayer(Layer):
     )
 
     def probe(self, environment: Environment) -> Availability:
+        """Whether rocprof-compute (or Omniperf) is on the node, with counters that can be read."""
         other = rocm_versions.alternatives(environment, counting=True)
         way_out = (
             "it comes with ROCm 6.3 (as Omniperf before it) and needs its own Python packages; "
@@ -66,6 +67,10 @@ class RocprofComputeLayer(Layer):
         )
 
     def prepare(self, command: Command, where: Where) -> Command:
+        """`rocprof-compute profile` in front, which starts the command many times.
+
+        Raises UsageError for a capture window in time.
+        """
         if period(where.capture) is not None:
             raise UsageError(
                 f"--capture {where.capture}: rocprof-compute replays whole executions",
@@ -87,6 +92,7 @@ class RocprofComputeLayer(Layer):
         )
 
     def extras(self, command: Command, where: Where) -> Extras:
+        """The folder of the workload that it writes; it hides the exit status of the command."""
         notes = [
             (
                 f"rocprof-compute runs the command {_REPLAYS} times by itself; "

@@ -86,6 +86,7 @@ class RocprofSysLayer(Layer):
     )
 
     def probe(self, environment: Environment) -> Availability:
+        """Whether rocprof-sys (or Omnitrace) is on the node, with the front end that samples."""
         way_out = (
             f"it comes with ROCm 6.3 (as Omnitrace before it); {rocm_versions.here(environment)}\n"
             f"install rocprofiler-systems, or use {rocm_versions.alternatives(environment)}"
@@ -96,10 +97,14 @@ class RocprofSysLayer(Layer):
         )
 
     def prepare(self, command: Command, where: Where) -> Command:
+        """The front end of the mode asked for in front; what it records is set by variables.
+
+        Raises UsageError where the python mode gets no Python script.
+        """
         mode = where.options.rocprof_sys_mode or "sample"
         tool = _tool(where)
         arguments = where.options.args_for(self.name)
-        # the python front end has switches of its own; everything else is said by variables
+        # the python front end has switches of its own; everything else is set by variables
         switches = (
             ()
             if mode == "python"
@@ -111,6 +116,7 @@ class RocprofSysLayer(Layer):
         )
 
     def extras(self, command: Command, where: Where) -> Extras:
+        """The folder of this execution's files, and the release assumed where none was found."""
         note = rocm_versions.planned_for(_tool(where))
         return Extras(
             folders=(own_folder(self.name, command, where),), notes=(note,) if note else ()

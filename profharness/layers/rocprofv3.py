@@ -71,6 +71,7 @@ class Rocprofv3Layer(Layer):
     )
 
     def probe(self, environment: Environment) -> Availability:
+        """Whether rocprofv3 is on the node, and if not, which of the other layers would do."""
         older = (
             "--profile rocprof (kernel statistics) or " if PREDECESSOR in environment.tools else ""
         )
@@ -87,6 +88,7 @@ class Rocprofv3Layer(Layer):
         return rocm_versions.availability(environment, way_out, PROGRAM)
 
     def prepare(self, command: Command, where: Where) -> Command:
+        """The tool in front, with the switches that its release understands."""
         tool = rocm_versions.installed(where.environment, PROGRAM)
         options = where.options
         chosen = (
@@ -125,6 +127,7 @@ class Rocprofv3Layer(Layer):
         )
 
     def extras(self, command: Command, where: Where) -> Extras:
+        """Its folders, the counters for releases before 6.3, and a window to be cut on reading."""
         tool = rocm_versions.installed(where.environment, PROGRAM)
         cut = where.capture if _is_whole(tool, where.capture) else ""
         notes = tuple(

@@ -37,6 +37,7 @@ class TorchLayer(Layer):
     )
 
     def probe(self, environment: Environment) -> Availability:
+        """Whether the workload's Python has torch, and what this build of it cannot see here."""
         version = environment.packages.get("torch", "")
         if version:
             return Availability(available=True, version=version, why=_but(version, environment))
@@ -49,6 +50,7 @@ class TorchLayer(Layer):
         )
 
     def prepare(self, command: Command, where: Where) -> Command:
+        """The command with our hooks, which run torch.profiler in the process."""
         return with_hooks(command, where, self.name)
 
 

@@ -21,8 +21,7 @@ _SWITCHES = (("/dev/kfd", "--rocm"), ("/dev/nvidiactl", "--nv"))
 
 
 def container_of(request: Request, shared: Sequence[Path], *, dry: bool) -> Apptainer | None:
-    """The container of this run, None without one; `shared` are folders of ours that both sides
-    must see.
+    """The container of this run, None without one; both sides see the folders in `shared`.
 
     Raises UsageError for an image that is not there, Unavailable without Apptainer; a dry run needs
     neither.

@@ -59,8 +59,8 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     """Rank 0, after its own command has ended: wait for the others (a minute at most), record all
     outcomes and their findings.
 
-    Whether the pass's counters were refused on any rank; the others are told. False for the only
-    process.
+    Returns whether the tool refused the pass's counters on any rank, and leaves that for the other
+    ranks to read. False where there is one process only.
     """
     if run_plan.rank.world == 1:
         return False

@@ -28,7 +28,7 @@ from profharness.workers.protocol import write_points
 
 @dataclass(frozen=True)
 class Watch:
-    """Those who hear of what happens during the passes of a scan."""
+    """The objects that are informed of what happens during the passes of a scan."""
 
     recorder: Recorder
     sampler: Sampler
@@ -46,7 +46,7 @@ class ScanPass:
 
     @property
     def where(self) -> Where:
-        """The layers stand around workers of ours."""
+        """The layers stand around our own workers."""
         return self.run_plan.where(self.plan, is_worker=True)
 
     @cached_property
@@ -106,8 +106,6 @@ class ScanPass:
             return ServedTarget(tuple(outcomes), work.command())
 
         return serve_targets(self.plan.targets, serve, launcher, tool)
-
-    # part of the contract
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class ServedPass:
 
     @property
     def where(self) -> Where:
-        """The layers stand around the server, which may be a worker of ours."""
+        """The layers stand around the server, which may be our own worker."""
         return self.run_plan.where(self.plan, is_worker=self.run_plan.request.managed)
 
     @property

@@ -85,8 +85,11 @@ class BatchScan:
         """None: there is no server."""
         return None
 
-    # the sweep is fixed
-    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002
+    def profiled(
+        self,
+        backend: str,
+        done: Sequence[PointRecord] = (),  # noqa: ARG002  the sweep is fixed
+    ) -> tuple[Point, ...]:
         """The backend's points with few trials, without repeats."""
         return tuple(point for point in self.profile_points if point.backend == backend)
 

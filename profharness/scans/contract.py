@@ -92,9 +92,9 @@ class WorkloadSpec:
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """What serves a target: a worker program of ours with its settings, a command with the URL that
-    says when it is ready, or (neither) a server that runs already at `url`. `model` is the model's
-    name there.
+    """What serves a target: one of our worker programs with its settings, a command with the URL
+    that says when it is ready, or (neither) a server that runs already at `url`. `model` is the
+    model's name there.
     """
 
     model: str

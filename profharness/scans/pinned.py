@@ -91,8 +91,11 @@ class PinnedScan:
         """None: there is no server."""
         return None
 
-    # the sweep is fixed
-    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002
+    def profiled(
+        self,
+        backend: str,
+        done: Sequence[PointRecord] = (),  # noqa: ARG002  the sweep is fixed
+    ) -> tuple[Point, ...]:
         """The backend's points in a shorter window, without repeats."""
         return tuple(
             replace(point, params={**point.params, "seconds": min(PROFILED_S, _seconds(point))})

@@ -39,8 +39,11 @@ class SaturationScan(OnServers):
         return request.served and request.scan == SATURATION
 
     @classmethod
-    # levels do not depend on the device
-    def from_request(cls, request: Request, environment: Environment) -> SaturationScan:  # noqa: ARG003
+    def from_request(
+        cls,
+        request: Request,
+        environment: Environment,  # noqa: ARG003  levels do not depend on the device
+    ) -> SaturationScan:
         """Raises UsageError where model file and backend do not fit."""
         ladder = tuple(sorted(request.concurrency)) or tuple(
             level * request.clients_per_job for level in LADDER

@@ -19,7 +19,7 @@ from profharness.rundir.manifest import PointRecord
 from profharness.scans.batch import backends_for, item_of, settings_of
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec
 
-EXTERNAL = "server"  # the target that stands for a server of another's (`layers.EXTERNAL`)
+EXTERNAL = "server"  # the target that stands for a foreign server (`layers.contract.EXTERNAL`)
 OUR_MODEL = "model"
 SERVER = "profharness_workloads/serving/triton_server.py"
 CLIENTS = {"perf-analyzer": "profharness_workloads/perf_analyzer/client.py"}

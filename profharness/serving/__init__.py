@@ -1,5 +1,4 @@
-"""What the harness knows of model servers: what one tells when it is ready, and how to ask one that
-is not ours.
+"""Model servers: what our own one reports when it is ready, and how to ask a foreign one.
 
 The server itself is a worker in another process
 (wrappers/profharness_workloads/serving/triton_server.py). Nothing here imports a client library:

@@ -1,4 +1,4 @@
-"""A server of another's: what is known of it, in the form of our own server's ready file.
+"""A foreign server, which is not our own: what is known of it, as a ready file like our server's.
 
 `--server-command CMD --ready URL` starts any server and waits for the URL to answer 200; `--url`
 names one that runs. Models are read from its KServe endpoints; a server that has none (vLLM, a

@@ -169,8 +169,8 @@ def _opened(url: str, access: Access) -> Any:
     """No proxy: what is measured is the way to the server itself."""
     if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"{url}: not an http or https address")
-    # the scheme was checked
-    asked = urllib.request.Request(url, headers={HTTP_TOKEN: access.token} if access.token else {})  # noqa: S310
+    headers = {HTTP_TOKEN: access.token} if access.token else {}
+    asked = urllib.request.Request(url, headers=headers)  # noqa: S310  the scheme was checked
     trust = urllib.request.HTTPSHandler(
         context=ssl.create_default_context(cafile=access.ca or None)
     )

@@ -228,7 +228,7 @@ def judge(signs: Signs) -> tuple[Finding, ...]:
             finding("profiler-failed", f"{signs.layer} did not start the workload: {words}"),
             *_said(signs),
         )
-    if signs.refused:  # which passes take its place is told where that is decided
+    if signs.refused:  # the finding that names the halves is made where they are decided
         return tuple(one for one in _said(signs) if one.id != "counters-refused")
     return (*_endings(signs), *_reached(_said(signs), signs), *_recorded(signs))
 

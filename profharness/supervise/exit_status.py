@@ -117,9 +117,7 @@ class Ending:
         self._roots.append(pid)
 
     def ended(self, pid: int) -> None:
-        """A scan's worker, in which there are no hooks, has said that it is done and will exit with
-        0.
-        """
+        """A scan's worker, in which there are no hooks, reported its end and will exit with 0."""
         self._done.add(pid)
 
     def own_ends(self) -> OwnEnds:

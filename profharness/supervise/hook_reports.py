@@ -36,6 +36,7 @@ class Observer:
         self._seen: dict[int, tuple[str, str]] = {}
 
     def follow(self, pid: int) -> None:
+        """Look at the tree below this process from now on, in place of any earlier one."""
         self._root = pid
         self._next = time.monotonic() + EVERY_S
 

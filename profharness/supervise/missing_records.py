@@ -125,7 +125,7 @@ def _finding(layer: str, cause: str, pids: Sequence[int], severity: str) -> Find
 
 
 def _grouped(said: Sequence[tuple[str, int]]) -> dict[str, list[int]]:
-    """The processes by what is said of them, in the order of the first."""
+    """The pids by the sentence about them, in the order in which the sentences first stand."""
     groups: dict[str, list[int]] = {}
     for words, pid in said:
         groups.setdefault(words, []).append(pid)

@@ -78,7 +78,7 @@ class ToolPass:
         self._ending.follow(pid)
 
     def ended(self, pid: int) -> None:
-        """A scan's worker has said that it is done."""
+        """A scan's worker has reported its end."""
         self._ending.ended(pid)
 
     @property
@@ -207,9 +207,7 @@ class ToolPass:
         )
 
     def _unopened(self, hellos: Sequence[Hello]) -> str:
-        """Why the tool was never told to record, where the hooks were to tell it; empty where they
-        did.
-        """
+        """Why the hooks, which start the tool's recording, never did so; empty where they did."""
         capture = self.where.capture
         if (
             not capture.startswith("steps=")

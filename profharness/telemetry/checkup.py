@@ -90,7 +90,8 @@ def _why_in_child(family: str, sysfs: str) -> str:
 def check_command(family: str, sysfs: str = "/sys") -> list[str]:
     """How one family is checked in a process of its own, from wherever this package lies."""
     # runs in the sampler too, without pathlib
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100,PTH120
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100,PTH120
+    root = os.path.dirname(package)  # noqa: PTH120
     code = (
         f"import sys; sys.path.insert(0, {root!r}); from profharness.telemetry.checkup "
         "import check_main; sys.exit(check_main(sys.argv[1:]))"

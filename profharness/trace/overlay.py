@@ -43,7 +43,8 @@ def overlay(trace: Trace, bare: str = BARE, spans: PointSpans | None = None) -> 
         if name in TIME_COLUMNS
     }
     # each table keeps its own type
-    return replace(trace, sources=laid_over(trace.sources, spans, bare), **changed)  # type: ignore[arg-type]
+    sources = laid_over(trace.sources, spans, bare)
+    return replace(trace, sources=sources, **changed)  # type: ignore[arg-type]
 
 
 def laid_over(sources: Sequence[Source], spans: PointSpans, bare: str = BARE) -> tuple[Source, ...]:

@@ -42,7 +42,7 @@ class Clocks:
     reference: str
 
     def monotonic(self, host: str, at_ns: int) -> int | None:
-        """A reading of CLOCK_MONOTONIC of that host; None where that cannot be told."""
+        """A reading of CLOCK_MONOTONIC of that host; None where its readings do not allow it."""
         way = clocks.route(ClockDomain.MONOTONIC, host, self.snapshots, self.reference)
         return None if isinstance(way, str) else int(way(np.array([at_ns], np.int64))[0])
 
@@ -98,7 +98,7 @@ def _cut_passes(root: Path, stamp: int) -> dict[str, PassRecord]:  # noqa: ARG00
 
 
 def _window(run: RunDir, source: Source, record: PassRecord, at: Clocks) -> Window | None:
-    """From (included) and to (not included), on the run's clock; None where it cannot be told."""
+    """From (included) and to (not included), on the run clock; None where the run lacks it."""
     if source.clock is not ClockDomain.RUN:
         return None
     asked = period(record.cut)
@@ -152,8 +152,8 @@ def _inside(trace: Trace, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64
     kept: dict[str, npt.NDArray[np.bool_]] = {}
     for name, table in trace.tables():
         if name in TIME_COLUMNS:
-            # every timed table has a source
-            start, source = getattr(table, TIME_COLUMNS[name][0]), table.source  # type: ignore[attr-defined]
+            start = getattr(table, TIME_COLUMNS[name][0])
+            source = table.source  # type: ignore[attr-defined] # every timed table has one
             kept[name] = (start >= low[source]) & (start < high[source])
     for name, records in (("kernels", trace.kernels), ("copies", trace.copies)):
         call = join(trace, records).call

@@ -30,7 +30,7 @@ class Loaded:
     """Everything that was read, on one clock. `findings` are about clocks and steps; figures are
     the analysis's.
 
-    `steps_from` says which ranges of the program are its steps (`stepping.stepped`); empty where
+    `steps_from` says which ranges of the program are its steps (`steps.stepped`); empty where
     marks of tools or hooks are.
     """
 

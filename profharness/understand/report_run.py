@@ -34,7 +34,7 @@ def finish(
     """Understand one run and write merged.pftrace, summary.json, hotspots.csv, results.csv (of
     scans), the telemetry's tables and report.html into it.
 
-    `step_range` is for `stepping.stepped`. Raises InputError for a folder that is no run,
+    `step_range` is for `steps.stepped`. Raises InputError for a folder that is no run,
     OutputExists for a `report` elsewhere that exists, and UsageError where one of them cannot be
     written, or no range is a step as asked.
     """
@@ -167,7 +167,7 @@ def summarise(loaded: Loaded, step_range: str = "") -> Summary:
     """The figures of what was loaded: of a run over all its passes, of loose files as one trace.
 
     Ceilings are those that a run keeps or that this machine's cache holds of its devices. Raises
-    InputError for a damaged copy in the run, and UsageError as `stepping.stepped` does for a
+    InputError for a damaged copy in the run, and UsageError as `steps.stepped` does for a
     `step_range`.
     """
     from profharness.understand.steps import stepped
@@ -197,7 +197,7 @@ def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[Step
     """The figures of single steps (`all`, `3`, `10:30`) of what was loaded; of a run in the pass
     that speaks for kernels.
 
-    Raises UsageError for a selection that says nothing or finds nothing, and as `stepping.stepped`
+    Raises UsageError for a selection that says nothing or finds nothing, and as `steps.stepped`
     does for a `step_range`; InputError for a damaged calibration in the run.
     """
     from profharness.analysis.kernels.facts import KernelFacts, Yardstick

@@ -26,7 +26,7 @@ def write(run: RunDir, manifest: Manifest) -> tuple[Path, ...]:
         try:
             trace = telemetry.read(path)
         except InputError:
-            continue  # what is wrong with it is told among the problems of the run
+            continue  # it is among the problems of the run already
         if not len(trace.samples):
             continue
         made.append(run.telemetry / f"{host}.parquet")

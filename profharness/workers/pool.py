@@ -30,11 +30,11 @@ class PassWork:
     """All that is fixed for the workers of one backend in one pass.
 
     `wrap` puts the pass's layers around a command, `before` makes ready what they rely on, and
-    `overdue` says when a tool outlived its workload for too long; `ended` hears of a worker that
-    has said that it is done, by its pid. `hopeless` is asked after an execution that ended early:
-    whether any other would end the same way, so that the pass is given up. `subfolder` of the
-    pass's control folder is the workers' own, and `role` the name of their settings. `blame` says
-    what else ended the worker, such as the death of its server.
+    `overdue` says when a tool outlived its workload for too long. `ended(pid)` is called when a
+    worker has reported its end. `hopeless` is asked after an execution that ended early: whether
+    any other would end the same way, so that the pass is given up. `subfolder` of the pass's
+    control folder is the workers' own, and `role` the name of their settings. `blame` says what
+    else ended the worker, such as the death of its server.
     """
 
     run: RunDir

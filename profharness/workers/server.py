@@ -1,8 +1,9 @@
 """The server of a served pass: started under the layers, waited for until it can serve, stopped so
 that tools write their files.
 
-It runs beside the load generator, in a process group of its own. A server of ours is asked to stop
-through its control folder; one of another's gets SIGINT, as from Ctrl-C.
+It runs beside the load generator, in a process group of its own. Our own server is asked to stop
+through its control folder; a foreign server (one that a user's command starts) gets SIGINT, as from
+Ctrl-C.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ServerWork:
     layers.
 
     `managed`: it reads the control folder, where `prepare` leaves its settings. `find` asks a
-    server of another's whether it is ready, and for the contents of the ready file. `before` and
+    foreign server whether it is ready, and gives the contents of its ready file. `before` and
     `overdue` are the tool's, as for other workers.
     """
 
@@ -175,9 +176,7 @@ class Server:
             time.sleep(LOOK_S if self._work.managed else 10 * LOOK_S)
 
     def _found(self) -> bytes | None:
-        """What a server of another's says of itself; it may answer a while before its models are
-        loaded.
-        """
+        """The ready file of a foreign server, which may answer before its models are loaded."""
         try:
             return self._work.find()
         except Unavailable:
@@ -187,8 +186,9 @@ class Server:
             return None
 
     def _with_pid(self, found: bytes) -> bytes:
-        """The ready file of a server of another's, with the process that we started: the load
-        generator reads its CPU time.
+        """The ready file of a foreign server with the pid of the process that we started.
+
+        The load generator reads the CPU time of that process.
         """
         described = msgspec.json.decode(found, type=Ready)
         return msgspec.json.encode(msgspec.structs.replace(described, pid=self._pid))

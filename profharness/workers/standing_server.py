@@ -1,4 +1,4 @@
-"""A model server that stays up until it is told to end: what `profharness serve` starts, waits for
+"""A model server that stays up until it is asked to end: what `profharness serve` starts, waits for
 and stops.
 """
 

@@ -46,7 +46,7 @@ class Parts:
     """A trace in parts, so that no more than one of them is in memory at once.
 
     `pools` holds all sources, devices and streams; its few records stand for all that share a
-    process, queue or domain (`trace.sketch`). Each part's positions and codes refer to it.
+    process, queue or domain (`trace.parts.sketch`). Each part's positions and codes refer to it.
     """
 
     pools: Trace

@@ -7,6 +7,7 @@ versions: here it is allocated memory, always. A cell without a value is empty.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -65,10 +66,8 @@ def write(
         *(column.tolist() for column in columns),
         strict=True,
     ):
-        lines.append(
-            # NaN is not itself
-            ", ".join((_local(at), *("" if value != value else f"{value:.2f}" for value in values)))  # noqa: PLR0124
-        )
+        cells = ("" if math.isnan(value) else f"{value:.2f}" for value in values)
+        lines.append(", ".join((_local(at), *cells)))
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     about.write_text(_about(trace, device), encoding="utf-8")
     return log, about

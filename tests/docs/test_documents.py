@@ -37,6 +37,8 @@ DOCUMENTS = (
     "run-directory.md",
     "json.md",
     "command-line.md",
+    "architecture.md",
+    "extending.md",
 )
 
 

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+MAPS = ("docs/architecture.md", "docs/extending.md", "CONTRIBUTING.md", "README.md")
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +42,34 @@ def test_a_stale_table_is_renewed(tables: ModuleType) -> None:
     assert new.endswith("\nb\n")
 
 
-def test_files_and_names_of_the_families_are_there() -> None:
-    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    for path in re.findall(r"`((?:profharness|tests|docs)/[\w/.-]+)`", text):
+def test_every_folder_is_in_a_table(tables: ModuleType) -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `([\w/]+)/` \| ", text, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert sorted(listed) == sorted(
+        {
+            path.parent.relative_to(ROOT).as_posix()
+            for top in ("profharness", "wrappers")
+            for path in (ROOT / top).glob("**/*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        - {"profharness"}
+    )
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_files_that_a_document_names_are_there(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:profharness|wrappers|tests|docs|benchmarks)/[\w/.-]+)`", text):
         assert "NAME" in path or (ROOT / path).exists(), path
-    for name, path in re.findall(r"`([A-Z]+)` in `([\w/.]+)`", text):
-        assert re.search(rf"^{name}\b", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_what_a_document_says_of_a_file_is_in_it(name: str) -> None:
+    """`name` in `file`, or `name` (`file`): the file defines it."""
+    text = " ".join((ROOT / name).read_text(encoding="utf-8").split())
+    path = r"`((?:profharness|wrappers)/[\w/]+\.py)`"
+    for names, file in re.findall(rf"`([\w.]+)` (?:in |of |\(|\(in ){path}", text):
+        code = (ROOT / file).read_text(encoding="utf-8")
+        for one in names.split("."):
+            assert re.search(rf"^ *(?:def |class )?{one}\b *[(:=]", code, re.MULTILINE), (one, file)

@@ -158,7 +158,8 @@ def _parts(a: Side, b: Side) -> Iterator[Reason]:
             "idle": f"idle: {_CAUSES[cause]}" if cause else "idle time",
         }[kind]
         # one of the three keys above
-        yield Reason(kind=kind, message=f"{words} {_moved(before, after)}", effect=after - before)  # type: ignore[arg-type]
+        message = f"{words} {_moved(before, after)}"
+        yield Reason(kind=kind, message=message, effect=after - before)  # type: ignore[arg-type]
 
 
 def _moved(before: float, after: float) -> str:

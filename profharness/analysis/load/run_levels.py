@@ -247,8 +247,8 @@ def _costs(figures: LevelFigures, source: str) -> Iterator[tuple[str, Figure]]:
 
 
 def server_limits(manifest: Manifest, level: Level) -> tuple[int | None, int]:
-    """Largest batch and instances: of a server of ours as asked, of another's as it told; (None, 1)
-    where it is not known.
+    """Largest batch and instances: of our own server as asked, of a foreign one as it reported;
+    (None, 1) where that is not known.
     """
     settings = manifest.scan.settings if manifest.scan is not None else {}
     if settings.get("url") or settings.get("server_command"):

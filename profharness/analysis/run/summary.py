@@ -174,7 +174,7 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
 
 def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:
     """Without the accelerators of the node where every point ran on its CPU: what they do and draw
-    is another's.
+    is the work of other programs.
 
     Without the figures of the run's own processes where its server ran already: there were none to
     follow.

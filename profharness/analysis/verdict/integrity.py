@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -186,8 +187,7 @@ def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
         backlog = backlogged_streams(work, device)
         peak = int(backlog.value.max(initial=0))
         if peak > queues:
-            # mypy cannot type a lambda's default
-            time_ns = backlog.where(lambda streams, queues=queues: streams > queues).total  # type: ignore[misc]
+            time_ns = backlog.where(partial(np.less, queues)).total
             found.append(
                 finding(
                     "streams-exceed-queues",

@@ -1,1 +1,1 @@
-"""What `run` does behind its line: the steps of a run, going on with one, the text of a plan."""
+"""What `run` does behind its line: the steps of a run, continuing one, the text of a plan."""

@@ -73,8 +73,8 @@ def perform(
 ) -> int:
     """Carry the request out; the exit code of docs/command-line.md#exit-codes.
 
-    With a command the code is the command's own once it has started: what fails afterwards is told,
-    and changes nothing. `again`: the run exists, and is gone on with.
+    With a command the code is the command's own once it has started: what fails afterwards is
+    printed and changes nothing. `again`: the run exists, and what it lacks is measured.
     """
     prepared = plan_run(request)
     is_scan = prepared.scan is not None

@@ -29,14 +29,15 @@ class Database:
         """How many rows a table has; 0 where it is not there."""
         if table not in self.columns:
             return 0
-        # the name is quoted
-        return int(self.connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0])  # noqa: S608
+        query = f"SELECT count(*) FROM {quoted(table)}"  # noqa: S608  the name is quoted
+        return int(self.connection.execute(query).fetchone()[0])
 
     def rows(self, table: str, columns: Sequence[str]) -> sqlite3.Cursor:
         """These columns of a table, in the order in which its rows were written."""
         chosen = ", ".join(map(quoted, columns))
         # the names are quoted
-        return self.connection.execute(f"SELECT {chosen} FROM {quoted(table)} ORDER BY rowid")  # noqa: S608
+        query = f"SELECT {chosen} FROM {quoted(table)} ORDER BY rowid"  # noqa: S608
+        return self.connection.execute(query)
 
 
 @contextmanager

@@ -335,8 +335,9 @@ class KinetoRows:
             return cast("list[ArgsT]", args)
         texts = cast("list[msgspec.Raw]", args)
         try:
+            listed = b"[" + b",".join(texts) + b"]"
             # the class is a value here
-            return msgspec.json.decode(b"[" + b",".join(texts) + b"]", type=list[kind])  # type: ignore[valid-type]
+            return msgspec.json.decode(listed, type=list[kind])  # type: ignore[valid-type]
         except NOT_JSON:
             return [self._decode_one(bytes(text), kind) for text in texts]
 

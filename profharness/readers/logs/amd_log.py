@@ -27,7 +27,8 @@ name = "amd-log"
 _LINE = re.compile(r":\d+:\S+\s*:\d+\s*: (\d+)d? us: ?(.*)\Z")
 _SNIFF = re.compile(rb"^:\d+:\S+\s*:\d+\s*: \d+d? us: ", re.MULTILINE)
 _ID = re.compile(
-    r"(?:(?P<pid>\d+)\s*:\s*)?\[(?:pid:(?P<pid6>\d+)\s+)?(?:tid:\s*)?(?:0x)?(?P<tid>[0-9a-f]+)\]\s*!?\s*"
+    r"(?:(?P<pid>\d+)\s*:\s*)?"
+    r"\[(?:pid:(?P<pid6>\d+)\s+)?(?:tid:\s*)?(?:0x)?(?P<tid>[0-9a-f]+)\]\s*!?\s*"
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _RETURN = re.compile(r"(\w+): Returned (\w+)")

@@ -142,13 +142,13 @@ class ProcessReader:
         own, wanted = ("TRUE", ()) if self._alone else ("guid = :guid", {"guid": self._owner.guid})
         # made of constants
         shown = (
-            f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {own} AND event_id IS NOT "  # noqa: S608
-            f"NULL AND id IN (SELECT id FROM kernels WHERE {own})"
+            f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {own} "  # noqa: S608
+            f"AND event_id IS NOT NULL AND id IN (SELECT id FROM kernels WHERE {own})"
         )
         rows = self._connection.execute(
             # made of constants
-            f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} AND (event_id IS NULL OR "  # noqa: S608
-            f"event_id NOT IN ({shown}))",
+            f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} "  # noqa: S608
+            f"AND (event_id IS NULL OR event_id NOT IN ({shown}))",
             wanted,
         )
         return int(rows.fetchone()[0])

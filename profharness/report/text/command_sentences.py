@@ -240,10 +240,8 @@ def start_with(summary: Summary) -> str:
         return ""
     table = first_hotspots(summary)
     several = sum(bool(row.layers) for row in summary.passes) > 1
-    return (
-        "Start with "
-        f"{largest}{f' (pass {table.pass_name})' if several and table is not None and table.pass_name else ''}."
-    )
+    pass_name = table.pass_name if several and table is not None else ""
+    return f"Start with {largest}{f' (pass {pass_name})' if pass_name else ''}."
 
 
 def _largest_row(summary: Summary) -> str:

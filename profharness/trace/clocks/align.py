@@ -128,7 +128,7 @@ def conversion(
     """From clock `origin` to clock `target` of one host. At least one snapshot; both clocks must be
     real ones.
 
-    A reading at which `origin` had been set back is left out (`clock_checks` reports such a step).
+    A reading at which `origin` had been set back is left out (`clocks.checks` reports such a step).
     """
     read = [
         (getattr(s, _FIELDS[origin]), getattr(s, _FIELDS[target]), s.width_ns)

@@ -139,8 +139,12 @@ def _without_unused(whole: Trace, part: Trace) -> Trace:
             if of in ("devices", "streams")
         }
         tables[name] = table.with_columns(**changed)
-    # each table keeps its own type
-    return replace(part, devices=kept_devices, streams=kept_streams, **tables)  # type: ignore[arg-type]
+    return replace(
+        part,
+        devices=kept_devices,
+        streams=kept_streams,
+        **tables,  # type: ignore[arg-type] # each table keeps its own type
+    )
 
 
 def _used(trace: Trace, pool: str, size: int) -> Mask:

@@ -35,7 +35,7 @@ def summarise_files(
 ) -> Summary:
     """One summary of several loose files. Files that cannot be read are named among its problems.
 
-    `step_range` is as for `stepping.stepped`; files in which no range matches have a finding.
+    `step_range` is as for `steps.stepped`; files in which no range matches have a finding.
     Raises InputError where none can be read, UsageError for a run among them and where no file has
     such a range, and Unavailable for processes that keep dying.
     """

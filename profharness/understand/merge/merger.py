@@ -106,7 +106,9 @@ class Merger:
         self._folders = 0
         self._sections: list[Section] = []
         self._pools: list[Trace] = []  # of each section, as it is called among all
-        self._problems: list[Callable[[], tuple[Problem, ...]]] = []  # told once all is written
+        self._problems: list[
+            Callable[[], tuple[Problem, ...]]
+        ] = []  # asked for once all is written
         self._files_left_out = 0
 
     def read_folder(self, path: Path, run_name: str) -> None:

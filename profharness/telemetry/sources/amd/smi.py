@@ -3,7 +3,7 @@ asked for by name.
 
 A package that does not fit the driver's library fails at import with KeyError or AttributeError,
 prints to stdout, gives wrong values, or ends the process inside a call, at once or hours later. So
-the library lives in a child of the sampler (`amdsmi_child`), its first values are held against our
+the library lives in a child of the sampler (`smi_child`), its first values are held against our
 own reading of sysfs, and that reader stands by: it takes over where the child gives nothing, and
 when it dies.
 """
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from math import isnan
 from typing import Any
 
 from profharness.telemetry.records import FLOAT_MISSING, INTEGER_MISSING
@@ -265,8 +266,7 @@ def _values(source: Source, row: Sequence[int | float]) -> dict[tuple[str, str],
     return {
         (source.devices[column.device].identity, column.metric): raw * column.scale
         for column, raw in zip(source.columns, row, strict=True)
-        # NaN is not itself
-        if column.metric and raw not in (INTEGER_MISSING, FLOAT_MISSING) and raw == raw  # noqa: PLR0124
+        if column.metric and raw not in (INTEGER_MISSING, FLOAT_MISSING) and not isnan(raw)
     }
 
 
