@@ -3,6 +3,7 @@
 #   make demo     install, scan ParticleNet on this machine, name the merged trace and the report
 #   make test     install, lint, type-check and run all tests
 #   make quick    the tests that take less than a few seconds each
+#   make coverage which branches of profharness/ the tests run
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
 # The one you have already (this environment's):  make demo TORCH=installed
@@ -23,10 +24,10 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test quick coverage check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
-	@sed -n '1,11p' Makefile | sed 's/^# \{0,1\}//'
+	@sed -n '1,12p' Makefile | sed 's/^# \{0,1\}//'
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one with make PYTHON=/path/to/python3"; exit 1; }
@@ -69,6 +70,11 @@ test: check trace-processor perf-analyzer amd-tools tensorflow
 quick: setup-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m 'not slow'
 
+# Which lines and branches of profharness/ no test runs; slower than the tests alone, and no part of them.
+coverage: setup-dev
+	@mkdir -p .coverage
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q --cov --cov-branch --cov-report=term
+
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev
 	@$(BIN)/python tests/tools/get_trace_processor.py
@@ -107,4 +113,4 @@ packages:
 	fi
 
 clean:
-	rm -rf $(VENV) .tools build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .tools build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -36,7 +36,7 @@ from tests.fakes.rocprofv3_program import program  # noqa: E402  # as above
 OURS = """
 import sys
 from pathlib import Path
-from profharness.readers import {module}
+from profharness.readers.rocprofv3 import {module}
 trace = {module}.read(Path(sys.argv[1]))
 count, total = len(trace.kernels), int(trace.kernels.dur_ns.sum())
 """
@@ -48,7 +48,7 @@ COLUMNS = (
 )
 WAYS = {
     "rocpd": {
-        "profharness": OURS.format(module="rocpd"),
+        "profharness": OURS.format(module="rocpd_reader"),
         "pandas": f"""
 import sqlite3, sys, pandas
 table = pandas.read_sql("SELECT {COLUMNS} FROM kernels", sqlite3.connect(sys.argv[1]))
@@ -61,7 +61,7 @@ count, total = len(rows), sum(row[8] - row[7] for row in rows)
 """,
     },
     "csv": {
-        "profharness": OURS.format(module="rocprofv3_csv"),
+        "profharness": OURS.format(module="csv_reader"),
         "pandas": """
 import sys, pandas
 table = pandas.read_csv(sys.argv[1])
@@ -69,7 +69,7 @@ count, total = len(table), int((table.End_Timestamp - table.Start_Timestamp).sum
 """,
     },
     "json": {
-        "profharness": OURS.format(module="rocprofv3_json"),
+        "profharness": OURS.format(module="json_reader"),
         "json": """
 import gzip, json, sys
 data = (gzip.open if sys.argv[1].endswith(".gz") else open)(sys.argv[1], "rb").read()

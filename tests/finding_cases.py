@@ -27,14 +27,14 @@ class Case:
 
 
 _INTEGRITY, _TRIALS, _LOAD, _CURVE = (
-    "analysis/test_integrity.py",
-    "analysis/test_trial_findings.py",
-    "analysis/test_load.py",
-    "analysis/test_saturation.py",
+    "analysis/verdict/test_integrity.py",
+    "analysis/run/test_trial_findings.py",
+    "stats/test_load.py",
+    "analysis/curves/test_saturation.py",
 )
 _SAID, _CLOCKS, _MEASURED = (
-    "test_failures.py::test_sentences_of_the_tools",
-    "trace/test_clocks.py",
+    "supervise/test_diagnosis.py::test_sentences_of_the_tools",
+    "trace/clocks/test_align.py",
     "analysis/test_measurement_findings.py",
 )
 _CALM = f"{_MEASURED}::test_a_calm_run_has_none"
@@ -63,8 +63,8 @@ CASES: dict[str, Case] = {
         "every step of the recorded traces has device work",
     ),
     "step-range-unmatched": Case(
-        "test_stepping.py::test_what_a_run_recorded_counts_from_then_on",
-        "test_stepping.py::test_ranges_that_match_are_no_finding",
+        "understand/test_steps.py::test_what_a_run_recorded_counts_from_then_on",
+        "understand/test_steps.py::test_ranges_that_match_are_no_finding",
         "no recorded file is of a run that named its steps",
     ),
     "empty-trace": Case(
@@ -83,83 +83,87 @@ CASES: dict[str, Case] = {
         "no recorded tool dropped records",
     ),
     "idle-contradicted": Case(
-        "analysis/test_contradictions.py::test_a_gap_in_which_the_driver_sees_work_is_an_error",
-        "analysis/test_contradictions.py::test_a_gap_in_which_the_tool_recorded_nothing_at_all_is_a_pause",
+        "analysis/power/test_contradictions.py::test_a_gap_in_which_the_driver_sees_work_is_an_error",
+        "analysis/power/test_contradictions.py::test_a_gap_in_which_the_tool_recorded_nothing_at_all_is_a_pause",
         OF_TELEMETRY,
     ),
     "run-incomplete": Case(
-        "test_unfinished_runs.py::test_missing_points_and_passes_are_named",
-        "test_unfinished_runs.py::test_a_complete_run_lacks_nothing",
+        "runs/test_unfinished_runs.py::test_missing_points_and_passes_are_named",
+        "runs/test_unfinished_runs.py::test_a_complete_run_lacks_nothing",
         OF_A_RUN,
     ),
     "nothing-recorded": Case(
-        "test_unrecorded.py::test_each_cause_is_told",
-        "test_unrecorded.py::test_what_was_recorded_is_no_finding_except_for_a_process_that_was_cut_off",
+        "supervise/test_missing_records.py::test_each_cause_is_told",
+        "supervise/test_missing_records.py::test_what_was_recorded_is_no_finding_except_for_a_process_that_was_cut_off",
         OF_A_RUN,
     ),
     "hook-message": Case(
-        "test_unrecorded.py::test_messages_are_published_once_per_sentence",
-        "test_unrecorded.py::test_processes_without_messages_say_nothing",
+        "supervise/test_missing_records.py::test_messages_are_published_once_per_sentence",
+        "supervise/test_missing_records.py::test_processes_without_messages_say_nothing",
         OF_A_RUN,
     ),
     "fork-not-recorded": Case(
-        "test_unrecorded.py::test_a_forked_user_of_a_framework_is_advised_to_spawn",
-        "test_unrecorded.py::test_a_framework_without_a_hook_is_noticed",
+        "supervise/test_missing_records.py::test_a_forked_user_of_a_framework_is_advised_to_spawn",
+        "supervise/test_missing_records.py::test_a_framework_without_a_hook_is_noticed",
         OF_A_RUN,
     ),
     "hook-not-loaded": Case(
-        "test_unrecorded.py::test_a_framework_without_a_hook_is_noticed",
-        "test_runs.py::test_a_command_is_passed_on_untouched_and_its_steps_are_found",
+        "supervise/test_missing_records.py::test_a_framework_without_a_hook_is_noticed",
+        "runs/test_runs.py::test_a_command_is_passed_on_untouched_and_its_steps_are_found",
         OF_A_RUN,
     ),
     "above-peak": Case(
-        "analysis/test_above_peak.py::test_a_trace_that_does_more_than_its_device_can",
-        "analysis/test_above_peak.py::test_a_little_above_the_peak_is_possible",
+        "analysis/verdict/test_above_peak.py::test_a_trace_that_does_more_than_its_device_can",
+        "analysis/verdict/test_above_peak.py::test_a_little_above_the_peak_is_possible",
         "the recorded products stay below the peaks of the types that they ran in",
     ),
     "kernels-differ": Case(
-        "analysis/test_summary.py::test_kernels_of_two_passes",
-        "analysis/test_run_work.py::test_busy_and_fill_of_the_bare_pass_keep_their_bounds_and_above_one_is_a_finding",
+        "analysis/run/test_summary.py::test_kernels_of_two_passes",
+        "analysis/run/test_work.py::test_busy_and_fill_of_the_bare_pass_keep_their_bounds_and_above_one_is_a_finding",
         OF_A_RUN,
     ),
     # profiler
     "profiler-overhead": Case(
-        "analysis/test_summary.py::test_overhead_comes_from_the_passes", _CALM, OF_A_RUN
+        "analysis/run/test_summary.py::test_overhead_comes_from_the_passes", _CALM, OF_A_RUN
     ),
     "serialising-counters": Case(
-        "test_amd_splitting.py::test_refused_counters_are_halved_until_they_fit",
-        "test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
+        "runs/test_amd_splitting.py::test_refused_counters_are_halved_until_they_fit",
+        "runs/test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
         OF_A_RUN,
     ),
-    "profiler-failed": Case("test_failures.py::test_nothing_recorded", _SAID, OF_A_TOOL),
+    "profiler-failed": Case("supervise/test_diagnosis.py::test_nothing_recorded", _SAID, OF_A_TOOL),
     "profiler-hung": Case(
-        "test_failures.py::test_a_profilers_end_is_never_the_workloads", _SAID, OF_A_TOOL
+        "supervise/test_diagnosis.py::test_a_profilers_end_is_never_the_workloads", _SAID, OF_A_TOOL
     ),
     "launcher-traced": Case(
-        "test_failures.py::test_the_launcher_was_traced_instead_of_the_workers", _SAID, OF_A_TOOL
+        "supervise/test_diagnosis.py::test_the_launcher_was_traced_instead_of_the_workers",
+        _SAID,
+        OF_A_TOOL,
     ),
     "mixed-rocm": Case(
-        _SAID, "test_failures.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
+        _SAID, "supervise/test_diagnosis.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
     ),
     "no-device-access": Case(
-        _SAID, "test_failures.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
+        _SAID, "supervise/test_diagnosis.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
     ),
     "counters-inexact": Case(
-        _SAID, "test_failures.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
+        _SAID, "supervise/test_diagnosis.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
     ),
-    "counters-refused": Case("test_splitting.py::test_what_is_said_of_a_refusal", _SAID, OF_A_TOOL),
+    "counters-refused": Case(
+        "measure/test_counter_split.py::test_what_is_said_of_a_refusal", _SAID, OF_A_TOOL
+    ),
     "counters-split": Case(
-        "test_splitting.py::test_what_is_said_of_a_refusal",
-        "test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
+        "measure/test_counter_split.py::test_what_is_said_of_a_refusal",
+        "runs/test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
         OF_A_TOOL,
     ),
     "window-cut": Case(
-        "test_amd_windows.py::test_only_the_steps_asked_for",
-        "test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
+        "runs/test_amd_windows.py::test_only_the_steps_asked_for",
+        "runs/test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
         OF_A_RUN,
     ),
     "profiler-changed-exit": Case(
-        "test_failures.py::test_a_profilers_end_is_never_the_workloads", _SAID, OF_A_TOOL
+        "supervise/test_diagnosis.py::test_a_profilers_end_is_never_the_workloads", _SAID, OF_A_TOOL
     ),
     # clock
     "clock-residual": Case(
@@ -173,8 +177,8 @@ CASES: dict[str, Case] = {
         NO_SNAPSHOTS,
     ),
     "clock-causality": Case(
-        "trace/test_causality.py::test_a_kernel_that_ends_after_the_return_needs_a_shift_back",
-        "trace/test_causality.py::test_without_linked_kernels_nothing_is_said",
+        "trace/clocks/test_causality.py::test_a_kernel_that_ends_after_the_return_needs_a_shift_back",
+        "trace/clocks/test_causality.py::test_without_linked_kernels_nothing_is_said",
         "kineto/mi300x_qwen0.5b_prefill.json.gz",
     ),
     "suspended-host": Case(
@@ -212,39 +216,45 @@ CASES: dict[str, Case] = {
         f"{_MEASURED}::test_a_device_held_back_is_throttled_by_its_cause", _CALM, OF_TELEMETRY
     ),
     "energy-counter": Case(
-        "analysis/test_packages.py::test_a_counter_that_disagrees_is_a_finding_and_not_used",
-        "analysis/test_packages.py::test_a_counter_that_agrees_is_no_finding",
+        "stats/test_packages.py::test_a_counter_that_disagrees_is_a_finding_and_not_used",
+        "stats/test_packages.py::test_a_counter_that_agrees_is_no_finding",
         OF_TELEMETRY,
     ),
     "power-sensor": Case(
-        "analysis/test_packages.py::test_a_slow_sensor_is_a_finding_with_its_period_and_delay",
-        "analysis/test_packages.py::test_a_counter_that_agrees_is_no_finding",
+        "stats/test_packages.py::test_a_slow_sensor_is_a_finding_with_its_period_and_delay",
+        "stats/test_packages.py::test_a_counter_that_agrees_is_no_finding",
         OF_TELEMETRY,
     ),
     "device-shared": Case(
         f"{_MEASURED}::test_other_processes_on_the_device_share_it", _CALM, OF_TELEMETRY
     ),
     "cpu-pressure": Case(
-        "analysis/test_summary.py::test_cpu_pressure_and_gaps",
-        "analysis/test_summary.py::test_cpu_pressure_and_gaps",
+        "analysis/run/test_summary.py::test_cpu_pressure_and_gaps",
+        "analysis/run/test_summary.py::test_cpu_pressure_and_gaps",
         OF_TELEMETRY,
     ),
     "sampler-gaps": Case(
-        "analysis/test_summary.py::test_cpu_pressure_and_gaps", _CALM, OF_TELEMETRY
+        "analysis/run/test_summary.py::test_cpu_pressure_and_gaps", _CALM, OF_TELEMETRY
     ),
     "cold-cache": Case(
-        "analysis/test_summary.py::test_findings_on_trials_caches_and_compilation", _CALM, OF_A_RUN
+        "analysis/run/test_summary.py::test_findings_on_trials_caches_and_compilation",
+        _CALM,
+        OF_A_RUN,
     ),
     "failed-to-compile": Case(
-        "analysis/test_summary.py::test_findings_on_trials_caches_and_compilation", _CALM, OF_A_RUN
+        "analysis/run/test_summary.py::test_findings_on_trials_caches_and_compilation",
+        _CALM,
+        OF_A_RUN,
     ),
     "drift": Case(
-        "analysis/test_summary.py::test_drift_widens_the_interval_and_is_found",
+        "analysis/run/test_summary.py::test_drift_widens_the_interval_and_is_found",
         f"{_TRIALS}::test_drift_finding_only_beyond_chance",
         OF_A_RUN,
     ),
     "point-failed": Case(
-        "test_runs.py::test_a_failing_point_costs_itself_only_and_json_stays_pure", _CALM, OF_A_RUN
+        "runs/test_runs.py::test_a_failing_point_costs_itself_only_and_json_stays_pure",
+        _CALM,
+        OF_A_RUN,
     ),
     # load
     "littles-law": Case(
@@ -297,13 +307,13 @@ CASES: dict[str, Case] = {
     ),
     # communication
     "exposed-communication": Case(
-        "analysis/test_communication.py::TestOfARun::test_ranks_on_the_runs_clock_are_compared_as_they_are",
-        "analysis/test_communication_on_cpu.py::test_ranks_in_step_and_short_collectives_give_no_finding",
+        "analysis/communication/test_figures.py::TestOfARun::test_ranks_on_the_runs_clock_are_compared_as_they_are",
+        "analysis/communication/test_on_cpu.py::test_ranks_in_step_and_short_collectives_give_no_finding",
         "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz",
     ),
     "straggler": Case(
-        "analysis/test_communication.py::TestOverRanks::test_who_is_late_who_waits_and_how_long",
-        "analysis/test_communication.py::TestOverRanks::test_a_late_rank_by_chance_is_no_straggler",
+        "analysis/communication/test_figures.py::TestOverRanks::test_who_is_late_who_waits_and_how_long",
+        "analysis/communication/test_figures.py::TestOverRanks::test_a_late_rank_by_chance_is_no_straggler",
         "the one recorded pair of ranks has ten collectives, of which neither is late in most",
     ),
     # system
@@ -313,13 +323,13 @@ CASES: dict[str, Case] = {
         "the recorded AMD traces have two streams at most",
     ),
     "mask-applied-twice": Case(
-        "analysis/test_run_checks.py::test_two_masks_one_after_the_other",
-        "analysis/test_run_checks.py::test_one_mask_or_one_that_changes_nothing",
+        "analysis/run/test_checks.py::test_two_masks_one_after_the_other",
+        "analysis/run/test_checks.py::test_one_mask_or_one_that_changes_nothing",
         OF_A_RUN,
     ),
     "secrets-in-artifact": Case(
-        "test_scrubbing.py::test_one_finding_of_all_files_with_names_only",
-        "test_scrubbing.py::test_one_finding_of_all_files_with_names_only",
+        "secrets/test_scrub.py::test_one_finding_of_all_files_with_names_only",
+        "secrets/test_scrub.py::test_one_finding_of_all_files_with_names_only",
         "the recorded databases hold the environment of their makers, without secrets",
     ),
 }

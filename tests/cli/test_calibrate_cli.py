@@ -18,28 +18,15 @@ from profharness.measure.calibration_power import PowerWatch
 from profharness.node.ceilings import COPY_NAME, Calibration, decode, stored
 from profharness.understand import report_run as understand
 from profharness.units import format_share
+from tests import started
 
 
 @pytest.mark.slow
 def test_the_cpu_at_hand_is_measured_and_kept(tmp_path):
     pytest.importorskip("torch")
     environment = {**os.environ, "PROFHARNESS_CACHE": str(tmp_path), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "profharness",
-            "calibrate",
-            "--device",
-            "cpu",
-            "--seconds",
-            "0.05",
-            "--json",
-        ],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = started.run(
+        "calibrate", "--device", "cpu", "--seconds", "0.05", "--json", env=environment
     )
     assert done.returncode == 0, done.stderr
     found = msgspec.json.decode(done.stdout, type=Calibration)
@@ -95,15 +82,7 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
     environment.pop("OMP_NUM_THREADS", None)  # the threads are those asked for
 
     def profharness(*words: str) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "profharness", *words],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+        done = started.run(*words, cwd=tmp_path, env=environment)
         assert done.returncode == 0, done.stderr
 
     def summary():
@@ -279,12 +258,8 @@ def test_a_device_that_is_not_there_is_missing(tmp_path):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
-    done = subprocess.run(
-        [sys.executable, "-m", "profharness", "calibrate", "--device", "cuda:3"],
-        env={**os.environ, "PROFHARNESS_CACHE": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = started.run(
+        "calibrate", "--device", "cuda:3", env={**os.environ, "PROFHARNESS_CACHE": str(tmp_path)}
     )
     assert done.returncode == 3
     assert done.stderr.startswith("error: --device cuda:3: torch ")

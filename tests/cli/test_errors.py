@@ -14,17 +14,11 @@ from pathlib import Path
 import pytest
 
 from profharness import cli
+from tests import started
 
 
 def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "profharness", *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+    return started.run(*words, cwd=cwd)
 
 
 @pytest.mark.parametrize(

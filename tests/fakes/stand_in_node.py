@@ -13,6 +13,7 @@ from profharness.analysis.run import kernel_pass as passes
 from profharness.rundir.manifest import Manifest, decode
 from profharness.trace.model import Trace
 from profharness.understand import report_run as understand
+from tests import started
 from tests.fakes.stand_in_tools import install
 
 PROGRAM = Path(__file__).parent / "stand_in_gpu_program.py"
@@ -33,14 +34,10 @@ class Node:
             for name, value in os.environ.items()
             if not name.startswith(("PROFHARNESS", "STAND_IN", "SLURM", "ROCM"))
         }
-        return subprocess.run(
-            [sys.executable, "-m", "profharness", *words],
+        return started.run(
+            *words,
             cwd=self.folder,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
             env={**clean, "PATH": f"{self.bin}:{os.environ['PATH']}", **variables},
-            check=False,
         )
 
     def run(

@@ -108,7 +108,9 @@ def test_the_recorded_file_is_there_and_looked_at(name, shared):
             rf"[\"']{name}[\"']",
             "\n".join(
                 text
-                for label, (_, text) in functions(ROOT / "analysis/test_saturation.py").items()
+                for label, (_, text) in functions(
+                    ROOT / "analysis/curves/test_saturation.py"
+                ).items()
                 if label.startswith("test_published")
             ),
         )

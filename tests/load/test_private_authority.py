@@ -7,12 +7,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from profharness.rundir.paths import RunDir
+from tests import started
 from tests.load import running
 
 TOKEN = "swordfish-7319"
@@ -81,36 +81,28 @@ def run(url: str, folder: Path, *words: str, token: str = "") -> subprocess.Comp
     environment = {name: value for name, value in os.environ.items() if name != "PROFHARNESS_TOKEN"}
     if token:
         environment["PROFHARNESS_TOKEN"] = token
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "profharness",
-            "run",
-            "--url",
-            url,
-            "--model",
-            "double",
-            "--shape",
-            "x:16",
-            "--concurrency",
-            "1,2",
-            "--time",
-            "0.5",
-            "--warmup-time",
-            "0.2",
-            "--telemetry",
-            "off",
-            "--quiet",
-            "-o",
-            str(folder / "run"),
-            *words,
-        ],
+    return started.run(
+        "run",
+        "--url",
+        url,
+        "--model",
+        "double",
+        "--shape",
+        "x:16",
+        "--concurrency",
+        "1,2",
+        "--time",
+        "0.5",
+        "--warmup-time",
+        "0.2",
+        "--telemetry",
+        "off",
+        "--quiet",
+        "-o",
+        str(folder / "run"),
+        *words,
         cwd=folder,
         env={**environment, "PROFHARNESS_CACHE": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=280,
     )
 
@@ -215,25 +207,8 @@ def test_files_that_do_not_fit_are_refused(
 ) -> None:
     (tmp_path / "token").write_text(TOKEN)
     (tmp_path / "two").write_text("two words")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "profharness",
-            "run",
-            "--via",
-            "triton",
-            "--telemetry",
-            "off",
-            "--quiet",
-            "-o",
-            "run",
-            *words,
-        ],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = started.run(
+        "run", "--via", "triton", "--telemetry", "off", "--quiet", "-o", "run", *words, cwd=tmp_path
     )
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert says in done.stderr

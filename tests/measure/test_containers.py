@@ -19,6 +19,7 @@ from profharness.launchers.command import Command
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.rundir.manifest import Manifest, decode
 from profharness.understand import report_run as understand
+from tests import started
 from tests.fakes import stand_in_apptainer, stand_in_srun, stand_in_tools
 from tests.fakes.stand_in_node import PROGRAM
 
@@ -58,16 +59,7 @@ class Host:
         }
 
     def profharness(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "profharness", *words],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            env=self.environment(**variables),
-            check=False,
-            timeout=280,
-        )
+        return started.run(*words, cwd=self.folder, env=self.environment(**variables), timeout=280)
 
     def run(
         self, *flags: str, command: tuple[str, ...], **variables: str
@@ -345,13 +337,14 @@ def test_a_dry_run_needs_neither_image_nor_apptainer(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_bound(tmp_path: Path) -> None:
     host = Host(tmp_path)
     (tmp_path / "a:b").mkdir()
-    done = subprocess.run(
-        [sys.executable, "-m", "profharness", "run", "--container", str(host.image), "--", "true"],
+    done = started.run(
+        "run",
+        "--container",
+        str(host.image),
+        "--",
+        "true",
         cwd=tmp_path / "a:b",
-        capture_output=True,
-        text=True,
         env=host.environment(),
-        check=False,
     )
     assert done.returncode == 2
     assert "cannot be bound" in done.stderr

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from profharness.understand import report_run as understand
+from tests import started
 from tests.fakes.stand_in_node import PROGRAM, Node
 
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
@@ -310,13 +311,7 @@ def test_a_dry_run_needs_nothing_and_writes_nothing(tmp_path: Path) -> None:
         "python",
         "train.py",
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "profharness", *words],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = started.run(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = [line.strip() for line in done.stdout.splitlines()]
     assert lines[1].split() == ["executions", "3"]

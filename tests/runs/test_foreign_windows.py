@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from profharness.understand import report_run as understand
 from profharness.understand.load import Loaded
+from tests import started
 from tests.fakes import stand_in_tools
 from tests.writers import decode
 
@@ -28,35 +28,30 @@ def scan(folder: Path, server: str, layer: str, *words: str, **variables: str) -
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
     (folder / "body.json").write_text('{"x": 1}')
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "profharness",
-            "run",
-            "--server-command",
-            f"{sys.executable} {FAKES / server} {port}",
-            "--ready",
-            f"http://127.0.0.1:{port}/health",
-            "--protocol",
-            "http",
-            "--body",
-            "body.json",
-            "--path",
-            "/predict",
-            "--time",
-            "0.3",
-            "--warmup-time",
-            "0.1",
-            "--profile",
-            layer,
-            "--telemetry",
-            "off",
-            "--quiet",
-            "-o",
-            "run",
-            *words,
-        ],
+    done = started.run(
+        "run",
+        "--server-command",
+        f"{sys.executable} {FAKES / server} {port}",
+        "--ready",
+        f"http://127.0.0.1:{port}/health",
+        "--protocol",
+        "http",
+        "--body",
+        "body.json",
+        "--path",
+        "/predict",
+        "--time",
+        "0.3",
+        "--warmup-time",
+        "0.1",
+        "--profile",
+        layer,
+        "--telemetry",
+        "off",
+        "--quiet",
+        "-o",
+        "run",
+        *words,
         cwd=folder,
         env={
             **os.environ,
@@ -64,10 +59,6 @@ def scan(folder: Path, server: str, layer: str, *words: str, **variables: str) -
             "PROFHARNESS_CACHE": str(folder / "cache"),
             **variables,
         },
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
         timeout=200,
     )
     assert done.returncode == 0, done.stdout + done.stderr

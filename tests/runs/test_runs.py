@@ -18,7 +18,7 @@ from profharness.analysis.records import Summary
 from profharness.readers.perfetto.check import check_file
 from profharness.rundir.paths import RunDir
 from profharness.understand import report_run as understand
-from tests import bare_markers
+from tests import bare_markers, started
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("runs")]
 QUICK = ("--trials", "4", "--min-seconds", "0", "--threads", "1")
@@ -41,16 +41,7 @@ sys.exit(int(sys.argv[2]))
 def profharness(
     *words: str, cwd: Path, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "profharness", *words],
-        cwd=cwd,
-        env=env or ENV,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        timeout=300,
-    )
+    return started.run(*words, cwd=cwd, env=env or ENV, timeout=300)
 
 
 @pytest.fixture(scope="session")

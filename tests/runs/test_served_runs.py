@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.readers.perfetto.check import check_file
 from profharness.understand import report_run as understand
 from profharness.understand.load import Loaded
+from tests import started
 from tests.queueing import sojourn_times
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("served")]
@@ -37,15 +37,8 @@ SLEEPING = (
 
 
 def profharness(*words: str, cwd: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "profharness", *words],
-        cwd=cwd,
-        env={**ENV, "PROFHARNESS_CACHE": str(cwd.parent / "cache")},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        timeout=400,
+    done = started.run(
+        *words, cwd=cwd, env={**ENV, "PROFHARNESS_CACHE": str(cwd.parent / "cache")}, timeout=400
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -9,7 +9,6 @@ import importlib.util
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from profharness.cli.run import build_request
 from profharness.errors import UsageError
 from profharness.rundir.paths import RunDir
 from profharness.scans import studies
+from tests import started
 from tests.tensorflow_python import INTERPRETER, needs_tensorflow
 
 PUBLISHED = [
@@ -91,14 +91,17 @@ def run(name: str, folder: Path, *words: str, **env: str) -> list[dict[str, str]
 
 
 def start(name: str, folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "profharness", "run", name, *words, "--threads", "1", "-o", "run"],
+    return started.run(
+        "run",
+        name,
+        *words,
+        "--threads",
+        "1",
+        "-o",
+        "run",
         cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
         env={**os.environ, "OMP_NUM_THREADS": "1", **env},
+        timeout=280,
     )
 
 
@@ -138,13 +141,7 @@ def test_direct_studies(tmp_path: Path, name: str, backend: str) -> None:
     begins = [mark[2] for mark in marks if mark]
     assert begins == sorted(begins)
     assert begins[-1] <= log[-1].partition(",")[0] + "99999"
-    drawn = subprocess.run(
-        [sys.executable, "-m", "profharness", "plot", "run", "-o", "resources.svg", "--resources"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    drawn = started.run("plot", "run", "-o", "resources.svg", "--resources", cwd=tmp_path)
     assert drawn.returncode == 0, drawn.stderr
     assert "stroke-dasharray" in (tmp_path / "resources.svg").read_text()
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from profharness.report.tables import communication as shown
 from profharness.understand import report_run as understand
+from tests import started
 
 pytestmark = [
     pytest.mark.slow,
@@ -53,30 +53,22 @@ PLAIN = {
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("talking")
     (folder / "talk.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "profharness",
-            "run",
-            "--ranks",
-            "2",
-            "--profile",
-            "torch",
-            "--telemetry",
-            "off",
-            "-o",
-            "run",
-            "--",
-            sys.executable,
-            "talk.py",
-        ],
+    done = started.run(
+        "run",
+        "--ranks",
+        "2",
+        "--profile",
+        "torch",
+        "--telemetry",
+        "off",
+        "-o",
+        "run",
+        "--",
+        sys.executable,
+        "talk.py",
         cwd=folder,
-        text=True,
-        capture_output=True,
-        timeout=280,
-        check=False,
         env={**PLAIN, "OMP_NUM_THREADS": "1"},
+        timeout=280,
     )
     assert done.returncode == 0, done.stderr
     return folder / "run"

@@ -33,6 +33,7 @@ from profharness.rundir.manifest import (
 from profharness.rundir.paths import RunDir
 from profharness.scans.batch import BatchScan
 from profharness.scans.contract import Point, PointOutput, StreamOutput
+from tests import started
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
 KEYS = ("torch-b1", "torch-b2", "torch-b1~1")
@@ -216,15 +217,8 @@ def test_a_worker_that_never_began_is_one_finding(tmp_path: Path) -> None:
 
 
 def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "profharness", *words],
-        cwd=cwd,
-        env={**ENV, "PROFHARNESS_CACHE": str(cwd / "cache")},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        timeout=280,
+    return started.run(
+        *words, cwd=cwd, env={**ENV, "PROFHARNESS_CACHE": str(cwd / "cache")}, timeout=280
     )
 
 

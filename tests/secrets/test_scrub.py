@@ -9,7 +9,6 @@ import json
 import shutil
 import sqlite3
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from profharness.rundir.paths import MANIFEST
 from profharness.secrets import scrub as scrubbing
 from profharness.secrets.patterns import MARKER
 from profharness.understand import report_run as understand
+from tests import started
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_program import Call, program
 from tests.readers.rocprofv3.tables_spelled import spelled
@@ -40,9 +40,7 @@ CLEAN = ENVIRONMENT | {"HF_TOKEN": MARKER, "DB_PASSWORD": MARKER}
 
 
 def profharness(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "profharness", *words], capture_output=True, text=True, check=False
-    )
+    return started.run(*words)
 
 
 def environments(path: Path) -> list[dict[str, str]]:

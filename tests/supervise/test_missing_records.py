@@ -18,6 +18,7 @@ from profharness.rundir.manifest import Hello
 from profharness.rundir.paths import RunDir
 from profharness.supervise.hook_reports import Observer
 from profharness.supervise.missing_records import Seen, message_findings, nothing_recorded
+from tests import started
 
 STOOD = "the script uses torch's profiler itself: ours stood back"
 
@@ -192,28 +193,20 @@ def test_a_real_run_says_why_nothing_was_recorded(
 ) -> None:
     (tmp_path / "train.py").write_text(SCRIPT)
     command = ("bash", "-c", "true") if how == "bash" else (sys.executable, "train.py", how)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "profharness",
-            "run",
-            "--profile",
-            "torch",
-            *options,
-            "--telemetry",
-            "off",
-            "--quiet",
-            "-o",
-            "run",
-            "--",
-            *command,
-        ],
+    done = started.run(
+        "run",
+        "--profile",
+        "torch",
+        *options,
+        "--telemetry",
+        "off",
+        "--quiet",
+        "-o",
+        "run",
+        "--",
+        *command,
         cwd=tmp_path,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=280,
     )
     assert done.returncode == 0, done.stderr

@@ -10,9 +10,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests import started
+
 ROOT = Path(__file__).resolve().parents[2]
 WORKLOADS = ROOT / "wrappers" / "profharness_workloads"
 END = {"v": 1, "kind": "end"}
+IMPORTED = {"torch_worker.py": ("torch",)}  # what is slow to import, for workers that may be forked
 
 # A backend without a framework: a point costs nothing, and its params say what it does.
 TOY = """
@@ -65,7 +68,15 @@ def point(name: str, batch: int = 1, **params: object) -> dict[str, object]:
 class Control:
     """One pass of one run: write its points, start workers, read what they left."""
 
-    def __init__(self, root: Path, spec: Mapping[str, object], *, layers: str = "") -> None:
+    def __init__(
+        self,
+        root: Path,
+        spec: Mapping[str, object],
+        *,
+        layers: str = "",
+        fresh: bool = False,
+    ) -> None:
+        self.fresh = fresh  # whether its workers start as a user's do, with their imports
         self.run = root / "run"
         self.folder = self.run / "control" / "bare"
         self.folder.mkdir(parents=True)
@@ -101,9 +112,13 @@ class Control:
     def start(self, script: Path | str, **env: str) -> subprocess.Popen[str]:
         """A worker, not waited for."""
         path = script if isinstance(script, Path) else WORKLOADS / script
+        imported = () if self.fresh else IMPORTED.get(path.name, ())
+        argv, environment = [sys.executable, str(path)], {**self.env, **env}
+        if imported:
+            return started.python(argv, imported, env=environment)
         return subprocess.Popen(
-            [sys.executable, str(path)],
-            env={**self.env, **env},
+            argv,
+            env=environment,
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

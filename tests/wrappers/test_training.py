@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 from profharness.understand import report_run as understand
+from tests import started
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "wrappers" / "profharness_workloads"
 PLAIN = {
@@ -310,31 +311,23 @@ def test_by_name_under_a_layer(tmp_path: Path, name: str, words: list[str], rank
     add their gradients up.
     """
     several = ["--ranks", str(ranks)] if ranks > 1 else []
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "profharness",
-            "run",
-            name,
-            *several,
-            "--profile",
-            "torch",
-            "--capture",
-            "all",
-            "--telemetry",
-            "cpu",
-            "-o",
-            "run",
-            "--",
-            *words,
-        ],
+    done = started.run(
+        "run",
+        name,
+        *several,
+        "--profile",
+        "torch",
+        "--capture",
+        "all",
+        "--telemetry",
+        "cpu",
+        "-o",
+        "run",
+        "--",
+        *words,
         cwd=tmp_path,
-        text=True,
-        capture_output=True,
-        timeout=280,
-        check=False,
         env={**PLAIN, "OMP_NUM_THREADS": "1"},
+        timeout=280,
     )
     assert done.returncode == 0, done.stderr
     loaded = understand.load([tmp_path / "run"])

@@ -112,6 +112,7 @@ def eager(tmp_path_factory: pytest.TempPathFactory) -> Control:
     control = Control(
         tmp_path_factory.mktemp("eager"),
         {"backend": "torch", "model": "particlenet", "inputs": "hep", "threads": 1},
+        fresh=True,
     )
     control.ask(
         point("torch-b1", 1, warmup="auto"),

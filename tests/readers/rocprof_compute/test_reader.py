@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from profharness.readers.rocprof_compute import folder as rocprof_compute_folder
 from profharness.readers.rocprof_compute import reader as rocprof_compute
 from profharness.trace.model import ClockDomain, Trace
 from profharness.understand import report_run as understand
+from tests import started
 
 COMPUTE = "fixtures/rocm/rocprof_compute"
 V1 = (
@@ -270,12 +269,7 @@ class TestFolder:
             (("hotspots",), "by kernel, 50 ns in 1 calls"),
             (("metrics",), "on no common timeline"),
         ):
-            done = subprocess.run(
-                [sys.executable, "-m", "profharness", *words, str(tmp_path)],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = started.run(*words, str(tmp_path))
             assert (done.returncode, said in done.stdout) == (0, True), done.stderr
 
 
