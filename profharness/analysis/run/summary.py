@@ -51,8 +51,7 @@ HIGH_OVERHEAD = 0.05
 def summarise_run(
     manifest: Manifest, trace: Trace, source: str, calibrations: tuple[Calibration, ...] = ()
 ) -> Summary:
-    """The summary of a run from its manifest and its merged, aligned trace; `source` is the run as
-    the user named it.
+    """The summary of a run from its manifest and its merged, aligned trace; `source` names the run.
 
     Works on what a killed run left: points without trials keep their state, missing passes leave
     figures out. `calibrations` are ceilings measured on its devices.
@@ -89,7 +88,6 @@ def summarise_run(
         **step_energy(view, trace),
     }
     on_curves = tuple(point for point in points if point.backend not in SHARED)
-    clients = run_levels.clients_per_job(manifest)
     return msgspec.structs.replace(
         device,
         points=points,
@@ -98,7 +96,7 @@ def summarise_run(
         problems=tuple(problem_row(one) for one in trace.problems),
         run=run_info(manifest, source),
         passes=rows,
-        series=run_series(on_curves, found, source, clients),
+        series=run_series(on_curves, found, source, run_levels.clients_per_job(manifest)),
         sources=_sources(trace),
         verdict=verdict(device.partition, metrics, found),
         telemetry=run_telemetry.rows(trace),
