@@ -205,11 +205,12 @@ def test_the_perf_analyzer_study(tmp_path: Path) -> None:
     failed = [point for point in points if point.state == "failed"]
     assert all("stable measurement" in point.error for point in failed), done.stderr
     assert done.returncode == (1 if failed else 0)
-    rows = table(tmp_path)
-    assert {row["batch_size"] for row in rows} == {
+    measured = {
         str(point.batch_size) for point in points if point.state == "ok" and not point.repeat
     }
-    assert {(row["via"], row["concurrency"]) for row in rows} == {("perf-analyzer", "2")}
+    rows = table(tmp_path) if measured else []  # a run without a measured level has no table
+    assert {row["batch_size"] for row in rows} == measured
+    assert all((row["via"], row["concurrency"]) == ("perf-analyzer", "2") for row in rows)
 
 
 @pytest.mark.slow
