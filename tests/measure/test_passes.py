@@ -8,13 +8,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from profharness.findings import Finding, finding
 from profharness.launchers import Outcome
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
-from profharness.layers.contract import COMMAND, Availability, Extras, Where
+from profharness.layers.contract import COMMAND, Availability, Description, Layer, Where
 from profharness.measure import wrap
 from profharness.measure.counter_split import PassQueue
 from profharness.measure.pass_records import ManifestRecords
@@ -26,24 +25,24 @@ from profharness.measure.recorder import Recorder
 from profharness.measure.schedule import Schedule
 from profharness.node.probe import Environment
 from profharness.options.request import Request
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 from profharness.rundir.manifest import Artifact, Manifest
 from profharness.rundir.paths import RunDir
 from profharness.supervise.pass_plan import PassPlan
 from profharness.supervise.tool import ToolPass
 
 
-@dataclass(frozen=True)
-class StubLayer:
+class StubLayer(Layer):
     """A layer inside the process that leaves one text per pass."""
 
-    name: str = "torch"
-    claims: frozenset[str] = frozenset()
-    scope: Literal["hook", "prefix", "sidecar"] = "hook"
-    attach_hint: str = ""
-    perturbing: bool = False
-
-    def attaches(self, target: str) -> bool:
-        return True
+    about = Description(
+        name="torch",
+        gives="",
+        needs="",
+        scope="hook",
+        claims=frozenset(),
+        facts=LayerFacts(LeftFiles("execution", (LeftFile(r".+\.txt", "text"),))),
+    )
 
     def probe(self, environment: Environment) -> Availability:
         return Availability(available=True)
@@ -51,16 +50,13 @@ class StubLayer:
     def prepare(self, command: Command, where: Where) -> Command:
         return command
 
-    def extras(self, command: Command, where: Where) -> Extras:
-        return Extras()
 
-    def follow_up(self, where: Where) -> tuple[Command, ...]:
-        return ()
-
-    def collect(self, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:
-        path = f"artifacts/{where.pass_name}.txt"
-        left = Artifact(path=path, layer=self.name, format="text", pass_name=where.pass_name)
-        return () if path in known else (left,)
+def leave(root: Path, pass_name: str) -> str:
+    """A file of the layer's, as its path below the run."""
+    path = root / "artifacts" / "torch" / "n" / "0" / pass_name / "left.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("left")
+    return str(path.relative_to(root))
 
 
 def pass_named(name: str, counters: tuple[str, ...] = ()) -> PassPlan:
@@ -103,6 +99,7 @@ class StubWork:
 
     def execute(self, tool: ToolPass) -> Execution:
         self.steps.append(f"execute {tool.plan.name}")
+        leave(self.run_plan.root, tool.plan.name)
         return Execution((Outcome(7, 1, 10, 20, self.signals),), (("program",),), {"A": "1"})
 
 
@@ -183,7 +180,10 @@ def test_the_files_of_every_pass_are_searched_for_secrets_before_they_are_told(t
         1.0,
     )
     root = run_plan.root
-    assert searched == [(root, ["artifacts/one.txt"]), (root, ["artifacts/two.txt"])]
+    assert searched == [
+        (root, ["artifacts/torch/n/0/one/left.txt"]),
+        (root, ["artifacts/torch/n/0/two/left.txt"]),
+    ]
     manifest = RunDir.open(root).read_manifest()
     assert {path for _, paths in searched for path in paths} == {
         artifact.path for artifact in manifest.artifacts
@@ -204,7 +204,8 @@ def test_the_files_of_a_wrapped_command_are_searched_for_secrets(tmp_path):
         searched.extend(artifact.path for artifact in artifacts)
         return (finding("secrets-in-artifact", "values that look secret"),)
 
+    path = leave(tmp_path, plan.name)
     result = wrap.execute(wrap.WrapPass(run_plan_of(tmp_path, plan), plan), find_secrets)
     assert result.exit_status == 0
-    assert searched == [artifact.path for artifact in result.artifacts] != []
+    assert searched == [artifact.path for artifact in result.artifacts] == [path]
     assert "secrets-in-artifact" in [one.id for one in result.findings]
