@@ -52,13 +52,10 @@ WORKLOADS = ROOT / "wrappers" / "profharness_workloads"
 RESULTS = ROOT / "benchmarks" / "results"
 sys.path.insert(0, str(WORKLOADS.parent))
 
-# workers' own modules, found by the path above
-from profharness_workloads.loadgen import inputs as load_inputs  # noqa: E402
+from profharness_workloads.loadgen import inputs as load_inputs  # noqa: E402  workers' own modules
 from profharness_workloads.loadgen import settings as load_settings  # noqa: E402  as above
 from profharness_workloads.loadgen.crew import process_cpu_ns  # noqa: E402  as above
-
-# as above
-from profharness_workloads.perf_analyzer import binary as perf_analyzer_binary  # noqa: E402
+from profharness_workloads.perf_analyzer import binary as perf_analyzer_binary  # noqa: E402  same
 from profharness_workloads.perf_analyzer import files as perf_analyzer_files  # noqa: E402  as above
 
 SAME, CHEAP = 0.05, 1.5

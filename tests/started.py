@@ -268,8 +268,7 @@ def _end(status: int) -> None:
     """The interpreter's end, but for taking all modules apart, which costs more than a short
     command.
     """
-    # waits for threads, as the end of Python does
-    threading._shutdown()  # type: ignore[attr-defined]
+    threading._shutdown()  # type: ignore[attr-defined]  waits for threads
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with suppress(BrokenPipeError):

@@ -186,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     # the signature of http.server
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  http.server's
         """Requests are no news; downloads are told by the server."""
 
 

@@ -157,7 +157,7 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[
 def _copy(stream: IO[bytes], log: Path | None) -> None:
     """One of the workload's outputs to its log and to our stderr, as it comes."""
     # a device of the system
-    with stream, log.open("ab") if log else open(os.devnull, "wb") as file:  # noqa: PTH123
+    with stream, log.open("ab") if log else open(os.devnull, "wb") as file:  # noqa: PTH123  device
         while chunk := os.read(stream.fileno(), 65536):
             file.write(chunk)
             file.flush()

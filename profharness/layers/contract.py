@@ -195,12 +195,11 @@ class Layer(Protocol):
         tool's version cannot do.
         """
 
-    # most hooks need nothing
-    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002
+    def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002  a default
         """What `prepare` relies on, for the same arguments."""
         return Extras()
 
     # most tools leave nothing to do
-    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002
+    def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  a default
         """Commands to run once the pass has ended, on the files that it left."""
         return ()

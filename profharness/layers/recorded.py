@@ -66,7 +66,7 @@ def _any_row(path: Path, tables: Sequence[str]) -> bool:
         present = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
         return any(
             # names from the list above
-            database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608
+            database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  see above
             for name in tables
             if name in present
         )

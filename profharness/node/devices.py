@@ -230,7 +230,7 @@ class Accelerator:
             "fp32": ("fp32_matrix", "fp32"),
             "fp64": ("fp64_matrix", "fp64"),
             # mypy widens the literals of a dict's values
-        }.get(dtype, (dtype,))  # type: ignore[assignment]
+        }.get(dtype, (dtype,))  # type: ignore[assignment]  # mypy widens literals
         known = [(peak, form) for form in forms if (peak := self.peak(form, clock_mhz)) is not None]
         return max(known) if known else None
 

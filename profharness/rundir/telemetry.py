@@ -72,8 +72,7 @@ def sniff(head: bytes, name: str) -> bool:
     return head.startswith(MAGIC) or (head.startswith(PARQUET_MAGIC) and name.endswith(".parquet"))
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The samples of one host, plain or gzipped; a file that was cut in the middle of a row is read
     up to it.
 

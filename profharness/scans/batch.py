@@ -81,7 +81,7 @@ class BatchScan:
         return first_missing(self.points, done)
 
     # the worker runs the model itself
-    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002
+    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002  no server here
         """None: there is no server."""
         return None
 
@@ -175,8 +175,7 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
 
 def _ordered(sizes: tuple[int, ...], request: Request) -> tuple[int, ...]:
     if request.order == "random":
-        # an order, not a secret
-        return tuple(random.Random(request.seed).sample(sizes, len(sizes)))  # noqa: S311
+        return tuple(random.Random(request.seed).sample(sizes, len(sizes)))  # noqa: S311  an order
     return tuple(sorted(sizes, reverse=request.order == "desc"))
 
 

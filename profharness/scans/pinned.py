@@ -87,7 +87,7 @@ class PinnedScan:
         return first_missing(self.points, done)
 
     # the processes run the model themselves
-    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002
+    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002  no server here
         """None: there is no server."""
         return None
 

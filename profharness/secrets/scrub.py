@@ -186,7 +186,7 @@ def _changes(
             if column in present:
                 rows = connection.execute(
                     # names come from the file's own schema, quoted
-                    f"SELECT rowid, {_quoted(column)} FROM {_quoted(table)}"  # noqa: S608
+                    f"SELECT rowid, {_quoted(column)} FROM {_quoted(table)}"  # noqa: S608  quoted
                 ).fetchall()
                 yield from (
                     (table, column, int(row), new)

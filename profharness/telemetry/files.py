@@ -69,7 +69,7 @@ def write_json(path: str, content: dict[str, Any]) -> None:
     """Replace `path` in one step, so that who waits for the file never reads half of it."""
     temporary = f"{path}.{os.getpid()}"
     # pathlib would double the start-up time
-    with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123
+    with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123  pathlib is slow to load
         json.dump(content, file)
         file.write("\n")
     os.replace(temporary, path)  # noqa: PTH105 - pathlib would double the start-up time

@@ -126,8 +126,7 @@ class Rows:
                     row[first + 1] = now_ns = monotonic_ns()
                     if failures.in_a_row:
                         failures.in_a_row = 0
-                except Exception as error:  # noqa: BLE001
-                    # a source may call a vendor's library; one that fails must not end the others
+                except Exception as error:  # noqa: BLE001  one that fails must not end the others
                     self._failed(failures, error)
                     row[first:end] = front.blank[first:end]
                     now_ns = monotonic_ns()
@@ -200,7 +199,7 @@ def main(arguments: Sequence[str]) -> int:
         return _say("usage: python -m profharness.telemetry --spec FILE", 2)
     try:
         # pathlib would double the start-up time
-        with open(arguments[1], encoding="utf-8") as file:  # noqa: PTH123
+        with open(arguments[1], encoding="utf-8") as file:  # noqa: PTH123  pathlib is slow to load
             spec = parse_spec(file.read())
     except (OSError, ValueError) as error:
         return _say(f"telemetry: {arguments[1]}: {error}", 2)
@@ -221,7 +220,7 @@ def run(spec: Spec) -> None:
     timer = process.prepare()
     parent = process.Parent(spec.parent_pid)
     # pathlib would double the start-up time
-    os.makedirs(spec.output_dir, exist_ok=True)  # noqa: PTH103
+    os.makedirs(spec.output_dir, exist_ok=True)  # noqa: PTH103  pathlib is slow to load
     session = _open(spec, parent, timer)
     reason = _loop(session)
     session.clocks.record("after", read_clocks())

@@ -19,9 +19,7 @@ import numpy.typing as npt
 from profharness.findings import Severity
 from profharness.trace.columns.strings import Strings as Strings  # noqa: PLC0414  the same
 from profharness.trace.columns.table import Table, code, float64, index, int32, int64, ns
-
-# part of the model, kept apart for length
-from profharness.trace.places import Device as Device  # noqa: PLC0414
+from profharness.trace.places import Device as Device  # noqa: PLC0414  part of the model
 from profharness.trace.places import Stream as Stream  # noqa: PLC0414  the same
 from profharness.trace.statistics import StatRow
 

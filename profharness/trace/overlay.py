@@ -44,7 +44,7 @@ def overlay(trace: Trace, bare: str = BARE, spans: PointSpans | None = None) -> 
     }
     # each table keeps its own type
     sources = laid_over(trace.sources, spans, bare)
-    return replace(trace, sources=sources, **changed)  # type: ignore[arg-type]
+    return replace(trace, sources=sources, **changed)  # type: ignore[arg-type]  # kinds by name
 
 
 def laid_over(sources: Sequence[Source], spans: PointSpans, bare: str = BARE) -> tuple[Source, ...]:

@@ -89,7 +89,7 @@ def _stamp(run: RunDir) -> int:
 
 @lru_cache(maxsize=4)
 # the stamp says when a kept answer is out of date
-def _cut_passes(root: Path, stamp: int) -> dict[str, PassRecord]:  # noqa: ARG001
+def _cut_passes(root: Path, stamp: int) -> dict[str, PassRecord]:  # noqa: ARG001  part of the key
     """The passes that are to be cut, by name; most runs have none."""
     try:
         return {record.name: record for record in RunDir(root).read_manifest().passes if record.cut}

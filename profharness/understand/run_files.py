@@ -283,7 +283,7 @@ def _on_host(trace: Trace, host: str) -> Trace:
         device if device.host else replace(device, host=host) for device in trace.devices
     )
     # each name maps to its own kind of table
-    return replace(trace, devices=devices, **tables)  # type: ignore[arg-type]
+    return replace(trace, devices=devices, **tables)  # type: ignore[arg-type]  # kinds by name
 
 
 def _snapshots(

@@ -48,7 +48,7 @@ def span(table: Table) -> tuple[I64, I64]:
         start = np.where(table.sent_ns == NULL, table.intended_ns, table.sent_ns)
         return start, table.done_ns - start
     # every other timed table has both columns
-    start, dur = table.start_ns, table.dur_ns  # type: ignore[attr-defined]
+    start, dur = table.start_ns, table.dur_ns  # type: ignore[attr-defined]  # timed tables
     return start, dur
 
 

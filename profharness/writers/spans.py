@@ -172,7 +172,7 @@ def nested(events: Events, start: I64, dur: I64) -> I64:
 
 
 # the same signature as `nested`
-def flat(events: Events, start: I64, dur: I64) -> I64:  # noqa: ARG001
+def flat(events: Events, start: I64, dur: I64) -> I64:  # noqa: ARG001  as `nested`
     """Lanes without nesting."""
     return flat_lanes(events)
 

@@ -211,7 +211,7 @@ def _run(device: str, kind: str = "scan", **more: object) -> RunInfo:
         "scan": "particlenet",
         "exit_status": 0,
     }
-    return RunInfo(**(settings | more))  # type: ignore[arg-type]
+    return RunInfo(**(settings | more))  # type: ignore[arg-type]  # fields by name
 
 
 def _source(

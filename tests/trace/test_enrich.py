@@ -58,7 +58,7 @@ def _trace(
 
 
 def _workgroups(torch: list[str], rocprofv3: list[str], **more: object) -> list[int]:
-    enriched, _ = enrich_geometry(_trace(torch, rocprofv3, **more))  # type: ignore[arg-type]
+    enriched, _ = enrich_geometry(_trace(torch, rocprofv3, **more))  # type: ignore[arg-type]  # columns
     return enriched.kernels.workgroups[: len(torch)].tolist()
 
 

@@ -66,7 +66,7 @@ def test_they_end_as_the_command_ended_and_leave_its_streams_alone(
             status < 0,
         )
         # both are numbers
-        assert note["end_monotonic_ns"] > note["start_monotonic_ns"]  # type: ignore[operator]
+        assert note["end_monotonic_ns"] > note["start_monotonic_ns"]  # type: ignore[operator]  # ints
 
 
 @pytest.mark.parametrize("script", [STATUS, STAMP])

@@ -45,7 +45,7 @@ class Server:
             file.write(json.dumps({"v": 1, "kind": kind, **({"id": key} if key else {})}) + "\n")
 
     def answers(self) -> list[dict[str, Any]]:
-        return self.control.records("windows.jsonl")  # type: ignore[return-value]
+        return self.control.records("windows.jsonl")  # type: ignore[return-value]  # JSON
 
     def window(self, kind: str, key: str) -> dict[str, Any]:
         """Open or close a level, and wait for the answer."""
@@ -121,7 +121,7 @@ def infer(
         given.append(tensor)
     headers = {GRPC_TOKEN if module is grpc else HTTP_TOKEN: token} if token else None
     parameters = None if sequence is None else {"profharness_seq": sequence}
-    return speaker.infer(model, given, parameters=parameters, headers=headers).as_numpy(output)  # type: ignore[no-any-return]
+    return speaker.infer(model, given, parameters=parameters, headers=headers).as_numpy(output)  # type: ignore[no-any-return]  # untyped client
 
 
 def gone(pid: int) -> bool:

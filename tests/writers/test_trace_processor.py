@@ -29,7 +29,7 @@ from profharness.writers.perfetto import WriteOptions, write
 from tests.conftest import shared_path
 
 # fixtures
-from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor_folder  # noqa: F401
+from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor_folder  # noqa: F401  fixtures
 from tests.writers.test_perfetto import wanted, wanted_requests
 
 BASE = 1_795_000_000_000_000_000  # epoch ns: the largest times that occur
@@ -181,7 +181,7 @@ NOT_GPU = "SELECT s.ts, s.dur, s.name FROM slice s WHERE s.id NOT IN (SELECT id 
 
 @pytest.fixture
 # the fixture that is imported
-def busy(tmp_path: Path, load_trace: LoadTrace) -> tuple[Trace, TraceProcessor]:  # noqa: F811
+def busy(tmp_path: Path, load_trace: LoadTrace) -> tuple[Trace, TraceProcessor]:  # noqa: F811  the fixture
     trace = busy_trace()
     write(trace, tmp_path / "t.pftrace.gz", attributes={"run_id": "r7"})
     return trace, load_trace(tmp_path / "t.pftrace.gz")
@@ -266,7 +266,7 @@ def test_launch_arguments_and_attributes_can_be_queried(busy: tuple[Trace, Trace
 
 
 # the fixture that is imported
-def test_track_event_representation_is_as_exact(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811
+def test_track_event_representation_is_as_exact(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811  the fixture
     trace = busy_trace()
     write(trace, tmp_path / "t.pftrace", options=WriteOptions(gpu_repr="track-event"))
     client = load_trace(tmp_path / "t.pftrace")
@@ -281,7 +281,7 @@ def test_track_event_representation_is_as_exact(tmp_path: Path, load_trace: Load
 
 
 # the fixture that is imported
-def test_calls_inside_ops_keep_their_parents(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811
+def test_calls_inside_ops_keep_their_parents(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811  the fixture
     strings = Strings(("step", "aten::mm", "hipLaunchKernel", "hip", "range"))
     one = {"pid": 3, "tid": 3, "source": 0}
     trace = Trace(

@@ -93,7 +93,7 @@ def _run_module(name: str, *, alter_argv: bool) -> None:
 
     _fresh_main()
     # what the interpreter itself calls for -m
-    runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]
+    runpy._run_module_as_main(name, alter_argv)  # type: ignore[attr-defined]  # as python -m does
 
 
 def _run_script(path: str) -> None:

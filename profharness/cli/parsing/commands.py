@@ -176,7 +176,7 @@ def _line_kind(field: Declared) -> Any:
     kinds = parts(field.kind)
     kind = kinds[0]
     if get_origin(kind) is tuple and get_args(kind)[0] in (str, Path):
-        return list[get_args(kind)[0]]  # type: ignore[misc]
+        return list[get_args(kind)[0]]  # type: ignore[misc]  # a type made here
     plain = isinstance(kind, type) and issubclass(kind, bool | int | float | Path | Enum)
     return kind if len(kinds) == 1 and plain else str
 

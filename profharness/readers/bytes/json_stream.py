@@ -64,7 +64,7 @@ class EventStream(Generic[EventT]):
         self.damage = ""
         self.is_list = False
         # the class is a value here
-        self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]
+        self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # a value
         self._usual: msgspec.json.Decoder[list[EventT]] | None = (
             # as above
             msgspec.json.Decoder(list[usual]) if usual else None  # type: ignore[valid-type]

@@ -35,8 +35,7 @@ class Database:
     def rows(self, table: str, columns: Sequence[str]) -> sqlite3.Cursor:
         """These columns of a table, in the order in which its rows were written."""
         chosen = ", ".join(map(quoted, columns))
-        # the names are quoted
-        query = f"SELECT {chosen} FROM {quoted(table)} ORDER BY rowid"  # noqa: S608
+        query = f"SELECT {chosen} FROM {quoted(table)} ORDER BY rowid"  # noqa: S608  quoted
         return self.connection.execute(query)
 
 

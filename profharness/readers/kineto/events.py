@@ -337,7 +337,7 @@ class KinetoRows:
         try:
             listed = b"[" + b",".join(texts) + b"]"
             # the class is a value here
-            return msgspec.json.decode(listed, type=list[kind])  # type: ignore[valid-type]
+            return msgspec.json.decode(listed, type=list[kind])  # type: ignore[valid-type]  # value
         except NOT_JSON:
             return [self._decode_one(bytes(text), kind) for text in texts]
 

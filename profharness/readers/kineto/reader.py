@@ -42,8 +42,7 @@ _SENTENCES: dict[str, tuple[Severity, str]] = {
 }
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """An object with a key of Kineto, or with so much in front that none is in sight; or a list of
     events that have phases.
     """

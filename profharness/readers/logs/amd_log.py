@@ -64,14 +64,12 @@ class _Log:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """At least one line of the log, also behind other text."""
     return _SNIFF.search(head) is not None
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one file: calls, submissions of kernels as ranges, and device work where signals
     have times.
 

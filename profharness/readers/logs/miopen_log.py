@@ -47,14 +47,12 @@ class Line:
     text: str
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """At least one line of the log, also behind other text."""
     return _SNIFF.search(head) is not None
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """Ranges without length, one per line of a stamped log; of one without stamps the counts of its
     lines alone.
 

@@ -70,8 +70,7 @@ class Event(msgspec.Struct, gc=False):
     args: NodeArgs | None = None
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """A list whose events are of onnxruntime's categories."""
     return (
         head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") and _CATEGORY.search(head) is not None

@@ -61,8 +61,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the name says nothin
     return _EXPORT.match(head) is not None
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """Requests of all experiments, each a point named by its load (`concurrency 4`); their windows
     are marks of kind phase.
 

@@ -42,15 +42,13 @@ class Row:
     self_percent: float
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """The header line and the metric of its rows."""
     text = head.decode("utf-8", "replace")
     return _HEADER.search(text) is not None and (DOMAIN in text or "REAL-CLOCK TIMER" in text)
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """Statistics by label: calls, and the time of its rows less that of the rows right below them,
     over all threads.
 

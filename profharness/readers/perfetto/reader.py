@@ -56,8 +56,7 @@ class _File:
     unrelated: int
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """Two packets in a row, or the only one there is."""
     if not head.startswith(bytes([PACKET_TAG])):
         return False

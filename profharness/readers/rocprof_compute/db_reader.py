@@ -39,14 +39,12 @@ _NAMES = {
 }
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """A SQLite file whose schema has the tool's keys."""
     return head.startswith(MAGIC) and b"dispatch_uuid" in head and b"kernel_uuid" in head
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one file: kernels. Raises InputError when it is no readable database of this
     kind.
     """

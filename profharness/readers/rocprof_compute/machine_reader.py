@@ -69,8 +69,7 @@ class Machine:
         )
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """The header of one of these files."""
     return (
         _kind(
@@ -82,8 +81,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     )
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """Devices, statistics of kernels, or details; no records. Raises InputError when the file holds
     no row.
     """

@@ -53,8 +53,7 @@ def sniff(head: bytes, name: str) -> bool:
     return columns >= _WIDE or (columns >= _V1 and name.startswith(_V1_FILES))
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one file: kernels, and their counters. The machine is that of sysinfo.csv beside
     it.
 

@@ -37,8 +37,7 @@ def sniff(head: bytes, name: str) -> bool:
     return tuple(columns[:3]) == _HEADER and not name.startswith(("pmc_perf", "SQ_", "timestamps"))
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one file: kernels and counters. Raises InputError when it has no header, or a
     spreadsheet took its times and there are no counters either.
     """

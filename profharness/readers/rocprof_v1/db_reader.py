@@ -34,14 +34,12 @@ _BLOCK = 1 << 16
 _SCHEMA = (b'"BeginNs" INTEGER', b'"KernelName" TEXT')
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """A SQLite file whose schema, on its first page, has rocprof's columns."""
     return head.startswith(MAGIC) and any(column in head for column in _SCHEMA)
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one file. Raises InputError when it is no readable database of rocprof."""
     with opened(path) as database:
         known = [table for table in ("KERN", *_OPS, *_CALLS, _MARKS) if table in database.columns]

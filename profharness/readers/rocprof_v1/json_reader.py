@@ -66,8 +66,7 @@ class Event(msgspec.Struct, gc=False):
     args: Args | None = None
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """A list of events with rocprof's sections or times, or the remains of one that rocprof left
     without events.
     """
@@ -79,8 +78,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
     return is_trace or _NO_JSON.match(head) is not None
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one file: kernels, copies, calls and roctx ranges.
 
     Raises InputError for a file that rocprof wrote without its list of events, and for one in which

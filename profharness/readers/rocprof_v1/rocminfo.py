@@ -85,14 +85,12 @@ class Agents:
         )
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """The headings of a dump."""
     return b"HSA Agents" in head and b"HSA System Attributes" in head
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The GPUs as devices, and no records. Raises InputError when no GPU is listed."""
     agents = parse_agents(read_text(path)[0])
     if not agents.gpus:

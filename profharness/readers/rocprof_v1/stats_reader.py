@@ -26,15 +26,13 @@ _COPY = re.compile(r"Copy\w+To\w+$|FillBuffer$")
 _CALLS = (("hip", re.compile(r"_*hip\w+$")), ("hsa", re.compile(r"hsa_\w+$")))
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """The header; rocprofv3 writes more columns."""
     first = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].decode("ascii", "replace")
     return [column.strip().strip('"') for column in first.split(",")] == _HEADER
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The rows as statistics, in the order of the file. Raises InputError when it cannot be read or
     no row can.
     """

@@ -33,14 +33,12 @@ _TAIL = re.compile(
 )
 
 
-# part of the contract; the header decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  part of the contract; the header decides
     """A first line with the column names of one of the tool's tables."""
     return kind_of(header_of(head)) is not None
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one file, with facts on the devices from the agent_info file beside it, if there
     is one.
 

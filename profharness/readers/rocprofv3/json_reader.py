@@ -24,15 +24,13 @@ _KEY = "rocprofiler-sdk-tool"
 _HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """An object whose first key is the tool's."""
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     return start.startswith(b"{") and start[1:].lstrip().startswith(f'"{_KEY}"'.encode())
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one file, a source per process. Raises InputError when nothing in the file is
     usable.
     """

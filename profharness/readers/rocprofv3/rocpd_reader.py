@@ -37,14 +37,12 @@ _NEEDED = frozenset(
 )
 
 
-# part of the contract; the content decides
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001
+def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """Any SQLite file: of the formats that are read, only this one is."""
     return head.startswith(sqlite_file.MAGIC)
 
 
-# part of the contract; all of it is read
-def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001
+def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one database, a source per process.
 
     Raises InputError when it is no rocpd database of schema version 3, and when nothing in it is

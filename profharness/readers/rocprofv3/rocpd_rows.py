@@ -142,12 +142,11 @@ class ProcessReader:
         own, wanted = ("TRUE", ()) if self._alone else ("guid = :guid", {"guid": self._owner.guid})
         # made of constants
         shown = (
-            f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {own} "  # noqa: S608
+            f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {own} "  # noqa: S608  of constants
             f"AND event_id IS NOT NULL AND id IN (SELECT id FROM kernels WHERE {own})"
         )
         rows = self._connection.execute(
-            # made of constants
-            f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} "  # noqa: S608
+            f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} "  # noqa: S608  made of constants
             f"AND (event_id IS NULL OR event_id NOT IN ({shown}))",
             wanted,
         )
@@ -175,8 +174,7 @@ class ProcessReader:
         wanted = () if self._alone else (self._owner.guid, self._owner.guid, self._owner.pid)
         return int(
             self._connection.execute(
-                # made of constants
-                f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}",  # noqa: S608
+                f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}",  # noqa: S608  of constants
                 wanted,
             ).fetchone()[0]
         )
@@ -268,7 +266,7 @@ class ProcessReader:
     def _select(self, view: str, selected: Sequence[str]) -> sqlite3.Cursor:
         return self._connection.execute(
             # made of constants
-            f"SELECT {', '.join(selected)} FROM {view}{self._where(view)}",  # noqa: S608
+            f"SELECT {', '.join(selected)} FROM {view}{self._where(view)}",  # noqa: S608  see above
             self._wanted(),
         )
 

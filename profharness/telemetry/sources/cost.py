@@ -20,8 +20,7 @@ def affordable_hz(source: Source, at_most: float, budget: float = BUDGET) -> flo
         before = time.thread_time_ns()
         try:
             source.read(row, 0)
-        except Exception:  # noqa: BLE001
-            # it may call a vendor's library; the sampler counts its failures
+        except Exception:  # noqa: BLE001  the sampler counts its failures
             return at_most
         costs.append(time.thread_time_ns() - before)
     return min(at_most, budget / max(min(costs) / 1e9, 1e-6))

@@ -238,7 +238,7 @@ def align(trace: Trace, snapshots: Mapping[str, Sequence[SnapshotLike]], referen
         for source, way, far in zip(trace.sources, routes, outside, strict=True)
     )
     # each table keeps its own type
-    return replace(trace, sources=sources, **changed)  # type: ignore[arg-type]
+    return replace(trace, sources=sources, **changed)  # type: ignore[arg-type]  # same types
 
 
 def _converted(

@@ -268,7 +268,7 @@ def _step_windows(trace: Trace, wanted: Cut, everywhere: StepsFound) -> tuple[I6
 
 def _of_source(table: Table, low: I64, high: I64) -> tuple[I64, I64]:
     # every timed table has a source
-    source: npt.NDArray[np.int32] = table.source  # type: ignore[attr-defined]
+    source: npt.NDArray[np.int32] = table.source  # type: ignore[attr-defined]  # all have one
     return low[source], high[source]
 
 

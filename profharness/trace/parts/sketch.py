@@ -86,7 +86,7 @@ def placed(trace: Trace, places: Places, pools: Trace) -> Trace:
         streams=pools.streams,
         strings=pools.strings,
         # each name maps to its own kind of table
-        **place_tables(trace, places),  # type: ignore[arg-type]
+        **place_tables(trace, places),  # type: ignore[arg-type]  # kinds by name
     )
 
 

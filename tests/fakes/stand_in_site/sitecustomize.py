@@ -26,7 +26,7 @@ def _record(torch: ModuleType) -> None:
     hip = importlib.import_module("tests.fakes.stand_in_hip")
 
     # a class of torch, which is imported late
-    class Recorder(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
+    class Recorder(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]  # late torch
         def __torch_dispatch__(
             self,
             func: Any,
@@ -59,16 +59,13 @@ class _AfterTorch:
                 load(module)
                 _record(module)
 
-            # of this one loader
-            spec.loader.exec_module = load_and_record  # type: ignore[method-assign]
+            spec.loader.exec_module = load_and_record  # type: ignore[method-assign]  # one loader
         return spec
 
 
 if os.environ.get("STAND_IN_TRACER") or os.environ.get("AMD_LOG_LEVEL_FILE"):
-    # it is a finder by what it does
-    sys.meta_path.insert(0, _AfterTorch())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _AfterTorch())  # type: ignore[arg-type]  it is a finder by what it does
 
 sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != _HERE]
 sys.modules.pop("sitecustomize", None)
-# the next one on the path; `site` takes it well where there is none
-import sitecustomize  # noqa: E402, F401
+import sitecustomize  # noqa: E402, F401  `site` takes it well where there is none

@@ -147,7 +147,7 @@ def test_without_a_device_there_is_a_reason(tmp_path: Path, absent: str, why: st
 
 def test_without_the_package_there_is_a_reason(tmp_path: Path) -> None:
     try:
-        import pynvml  # noqa: F401
+        import pynvml  # noqa: F401  that it can be imported
     except ImportError:
         with Sampler(tmp_path, sources=("nvml",)) as sampler:
             assert [entry["why"] for entry in sampler.ready()["missing"]] == [

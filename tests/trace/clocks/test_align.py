@@ -160,7 +160,7 @@ def test_huge_jumps_do_not_overflow() -> None:
 def _trace(clock: ClockDomain, start: int, host: str = "a", **source: object) -> Trace:
     return Trace(
         (Source("f", "kineto", clock, host, **source),),
-        Strings(["k"]),  # type: ignore[arg-type]
+        Strings(["k"]),  # type: ignore[arg-type]  # a list will do
         kernels=Kernels.build(2, start_ns=[start, start + 10], dur_ns=5, source=0),
     )
 

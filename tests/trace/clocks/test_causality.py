@@ -116,7 +116,7 @@ def test_a_stream_synchronisation_counts_where_it_can_mean_one_stream_only(
         [(1_501, 1_600, 7), (1_601, 1_700, 8)],
         [(LAUNCH, 1_000, 1_010, 7), (LAUNCH, 1_020, 1_030, 8), (STREAM_SYNC, 1_100, 2_100, 9)],
     )
-    interval = causal_interval(_trace(kernels, calls, **change), 0)  # type: ignore[arg-type]
+    interval = causal_interval(_trace(kernels, calls, **change), 0)  # type: ignore[arg-type]  # columns
     assert interval is not None
     assert interval.high_ns == high
 

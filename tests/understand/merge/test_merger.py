@@ -29,7 +29,7 @@ from tests.readers.kineto.kineto_files import document, kernel, launch, write
 from tests.run_files import BOOT, EPOCH, LATER, run_of
 
 # fixtures
-from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor_folder  # noqa: F401
+from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor_folder  # noqa: F401  fixtures
 from tests.understand.merge.decoded_records import records
 from tests.writers.decode import decode
 
@@ -347,7 +347,7 @@ def test_ranks_that_nobody_has_are_refused(runs, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_trace_processor_finds_the_same(run, tmp_path, load_trace: LoadTrace):  # noqa: F811
+def test_a_trace_processor_finds_the_same(run, tmp_path, load_trace: LoadTrace):  # noqa: F811  the fixture
     both(run, tmp_path, MergeOptions())
     queries = (
         (

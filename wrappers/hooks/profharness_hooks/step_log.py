@@ -175,5 +175,5 @@ def guarded(process: Process, function: Callable[..., object]) -> Callable[..., 
             process.hello.failed("the record of steps")
 
     # torch.compile must not trace into it
-    call._torchdynamo_disable = True  # type: ignore[attr-defined]
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]  # torch reads it
     return call

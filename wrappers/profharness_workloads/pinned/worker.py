@@ -133,7 +133,7 @@ class Streams:
         self._places = places
 
     # typing.Self is newer than the Pythons that workers run on
-    def __enter__(self) -> Streams:  # noqa: PYI034
+    def __enter__(self) -> Streams:  # noqa: PYI034  Self is too new
         for index, place in enumerate(self._places):
             stream = Stream(index, place)
             self.all.append(stream)

@@ -148,7 +148,7 @@ class OnnxRunner(Runner):
                 one.plain, one.session, one.profile = one.session, session, profile
 
     # the files were named when it was opened
-    def close_window(self, key: str) -> None:  # noqa: ARG002
+    def close_window(self, key: str) -> None:  # noqa: ARG002  named before
         for one in self._instances:
             if one.profile is None:
                 continue

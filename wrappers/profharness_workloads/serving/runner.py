@@ -46,7 +46,7 @@ class Runner(abc.ABC):
         """
 
     # most runners have no recorder of their own
-    def open_window(self, key: str) -> None:  # noqa: B027
+    def open_window(self, key: str) -> None:  # noqa: B027  optional
         """Begin to record in the framework's own profiler, for the level `key`."""
 
     def close_window(self, key: str) -> None:  # noqa: B027  nor here

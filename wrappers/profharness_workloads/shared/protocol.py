@@ -47,8 +47,7 @@ TRACERS = (  # by these the vendors' tools load themselves into a process
 USAGE, MISSING, BAD_INPUT = 2, 3, 4
 
 
-# named for what the worker does, not for how Python carries it
-class Refusal(Exception):  # noqa: N818
+class Refusal(Exception):  # noqa: N818  named for what the worker does
     """The worker cannot serve at all. `code` is its exit status: USAGE, MISSING (tool or device) or
     BAD_INPUT.
     """

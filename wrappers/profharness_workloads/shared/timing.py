@@ -194,8 +194,7 @@ def trials(
             output = run(inputs)
             synchronise()
             stop = perf_counter_ns()
-            # freed here, outside the timer, not at the next assignment inside it
-            output = None  # noqa: F841
+            output = None  # noqa: F841  freed here
             starts.append(start)
             durations.append(stop - start)
             if stop > look:

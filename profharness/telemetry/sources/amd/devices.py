@@ -131,7 +131,7 @@ def _from_drm(sysfs: str) -> list[Die]:
         folder = f"{drm}/{card}/device"
         if card.startswith("card") and card[4:].isdigit() and _text(f"{folder}/vendor") == VENDOR:
             # no pathlib in the sampler
-            found[os.path.basename(os.path.realpath(folder))] = folder  # noqa: PTH119
+            found[os.path.basename(os.path.realpath(folder))] = folder  # noqa: PTH119  see above
     return [
         Die(
             str(place),

@@ -49,8 +49,7 @@ def main() -> int:
         usable = [source for source in sources if source.columns]
         for source in usable:
             source.read(_blank(source.columns), 0)
-    except Exception as error:  # noqa: BLE001
-        # KeyError, AttributeError, the library's own: whatever it is, it is the answer
+    except Exception as error:  # noqa: BLE001  KeyError
         _say(answers, {"why": words_of(error)})
         return 1
     _say(
@@ -81,7 +80,7 @@ def _serve(answers: int, sources: Sequence[AmdsmiSource]) -> None:
             try:
                 source.read(row, at)
                 read = 1
-            except Exception as error:  # noqa: BLE001
+            except Exception as error:  # noqa: BLE001  others go on
                 # one device that fails must not end the others
                 sys.stderr.write(words_of(error) + "\n")
             at += len(source.columns)

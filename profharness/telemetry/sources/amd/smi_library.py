@@ -85,7 +85,7 @@ class AmdsmiSource:
         who = self.devices[0].identity
         try:
             answer = self._ask()
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001  its word is the reason
             # AmdSmiLibraryException and more: what it says is the reason
             return tuple(Missing(metric, f"{who}: {error}") for metric, *_ in _WANTED)
         fields = [_Field(Column("", "ns", "instant", device=0, role="stamp"), _STAMP)]

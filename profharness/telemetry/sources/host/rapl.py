@@ -50,8 +50,7 @@ class RaplSource:
         try:
             zones = [
                 name
-                # no pathlib in the sampler
-                for name in sorted(os.listdir(self._folder))  # noqa: PTH208
+                for name in sorted(os.listdir(self._folder))  # noqa: PTH208  no pathlib here
                 if _is_package(self._folder, name)
             ]
         except OSError:

@@ -120,8 +120,7 @@ class NvmlFieldsSource:
         """Each field's value, or why it has none."""
         try:
             values = self._device.call("nvmlDeviceGetFieldValues", list(fields))
-        except Exception as error:  # noqa: BLE001
-            # an old driver lacks the call; whatever it says is the reason
+        except Exception as error:  # noqa: BLE001  whatever it says is the reason
             return [str(error)] * len(fields)
         return [
             _number(value)
@@ -146,7 +145,7 @@ class NvmlFieldsSource:
     def _averages(self) -> bool:
         try:
             architecture = int(self._device.call("nvmlDeviceGetArchitecture"))
-        except Exception:  # noqa: BLE001
+        except Exception:  # noqa: BLE001  an older driver
             # a driver that does not know the question is older than Ampere
             return False
         return architecture > AMPERE or (

@@ -24,14 +24,12 @@ def open_sources(target: Target) -> tuple[Source, ...]:
         library = import_module("pynvml")
     except ImportError:
         return (AbsentSource("nvml", "nvidia-ml-py is not installed (extra `nvidia`)"),)
-    except Exception as error:  # noqa: BLE001
-        # a broken installation must not end the other sources
+    except Exception as error:  # noqa: BLE001  a broken installation must not end the other sources
         return (AbsentSource("nvml", f"nvidia-ml-py cannot be imported ({error})"),)
     try:
         library.nvmlInit()
         devices = [_device(library, number) for number in range(library.nvmlDeviceGetCount())]
-    except Exception as error:  # noqa: BLE001
-        # NVMLError has many kinds; what it says is the reason
+    except Exception as error:  # noqa: BLE001  NVMLError has many kinds; what it says is the reason
         return (AbsentSource("nvml", f"NVIDIA's library cannot be used ({error})"),)
     if not devices:
         return (AbsentSource("nvml", "NVIDIA's library finds no device"),)

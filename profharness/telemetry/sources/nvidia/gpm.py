@@ -72,8 +72,7 @@ class NvmlGpmSource:
                 return "GPM needs Hopper or newer"
             self._older, self._newer = library.nvmlGpmSampleAlloc(), library.nvmlGpmSampleAlloc()
             self._sample()  # a device in MIG mode has samples of its instances only
-        except Exception as error:  # noqa: BLE001
-            # an old library has no such function; whatever is said is the reason
+        except Exception as error:  # noqa: BLE001  whatever is said is the reason
             return f"no GPM here ({error})"
         return ""
 
