@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from profharness.analysis.communication.collectives import Arrivals, arrivals, relabelled
-from profharness.analysis.communication.figures import joined
+from profharness.analysis.communication.figures import merge_communication
 from profharness.analysis.communication.skew import straggler
 from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
@@ -110,7 +110,7 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
     summaries = [one.summary for one in parts]
     figures = _figures(summaries)
     split = _partition([one.partition for one in summaries if one.partition is not None])
-    talk = joined(
+    talk = merge_communication(
         [(_file_name(one.source), one.communication) for one in summaries],
         relabelled([(_file_name(one.summary.source), one.arrivals) for one in parts]),
     )
@@ -129,7 +129,7 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         verdict=verdict(split, figures, found),
         hotspots=(table,),
         communication=talk,
-        counters=counter_table.joined(one.counters for one in summaries),
+        counters=counter_table.merge_counter_rows(one.counters for one in summaries),
     )
 
 
@@ -206,13 +206,13 @@ def _points(summaries: Sequence[Summary], found: Sequence[Finding]) -> tuple[Poi
     for one in summaries:
         for point in one.points:
             by_name.setdefault(point.point, []).append(point)
-    joined = []
+    merge_communication = []
     for name, points in by_name.items():
         figures, split = (
             _figures(points),
             _partition([point.partition for point in points if point.partition is not None]),
         )
-        joined.append(
+        merge_communication.append(
             PointSummary(
                 point=name,
                 metrics=figures,
@@ -222,7 +222,7 @@ def _points(summaries: Sequence[Summary], found: Sequence[Finding]) -> tuple[Poi
                 ),
             )
         )
-    return tuple(joined)
+    return tuple(merge_communication)
 
 
 def _figures(summaries: Sequence[Summary] | Sequence[PointSummary]) -> dict[str, Figure]:
@@ -315,13 +315,13 @@ def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
                 else f"{_file_name(one.source)}: {item.message}"
             )
             kinds.setdefault(item.id, []).append(msgspec.structs.replace(item, message=told))
-    joined: list[Finding] = []
+    merge_communication: list[Finding] = []
     for items in kinds.values():
         ranked = sorted(items, key=lambda item: order[item.severity])
         if len(items) <= KEPT_ALIKE:
-            joined += ranked
+            merge_communication += ranked
         else:
-            joined.append(
+            merge_communication.append(
                 msgspec.structs.replace(
                     ranked[0],
                     message=(
@@ -331,4 +331,4 @@ def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
                     figures={**ranked[0].figures, "files": len(items)},
                 )
             )
-    return tuple(joined)
+    return tuple(merge_communication)

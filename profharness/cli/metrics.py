@@ -100,6 +100,6 @@ def metrics(line: MetricsLine) -> None:
 
 def _of_one_process(paths: Sequence[Path]) -> bool:
     """Whether these files are the tables of one process, which make one trace."""
-    from profharness.readers import together
+    from profharness.readers import group_files
 
-    return not any(path.is_dir() for path in paths) and len(together(paths)) == 1
+    return not any(path.is_dir() for path in paths) and len(group_files(paths)) == 1

@@ -47,7 +47,7 @@ def scrub(
                 values = f"{found.total()} value{'s' if found.total() > 1 else ''}"
                 typer.echo(
                     f"{path}: {'would remove' if dry_run else 'removed'} {values} "
-                    f"({scrubbing.told(found)})"
+                    f"({scrubbing.names_with_counts(found)})"
                 )
         if clean:
             typer.echo(

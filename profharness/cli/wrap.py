@@ -79,7 +79,7 @@ def wrap(
         },
         COMMAND_LINE,
     )
-    decided = wrapping.prepare(request, dry=switches.dry_run)
+    decided = wrapping.plan_wrap(request, dry=switches.dry_run)
     if switches.dry_run:
         for name, value in sorted(decided.command.env.items()):
             if value is not None:

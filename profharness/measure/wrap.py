@@ -88,7 +88,7 @@ class WrapPass:
         return Execution((self.run_plan.launcher.run(job, tool.follow, _watch_nothing),))
 
 
-def prepare(request: Request, *, dry: bool = False) -> WrapPass:
+def plan_wrap(request: Request, *, dry: bool = False) -> WrapPass:
     """Check and decide.
 
     Raises UsageError for counters that need several executions, and for a window that the tool

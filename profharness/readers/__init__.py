@@ -158,7 +158,7 @@ def stated_host(path: Path) -> str:
     return beside.host or of_kineto(read_head(path, HEAD_BYTES))
 
 
-def together(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
+def group_files(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
     """Files that make one trace each: the CSV files that rocprofv3 wrote for one process, and every
     other file by itself.
 
@@ -181,7 +181,7 @@ def _is_beside(path: Path) -> bool:
     return path.name.endswith(SUFFIX) and path.with_name(path.name.removesuffix(SUFFIX)).exists()
 
 
-def read_together(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trace:
+def read_group(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trace:
     """The trace of one group of `together`. Raises InputError as `read` does."""
     if len(paths) == 1:
         return read(paths[0], wanted=wanted)

@@ -121,14 +121,14 @@ def findings(root: Path, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
     return (
         finding(
             "secrets-in-artifact",
-            f"{where}: values that look secret ({told(total)})",
+            f"{where}: values that look secret ({names_with_counts(total)})",
             files=len(held),
             values=total.total(),
         ),
     )
 
 
-def told(found: Counter[str]) -> str:
+def names_with_counts(found: Counter[str]) -> str:
     """`HF_TOKEN x2, WANDB_API_KEY`, by name."""
     return ", ".join(
         name if count == 1 else f"{name} x{count}" for name, count in sorted(found.items())

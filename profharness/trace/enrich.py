@@ -101,7 +101,10 @@ def enrich_geometry(trace: Trace, roles: Roles | None = None) -> tuple[Trace, tu
         matches.append(match)
         problems.append(
             Problem(
-                "info", trace.sources[int(kernels.source[rows[0]])].path, match.matched, told(match)
+                "info",
+                trace.sources[int(kernels.source[rows[0]])].path,
+                match.matched,
+                match_sentence(match),
             )
         )
     if not matches:
@@ -111,7 +114,7 @@ def enrich_geometry(trace: Trace, roles: Roles | None = None) -> tuple[Trace, tu
     ), tuple(matches)
 
 
-def told(match: Match) -> str:
+def match_sentence(match: Match) -> str:
     """The match rate in a sentence."""
     return (
         f"geometry of {match.matched} of {match.kernels} kernels of the {match.pass_name} pass "

@@ -57,7 +57,7 @@ def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool 
     if files:
         from profharness import readers
 
-        parts += [load_files(group) for group in readers.together(files)]
+        parts += [load_files(group) for group in readers.group_files(files)]
     if len(parts) == 1:
         return parts[0]
     from profharness.trace import merge
@@ -123,8 +123,8 @@ def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: boo
     from profharness.secrets.discretion import without_secrets
 
     traces = [
-        without_secrets(readers.read_together(group, wanted=wanted))
-        for group in readers.together(paths)
+        without_secrets(readers.read_group(group, wanted=wanted))
+        for group in readers.group_files(paths)
     ]
     if len(traces) == 1:
         trace = traces[0]

@@ -115,7 +115,7 @@ def read_group(run: RunDir, host: str, group: Sequence[Artifact]) -> GroupRecord
 def _read(run: RunDir, group: Sequence[Artifact]) -> Trace:
     """The trace of some files, without the secrets in its texts."""
     return without_secrets(
-        readers.read_together(tuple(run.root / artifact.path for artifact in group))
+        readers.read_group(tuple(run.root / artifact.path for artifact in group))
     )
 
 

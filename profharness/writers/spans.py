@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.columns.column import compact, joined, repeated, taken
+from profharness.trace.columns.column import compact, concat_columns, repeated, taken
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Strings, Trace
 from profharness.writers.groups import Groups, Ints, group_rows
@@ -121,7 +121,7 @@ def thread_spans(trace: Trace, registry: Registry, api_process: I64) -> Spans:
             named.kind,
         ),
     )
-    return Spans(strings, *(joined(column) for column in zip(*parts, strict=True)))
+    return Spans(strings, *(concat_columns(column) for column in zip(*parts, strict=True)))
 
 
 def benchmark_spans(trace: Trace, registry: Registry) -> Spans:
@@ -155,7 +155,7 @@ def benchmark_spans(trace: Trace, registry: Registry) -> Spans:
             np.full(len(requests), strings.code("request")),
         ),
     )
-    return Spans(strings, *(joined(column) for column in zip(*parts, strict=True)))
+    return Spans(strings, *(concat_columns(column) for column in zip(*parts, strict=True)))
 
 
 def lay_out(spans: Spans, lanes: Callable[[Events, I64, I64], I64]) -> Laned:

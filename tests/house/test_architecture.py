@@ -17,8 +17,6 @@ from profharness.findings import CATALOGUE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = sorted([*(ROOT / "profharness").rglob("*.py"), *(ROOT / "wrappers").rglob("*.py")])
-MODULE_LINES = 400
-FUNCTION_LINES = 60
 NEVER_IN_THE_HARNESS = ("torch", "onnxruntime", "tensorflow", "tritonclient", "amdsmi")
 
 
@@ -35,30 +33,6 @@ def test_the_import_contract_holds() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_modules_and_functions_stay_readable() -> None:
-    modules: list[tuple[int, str]] = []
-    functions: list[tuple[int, str]] = []
-    for path in SOURCES:
-        text = path.read_text(encoding="utf-8")
-        name = str(path.relative_to(ROOT))
-        modules.append((text.count("\n"), name))
-        # from the first statement: a command's declared options are one line each, however many
-        # there are
-        functions += [
-            (
-                (node.end_lineno or node.lineno) - node.body[0].lineno + 1,
-                f"{name}:{node.lineno} {node.name}",
-            )
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        ]
-    modules.sort(reverse=True)
-    functions.sort(reverse=True)
-    print("largest modules:", *modules[:5], "longest functions:", *functions[:5], sep="\n  ")
-    assert [m for m in modules if m[0] > MODULE_LINES] == []
-    assert [f for f in functions if f[0] > FUNCTION_LINES] == []
 
 
 def test_wrappers_never_import_the_harness_and_parse_as_python_3_8() -> None:

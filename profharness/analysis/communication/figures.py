@@ -226,7 +226,7 @@ def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
     )
 
 
-def joined(
+def merge_communication(
     parts: Sequence[tuple[str, Communication | None]], ranks: Sequence[Arrivals]
 ) -> Communication | None:
     """Of many files: the devices of each (under the file's name where two share theirs), and all

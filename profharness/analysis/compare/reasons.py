@@ -157,8 +157,8 @@ def _parts(a: Side, b: Side) -> Iterator[Reason]:
             "copy": "exposed copies",
             "idle": f"idle: {_CAUSES[cause]}" if cause else "idle time",
         }[kind]
-        # one of the three keys above
         message = f"{words} {_moved(before, after)}"
+        # one of the three keys above
         yield Reason(kind=kind, message=message, effect=after - before)  # type: ignore[arg-type]
 
 

@@ -101,7 +101,7 @@ def _row(
     )
 
 
-def joined(groups: Iterable[tuple[CounterRow, ...]]) -> tuple[CounterRow, ...]:
+def merge_counter_rows(groups: Iterable[tuple[CounterRow, ...]]) -> tuple[CounterRow, ...]:
     """Of several files: rows of one pass, kernel and counter together, in the order in which they
     come.
     """

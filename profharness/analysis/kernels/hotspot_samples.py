@@ -15,9 +15,9 @@ from profharness.analysis.kernels.hotspots import category_codes, children
 from profharness.analysis.power.sample_joins import (
     Integrals,
     Spans,
+    concat_spans,
     integrals,
     mean_figure,
-    together,
 )
 from profharness.analysis.records import Figure, HotspotRow, Hotspots, SampledRow
 from profharness.trace.columns.table import NULL
@@ -104,7 +104,7 @@ def _members(table: Hotspots, records: Trace) -> Owners:
                 np.full(len(copies), CATEGORIES.index("copy"), np.int64),
             )
         )
-        return codes, np.ones(len(codes)), together((_on_device(kernels), _on_device(copies)))
+        return codes, np.ones(len(codes)), concat_spans((_on_device(kernels), _on_device(copies)))
     if table.by == "kernel":
         return kernels.name.astype(np.int64), np.ones(len(kernels)), _on_device(kernels)
     if len(kernels):
@@ -124,7 +124,7 @@ def _members(table: Hotspots, records: Trace) -> Owners:
     return (
         np.concatenate((ops.name, ops.name[holder])).astype(np.int64),
         sign,
-        together((whole, inner)),
+        concat_spans((whole, inner)),
     )
 
 

@@ -246,7 +246,7 @@ def mean_figure(metric: str, found: Integrals, sums: tuple[float, float, float, 
     )
 
 
-def together(parts: Iterable[Spans]) -> Spans:
+def concat_spans(parts: Iterable[Spans]) -> Spans:
     """All records of several tables."""
     every = list(parts)
     return Spans(

@@ -17,7 +17,7 @@ from profharness.analysis.load.run_levels import LoadedLevel
 from profharness.analysis.power.run_telemetry import figures_in
 from profharness.analysis.records import Estimate, Figure, PointSummary
 from profharness.analysis.run.overhead import layer_overhead
-from profharness.analysis.run.processes import classic, process_figures, together
+from profharness.analysis.run.processes import classic, process_figures, window_of_processes
 from profharness.analysis.run.trial_findings import trial_findings
 from profharness.analysis.run.trials import BARE, PointTrials
 from profharness.analysis.run.view import PointResult, RunView
@@ -175,12 +175,12 @@ def _throughput(trials: PointTrials, stats: TrialStats) -> float:
     """Mean over trials of items/t; of several processes the items of their common window over its
     length.
     """
-    common = together(trials)
+    common = window_of_processes(trials)
     return stats.throughput if common is None else common.throughput
 
 
 def _throughput_sem(trials: PointTrials, stats: TrialStats) -> float | None:
-    common = together(trials)
+    common = window_of_processes(trials)
     return stats.sem if common is None else common.sem
 
 

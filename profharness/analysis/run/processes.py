@@ -11,7 +11,7 @@ from profharness.analysis.run.trials import PointTrials
 from profharness.stats.throughput import CommonWindow, Drift, common_window
 
 
-def together(trials: PointTrials) -> CommonWindow | None:
+def window_of_processes(trials: PointTrials) -> CommonWindow | None:
     """None for one process, and where they never worked at the same time."""
     return (
         None
@@ -24,7 +24,7 @@ def process_figures(trials: PointTrials, origin: str, unit: str, drift: Drift) -
     """Throughput over the common window (its interval widened by the drift of repeated points), the
     sum of each one's own, their spread.
     """
-    found = together(trials)
+    found = window_of_processes(trials)
     if found is None:
         return {}
     margin = abs(drift.relative) * found.throughput

@@ -138,7 +138,7 @@ def default_clocks(packets: Packets) -> tuple[I64, I64]:
     return rows[clock != MISSING], clock[clock != MISSING]
 
 
-def joined(uses: Iterable[Uses]) -> Uses:
+def concat_uses(uses: Iterable[Uses]) -> Uses:
     """Several sets of uses as one."""
     parts = list(uses)
     return Uses(
@@ -154,7 +154,7 @@ def _track_events(packets: Packets, rows: I64) -> TrackEvents:
     count = len(rows)
     notes = found.pick(4, LENGTH)
     inner = scan(packets.data, notes.start, notes.end)
-    uses = joined(
+    uses = concat_uses(
         (
             _uses(found, 10, NAMES, rows),
             _uses(found, 3, CATEGORIES, rows),
@@ -182,7 +182,7 @@ def _gpu_events(packets: Packets, rows: I64) -> GpuEvents:
     args = scan(packets.data, launches.start, launches.end).pick(3, LENGTH)
     inner = scan(packets.data, args.start, args.end)
     owner = rows[launches.row[args.row]]
-    uses = joined(
+    uses = concat_uses(
         (
             _uses(found, 20, NAMES, rows),
             _uses(found, 13, SPECIFICATIONS, rows),

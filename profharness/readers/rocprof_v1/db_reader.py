@@ -18,7 +18,7 @@ from profharness.readers.bytes.sqlite_file import MAGIC
 from profharness.readers.bytes.sqlite_tables import Database, opened
 from profharness.readers.kineto.values import integers
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
-from profharness.readers.rocprof_v1.geometry import joined, with_dispatches
+from profharness.readers.rocprof_v1.geometry import with_dispatches, with_geometry
 from profharness.readers.rocprof_v1.rows import Rows, build_trace
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Problem, Trace
@@ -60,7 +60,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     trace = build_trace(rows, path, name, problems)
     if table is None:
         return with_dispatches(trace, path)
-    return joined(trace, rocprof_csv.trace_of(table, name), f"{path} (its table KERN)")
+    return with_geometry(trace, rocprof_csv.trace_of(table, name), f"{path} (its table KERN)")
 
 
 def _kern(database: Database, path: Path) -> Table:

@@ -33,12 +33,12 @@ def with_dispatches(trace: Trace, path: Path) -> Trace:
     if table is None or not len(trace.kernels):
         return trace
     try:
-        return joined(trace, rocprof_csv.read(table), str(table))
+        return with_geometry(trace, rocprof_csv.read(table), str(table))
     except InputError:
         return trace
 
 
-def joined(trace: Trace, dispatches: Trace, where: str) -> Trace:
+def with_geometry(trace: Trace, dispatches: Trace, where: str) -> Trace:
     """The trace with the geometry and counters of the dispatches. Times, names and the number of
     its records stay.
 

@@ -62,7 +62,7 @@ def taken(column: Column, rows: Column) -> Column:
     return compact(column[rows])
 
 
-def joined(columns: Sequence[Column]) -> Column:
+def concat_columns(columns: Sequence[Column]) -> Column:
     """One behind the other; at least one."""
     filled = [column for column in columns if len(column)]
     if filled and all(is_repeated(column) for column in filled) and _alike(filled):

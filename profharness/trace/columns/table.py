@@ -11,7 +11,15 @@ from weakref import ref
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.columns.column import compact, joined, own, packed, repeated, taken, unpacked
+from profharness.trace.columns.column import (
+    compact,
+    concat_columns,
+    own,
+    packed,
+    repeated,
+    taken,
+    unpacked,
+)
 
 NULL = -1
 
@@ -153,4 +161,6 @@ def concat(tables: Sequence[TableT]) -> TableT:
     kind = type(tables[0])
     if len(tables) == 1:
         return tables[0]
-    return kind(**{f.name: joined([getattr(t, f.name) for t in tables]) for f in fields(kind)})
+    return kind(
+        **{f.name: concat_columns([getattr(t, f.name) for t in tables]) for f in fields(kind)}
+    )

@@ -90,7 +90,7 @@ def file_groups(paths: Sequence[Path]) -> list[FileGroup]:
     """The groups that make one trace each. Raises InputError for a table that cannot be read."""
     from profharness import readers
 
-    return [FileGroup(paths) for paths in readers.together(paths)]
+    return [FileGroup(paths) for paths in readers.group_files(paths)]
 
 
 def read_each(

@@ -67,7 +67,7 @@ def hotspots_of_files(
     tallies = alike([group.tally for group in read.results])
     table = (tallies[0] if len(tallies) == 1 else join(tallies)).table()
     if table.by == "kernel":
-        counters = counter_table.joined(group.counters for group in read.results)
+        counters = counter_table.merge_counter_rows(group.counters for group in read.results)
         table = msgspec.structs.replace(table, counters=counters)
     problems = tuple(problem for group in read.results for problem in group.problems)
     return FilesHotspots(table, tuple(read.unread), problems)

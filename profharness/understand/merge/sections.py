@@ -18,8 +18,8 @@ from profharness.trace.enrich import (
     donor_of,
     enrich_geometry,
     join_roles,
+    match_sentence,
     pass_roles,
-    told,
 )
 from profharness.trace.merge import Places, merge_with_places
 from profharness.trace.model import Problem, Strings, Trace
@@ -184,7 +184,7 @@ class RunSection:
                 "info",
                 sources[self.roles[name, False].first_source].path,
                 match.matched,
-                told(match),
+                match_sentence(match),
             )
             for name, match in sums.items()
         ]

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.analysis.kernels.counter_table import counter_rows, joined, unit_of
+from profharness.analysis.kernels.counter_table import counter_rows, merge_counter_rows, unit_of
 from profharness.analysis.run.summary import summarise_run
 from profharness.analysis.summarise import summarise_trace
 from profharness.cli import run_cli
@@ -119,7 +119,7 @@ def test_parts_joined_are_the_whole(cut: int) -> None:
         replace(trace, counters=trace.counters.take(side))
         for side in (trace.counters.kernel < cut, trace.counters.kernel >= cut)
     ]
-    together = joined(counter_rows(part) for part in parts)
+    together = merge_counter_rows(counter_rows(part) for part in parts)
     assert sorted(together, key=lambda row: (row.kernel, row.counter)) == sorted(
         counter_rows(trace), key=lambda row: (row.kernel, row.counter)
     )

@@ -242,10 +242,10 @@ def test_the_process_is_taken_from_rows_or_from_a_name_that_a_thread_bears_out(
 def test_files_are_grouped_by_process(tmp_path: Path) -> None:
     first = write_csv(tmp_path, program(1, pid=11))
     second = write_csv(tmp_path, program(2, pid=12))
-    groups = readers.together([*second, *first])
+    groups = readers.group_files([*second, *first])
     assert sorted(sorted(group) for group in groups) == [sorted(first), sorted(second)]
     for group, pid in zip(sorted(groups), (11, 12), strict=True):
-        trace = readers.read_together(group)
+        trace = readers.read_group(group)
         assert (trace.sources[0].pid, len(trace.sources)) == (pid, 1)
         assert link_kernels(trace).linked.all()
         assert trace.sources[0].path.endswith(f"{pid}_kernel_trace.csv")

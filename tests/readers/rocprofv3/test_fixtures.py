@@ -343,7 +343,7 @@ def test_every_recorded_csv_is_recognised(root: Path) -> None:
     assert len(files) >= 20
     assert {readers.find_reader(file).name for file in files} == {"rocprofv3-csv"}
     for group in rocprofv3_csv.sets(files):
-        trace = readers.read_together(group)
+        trace = readers.read_group(group)
         assert not [problem for problem in trace.problems if problem.severity == "error"]
 
 

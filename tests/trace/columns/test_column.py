@@ -22,7 +22,7 @@ COLUMNS = st.one_of(
 
 @given(st.lists(COLUMNS, min_size=1, max_size=4))
 def test_joined_is_concatenate(columns):
-    found = column.joined(columns)
+    found = column.concat_columns(columns)
     assert found.dtype == np.int64
     assert found.tolist() == np.concatenate(columns).tolist()
 
