@@ -318,6 +318,10 @@ def test_a_recorded_training_in_tf32_is_judged_by_the_peak_of_tf32(shared):
     for one in events:
         if one["cat"] == "cpu_op":
             ops[one["tid"]].append(one)
+    spans = {
+        tid: np.array([(op["ts"], op["ts"] + op["dur"]) for op in group]).T
+        for tid, group in ops.items()
+    }
     of_op = defaultdict(list)
     for kernel in (
         one
@@ -325,9 +329,12 @@ def test_a_recorded_training_in_tf32_is_judged_by_the_peak_of_tf32(shared):
         if one["cat"] == "kernel" and one["dur"] > 0 and one["args"]["correlation"] in calls
     ):
         call = calls[kernel["args"]["correlation"]]
-        around = [op for op in ops[call["tid"]] if op["ts"] <= call["ts"] <= op["ts"] + op["dur"]]
+        starts, ends = spans.get(call["tid"], np.empty((2, 0)))
+        around = np.flatnonzero((starts <= call["ts"]) & (call["ts"] <= ends)).tolist()
         if around:
-            of_op[id(max(around, key=lambda op: (op["ts"], -op["dur"])))].append(kernel)
+            group = ops[call["tid"]]
+            inner = max((group[at] for at in around), key=lambda op: (op["ts"], -op["dur"]))
+            of_op[id(inner)].append(kernel)
     peak, above = 108 * 1.41e9 * 128, []
     for op in (
         one
