@@ -29,9 +29,10 @@ from profharness.rundir.requests_raw import (
     THINK,
     TIMED_OUT,
 )
+from tests import needs
 from tests.load import running
 
-pytest.importorskip("tritonclient.grpc")
+needs.packages("tritonclient", "grpc")
 
 SERVICE_MS = 20.0
 

@@ -20,9 +20,10 @@ import numpy as np
 import pytest
 
 from profharness.rundir.requests_raw import DONE, SENT, SERVER, STATUS
+from tests import needs
 from tests.load import running
 
-pytest.importorskip("tritonclient.grpc")
+needs.packages("tritonclient", "grpc")
 
 DELAY_MS = 15
 ANSWERS_WITHIN_S = 20.0

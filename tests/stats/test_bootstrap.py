@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import t
 
 from profharness.stats.bootstrap import (
     block_length,
@@ -62,6 +61,8 @@ def test_intervals_cover(samples):
 
 
 def test_block_length_and_student():
+    from scipy.stats import t
+
     assert [block_length(n) for n in (2, 8, 100, 100_000)] == [1, 2, 5, 391]
     assert student95(0) == np.inf
     for freedom in (*range(1, 41), 100, 1000):

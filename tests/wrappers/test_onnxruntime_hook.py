@@ -6,14 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests import bare_markers
+from tests import bare_markers, needs
 
 from .running import WRAPPERS, Runner, sidecar_of
 from .test_torch_hook import clock_offset_ns, marker_bounds
 
-pytest.importorskip("onnxruntime")
+needs.packages("onnxruntime")
 
 MODEL = f"""
 import gc, os, sys

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests import bare_markers
+from tests import bare_markers, needs
 
 from .running import WRAPPERS, Ran, Runner, sidecar_of
 
-pytest.importorskip("torch")
+needs.packages("torch")
 pytestmark = pytest.mark.slow
 
 TRAIN = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import shutil
 import subprocess
@@ -12,10 +13,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests import needs
 from tests.wrappers.control import END, WORKLOADS, Control, kinds, point
 
-onnxruntime = pytest.importorskip("onnxruntime")
-onnx = pytest.importorskip("onnx")
+needs.packages("onnxruntime", "onnx")
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def worker(workloads: Path) -> ModuleType:
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """y = x w with x [N, 3] and w [3, 5], then relu."""
+    import onnx
     from onnx import TensorProto, helper, numpy_helper
 
     weights = numpy_helper.from_array(np.ones((3, 5), dtype=np.float32), "w")
@@ -54,7 +56,7 @@ def test_points_of_a_small_model(small: Path, tmp_path: Path) -> None:
     )
     assert control.serve("batch/onnxruntime_worker.py") == (0, "")
     hello, results = control.records()[0], control.results()
-    assert hello["versions"]["onnxruntime"] == onnxruntime.__version__
+    assert hello["versions"]["onnxruntime"] == importlib.metadata.version("onnxruntime")
     assert [r["ok"] for r in results.values()] == [True, False, True]
     assert results["onnxruntime-b1"]["flops_per_item"] == 2 * 3 * 5
     assert results["onnxruntime-b8"]["items"] == 8
@@ -89,6 +91,8 @@ def test_inputs_from_a_file(small: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_served_is_refused_at_the_start(
     small: Path, tmp_path: Path, fields: dict, status: int, says: str
 ) -> None:
+    import onnxruntime
+
     if any(
         "CUDA" in p or "ROCM" in p or "MIGraphX" in p for p in onnxruntime.get_available_providers()
     ):
@@ -141,6 +145,7 @@ def test_ranks_of_a_node_take_its_visible_gpus_in_turn(
 
 
 def test_operators_without_a_formula_are_named(workloads: Path, tmp_path: Path) -> None:
+    import onnx
     from onnx import TensorProto, helper
 
     from profharness_workloads.shared import flops

@@ -15,10 +15,9 @@ from profharness.errors import UsageError
 from profharness.readers.own.scan_csv import read_scan_csv
 from profharness.report.plots import paper as scan_figure
 from profharness.report.plots.paper import Curve
+from tests import needs
 
-needs_matplotlib = pytest.importorskip(
-    "mplhep", reason="needs matplotlib and mplhep (the plots extra)"
-)
+needs.packages("matplotlib", "mplhep")
 TABLE = """backend,device,batch_size,throughput,throughput_sem,latency_ms,latency_sem_ms
 torch,AMD MI100,4,100,1,40,0.4
 torch,AMD MI100,8,200,2,40,0.4

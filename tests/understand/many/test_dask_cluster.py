@@ -11,6 +11,7 @@ import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,11 +24,15 @@ from profharness.understand.many.jobs import FileGroup, Workers, read_each
 from profharness.understand.many.spread import dask_cluster
 from profharness.understand.many.tables import hotspots_of_files, tally_of
 from profharness.understand.merge.command import MergeOptions, merge_to_file
+from tests import needs
 from tests.generated import Generated, generate
 from tests.understand.many.test_many_files import die_once
 from tests.writers.decode import decode
 
-distributed = pytest.importorskip("distributed")
+if TYPE_CHECKING:
+    import distributed
+
+needs.packages("distributed")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 
 
@@ -53,6 +58,8 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Generated]:
 @pytest.fixture
 def cluster() -> Iterator[distributed.LocalCluster]:
     """Three worker processes, each with a nanny that starts another when it dies."""
+    import distributed
+
     with distributed.LocalCluster(
         n_workers=3,
         threads_per_worker=1,

@@ -19,11 +19,11 @@ from profharness.understand.many import spread
 from profharness.understand.many.jobs import FileGroup
 from profharness.understand.many.spread import dask_cluster
 from profharness.understand.many.tables import tally_of
+from tests import needs
 from tests.fakes import stand_in_slurm
 from tests.generated import Generated, generate
 
-dask = pytest.importorskip("dask")
-pytest.importorskip("dask_jobqueue")
+needs.packages("dask", "dask_jobqueue")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("dask")]
 CONFIGURED = {"cores": 1, "processes": 1, "memory": "1GiB", "queue": "gpu", "walltime": "00:10:00"}
 QUIET = {"dashboard_address": "127.0.0.1:0"}  # any free port
@@ -42,6 +42,8 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Generated]:
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = stand_in_slurm.install(tmp_path / "slurm")
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    import dask
+
     with dask.config.set(
         {f"jobqueue.slurm.{key}": value for key, value in CONFIGURED.items()}
         | {
@@ -130,6 +132,8 @@ def test_jobs_that_never_start_are_said(slurm, monkeypatch):
 
 
 def test_a_refused_submission_is_said(slurm):
+    import dask
+
     with (
         dask.config.set({"jobqueue.slurm.job-extra-directives": ["--no-such-option"]}),
         pytest.raises(Unavailable, match="unrecognized option '--no-such-option'"),
