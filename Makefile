@@ -1,9 +1,10 @@
 # Two commands for a new user: `make demo` and `make test`. Everything they need is set up in .venv.
 #
-#   make demo     install, scan ParticleNet on this machine, name the merged trace and the report
-#   make test     install, lint, type-check and run all tests
-#   make quick    the tests that take less than a few seconds each
-#   make coverage which branches of profharness/ the tests run
+#   make demo        install, scan ParticleNet on this machine, name the merged trace and the report
+#   make test        install, lint, type-check and run all tests
+#   make quick       the tests that take less than a few seconds each
+#   make statistics  the tests that show with hundreds of simulated scans what intervals cover
+#   make coverage    which branches of profharness/ the tests run
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
 # The one you have already (this environment's):  make demo TORCH=installed
@@ -24,10 +25,10 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick coverage check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test quick statistics coverage check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
-	@sed -n '1,12p' Makefile | sed 's/^# \{0,1\}//'
+	@sed -n '1,13p' Makefile | sed 's/^# \{0,1\}//'
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one with make PYTHON=/path/to/python3"; exit 1; }
@@ -70,7 +71,10 @@ test: check trace-processor perf-analyzer amd-tools tensorflow
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q
 
 quick: setup-dev
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m 'not slow'
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m 'not slow and not statistics'
+
+statistics: setup-dev
+	$(BIN)/python -m pytest -n $(JOBS) -q -m statistics
 
 # Which lines and branches of profharness/ no test runs; slower than the tests alone, and no part of them.
 coverage: setup-dev

@@ -47,11 +47,21 @@ def triton(tmp_path: Path, **spec: object) -> Iterator[Server]:
 def level(
     server: Server, spec: dict[str, object] | None = None, **params: object
 ) -> running.Outcome:
+    # the worker of an earlier level has answered there
+    (server.control.folder / "results-0-1.jsonl").unlink(missing_ok=True)
     wanted = {"model": "model", "managed": True, "shapes": {}, "inputs": "hep", **(spec or {})}
     done = running.level(server.control.run, server.ready_path, where=WHERE, spec=wanted, **params)
     assert done.result.ok, done.result.error + done.log
     assert "window" not in done.result.notes
     return done
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One jet tagger for all who send it requests."""
+    folder = tmp_path_factory.mktemp("tagger")
+    with triton(folder, model="particlenet", max_batch_size=16) as server:
+        yield server
 
 
 @pytest.mark.parametrize(
@@ -63,10 +73,10 @@ def level(
     ],
 )
 def test_the_parts_of_a_jet_taggers_requests_sum_to_their_latency(
-    tmp_path: Path, spec: dict[str, object], params: dict[str, object]
+    tagger: Server, spec: dict[str, object], params: dict[str, object]
 ) -> None:
-    with triton(tmp_path, model="particlenet", max_batch_size=16) as server:
-        done = level(server, spec, seconds=2.0, **params)
+    key = "-".join([str(value) for value in (*spec.values(), *params.values())])
+    done = level(tagger, spec, seconds=2.0, key=key, **params)
     raw = done.raw()
     requests = to_requests(raw)
     figures = done.figures()
@@ -154,7 +164,6 @@ def test_a_known_server_serves_what_it_can_and_queues_as_theory_says(tmp_path: P
     with triton(tmp_path, model="sleep:20ms", max_batch_size=1, instances=instances) as server:
         full = level(server, {"inputs": "normal"}, concurrency=4, seconds=2.0, batch_size=1)
         plateau = full.figures()
-        (server.control.folder / "results-0-1.jsonl").unlink()
         rate = 0.7 * plateau.request_rate
         done = level(
             server,

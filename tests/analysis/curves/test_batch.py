@@ -84,7 +84,7 @@ def test_batch_intervals_cover(h, p):
     assert coverage(range(20), h, p, errors=True).min() >= 0.8  # 0.9 within the reach of 20 seeds
 
 
-@pytest.mark.slow
+@pytest.mark.statistics
 @pytest.mark.parametrize("errors", [True, False])
 @pytest.mark.parametrize(("h", "p"), SHAPES)
 def test_batch_intervals_cover_nine_in_ten(h, p, errors):
@@ -115,7 +115,7 @@ def test_usl_intervals_cover(truth):
     assert usl_coverage(range(20), truth, errors=True).min() >= 0.8
 
 
-@pytest.mark.slow
+@pytest.mark.statistics
 @pytest.mark.parametrize("errors", [True, False])
 @pytest.mark.parametrize("truth", LAWS)
 def test_usl_intervals_cover_nine_in_ten(truth, errors):

@@ -32,7 +32,7 @@ def test_smooth_curves_rarely_have_a_step(case):
     )  # of 8, at a true rate below 5 %
 
 
-@pytest.mark.slow
+@pytest.mark.statistics
 @pytest.mark.parametrize("errors", [True, False], ids=["with errors", "without"])
 @pytest.mark.parametrize("case", SMOOTH)
 def test_smooth_curves_have_no_step_more_than_one_time_in_twenty(case, errors):
@@ -123,7 +123,7 @@ def share_found(noise, ratio, seeds=200, *, errors=True):
     return hits / seeds
 
 
-@pytest.mark.slow
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("noise", "ratio", "least"),
     [

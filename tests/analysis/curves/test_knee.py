@@ -51,7 +51,7 @@ def test_knee_of_a_sharp_corner_covers():
     assert hits >= 16
 
 
-@pytest.mark.slow
+@pytest.mark.statistics
 def test_the_knee_covers_nine_times_in_ten():
     """200 seeds at 5 % noise, of the law and of a sharp corner."""
     lam, sigma, kappa = 10.0, 0.02, 0.0002
