@@ -23,7 +23,7 @@ def tree(root: int) -> list[psutil.Process]:
         first = psutil.Process(root)
         try:
             return [first, *first.children(recursive=True)]
-        except psutil.AccessDenied:
+        except (psutil.AccessDenied, PermissionError):  # the latter in older versions of psutil
             return _visible(first)
     except psutil.NoSuchProcess:
         return []
