@@ -17,10 +17,10 @@ from profharness.options.declared import Limit, Option
 from profharness.options.many_files import ManyFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from profharness.analysis.records import Hotspots
-    from profharness.trace.model import Problem, Trace
+    from profharness.trace.model import Problem
 
 TABLE_ROWS = 20
 _RECORD = "a run records operators with --profile torch, kernels with rocprofv3 too"
@@ -122,14 +122,16 @@ class _Found:
 
 
 def _of_run(line: HotspotsLine) -> _Found:
+    from profharness.understand.hotspots import hotspots_of
     from profharness.understand.load import load
 
     loaded = load(list(line.paths))
-    trace, manifest = loaded.trace, loaded.manifest
-    order = None if manifest is None else manifest.kernel_order()
-    table = chosen(trace, line.by, line.pass_name, line.samples, order)
     return _Found(
-        table, trace.problems, lambda other: chosen(trace, other, line.pass_name, order=order)
+        hotspots_of(
+            loaded, None if line.by is None else line.by.value, line.pass_name, line.samples
+        ),
+        loaded.trace.problems,
+        lambda other: hotspots_of(loaded, other.value, line.pass_name),
     )
 
 
@@ -187,44 +189,6 @@ def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
             f"{problem.severity}: {problem_text(problem.source, problem.count, problem.message)}",
             err=True,
         )
-
-
-def chosen(
-    trace: Trace,
-    by: By | None,
-    pass_name: str | None,
-    samples: str = "",
-    order: Mapping[str, int] | None = None,
-) -> Hotspots:
-    """The table of one pass, with the telemetry asked for; `order` says which layer's kernels are
-    taken first. Raises UsageError for a pass or metric that the trace does not hold.
-    """
-    import msgspec
-
-    from profharness.analysis.kernels.columns import with_rates
-    from profharness.analysis.kernels.counter_table import counter_rows
-    from profharness.analysis.kernels.facts import KernelFacts, Yardstick
-    from profharness.analysis.kernels.hotspots import listed, tally
-    from profharness.analysis.run import kernel_pass as passes
-
-    name, records = passes.choose(trace, pass_name, order=order)
-    facts = KernelFacts(records, Yardstick(counted=trace if len(trace.counters) else None))
-    table = msgspec.structs.replace(
-        with_rates((listed(records) if by is None else tally(records, by.value)).table(), facts),
-        pass_name=name,
-    )
-    if table.by == "kernel":
-        table = msgspec.structs.replace(table, counters=counter_rows(trace))
-    if not samples:
-        return table
-    if table.by == "call":
-        raise UsageError(
-            "--samples is for kernels and operators, and these rows are host calls", "leave it out"
-        )
-    from profharness.analysis.kernels.hotspot_samples import with_samples
-    from profharness.analysis.power.sample_joins import named
-
-    return with_samples(table, records, trace, named(samples, trace))
 
 
 def text_of(table: Hotspots, form: Form, top: int | None) -> str:

@@ -25,7 +25,7 @@ from typing import IO
 from profharness.errors import Unavailable
 from profharness.launchers import Job, Outcome, Surrounding
 from profharness.launchers.command import Command
-from profharness.launchers.process_tree import tree
+from profharness.launchers.process_tree import kill, leaves, tree
 
 POLL_S = 0.05
 # How long a tool may take to write its files once the processes that it waited for have been
@@ -252,13 +252,12 @@ def _kill_leaves(pid: int) -> None:
     """The processes that no other waits behind: the hung workload, while a tool around it may still
     make its files of what there is.
     """
-    for descendant in tree(pid):
-        if len(tree(descendant)) == 1:
-            _kill(descendant, own_group=False)
+    for process in leaves(pid):
+        kill(process)
 
 
 def _kill_tree(pid: int, *, own_group: bool) -> None:
     """The process and its descendants, also where they share the harness's group."""
-    for descendant in reversed(tree(pid)):
-        _kill(descendant, own_group=False)
+    for process in reversed(tree(pid)):
+        kill(process)
     _kill(pid, own_group=own_group)

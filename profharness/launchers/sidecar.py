@@ -78,11 +78,11 @@ class _Patience:
     """Seconds that a process may do nothing in a row, and ten times as many in all."""
 
     def __init__(self, pid: int, seconds: float) -> None:
-        self._stat = Path(f"/proc/{pid}/stat")
+        self._pid = pid
         self._seconds = seconds
         self._since = time.monotonic()
         self._end = self._since + 10 * seconds
-        self._used = ""
+        self._used = 0.0
 
     def is_over(self) -> bool:
         now = time.monotonic()
@@ -91,13 +91,16 @@ class _Patience:
         return now - self._since > self._seconds or now > self._end
 
     def _busy(self) -> bool:
-        """Whether it runs, waits for a core or for a disk, or has used the CPU since the last look
-        (proc_pid_stat(5)).
+        """Whether it runs, waits for a core or for a disk, or has used the CPU since the last
+        look.
         """
+        import psutil
+
         try:
-            fields = self._stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
+            process = psutil.Process(self._pid)
+            with process.oneshot():
+                state, times = process.status(), process.cpu_times()
+        except psutil.Error:
             return False
-        used, before = f"{fields[11]} {fields[12]}", self._used
-        self._used = used
-        return fields[0] in ("R", "D") or used != before
+        before, self._used = self._used, times.user + times.system
+        return state in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP) or self._used != before

@@ -1,9 +1,9 @@
 """The one model of a table, which every form of the report shares.
 
 A builder in `report.tables` maps records to a `Table` and so decides once what its rows, columns
-and words are. Four renderers print it and decide nothing about what it says: `report.text.listing`
-for terminals and pipes, `report.csv` and `as_objects` for programs, and the page's template for
-HTML.
+and words are. Five renderers print it and decide nothing about what it says: `report.text.listing`
+for terminals and pipes, `report.csv` and `as_objects` for programs, `report.frame` for pandas, and
+the page's template for HTML.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ class Ending:
         if self._counting and failures.too_many_counters(said):
             return ()
         if failures.caught_signal(said) is not None:
-            return (_size(self._folders), _cpu_ticks(self._roots))
+            return (_size(self._folders), _cpu_ms(self._roots))
         return None
 
 
@@ -210,19 +210,20 @@ def _size(folders: Sequence[Path]) -> int:
     )
 
 
-def _cpu_ticks(roots: Sequence[int]) -> int:
-    """CPU time that the processes and their descendants have used, in clock ticks
-    (proc_pid_stat(5), fields 14 to 17).
+def _cpu_ms(roots: Sequence[int]) -> int:
+    """CPU time that the processes and their descendants have used, with that of the children that
+    they have waited for, in ms.
     """
+    import psutil
+
     total = 0
-    for pid in {pid for root in roots for pid in tree(root)}:
+    for process in {process for root in roots for process in tree(root)}:
         try:
-            fields = (
-                Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-            )
-            total += sum(int(field) for field in fields[11:15])
-        except (OSError, IndexError):
+            used = process.cpu_times()
+        except psutil.Error:
             continue  # it ended in the meantime
+        seconds = used.user + used.system + used.children_user + used.children_system
+        total += round(1000 * seconds)
     return total
 
 

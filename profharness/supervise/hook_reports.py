@@ -7,9 +7,11 @@ work is in no trace. The look is cheap (memory maps, once a second) and from out
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,6 +20,9 @@ from profharness.launchers.process_tree import tree
 from profharness.rundir.manifest import Hello
 from profharness.rundir.paths import write_atomic
 from profharness.secrets.patterns import clean_argv
+
+if TYPE_CHECKING:
+    import psutil
 
 EVERY_S = 1.0
 # libraries that show a framework in a process's memory map
@@ -45,9 +50,9 @@ class Observer:
         if self._root is None or time.monotonic() < self._next:
             return
         self._next = time.monotonic() + EVERY_S
-        for pid in tree(self._root):
-            if pid not in self._seen and (framework := _framework(pid)):
-                self._seen[pid] = (framework, _command_line(pid))
+        for process in tree(self._root):
+            if process.pid not in self._seen and (framework := _framework(process.pid)):
+                self._seen[process.pid] = (framework, _command_line(process))
 
     def report(self, add: Callable[[Finding], None]) -> None:
         """One finding for each process that used a framework without a hook; the hooks end at a
@@ -114,6 +119,8 @@ def read_byes(folder: Path) -> frozenset[int]:
 
 
 def _framework(pid: int) -> str:
+    # psutil has the maps with the size of each, for which the kernel counts every page of the
+    # workload while that must not map any
     try:
         maps = Path(f"/proc/{pid}/maps").read_text(errors="replace")
     except OSError:
@@ -121,9 +128,12 @@ def _framework(pid: int) -> str:
     return next((name for name, library in _LIBRARIES if library in maps), "")
 
 
-def _command_line(pid: int) -> str:
+def _command_line(process: psutil.Process) -> str:
+    import psutil
+
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
+        words = process.cmdline()
+    except psutil.Error:
         return "ended"
-    return " ".join(clean_argv([word.decode(errors="replace") for word in words if word]))[:120]
+    readable = [os.fsencode(word).decode(errors="replace") for word in words if word]
+    return " ".join(clean_argv(readable))[:120]

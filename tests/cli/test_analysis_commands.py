@@ -149,11 +149,11 @@ def test_hotspots_table_shows_whole_names_in_a_pipe(capsys, kineto, operators_on
 
 
 def test_hotspots_folds_names_to_the_terminal(kineto):
-    from profharness.cli.hotspots import chosen
-    from profharness.readers import read
     from profharness.report.text.hotspots import plain_table
+    from profharness.understand.hotspots import hotspots_of
+    from profharness.understand.load import load
 
-    table = chosen(read(kineto), None, None)
+    table = hotspots_of(load([kineto]))
     assert GEMM not in plain_table(table, 5, 80)
     assert "gemm_kernel" in plain_table(table, 5, 80)
 
@@ -391,9 +391,9 @@ def test_merge_is_brief_unless_it_is_asked_for_more(capsys, kineto, operators_on
 
 
 def test_telemetry_is_joined_to_no_host_calls(hip_log):
-    from profharness import readers
-    from profharness.cli.hotspots import By, chosen
     from profharness.errors import UsageError
+    from profharness.understand.hotspots import hotspots_of
+    from profharness.understand.load import load
 
     with pytest.raises(UsageError, match="these rows are host calls"):
-        chosen(readers.read(hip_log), By.CALL, None, "power")
+        hotspots_of(load([hip_log]), "call", samples="power")

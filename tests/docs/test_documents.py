@@ -36,6 +36,7 @@ DOCUMENTS = (
     "formats.md",
     "run-directory.md",
     "json.md",
+    "frames.md",
     "command-line.md",
     "architecture.md",
     "extending.md",

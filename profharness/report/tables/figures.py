@@ -85,3 +85,24 @@ def figure_listing(figures: Mapping[str, Figure]) -> Table:
     return Table(
         "Figures", (Column("figure"), Column("value", width=14), Column("from")), tuple(rows)
     )
+
+
+def figure_values(summary: Summary) -> Table:
+    """Every figure for programs, measured or not: those of the points, then those of the whole,
+    which have no point.
+    """
+    of_all = [
+        *(
+            (point.point, name, one)
+            for point in summary.points
+            for name, one in point.metrics.items()
+        ),
+        *((None, name, one) for name, one in summary.metrics.items()),
+    ]
+    fields = ("value", "unit", "low", "high", "source", "coverage", "note", "needs")
+    rows = tuple(
+        tuple(Cell(value=value) for value in (point, name, *(getattr(one, key) for key in fields)))
+        for point, name, one in of_all
+    )
+    titles = ("point", "figure", *("from" if key == "source" else key for key in fields))
+    return Table("figures", tuple(Column(key=title) for title in titles), rows)

@@ -1,12 +1,12 @@
 """The results of a scan as values for programs: the published columns of `results.csv`, and the
-points of `run --json`.
+points of `run --json` and of frames.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from profharness.analysis.records import PointSummary, Summary
+from profharness.analysis.records import Estimate, Figure, PointSummary, Summary
 from profharness.report.table import Cell, Column, Table
 from profharness.stats.throughput import sem_ms
 
@@ -43,9 +43,19 @@ POINT_COLUMNS = (
     "state",
     "error",
 )
+POINT_SETTINGS = POINT_COLUMNS[: POINT_COLUMNS.index("throughput")]
+POINT_FIGURES = (
+    "throughput",
+    "latency_mean",
+    "latency_p50",
+    "latency_p90",
+    "latency_p95",
+    "latency_p99",
+)
 _LEVELS = ("batch_size", "concurrency", "processes")
 _OF_TRIALS = ("trials", "warmup_trials")
 _OF_FAILURES = ("state", "error")
+_ENDS = ("", "_low", "_high")
 
 
 def published_results(summary: Summary, model: str, via: str, devices: Mapping[str, str]) -> Table:
@@ -86,6 +96,33 @@ def point_results(summary: Summary) -> Table:
         for point in summary.points
     )
     return Table("points", tuple(Column(key=key) for key in POINT_COLUMNS), rows)
+
+
+def point_values(summary: Summary) -> Table:
+    """One row per point over all passes, for frames: its settings and state, then each of
+    `POINT_FIGURES` and of the layers' overheads (as shares) with the ends of its 95 % interval.
+    """
+    points = summary.points
+    layers = dict.fromkeys(layer for point in points for layer in point.overhead)
+    columns = [Column(key=key) for key in (*POINT_SETTINGS, *_OF_FAILURES)]
+    for name in POINT_FIGURES:
+        unit = next((point.metrics[name].unit for point in points if name in point.metrics), "")
+        columns += [Column(key=name + end, unit=unit) for end in _ENDS]
+    columns += [Column(key=f"overhead_{layer}{end}") for layer in layers for end in _ENDS]
+    rows = []
+    for point in points:
+        values = [_point_value(point, key) for key in POINT_SETTINGS]
+        values += [point.state, point.error or None]
+        for name in POINT_FIGURES:
+            values += _ends(point.metrics.get(name))
+        for layer in layers:
+            values += _ends(point.overhead.get(layer))
+        rows.append(tuple(Cell(value=value) for value in values))
+    return Table("points", tuple(columns), tuple(rows))
+
+
+def _ends(figure: Figure | Estimate | None) -> tuple[object, object, object]:
+    return (None, None, None) if figure is None else (figure.value, figure.low, figure.high)
 
 
 def _point_value(point: PointSummary, key: str) -> object:

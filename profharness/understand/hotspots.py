@@ -1,0 +1,58 @@
+"""The hotspot table of one run, or of files that were loaded as one trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from profharness.analysis.kernels.columns import with_rates
+from profharness.analysis.kernels.counter_table import counter_rows
+from profharness.analysis.kernels.facts import KernelFacts, Yardstick
+from profharness.analysis.kernels.hotspots import listed, tally
+from profharness.analysis.run import kernel_pass as passes
+from profharness.errors import UsageError
+
+if TYPE_CHECKING:
+    from profharness.analysis.kernels.tally import Grouping
+    from profharness.analysis.records import Hotspots
+    from profharness.trace.model import Trace
+    from profharness.understand.load import Loaded
+
+
+def hotspots_of(
+    loaded: Loaded, by: Grouping | None = None, pass_name: str | None = None, samples: str = ""
+) -> Hotspots:
+    """The table of one pass, with the means of the telemetry metrics named in `samples` (as
+    `power,clock`). Without `by`, rows are the first kind that the pass holds.
+
+    Raises UsageError for a pass or metric that the trace does not hold.
+    """
+    trace = loaded.trace
+    name, records = records_of(loaded, pass_name)
+    facts = KernelFacts(records, Yardstick(counted=trace if len(trace.counters) else None))
+    table = msgspec.structs.replace(
+        with_rates((listed(records) if by is None else tally(records, by)).table(), facts),
+        pass_name=name,
+    )
+    if table.by == "kernel":
+        table = msgspec.structs.replace(table, counters=counter_rows(trace))
+    if not samples:
+        return table
+    if table.by == "call":
+        raise UsageError(
+            "--samples is for kernels and operators, and these rows are host calls", "leave it out"
+        )
+    from profharness.analysis.kernels.hotspot_samples import with_samples
+    from profharness.analysis.power.sample_joins import named
+
+    return with_samples(table, records, trace, named(samples, trace))
+
+
+def records_of(loaded: Loaded, pass_name: str | None = None) -> tuple[str | None, Trace]:
+    """The pass asked for, or else the one that speaks for kernels, and its records; without passes
+    None and all records. Raises UsageError for a pass that the trace does not hold.
+    """
+    manifest = loaded.manifest
+    order = None if manifest is None else manifest.kernel_order()
+    return passes.choose(loaded.trace, pass_name, order=order)

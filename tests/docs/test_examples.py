@@ -1,0 +1,45 @@
+"""The Python examples of the documents run as they stand, in a folder that holds the run they name."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.run_files import run_of
+
+FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def examples(name: str, heading: str = "") -> str:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    section = text.partition(heading)[2].partition("\n## ")[0] if heading else text
+    found = FENCE.findall(section)
+    assert found, f"{name} holds no example"
+    return "\n".join(found)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "traces").mkdir()
+    run_of(folder / "traces" / "demo", ranks=2)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "heading"), [("docs/frames.md", ""), ("README.md", "### From Python\n")]
+)
+def test_the_examples_of_frames_run(
+    name: str, heading: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    made: dict[str, object] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        exec(compile(examples(name, heading), name, "exec"), made)
+    for frame in ("kernels", "cores", "points"):
+        assert len(made[frame]), frame  # type: ignore[arg-type]
