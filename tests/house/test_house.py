@@ -47,6 +47,16 @@ def trees() -> dict[Path, ast.Module]:
     return {path: ast.parse(text) for path, text in texts().items()}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def read_once() -> Iterator[None]:
+    """All limits are held by one process, which then forgets the trees: a million objects would
+    slow down whatever it tests next.
+    """
+    yield
+    texts.cache_clear()
+    trees.cache_clear()
+
+
 def functions() -> Iterator[tuple[Path, Function]]:
     """Every function, methods and closures included."""
     for path, tree in trees().items():

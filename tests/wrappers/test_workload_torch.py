@@ -20,6 +20,8 @@ if (
 ):  # not imported here: that costs seconds in every test process
     pytest.skip("needs torch", allow_module_level=True)
 
+pytestmark = pytest.mark.slow
+
 # One process makes all of these figures, since importing torch and exporting cost seconds.
 FACTS = """
 import json, sys
@@ -308,7 +310,6 @@ def narrow(folder: Path) -> Path:
     return script
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "says"),
     [
@@ -333,7 +334,6 @@ def test_a_fallback_to_eager_is_told(tmp_path: Path, variable: str, says: str) -
     assert says in result["notes"]["failed-to-compile"]
 
 
-@pytest.mark.slow
 def test_compile_time_is_its_own_figure(tmp_path: Path) -> None:
     control = Control(
         tmp_path, {"backend": "torch", "model": "particlenet", "compile": True, "threads": 1}

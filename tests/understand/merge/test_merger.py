@@ -173,6 +173,7 @@ def test_what_is_cut_is_the_same(named, tmp_path, name, cut):
     assert any(line.startswith("left out") for line in report.brief)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cut",
     [Cut(), CUTS["window"], Cut(window=(1_000_000, 3_000_000_000)), CUTS["steps"]],
@@ -183,6 +184,7 @@ def test_laid_over_the_bare_pass(named, tmp_path, name, cut):
     in_parts(named(name), tmp_path, MergeOptions(overlay=True, cut=cut))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 77, 100, 351, 10_000])
 @pytest.mark.parametrize("name", ["run", "runs of one host"])
 def test_the_first_kernels(named, tmp_path, name, limit):
@@ -191,6 +193,7 @@ def test_the_first_kernels(named, tmp_path, name, limit):
     assert any("more than the" in line for line in report.brief) == (limit < kernels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2_000, 100_000])
 def test_the_first_kernels_of_files_that_share_no_clock(ranks, tmp_path, limit):
     """Each file counts from its own first record."""
@@ -210,6 +213,7 @@ def test_the_first_kernels_of_files_that_share_no_clock(ranks, tmp_path, limit):
     assert sorted(shown) == sorted(start for _, _, start in starts[:limit])
 
 
+@pytest.mark.slow
 def test_one_run_says_the_same_in_parts(run, tmp_path):
     whole, parts = both(run, tmp_path, MergeOptions())
     assert whole.path.read_bytes() == (tmp_path / "whole.pftrace").read_bytes()
@@ -238,6 +242,7 @@ def test_two_runs_keep_what_belongs_to_each(runs, tmp_path):
     assert any(line.startswith(f"wrote {2 * 4 * 40 + 3 * 20} kernels") for line in lines)
 
 
+@pytest.mark.slow
 def test_files_of_several_processes_keep_their_processes(ranks, tmp_path):
     options = replace(UNALIGNED, workers=Workers(processes=2))
     report = merge_to_file([made.path for made in ranks], tmp_path / "m.pftrace", options)
@@ -347,6 +352,7 @@ def test_ranks_that_nobody_has_are_refused(runs, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_trace_processor_finds_the_same(run, tmp_path, load_trace: LoadTrace):  # noqa: F811  the fixture
     both(run, tmp_path, MergeOptions())
     queries = (
