@@ -153,12 +153,12 @@ class _Tried:
     jump: F64
     place: I64
 
-    def gain(self, freedom: int, *, known: bool) -> F64:
+    def gain(self, freedom: int, *, errors_known: bool) -> F64:
         """The likelihood ratio, or the gain per remaining mean square; 0 for a jump that is too
         small to be one.
         """
         gain = self.without - self.best
-        scaled = gain if known else gain / np.maximum(self.best / freedom, 1e-300)
+        scaled = gain if errors_known else gain / np.maximum(self.best / freedom, 1e-300)
         return np.where(np.abs(self.jump) < math.log(SMALLEST), 0.0, scaled)
 
 
@@ -175,7 +175,7 @@ def find_step(measured: Measured, seed: str) -> StepChange | None:
     logs = np.log(measured.throughput)[None, :]
     search = _Search(measured, _sigma(measured, logs))
     smooth = [_smoothest(search, family, logs) for family in _FAMILIES]
-    squares = [*(each for _, each in smooth), search.corner(logs)[1]]
+    squares = [*(sums for _, sums in smooth), search.corner(logs)[1]]
     if measured.errors_known and min(squares)[0] > _CERTAIN:
         sure = _choose(
             squares,
@@ -186,11 +186,17 @@ def find_step(measured: Measured, seed: str) -> StepChange | None:
         )
         if (
             sure.best[0] < _most(search.freedom)
-            and sure.gain(search.freedom, known=True)[0] > _CERTAIN
+            and sure.gain(search.freedom, errors_known=True)[0] > _CERTAIN
         ):
             return _change(measured, sure, 1)
     seen = search.compare(smooth, logs)
-    if max(seen.gain(search.freedom, known=known)[0] for known in (True, False)) < _NEVER:
+    if (
+        max(
+            seen.gain(search.freedom, errors_known=errors_known)[0]
+            for errors_known in (True, False)
+        )
+        < _NEVER
+    ):
         return None
     best = _choose(
         squares,
@@ -199,18 +205,21 @@ def find_step(measured: Measured, seed: str) -> StepChange | None:
             for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
         ],
     )
-    change, known = (
+    change, by_errors = (
         _change(measured, best, _INNER),
         measured.errors_known and bool(best.best[0] < _most(search.freedom)),
     )
     if abs(best.jump[0]) < math.log(SMALLEST) or not (
-        known or stands_out(measured, _INNER + int(best.place[0]), float(best.jump[0]))
+        by_errors or stands_out(measured, _INNER + int(best.place[0]), float(best.jump[0]))
     ):
         return None
     return (
         change
         if _beyond_chance(
-            search, smooth, (float(seen.gain(search.freedom, known=known)[0]), known), seed
+            search,
+            smooth,
+            (float(seen.gain(search.freedom, errors_known=by_errors)[0]), by_errors),
+            seed,
         )
         else None
     )
@@ -230,8 +239,8 @@ def _sigma(measured: Measured, logs: F64) -> F64:
         return np.hypot(measured.error, _MODEL_ERROR)
     even = _Search(measured, np.ones(len(measured.level)))
     squares = min(
-        float(found[0])
-        for found in (
+        float(squares_of_form[0])
+        for squares_of_form in (
             even.corner(logs)[1],
             *(_smoothest(even, family, logs)[1] for family in _FAMILIES),
         )
@@ -283,7 +292,7 @@ def _beyond_chance(
     """Whether series around the better smooth curve reach the statistic seen in fewer than 3.5 % of
     the cases; stops when that is clear.
     """
-    statistic, known = seen
+    statistic, errors_known = seen
     if statistic < _NEVER:
         return False
     values = _best_smooth(search, smooth, np.log(search.measured.throughput)[None, :])
@@ -295,7 +304,10 @@ def _beyond_chance(
             for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
         ]
         reached += int(
-            (search.compare(chance, logs).gain(search.freedom, known=known) >= statistic).sum()
+            (
+                search.compare(chance, logs).gain(search.freedom, errors_known=errors_known)
+                >= statistic
+            ).sum()
         )
         if reached >= _LEVEL * SIMULATIONS:
             return False
@@ -307,7 +319,7 @@ def _beyond_chance(
 def _best_smooth(search: _Search, smooth: Sequence[tuple[F64, F64]], logs: F64) -> F64:
     """The levels' logs by the smooth form that meets the measured ones best: (points,)."""
     corner, squares = search.corner(logs)
-    best = int(np.argmin([each[0] for _, each in smooth]))
+    best = int(np.argmin([form_squares[0] for _, form_squares in smooth]))
     sharp = squares[0] < smooth[best][1][0]
     curve: F64 = (
         corner[0] if sharp else _FAMILIES[best].model(search.measured.level)(smooth[best][0])[0][0]

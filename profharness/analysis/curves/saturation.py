@@ -184,10 +184,10 @@ def _by_level(checks: tuple[Finding, ...]) -> dict[float, str]:
     wrong.
     """
     return {
-        float(level): one.id
-        for one in checks
-        if one.id in _WRONG
-        for level in str(one.figures["levels"]).split(", ")
+        float(level): item.id
+        for item in checks
+        if item.id in _WRONG
+        for level in str(item.figures["levels"]).split(", ")
     }
 
 

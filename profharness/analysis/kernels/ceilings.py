@@ -87,22 +87,22 @@ def of_trace(
     trace: Trace, calibrations: Iterable[Calibration] = (), software: dict[str, str] | None = None
 ) -> dict[int, Ceilings]:
     """The roofs of each device of a trace, by its position."""
-    known = tuple(calibrations)
-    found = {}
+    measured = tuple(calibrations)
+    roofs = {}
     for position in {
         int(device) for device in set(trace.kernels.device.tolist()) if device != NULL
     }:
         record = trace.devices[position]
         device = of_device(record)
-        found[position] = Ceilings(
+        roofs[position] = Ceilings(
             device,
             calibration_of(
-                known, name=record.name, compute_units=device.compute_units, software=software
+                measured, name=record.name, compute_units=device.compute_units, software=software
             )
             if record.name
             else None,
         )
-    return found
+    return roofs
 
 
 def of_name(
