@@ -71,10 +71,10 @@ def _with_inputs(table: Hotspots, trace: Trace) -> Hotspots:
     equally many, the first met).
     """
     ops, strings = trace.ops, trace.strings
-    known = np.flatnonzero(ops.shapes != NULL)
-    if not len(known):
+    with_shapes = np.flatnonzero(ops.shapes != NULL)
+    if not len(with_shapes):
         return table
-    name, shapes, types = ops.name[known], ops.shapes[known], ops.dtype[known]
+    name, shapes, types = ops.name[with_shapes], ops.shapes[with_shapes], ops.dtype[with_shapes]
     first, group = first_rows(pack([name, shapes, types]))
     order = np.lexsort((-first, np.bincount(group)))
     most = {

@@ -153,13 +153,13 @@ def _written(trace: Trace) -> tuple[F64, F64]:
     return written, share
 
 
-def _shared(known: F64, part: F64, whole: F64) -> F64:
+def _shared(so_far: F64, part: F64, whole: F64) -> F64:
     """Part over whole, at most 1 (the two may be of different executions), where nothing is known
     yet.
     """
     return np.where(
-        np.isfinite(known),
-        known,
+        np.isfinite(so_far),
+        so_far,
         np.where(
             whole > 0,
             np.minimum(part / np.where(whole > 0, whole, 1.0), 1.0),
@@ -174,7 +174,7 @@ def _operations(trace: Trace) -> dict[Dtype, F64]:
     """
     by_type: dict[Dtype, F64] = {}
     for dtype, total, matrix, vector, derived in _TYPES:
-        known = column(trace, total) if total else np.full(len(trace.kernels), np.nan)
+        tool_total = column(trace, total) if total else np.full(len(trace.kernels), np.nan)
         parts = [_MOPS * column(trace, matrix)]
         if vector:
             parts += [
@@ -183,8 +183,8 @@ def _operations(trace: Trace) -> dict[Dtype, F64]:
             ]
         raw = _sum(parts)
         by_type[dtype] = np.where(
-            np.isfinite(known),
-            known,
+            np.isfinite(tool_total),
+            tool_total,
             np.where(np.isfinite(raw), raw, column(trace, derived) if derived else np.nan),
         )
     # the total of 16 bits holds both types

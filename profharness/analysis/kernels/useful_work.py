@@ -340,11 +340,11 @@ def of_class(kind: int) -> Callable[[Measurement], Figure]:
 
     def compute(m: Measurement) -> Figure:
         split, rates = m.filled_split, m.facts.rates
-        known = m.kernel_ns > 0
+        in_windows = m.kernel_ns > 0
         if (
             not len(m.facts.roofs)
             or not (np.isfinite(rates.compute_share) | np.isfinite(rates.bandwidth_share))[
-                known
+                in_windows
             ].any()
         ):
             return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
