@@ -108,9 +108,9 @@ def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
         if (records := merge_and_load(root, job)) is not None:
             return of_records(records, root), lambda: None
     loaded = load([root])
-    said = attributes(loaded.source, manifest, loaded.trace.sources)
+    stated = attributes(loaded.source, manifest, loaded.trace.sources)
     return loaded, lambda: perfetto.write(
-        loaded.trace, run.merged, attributes=said, options=options
+        loaded.trace, run.merged, attributes=stated, options=options
     )
 
 
@@ -217,12 +217,12 @@ def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[Step
         loaded.trace, perturbing=perturbing, order=loaded.manifest.kernel_order()
     )
     counted = loaded.trace if len(loaded.trace.counters) else None
-    found = step_summaries(
+    summaries = step_summaries(
         records,
         KernelFacts(records, Yardstick(calibration.for_run(Path(loaded.source)), counted=counted)),
         selection,
     )
-    return with_samples(found, loaded.trace)
+    return with_samples(summaries, loaded.trace)
 
 
 def _incomplete(loaded: Loaded) -> tuple[Finding, ...]:
@@ -237,4 +237,6 @@ def _incomplete(loaded: Loaded) -> tuple[Finding, ...]:
 
 def _once(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Each finding once, in order; two parts of the analysis may see the same."""
-    return tuple({(found.id, found.message, found.point): found for found in findings}.values())
+    return tuple(
+        {(finding.id, finding.message, finding.point): finding for finding in findings}.values()
+    )

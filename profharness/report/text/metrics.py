@@ -78,7 +78,8 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
         (counts.ranks, "rank", "ranks"),
     )
     yield "trace     " + ", ".join(
-        f"{format_number(number)} {one if number == 1 else many}" for number, one, many in things
+        f"{format_number(number)} {singular if number == 1 else plural}"
+        for number, singular, plural in things
     )
     if counts.busy_ns is None or counts.busy_any_ns is None or counts.span_ns is None:
         yield f"          {format_ns(counts.sum_kernel_ns)} kernels (sum), on no common timeline"

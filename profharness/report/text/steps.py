@@ -48,12 +48,12 @@ def lines(steps: Sequence[StepSummary], samples: Sequence[str] = ()) -> Iterator
     ]
     yield from listing(step_table(steps, shown), heads=True)
     for name, _ in telemetry:
-        for said in dict.fromkeys(
+        for note in dict.fromkeys(
             step.metrics[name].note
             for step in steps
             if _known(step, name) and step.metrics[name].note
         ):
-            yield f"{name}: {said}"
+            yield f"{name}: {note}"
     missing: dict[str, list[str]] = {}
     for name, title in (*_SHARES, *_FRACTIONS, *_ENERGY):
         if (name, title) not in shown and name in steps[0].metrics:

@@ -172,11 +172,11 @@ class RunSection:
         sums: dict[str, Match] = {}
         for number in sorted(self.matches):
             for match in self.matches[number]:
-                known = sums.get(match.pass_name, replace(match, matched=0, kernels=0))
+                so_far = sums.get(match.pass_name, replace(match, matched=0, kernels=0))
                 sums[match.pass_name] = replace(
-                    known,
-                    matched=known.matched + match.matched,
-                    kernels=known.kernels + match.kernels,
+                    so_far,
+                    matched=so_far.matched + match.matched,
+                    kernels=so_far.kernels + match.kernels,
                 )
         sources = self.section.pools.sources
         return [
