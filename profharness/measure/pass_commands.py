@@ -61,14 +61,14 @@ def _plain_commands(run_plan: RunPlan, plan: PassPlan, where: Where) -> list[Com
 def planned_extras(run_plan: RunPlan, plan: PassPlan) -> Extras:
     """What must lie ready for one pass."""
     where = run_plan.where(plan, is_worker=run_plan.scan is not None)
-    each = [
+    of_commands = [
         around.extras(plan.layers, command, where)
         for command in _plain_commands(run_plan, plan, where)
     ]
     return Extras(
-        files=tuple(file for extras in each for file in extras.files),
-        notes=tuple(note for extras in each for note in extras.notes),
-        cut=next((extras.cut for extras in each if extras.cut), ""),
+        files=tuple(file for extras in of_commands for file in extras.files),
+        notes=tuple(note for extras in of_commands for note in extras.notes),
+        cut=next((extras.cut for extras in of_commands if extras.cut), ""),
     )
 
 

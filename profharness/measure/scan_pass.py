@@ -149,8 +149,10 @@ def serve_targets(
 
 def missing(recorder: Recorder, plan: PassPlan, points: Sequence[Point]) -> tuple[Point, ...]:
     """Those that the pass has no record of."""
-    there = {key_of(record) for record in recorder.manifest.points if record.pass_name == plan.name}
-    return tuple(point for point in points if point.key not in there)
+    recorded = {
+        key_of(record) for record in recorder.manifest.points if record.pass_name == plan.name
+    }
+    return tuple(point for point in points if point.key not in recorded)
 
 
 def scan_status(passes: Sequence[EndedPass], points: Sequence[PointRecord]) -> int:

@@ -66,15 +66,15 @@ def target_work(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> Ta
         client = _with_protocol(client, "http")
     where = run_plan.where(plan, is_worker=spec.worker is not None)
     plain = server_command(run_plan, scan, plan, label)
-    own = None if spec.worker is None else _server(run_plan, scan, plan, label, spec)
+    own_server = None if spec.worker is None else _server(run_plan, scan, plan, label, spec)
     wrapped = around.wrap(plan.layers, plain, where)
     server = ServerWork(
         folder=client.control,
         label=label,
         plain=plain,
-        wrapped=wrapped if own is not None else _leashed(wrapped, where),
-        managed=own is not None,
-        prepare=_nothing if own is None else own.write_spec,
+        wrapped=wrapped if own_server is not None else _leashed(wrapped, where),
+        managed=own_server is not None,
+        prepare=_nothing if own_server is None else own_server.write_spec,
         find=partial(foreign.find, spec.ready, spec.command, spec.model),
     )
     return TargetWork(server, client)

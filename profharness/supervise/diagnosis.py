@@ -125,9 +125,9 @@ _LOST = Sign(
 @cache
 def _signs() -> tuple[tuple[re.Pattern[str], Sign], ...]:
     """The sentences of all tools, since one may call another; the graver first."""
-    own = [sign for about in layers.descriptions() for sign in about.signs]
+    of_layers = [sign for about in layers.descriptions() for sign in about.signs]
     return tuple(
-        (re.compile(sign.pattern, re.IGNORECASE), sign) for sign in (*_SHARED, *own, _LOST)
+        (re.compile(sign.pattern, re.IGNORECASE), sign) for sign in (*_SHARED, *of_layers, _LOST)
     )
 
 
@@ -142,41 +142,42 @@ def _caught() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(about.caught) for about in layers.descriptions() if about.caught)
 
 
-def refusal(said: str) -> str:
+def refusal(log_text: str) -> str:
     """The sentence by which the tool refused its command line, so that the workload never ran;
     empty if it did not.
     """
     return next(
-        (match.group(0).strip() for pattern in _refusals() if (match := pattern.search(said))), ""
+        (match.group(0).strip() for pattern in _refusals() if (match := pattern.search(log_text))),
+        "",
     )
 
 
-def too_many_counters(said: str) -> bool:
+def too_many_counters(log_text: str) -> bool:
     """Whether the tool said that a pass asks for more counters than the device counts at once."""
-    return bool(re.search(_TOO_MANY, said, re.IGNORECASE))
+    return bool(re.search(_TOO_MANY, log_text, re.IGNORECASE))
 
 
-def refused_line(said: str) -> str:
+def refused_line(log_text: str) -> str:
     """The line in which it said so; empty without."""
-    match = re.search(_TOO_MANY, said, re.IGNORECASE)
-    return _line_of(said, match) if match else ""
+    match = re.search(_TOO_MANY, log_text, re.IGNORECASE)
+    return _line_of(log_text, match) if match else ""
 
 
-def fatal_line(said: str) -> str:
+def fatal_line(log_text: str) -> str:
     """The sentence with which the tool aborted its process by itself; empty without."""
-    match = _FATAL.search(said)
-    return _line_of(said, match) if match else ""
+    match = _FATAL.search(log_text)
+    return _line_of(log_text, match) if match else ""
 
 
-def caught_signal(said: str) -> int | None:
+def caught_signal(log_text: str) -> int | None:
     """The number of the signal of which the tool's handler said that it ends the process; the first
     of several.
     """
-    matches = [match for pattern in _caught() if (match := pattern.search(said))]
+    matches = [match for pattern in _caught() if (match := pattern.search(log_text))]
     return int(matches[0].group(1)) if matches else None
 
 
-def final_status(ended: Ended, said: str) -> int:
+def final_status(ended: Ended, log_text: str) -> int:
     """The exit status to pass on: the workload's own where it is known, else what was seen.
 
     Where the tool aborted the workload, that is no status of the workload's: the tool could not be
@@ -184,12 +185,16 @@ def final_status(ended: Ended, said: str) -> int:
     """
     if ended.interrupted:
         return ended.exit_status
-    if (own := _own_status(ended, said)) is not None:
-        return own
-    return REFUSED if _is_refused(ended, said) or _is_aborted(ended, said) else ended.exit_status
+    if (workload_status := _own_status(ended, log_text)) is not None:
+        return workload_status
+    return (
+        REFUSED
+        if _is_refused(ended, log_text) or _is_aborted(ended, log_text)
+        else ended.exit_status
+    )
 
 
-def _own_status(ended: Ended, said: str) -> int | None:
+def _own_status(ended: Ended, log_text: str) -> int | None:
     """As the witnesses say, else by the signal that the tool's handler caught before it changed,
     crashed or hung the end.
     """
@@ -199,22 +204,22 @@ def _own_status(ended: Ended, said: str) -> int | None:
         or not (ended.vanished or ended.overdue)
     ):
         return ended.own_status
-    caught = caught_signal(said)
-    return None if caught is None or fatal_line(said) else 128 + caught
+    caught = caught_signal(log_text)
+    return None if caught is None or fatal_line(log_text) else 128 + caught
 
 
-def _is_aborted(ended: Ended, said: str) -> bool:
+def _is_aborted(ended: Ended, log_text: str) -> bool:
     """Whether the tool ended the workload in its midst."""
-    return ended.exit_status > 128 and ended.own_status is None and bool(fatal_line(said))
+    return ended.exit_status > 128 and ended.own_status is None and bool(fatal_line(log_text))
 
 
-def _is_refused(ended: Ended, said: str) -> bool:
+def _is_refused(ended: Ended, log_text: str) -> bool:
     """Whether the tool failed before it started the workload."""
     return (
         ended.exit_status != 0
         and ended.own_status is None
         and not ended.ran
-        and (ended.never_ran or bool(refusal(said)))
+        and (ended.never_ran or bool(refusal(log_text)))
     )
 
 
@@ -229,7 +234,7 @@ def judge(signs: Signs) -> tuple[Finding, ...]:
             *_said(signs),
         )
     if signs.refused:  # the finding that names the halves is made where they are decided
-        return tuple(one for one in _said(signs) if one.id != "counters-refused")
+        return tuple(item for item in _said(signs) if item.id != "counters-refused")
     return (*_endings(signs), *_reached(_said(signs), signs), *_recorded(signs))
 
 
@@ -257,7 +262,7 @@ def _endings(signs: Signs) -> tuple[Finding, ...]:
     if own_status is None or own_status == ended.exit_status:
         return ()
     guessed = " (with which status is not known: it is taken as 0)" if ended.guessed else ""
-    own = (
+    workload_end = (
         f"had ended by itself{guessed}"
         if own_status == 0
         else f"itself {describe_exit(own_status)}"
@@ -265,7 +270,7 @@ def _endings(signs: Signs) -> tuple[Finding, ...]:
     return (
         finding(
             "profiler-changed-exit",
-            f"{layer} {describe_exit(ended.exit_status)}, but the workload {own}",
+            f"{layer} {describe_exit(ended.exit_status)}, but the workload {workload_end}",
             profiler=ended.exit_status,
             workload=own_status,
         ),
@@ -274,16 +279,16 @@ def _endings(signs: Signs) -> tuple[Finding, ...]:
 
 def _said(signs: Signs) -> tuple[Finding, ...]:
     """One finding per kind of sentence, with the line that it stands in."""
-    found: dict[str, Finding] = {}
+    by_kind: dict[str, Finding] = {}
     for pattern, sign in _signs():
         match = pattern.search(signs.said)
-        if match and sign.finding not in found:
+        if match and sign.finding not in by_kind:
             line = _line_of(signs.said, match)
-            found[sign.finding] = finding(sign.finding, f"{signs.layer}: {sign.message} ({line})")
-    return tuple(found.values())
+            by_kind[sign.finding] = finding(sign.finding, f"{signs.layer}: {sign.message} ({line})")
+    return tuple(by_kind.values())
 
 
-def _reached(said: tuple[Finding, ...], signs: Signs) -> tuple[Finding, ...]:
+def _reached(findings: tuple[Finding, ...], signs: Signs) -> tuple[Finding, ...]:
     """What the tool said, and where no kernel came and the devices are closed to this user, that;
     the facts say more than the tool.
     """
@@ -292,15 +297,15 @@ def _reached(said: tuple[Finding, ...], signs: Signs) -> tuple[Finding, ...]:
         or not signs.expects_kernels
         or any(left.kernels is not False for left in signs.files)
     ):
-        return said
-    others = tuple(one for one in said if one.id != "no-device-access")
-    return (*others, finding("no-device-access", f"{signs.layer} met no device: {signs.closed}"))
+        return findings
+    remaining = tuple(one for one in findings if one.id != "no-device-access")
+    return (*remaining, finding("no-device-access", f"{signs.layer} met no device: {signs.closed}"))
 
 
-def _line_of(said: str, match: re.Match[str]) -> str:
+def _line_of(log_text: str, match: re.Match[str]) -> str:
     """The line in which a match begins."""
-    start = said.rfind("\n", 0, match.start()) + 1
-    return said[start:].split("\n", 1)[0].strip()[:200]
+    start = log_text.rfind("\n", 0, match.start()) + 1
+    return log_text[start:].split("\n", 1)[0].strip()[:200]
 
 
 def _recorded(signs: Signs) -> tuple[Finding, ...]:
@@ -322,12 +327,12 @@ def _recorded(signs: Signs) -> tuple[Finding, ...]:
                 missed=len(elsewhere),
             ),
         )
-    what = "counted no kernel" if signs.counting else "recorded no kernel"
+    shortfall = "counted no kernel" if signs.counting else "recorded no kernel"
     return (
         finding(
             "empty-trace",
             f"{signs.layer} wrote {len(signs.files)} file{'s' * (len(signs.files) != 1)} but "
-            f"{what}: {_why_nothing(signs)}",
+            f"{shortfall}: {_why_nothing(signs)}",
             files=len(signs.files),
         ),
     )
@@ -338,9 +343,11 @@ def _why_nothing(signs: Signs) -> str:
         return signs.unopened
     if signs.closed:
         return "this user reaches no device here"
-    own = signs.ended.own_status if signs.ended.own_status is not None else signs.ended.exit_status
-    if own != 0:
-        return f"the workload {describe_exit(own)}, perhaps before it used the device"
+    workload_status = (
+        signs.ended.own_status if signs.ended.own_status is not None else signs.ended.exit_status
+    )
+    if workload_status != 0:
+        return f"the workload {describe_exit(workload_status)}, perhaps before it used the device"
     return (
         "the workload ended before it used the device, used none, "
         "or another profiler had attached first"

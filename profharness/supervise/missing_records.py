@@ -41,15 +41,17 @@ def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
     """What the hooks noted, one finding per sentence; a failure of theirs weighs more than a
     note.
     """
-    found = []
-    for said, pids in _grouped(
+    findings = []
+    for sentence, pids in _grouped(
         [(message, hello.pid) for hello in hellos for message in hello.messages]
     ).items():
-        kind = "profiler-failed" if " failed: " in said else "hook-message"
-        found.append(
-            finding(kind, f"{said} ({_processes(pids)})", severity="warning", processes=len(pids))
+        kind = "profiler-failed" if " failed: " in sentence else "hook-message"
+        findings.append(
+            finding(
+                kind, f"{sentence} ({_processes(pids)})", severity="warning", processes=len(pids)
+            )
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def nothing_recorded(about: Description, seen: Seen) -> tuple[Finding, ...]:
@@ -57,14 +59,14 @@ def nothing_recorded(about: Description, seen: Seen) -> tuple[Finding, ...]:
     theirs at their end.
     """
     layer = about.name
-    own = [hello for hello in seen.hellos if not hello.forked]
-    users = [hello for hello in own if layer in hello.frameworks]
+    started = [hello for hello in seen.hellos if not hello.forked]
+    users = [hello for hello in started if layer in hello.frameworks]
     if seen.recorded:
         cut = [
             hello.pid for hello in users if hello.pid not in seen.recorded and _cut_off(hello, seen)
         ]
         return (_finding(layer, _CUT_OFF, cut, "warning"),) if cut else ()
-    if not own:
+    if not started:
         return (
             finding(
                 "nothing-recorded",
@@ -77,8 +79,8 @@ def nothing_recorded(about: Description, seen: Seen) -> tuple[Finding, ...]:
         return (
             finding(
                 "nothing-recorded",
-                f"{layer} recorded nothing: {_count(own)}, and none imported {layer}",
-                processes=len(own),
+                f"{layer} recorded nothing: {_count(started)}, and none imported {layer}",
+                processes=len(started),
             ),
         )
     causes = _grouped([(_cause(about, hello, seen), hello.pid) for hello in users])
@@ -124,10 +126,10 @@ def _finding(layer: str, cause: str, pids: Sequence[int], severity: str) -> Find
     )
 
 
-def _grouped(said: Sequence[tuple[str, int]]) -> dict[str, list[int]]:
+def _grouped(sentences: Sequence[tuple[str, int]]) -> dict[str, list[int]]:
     """The pids by the sentence about them, in the order in which the sentences first stand."""
     groups: dict[str, list[int]] = {}
-    for words, pid in said:
+    for words, pid in sentences:
         groups.setdefault(words, []).append(pid)
     return groups
 

@@ -131,7 +131,7 @@ class AmdMetricsSource:
         Raises OSError and ValueError.
         """
         data = self._table.read()
-        found: dict[str, float] = {}
+        values_now: dict[str, float] = {}
         for metric, _, field, scale, _ in _INSTANTS:
             values = (
                 [value for _, value in set_values(data, self._table.field(field))]
@@ -139,8 +139,8 @@ class AmdMetricsSource:
                 else []
             )
             if values and (metric not in PACKAGE_METRICS or self._dies[0].reports_package):
-                found[metric] = scale * sum(values) / len(values)
-        return found
+                values_now[metric] = scale * sum(values) / len(values)
+        return values_now
 
     def _in_block(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The block, then the columns as they are found in it."""

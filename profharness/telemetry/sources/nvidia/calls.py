@@ -155,8 +155,8 @@ class NvmlFieldsSource:
 
 
 def _number(value: Any) -> int | float:
-    found = getattr(value.value, _MEMBERS[value.valueType])
-    return found if isinstance(found, int) else float(found)
+    number = getattr(value.value, _MEMBERS[value.valueType])
+    return number if isinstance(number, int) else float(number)
 
 
 def _said(library: ModuleType, status: int) -> str:
@@ -266,7 +266,8 @@ class NvmlStateSource:
                         "gpu_processes_other",
                         "processes",
                         lambda: self._ownership.strangers(
-                            int(one.pid) for one in ask("nvmlDeviceGetComputeRunningProcesses")
+                            int(process.pid)
+                            for process in ask("nvmlDeviceGetComputeRunningProcesses")
                         ),
                     )
                 ]
