@@ -98,7 +98,10 @@ class TensorflowWorkload(worker.Workload):
     def _input_sets(self, point: Point) -> List[Tuple[Any, ...]]:
         spec = self._settings.spec
         seed = spec.seed if point.seed is None else point.seed
-        return [tuple(one) for one in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)]
+        return [
+            tuple(arrays)
+            for arrays in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)
+        ]
 
     def _trials(
         self, action: timing.Action, point: Point, still_wanted: Callable[[], None]

@@ -140,8 +140,8 @@ class Crew:
                 )
 
     def _why(self) -> str:
-        said = self.said
-        return ": " + said[0] if said else ""
+        failures = self.said
+        return ": " + failures[0] if failures else ""
 
 
 def _described(code: int) -> str:
