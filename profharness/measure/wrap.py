@@ -42,7 +42,7 @@ class WrapResult:
 
 @dataclass(frozen=True)
 class WrapPass:
-    """One execution, decided and not yet started; the `Work` of its only pass."""
+    """One execution, decided and not yet started; the only `Pass` of its run."""
 
     run_plan: RunPlan
     plan: PassPlan
