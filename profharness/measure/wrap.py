@@ -130,7 +130,7 @@ def execute(wrap_pass: WrapPass, find_secrets: FindSecrets) -> WrapResult:
     return WrapResult(ended.workload_status, files.artifacts, findings)
 
 
-def tell(result: WrapResult, root: Path, say: Callable[[str], None]) -> None:
+def report_result(result: WrapResult, root: Path, say: Callable[[str], None]) -> None:
     """What a user wants to know afterwards: findings with their way out, then the files."""
     for finding in result.findings:
         say(f"{finding.severity}: {finding.message}")

@@ -22,7 +22,7 @@ _TELLING = (
 
 
 @dataclass(frozen=True)
-class Seen:
+class HookReports:
     """One pass as its hooks saw it.
 
     `hellos` of the pass, `byes` the processes whose Python ended by itself, `steps` how many each
@@ -54,16 +54,18 @@ def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def nothing_recorded(about: Description, seen: Seen) -> tuple[Finding, ...]:
+def nothing_recorded(about: Description, reports: HookReports) -> tuple[Finding, ...]:
     """Why a layer inside the processes left no file; where it left some, only which processes lost
     theirs at their end.
     """
     layer = about.name
-    started = [hello for hello in seen.hellos if not hello.forked]
+    started = [hello for hello in reports.hellos if not hello.forked]
     users = [hello for hello in started if layer in hello.frameworks]
-    if seen.recorded:
+    if reports.recorded:
         cut = [
-            hello.pid for hello in users if hello.pid not in seen.recorded and _cut_off(hello, seen)
+            hello.pid
+            for hello in users
+            if hello.pid not in reports.recorded and _cut_off(hello, reports)
         ]
         return (_finding(layer, _CUT_OFF, cut, "warning"),) if cut else ()
     if not started:
@@ -83,7 +85,7 @@ def nothing_recorded(about: Description, seen: Seen) -> tuple[Finding, ...]:
                 processes=len(started),
             ),
         )
-    causes = _grouped([(_cause(about, hello, seen), hello.pid) for hello in users])
+    causes = _grouped([(_cause(about, hello, reports), hello.pid) for hello in users])
     return tuple(_finding(layer, cause, pids, "error") for cause, pids in causes.items())
 
 
@@ -92,28 +94,28 @@ _CUT_OFF = (
 )
 
 
-def _cause(about: Description, hello: Hello, seen: Seen) -> str:
+def _cause(about: Description, hello: Hello, reports: HookReports) -> str:
     telling = next(
         (message for message in hello.messages if any(words in message for words in _TELLING)), ""
     )
     if telling:
         return telling
-    if _cut_off(hello, seen):
+    if _cut_off(hello, reports):
         return _CUT_OFF
     if hello.window == "nothing recorded":
         return "its window was open and held no event"
-    if about.windowed and not hello.window and hello.pid in seen.byes:
+    if about.windowed and not hello.window and hello.pid in reports.byes:
         return (
-            f"its window never opened: --capture {seen.capture}, "
-            f"and the script had {seen.steps.get(hello.pid, 0)} steps"
+            f"its window never opened: --capture {reports.capture}, "
+            f"and the script had {reports.steps.get(hello.pid, 0)} steps"
         )
-    if hello.pid not in seen.byes:
+    if hello.pid not in reports.byes:
         return "the process ended by os._exit or a signal before anything was written"
     return about.silent
 
 
-def _cut_off(hello: Hello, seen: Seen) -> bool:
-    return hello.window == "open" and hello.pid not in seen.byes
+def _cut_off(hello: Hello, reports: HookReports) -> bool:
+    return hello.window == "open" and hello.pid not in reports.byes
 
 
 def _finding(layer: str, cause: str, pids: Sequence[int], severity: str) -> Finding:

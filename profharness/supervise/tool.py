@@ -21,10 +21,10 @@ from profharness.node import access
 from profharness.rundir.manifest import Artifact, Hello
 from profharness.supervise import diagnosis as failures
 from profharness.supervise import missing_records as unrecorded
-from profharness.supervise.diagnosis import Ended, Left, Signs
+from profharness.supervise.diagnosis import Evidence, LeftFile, PassEnd
 from profharness.supervise.exit_status import Ending
 from profharness.supervise.hook_reports import read_byes, read_hellos
-from profharness.supervise.missing_records import Seen
+from profharness.supervise.missing_records import HookReports
 from profharness.supervise.pass_plan import PassPlan
 
 FOLLOW_UP_S = 600.0
@@ -182,7 +182,7 @@ class ToolPass:
         users = tuple(hello.pid for hello in hellos if hello.frameworks)
         looked = not outcome.interrupted and self.tool.about.expects_kernels
         files = tuple(
-            Left(
+            LeftFile(
                 artifact.path,
                 artifact.pid,
                 _kernels(self.where.run_root / artifact.path, artifact) if looked else None,
@@ -192,7 +192,7 @@ class ToolPass:
         )
         unopened = self._unopened([hello for hello in hellos if hello.pass_name == self.plan.name])
         return failures.judge(
-            Signs(
+            Evidence(
                 layer=self.tool.name,
                 ended=self._ended(outcome),
                 said=log_text,
@@ -249,14 +249,14 @@ class ToolPass:
                 for artifact in artifacts
                 if artifact.layer == layer.name and artifact.pass_name == self.plan.name
             }
-            seen = Seen(
+            reports = HookReports(
                 hellos,
                 read_byes(self.where.hooks),
                 _steps(self.where),
                 recorded_pids,
                 self.where.capture,
             )
-            missing += unrecorded.nothing_recorded(layer.about, seen)
+            missing += unrecorded.nothing_recorded(layer.about, reports)
         explained = " ".join(item.message for item in missing)
         return (
             *missing,
@@ -288,7 +288,7 @@ class ToolPass:
                 )
         return tuple(analysis_findings)
 
-    def _ended(self, outcome: Outcome) -> Ended:
+    def _ended(self, outcome: Outcome) -> PassEnd:
         ends = self._ending.own_ends()
         hellos = {
             hello.pid
@@ -296,7 +296,7 @@ class ToolPass:
             if hello.pass_name == self.plan.name
         }
         vanished = any(pid in hellos and not self._ending.said_bye(pid) for pid in self._roots)
-        return Ended(
+        return PassEnd(
             exit_status=outcome.exit_status,
             own_status=self._ending.own_status(outcome),
             overdue=outcome.overdue,
