@@ -316,8 +316,8 @@ def surroundings(sysfs: str, proc: str) -> Dict[str, Any]:
 
 
 def frameworks() -> Dict[str, Any]:
-    """What torch and onnxruntime see, or {"error": ...}. A child is asked, for at most 120 s: they
-    may be slow, chatty, or crash.
+    """What torch and onnxruntime see, or {"error": ...}. A child process is asked, since they may
+    be slow, chatty, or crash; it has 120 s.
     """
     try:
         answer = subprocess.run(

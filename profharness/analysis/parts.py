@@ -312,7 +312,7 @@ def _partition(splits: Sequence[Partition]) -> Partition | None:
 
 
 def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
-    """Findings of one kind in more than a few files are told once, of the file where they are
+    """Findings of one kind in more than a few files are reported once, of the file where they are
     gravest, with the number of files.
     """
     order = {"error": 0, "warning": 1, "info": 2}

@@ -85,8 +85,8 @@ def summarise_trace(
 def _above_peak(
     whole: Measurement, values: dict[str, Figure], points: Sequence[PointSummary]
 ) -> tuple[Finding, ...]:
-    """What cannot be, of the whole trace and of its points; of kernels where no figure of the whole
-    trace says it.
+    """Findings on figures above what the hardware can reach, of the whole trace and of its points;
+    of single kernels where no figure of the whole trace shows it.
     """
     of_trace = tuple(above_peak(values))
     kernels = (

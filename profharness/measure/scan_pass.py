@@ -61,7 +61,7 @@ class ScanPass:
 
     @property
     def points(self) -> int:
-        """Of all backends."""
+        """The number of points over all backends."""
         return sum(len(points) for points in self.todo.values())
 
     def make_ready(self) -> None:
@@ -148,7 +148,7 @@ def serve_targets(
 
 
 def missing(recorder: Recorder, plan: PassPlan, points: Sequence[Point]) -> tuple[Point, ...]:
-    """Those that the pass has no record of."""
+    """The points that the pass has no record of."""
     recorded = {
         key_of(record) for record in recorder.manifest.points if record.pass_name == plan.name
     }

@@ -62,7 +62,7 @@ class ServedPass:
 
     @property
     def points(self) -> int | None:
-        """Of all targets; None for a search."""
+        """The number of points over all targets; None for a search."""
         return None if self._searches else sum(len(points) for points in self._todo.values())
 
     @property

@@ -295,8 +295,8 @@ def _sentence_findings(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def _device_findings(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Finding, ...]:
-    """What the tool said, and where no kernel came and the devices are closed to this user, that;
-    the facts say more than the tool.
+    """The findings on the tool's sentences. Where no kernel was recorded and this user may not open
+    the devices, a finding from the node's facts stands in place of the tool's own, which says less.
     """
     if (
         not evidence.closed

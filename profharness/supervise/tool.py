@@ -110,7 +110,7 @@ class ToolPass:
         )
 
     def refused_so_far(self) -> bool:
-        """The same, before the pass has ended."""
+        """Whether the tool has refused the counters, asked before the pass has ended."""
         if not self.plan.counters or not failures.too_many_counters(
             log_text := read_logs(self._logs())
         ):

@@ -62,7 +62,7 @@ def _why(works: bool, missing: Sequence[Missing]) -> str:
 
 
 def _why_in_child(family: str, sysfs: str) -> str:
-    """The same from a child process, which may die of what it calls."""
+    """Why the source is missing, found out in a child process, which may die of what it calls."""
     try:
         done = subprocess.run(
             check_command(family, sysfs),

@@ -181,7 +181,7 @@ def interval_ns(source: Source, period_ns: int) -> int:
 
 
 def order(sources: Sequence[Source], period_ns: int) -> tuple[Source, ...]:
-    """Those that are read at every tick first."""
+    """The sources with those first that are read at every tick."""
     return tuple(sorted(sources, key=lambda source: interval_ns(source, period_ns) != period_ns))
 
 

@@ -64,7 +64,7 @@ def own_records(run: RunDir, manifest: Manifest) -> OwnRecords:
 
 
 def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
-    """Those of the manifest, and those that a killed run left unrecorded."""
+    """The files that the manifest lists, and those that a killed run left unrecorded."""
     recorded = frozenset(artifact.path for artifact in manifest.artifacts)
     artifacts: list[Artifact] = list(manifest.artifacts)
     for record in manifest.passes:
@@ -289,7 +289,7 @@ def _on_host(trace: Trace, host: str) -> Trace:
 def _snapshots(
     run: RunDir, manifest: Manifest, problems: list[Problem]
 ) -> dict[str, tuple[ClockSnapshot, ...]]:
-    """Those of the manifest; of a killed run, those that the sampler wrote."""
+    """The clock readings of the manifest; of a killed run, those that the sampler wrote."""
     readings_of: dict[str, list[ClockSnapshot]] = {}
     for snapshot in manifest.clocks:
         readings_of.setdefault(snapshot.host, []).append(snapshot)

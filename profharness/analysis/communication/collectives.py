@@ -69,8 +69,8 @@ class Arrivals:
 
 
 def arrivals(trace: Trace) -> tuple[Arrivals, ...]:
-    """Those of every rank (of every device where one process drives several) that ran a collective;
-    on the CPU apart from those on devices.
+    """The arrivals of every rank (of every device where one process drives several) that ran a
+    collective; those on the CPU apart from those on devices.
     """
     pool: dict[str, int] = {}
     on_devices = _on_devices(trace, pool)

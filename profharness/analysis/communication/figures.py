@@ -55,7 +55,9 @@ def communication(trace: Trace, windows: Intervals) -> Communication | None:
 
 
 def summarise(devices: Sequence[CommunicationTime], ranks: Sequence[Arrivals]) -> Communication:
-    """Of devices and ranks that were looked at apart; the ranks' texts must be of one pool."""
+    """The communication of devices and ranks that were analysed separately; the texts of all ranks
+    must come from one pool.
+    """
     groups, left = matched(ranks)
     differences = skew(ranks, groups, left)
     return Communication(
@@ -210,7 +212,7 @@ def _exposed(split: Partition) -> tuple[Finding, ...]:
 
 
 def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
-    """The same of ranks without device work."""
+    """The finding on collectives that nothing overlaps, for ranks without device work."""
     window, exposed = sum(row.window_ns for row in rows), sum(row.exposed_ns for row in rows)
     if not window or exposed < HIGH_EXPOSED * window:
         return ()
@@ -229,8 +231,8 @@ def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
 def merge_communication(
     parts: Sequence[tuple[str, Communication | None]], ranks: Sequence[Arrivals]
 ) -> Communication | None:
-    """Of many files: the devices of each (under the file's name where two share theirs), and all
-    ranks together.
+    """The communication of many files: the devices of each (under the file's name where two share
+    theirs), and all ranks together.
     """
     rows = [
         (file, row) for file, summary in parts if summary is not None for row in summary.devices

@@ -53,7 +53,7 @@ def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
 
     The sequences of two ranks must agree in kind (and size, where all ranks move as much). Captures
     that begin at different calls are shifted where only one shift fits, or the clocks tell. Calls
-    of groups that cannot be told apart stay without.
+    of groups that cannot be told apart stay without a partner.
     """
     matches: list[Matched] = []
     left = 0

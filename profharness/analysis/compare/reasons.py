@@ -5,7 +5,7 @@ The time of a trial (or step) is split into the parts of its device window: comp
 communication, exposed copies, idle by cause. The differences of these parts sum to the whole
 difference, so that each part's is its effect. A part counts when its effect exceeds the noise of
 the comparison and a tenth of the change. Within compute the kernels are compared by name. Clock,
-fill, launch-bound share and cores change nothing by themselves: they are told beside the parts that
+fill, launch-bound share and cores change nothing by themselves: they stand beside the parts that
 they explain.
 """
 
@@ -151,7 +151,7 @@ def _parts(a: Side, b: Side) -> Iterator[Reason]:
     for name, (before, after) in _effects(a, b).items():
         kind, _, cause = name.partition(":")
         if kind == "compute":
-            continue  # its kernels are told one by one
+            continue  # its kernels are listed one by one
         words = {
             "communication": "exposed communication",
             "copy": "exposed copies",

@@ -88,7 +88,7 @@ def _shape(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
 
 
 def _switched(a: HotspotRow, b: HotspotRow, tables: tuple[Hotspots, Hotspots]) -> Iterator[str]:
-    """Of an operator: kernels that it launches in one run only."""
+    """The kernels that an operator launches in one run only."""
     first, second = (
         {row.name for row in table.rows if row.op == name}
         for table, name in zip(tables, (a.name, b.name), strict=True)

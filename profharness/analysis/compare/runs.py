@@ -196,7 +196,9 @@ def _times(moved: Delta) -> tuple[float, float]:
 
 
 def _run_reasons(a: Summary, b: Summary, deltas: tuple[Delta, ...]) -> tuple[Reason, ...]:
-    """Of a command: by the time of a step; of loose traces without steps by the window."""
+    """The reasons of a command's change in the time of a step; of loose traces without steps, in
+    the window.
+    """
     kernels = (_table_kernels(a), _table_kernels(b))
     if not any(delta.name in (*_RATES, *_TIMES) for delta in deltas):
         if (
@@ -355,7 +357,7 @@ def _clock_ratio(a: Summary, b: Summary) -> float | None:
 
 
 def _with_inputs(reason: str, row_a: HotspotRow | None, row_b: HotspotRow | None) -> str:
-    """Other inputs of an operator say more than that its time per call is another."""
+    """Other inputs of an operator say more than that its time per call has changed."""
     inputs = other_inputs(row_a, row_b) if row_a is not None and row_b is not None else ""
     return "; ".join(
         part for part in ("" if inputs and reason == SAME_CALLS else reason, inputs) if part

@@ -76,7 +76,7 @@ class _Search:
 
     @property
     def freedom(self) -> int:
-        """Of the curve with a jump."""
+        """The degrees of freedom that the curve with a jump leaves."""
         return len(self.sigma) - _FAMILIES[0].parameters - 1
 
     def smooth(

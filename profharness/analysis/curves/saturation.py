@@ -120,7 +120,7 @@ def _fitted_on(level: F64, used: Bools, wrong: Mapping[float, str]) -> str:
 
 
 def _scaled(measured: Measured, step: StepChange | None) -> str:
-    """Of a jump near the end, with too few levels behind it for a curve of their own."""
+    """The note on a jump near the end, with too few levels behind it for a curve of their own."""
     behind = 0 if step is None else int((measured.level >= step.at).sum())
     if step is None or behind > BATCH.parameters or len(measured.level) <= BATCH.parameters:
         return ""

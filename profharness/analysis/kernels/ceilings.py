@@ -57,7 +57,9 @@ class Ceilings:
     needs: str = NO_CEILING
 
     def flops(self, dtype: Dtype) -> Ceiling | None:
-        """Of matrix work in a type: the measured product of such matrices, else the dense peak."""
+        """The ceiling of matrix work in a type: the measured product of such matrices, else the
+        dense peak.
+        """
         measured = self.calibration.gemm_flops.get(dtype) if self.calibration is not None else None
         if measured:
             return Ceiling(measured, f"{CALIBRATED} GEMM, {dtype}", measured=True)
@@ -75,7 +77,7 @@ class Ceilings:
 
     @property
     def bandwidth(self) -> Ceiling | None:
-        """Of memory traffic: the measured copy, else the data sheet."""
+        """The ceiling of memory traffic: the measured copy, else the data sheet."""
         measured = self.calibration.copy_bytes_per_s if self.calibration is not None else None
         if measured:
             return Ceiling(measured, f"{CALIBRATED} copy", measured=True)

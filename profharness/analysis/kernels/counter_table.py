@@ -108,8 +108,8 @@ def _row(
 
 
 def merge_counter_rows(groups: Iterable[tuple[CounterRow, ...]]) -> tuple[CounterRow, ...]:
-    """Of several files: rows of one pass, kernel and counter together, in the order in which they
-    come.
+    """The counter rows of several files: rows of one pass, kernel and counter are merged, in the
+    order in which they come.
     """
     merged: dict[tuple[str | None, str, str], CounterRow] = {}
     for row in (row for group in groups for row in group):

@@ -56,7 +56,7 @@ class Offered:
 
 
 def offered(trace: Trace, device: int, windows: Intervals) -> Offered:
-    """Of the device at this position in `trace.devices`."""
+    """The work that was offered to the device at this position in `trace.devices`."""
     line = timeline(trace, device)
     compute = intervals.intersect(line.compute, windows)
     units = trace.devices[device].compute_units if device != NULL else None

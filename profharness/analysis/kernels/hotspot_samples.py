@@ -133,7 +133,7 @@ def _on_device(table: Kernels | Copies) -> Spans:
 
 
 def _in_whole(spans: Spans, part: Trace, whole: Trace) -> Spans:
-    """The same with positions of the whole trace, whose sources and devices its part shares."""
+    """The spans with positions in the whole trace, whose sources and devices its part shares."""
 
     def places(of_part: Sequence[object], of_whole: Sequence[object]) -> I64:
         positions = {id(item): number for number, item in enumerate(of_whole)}

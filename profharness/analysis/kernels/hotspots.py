@@ -99,7 +99,7 @@ def tally(
 
 
 def listed(trace: Trace) -> Tally:
-    """`default`, and by host call where that holds nothing."""
+    """The default table's groups, or those by host call where the default table is empty."""
     default_table = tally(trace, None)
     calls = default_table if default_table.filled else tally(trace, "call")
     return calls if calls.filled else default_table
@@ -265,7 +265,7 @@ def _named(
 
 
 def _numbered(groups: Grouped) -> Grouped:
-    """The same with groups numbered from 0 instead of codes of one trace."""
+    """These groups, numbered from 0 instead of by codes of one trace."""
     return Grouped(
         np.arange(len(groups.key), dtype=np.int64),
         groups.first,

@@ -46,7 +46,7 @@ class Residency:
     quantisation: F64
 
     def of(self, rows: I64 | None) -> Residency:
-        """Those of these kernels; None: of all."""
+        """The residency of these kernels; None: of all."""
         return (
             self
             if rows is None

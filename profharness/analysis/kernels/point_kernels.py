@@ -14,7 +14,7 @@ MOST = 20
 
 
 def notable_kernels(m: Measurement) -> tuple[PointKernel, ...]:
-    """Those with 1 % of the window's kernel time or more, twenty at most, the longest first."""
+    """The kernels with 1 % of the window's kernel time or more, at most twenty, longest first."""
     kernels, inside = m.trace.kernels, m.kernel_ns
     rows = np.flatnonzero((inside > 0) & ~is_communication(m.trace.strings, kernels))
     if not len(rows):

@@ -54,7 +54,7 @@ class Rates:
     above: Mask
 
     def of(self, rows: I64 | None) -> Rates:
-        """Those of these kernels; None: of all."""
+        """The rates of these kernels; None: of all."""
         return (
             self
             if rows is None
@@ -151,7 +151,7 @@ def filled_split(
     rates_: Rates,
     roofs: dict[int, Ceilings],
 ) -> FilledSplit:
-    """Of the times in which each device was `filled`, in a merged set of windows.
+    """Split the times in which each device was `filled`, in a merged set of windows.
 
     Where kernels of several classes run at once, the time counts for the one that comes first in
     CLASSES.

@@ -180,10 +180,10 @@ def join(tallies: Sequence[Tally]) -> Tally:
 
 
 def alike(tallies: Sequence[Tally]) -> list[Tally]:
-    """Those that can be joined: those by kernel where any has kernels: a file without any has
-    nothing to add to them.
+    """The tallies that can be joined. Where any has kernels, these are those by kernel: a file
+    without kernels has nothing to add to them.
 
-    Without any the same holds for operators, and then for host calls.
+    Where none has kernels, the same holds for operators, and then for host calls.
     """
     for by in _FIRST:
         if any(tallied.by == by and tallied.filled for tallied in tallies):

@@ -104,7 +104,7 @@ flops_of_ceiling = _share(Ceilings.flops)
 
 
 def mfu_at_clock(m: Measurement) -> Figure:
-    """Of the peak at the mean clock that telemetry saw in the windows."""
+    """Useful FLOP/s over the peak at the mean clock that telemetry saw in the windows."""
     clock = observed_clock(m.trace, m)
     if clock is None:
         return _lacking("share", m, "the clock: telemetry of the device")

@@ -22,7 +22,7 @@ SLOW_FACTOR = 2
 # Peaks say what had to fit; a mean of memory would hide it.
 _PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used", "gpu_memory_used"})
 _NAMES = {"cpu_tree": "cores_used", "memory_tree": "memory_peak"}
-# Over several devices these add up; of all others the mean is told.
+# Over several devices these add up; of all other metrics the mean is given.
 _SUMS = frozenset(
     {
         "power_w",

@@ -43,13 +43,13 @@ class Spans:
     source: Integers
 
     def take(self, rows: npt.NDArray[Any]) -> Spans:
-        """Those at these positions, or where the mask holds."""
+        """The spans at these positions, or where the mask holds."""
         return Spans(self.start_ns[rows], self.end_ns[rows], self.device[rows], self.source[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Integrals:
-    """Of each record: the integral of the metric over the part of its time that samples cover (unit
+    """For each record the integral of the metric over the part of its time that samples cover (unit
     times ns), and that part in ns.
 
     `every_ns` is the usual time that one value holds, `lacks` what would give values that are
@@ -106,7 +106,7 @@ def _one(word: str, sampled: Sequence[str], trace: Trace) -> str:
 
 
 def held(stream: Stream) -> Stream:
-    """The same with every instant holding until the next sample; what overlaps the next one ends
+    """The stream with every instant holding until the next sample; what overlaps the next one ends
     there.
     """
     samples = stream.samples

@@ -64,8 +64,8 @@ def run_series(
 
 
 def _with_capacity(curve: Series, points: Sequence[PointSummary], clients_per_job: int) -> Series:
-    """Of a served scan: the knee in jobs, and what the server needs at the measured level that is
-    nearest to it.
+    """The curve of a served scan with its knee in jobs, and with what the server needs at the
+    measured level that is nearest to it.
     """
     if curve.axis != "concurrency" or curve.knee is None or not any(point.mode for point in points):
         return curve

@@ -171,11 +171,11 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
 
 
 def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:
-    """Without the accelerators of the node where every point ran on its CPU: what they do and draw
-    is the work of other programs.
+    """The telemetry that concerns the run. Where every point ran on the node's CPU, its
+    accelerators are left out: what they do and draw is the work of other programs.
 
-    Without the figures of the run's own processes where its server ran already: there were none to
-    follow.
+    Where the server was running before the run began, the figures of the run's own processes are
+    left out: there were none to follow.
     """
     if manifest.scan is not None and manifest.scan.settings.get("url"):
         every = tuple(stream for stream in every if not stream.metric.endswith("_tree"))

@@ -218,7 +218,7 @@ class IdleAnalysis:
     def _host_time(
         self, host: HostThread, stretch: Intervals, windows: Intervals, parts: _Parts
     ) -> None:
-        """Of what the host did in the stretches, which lie in order and apart from each other."""
+        """Divide the stretches, which lie in order without overlap, by what the host did."""
         within = intervals.intersect(intervals.merge(stretch), windows)
 
         def measure(held: Intervals) -> int:

@@ -28,7 +28,9 @@ CONFIDENCE = (
 
 
 def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
-    """None where nothing was sampled that could give one. Without a device the CPU is judged."""
+    """The verdict from telemetry alone; None where nothing was sampled that could give one. Without
+    a device the CPU is judged.
+    """
     busy = _busy(figures)
     if busy is None:
         by_cpu = verdict(None, figures, ())

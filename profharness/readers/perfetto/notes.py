@@ -59,7 +59,7 @@ class Notes:
         return out
 
     def texts(self, names: Sequence[int], events: int) -> I64:
-        """The same for texts."""
+        """Per event the text of the first of these names that it has; NULL for none."""
         out = np.full(events, NULL, np.int64)
         for name in reversed(names):
             chosen = (self.name == name) & (self.text != NULL)

@@ -292,7 +292,7 @@ class ProcessReader:
         return {row[1] for row in self._connection.execute(f"PRAGMA table_info({view})")}
 
     def _present(self, *names: str) -> set[str]:
-        """Those of the names that the file has, as a table or as a view."""
+        """The names among these that the file has, as a table or as a view."""
         return {
             row[0]
             for row in self._connection.execute(

@@ -105,7 +105,9 @@ def curves(table: ScanTable, prefix: str = "") -> tuple[Curve, ...]:
 
 
 def shortened(labelled: Sequence[Curve]) -> tuple[Curve, ...]:
-    """Without the words that all of them share, where they are named alike."""
+    """The curves without the words that all of their labels share, where the labels have the same
+    form.
+    """
     if len(labelled) < 2 or len({len(curve.words) for curve in labelled}) > 1:
         return tuple(labelled)
     differs = [

@@ -14,7 +14,7 @@ from profharness.units import format_number
 
 KERNELS = 5
 COUNTERS = 24
-"""Of as many kernels, and as many counters of each, the text tells; the JSON holds all."""
+"""The text shows at most this many kernels, and this many counters of each; the JSON holds all."""
 
 
 def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> Iterator[str]:

@@ -10,8 +10,8 @@ from profharness.analysis.records import PointSummary, Summary
 
 
 def classic_lines(summary: Summary) -> tuple[str, ...]:
-    """Of each backend and batch size the point with most processes, a block of the tool's own lines
-    and one on why its throughput is not the table's; none without such points.
+    """For each backend and batch size the point with most processes: a block of the tool's own
+    lines and one on why its throughput is not the table's; none without such points.
     """
     last = {
         (point.backend, point.batch_size): point

@@ -154,7 +154,7 @@ def under_pressure(summary: Summary) -> bool:
 
 
 def quieter(summary: Summary) -> str:
-    """What to do about that."""
+    """What to do where the workload waited for cores."""
     return (
         OWN_THREADS
         if any(

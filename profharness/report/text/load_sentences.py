@@ -128,7 +128,7 @@ def _easiest_open_loop(summary: Summary, series: Series) -> PointSummary | None:
 
 
 def shared_sentence(summary: Summary) -> str:
-    """Of the level with the highest sum on one device: what all models give together, what that
+    """For the level with the highest sum on one device: what all models give together, what that
     costs each, and what they give on a device each where that was measured. Empty without shared
     levels.
     """

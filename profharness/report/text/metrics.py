@@ -21,7 +21,7 @@ def metrics_text(summary: Summary, samples: Sequence[str] = (), *, by_step: bool
     """Counts and verdict first, then every figure with where it came from or what it needs.
 
     `samples` are the telemetry metrics to show step by step; `by_step` says that steps were asked
-    for, so that their absence is told.
+    for, so that the text says that they are missing.
     """
     return "\n".join(_lines(summary, samples, by_step=by_step)) + "\n"
 

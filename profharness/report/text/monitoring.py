@@ -105,7 +105,7 @@ def conclude(
 
 
 def _after(trace: Trace, rested_until_ns: int) -> Trace:
-    """Without what was sampled while the devices rested."""
+    """The trace without what was sampled while the devices rested."""
     return (
         replace(
             trace,

@@ -38,7 +38,9 @@ def attributes(
 def write_options(
     manifest: Manifest | None, gpu_repr: GpuRepresentation = "render-stage"
 ) -> WriteOptions:
-    """With the reference host's wall clock and the nodes' facts, where a manifest has them."""
+    """The options of writing, with the reference host's wall clock and the nodes' facts where a
+    manifest has them.
+    """
     if manifest is None:
         return WriteOptions(gpu_repr=gpu_repr)
     reference = manifest.nodes[0].host if manifest.nodes else ""

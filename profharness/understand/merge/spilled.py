@@ -125,7 +125,7 @@ class Order:
 
     @classmethod
     def of(cls, trace: Trace) -> Order:
-        """Of a trace that is going to be set aside."""
+        """The order of a trace that is going to be set aside."""
         return cls(_by_time(trace.kernels), _by_time(trace.copies), trace.strings.texts)
 
     def put(self, trace: Trace) -> Trace:

@@ -126,7 +126,7 @@ def load(settings: Settings) -> TensorflowWorkload:
             "use --backend torch or onnxruntime, or --model with a frozen graph or SavedModel",
         )
     if not os.path.isdir(spec.model):
-        models.model_file(spec)  # a wrong name is told before seconds are spent on tensorflow
+        models.model_file(spec)  # a wrong name is refused before seconds are spent on tensorflow
     return TensorflowWorkload(settings, tensorflow_models.import_tensorflow())
 
 

@@ -103,8 +103,8 @@ class Server(NamedTuple):
         return {GRPC_TOKEN if protocol == GRPC else HTTP_TOKEN: self.token}
 
     def tls_context(self, protocol: str) -> Optional[ssl.SSLContext]:
-        """None where that protocol is not encrypted. Raises Refusal for a certificate file that
-        cannot be used.
+        """The context of TLS; None where that protocol is not encrypted. Raises Refusal for a
+        certificate file that cannot be used.
         """
         if not (self.tls if protocol == GRPC else self.http_tls):
             return None

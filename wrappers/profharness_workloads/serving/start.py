@@ -289,7 +289,7 @@ def last_words(log: str) -> str:
 
 
 def _reason(text: str) -> str:
-    """Of a message with a remote traceback in it: the exception's own line."""
+    """The exception's own line of a message with a remote traceback in it."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if re.match(r"[A-Za-z_.]+(Error|Exception): ", line)]
     return (raised or lines or ["it gave no reason"])[-1][:WORD_CHARACTERS]

@@ -168,7 +168,7 @@ def versions(bound: Sequence[Bound]) -> Dict[str, str]:
 
 
 def devices(bound: Sequence[Bound]) -> List[Dict[str, Any]]:
-    """Those that the instances use, by the framework's names."""
+    """The devices that the instances use, by the framework's names."""
     names = sorted({name for bound_model in bound for name in bound_model.runner.device.split(",")})
     return [
         {"index": int(name.partition(":")[2] or 0), "kind": name.partition(":")[0], "name": name}

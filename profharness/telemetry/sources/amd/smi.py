@@ -119,7 +119,7 @@ class AmdsmiSource:
         self._asked_ns = time.monotonic_ns()
 
     def _answer(self) -> tuple[int | float, ...] | None:
-        """None where it is not there yet."""
+        """The child's next row; None where it has not come yet."""
         try:
             data = os.read(_out(self._child), self._packed.size - len(self._waiting))
         except BlockingIOError:
@@ -151,7 +151,7 @@ class Standby:
         self._has_ended = has_ended
 
     def probe(self) -> tuple[Missing, ...]:
-        """Ask the source that is stood by for; its columns become ours."""
+        """Ask the source that this one stands in for; its columns become ours."""
         missing = self._inner.probe()
         self.columns, self.devices, self.max_hz = (
             self._inner.columns,

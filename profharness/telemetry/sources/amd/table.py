@@ -163,6 +163,6 @@ def cuts(wanted: Iterable[Taken]) -> tuple[Cut, ...]:
 
 
 def kept(taken: Taken, parts: Sequence[Cut]) -> Taken:
-    """The same values in what is kept of the table."""
+    """The positions of the same values in what is kept of the table."""
     part = next(part for part in parts if part.start <= taken.offset < part.end)
     return taken._replace(offset=taken.offset - part.start + part.at)

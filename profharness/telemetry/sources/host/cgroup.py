@@ -99,7 +99,7 @@ class CgroupSource:
 
 
 def find_hierarchy(groups: str, mounts: str, controller: str) -> Hierarchy | str:
-    """Where `controller` governs the process, or why that cannot be said.
+    """Where `controller` governs the process, or why that is not known.
 
     `groups` and `mounts` are the texts of /proc/<pid>/cgroup and mountinfo. Version 1 is preferred
     where it has the controller, because version 2 does not have it then.
