@@ -153,12 +153,12 @@ class _Tried:
     jump: F64
     place: I64
 
-    def gain(self, freedom: int, *, errors_known: bool) -> F64:
+    def gain(self, freedom: int, *, known: bool) -> F64:
         """The likelihood ratio, or the gain per remaining mean square; 0 for a jump that is too
         small to be one.
         """
         gain = self.without - self.best
-        scaled = gain if errors_known else gain / np.maximum(self.best / freedom, 1e-300)
+        scaled = gain if known else gain / np.maximum(self.best / freedom, 1e-300)
         return np.where(np.abs(self.jump) < math.log(SMALLEST), 0.0, scaled)
 
 
@@ -186,17 +186,11 @@ def find_step(measured: Measured, seed: str) -> StepChange | None:
         )
         if (
             sure.best[0] < _most(search.freedom)
-            and sure.gain(search.freedom, errors_known=True)[0] > _CERTAIN
+            and sure.gain(search.freedom, known=True)[0] > _CERTAIN
         ):
             return _change(measured, sure, 1)
     seen = search.compare(smooth, logs)
-    if (
-        max(
-            seen.gain(search.freedom, errors_known=errors_known)[0]
-            for errors_known in (True, False)
-        )
-        < _NEVER
-    ):
+    if max(seen.gain(search.freedom, known=known)[0] for known in (True, False)) < _NEVER:
         return None
     best = _choose(
         squares,
@@ -218,7 +212,7 @@ def find_step(measured: Measured, seed: str) -> StepChange | None:
         if _beyond_chance(
             search,
             smooth,
-            (float(seen.gain(search.freedom, errors_known=by_errors)[0]), by_errors),
+            (float(seen.gain(search.freedom, known=by_errors)[0]), by_errors),
             seed,
         )
         else None
@@ -292,7 +286,7 @@ def _beyond_chance(
     """Whether series around the better smooth curve reach the statistic seen in fewer than 3.5 % of
     the cases; stops when that is clear.
     """
-    statistic, errors_known = seen
+    statistic, known = seen
     if statistic < _NEVER:
         return False
     values = _best_smooth(search, smooth, np.log(search.measured.throughput)[None, :])
@@ -304,10 +298,7 @@ def _beyond_chance(
             for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
         ]
         reached += int(
-            (
-                search.compare(chance, logs).gain(search.freedom, errors_known=errors_known)
-                >= statistic
-            ).sum()
+            (search.compare(chance, logs).gain(search.freedom, known=known) >= statistic).sum()
         )
         if reached >= _LEVEL * SIMULATIONS:
             return False

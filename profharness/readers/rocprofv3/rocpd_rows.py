@@ -149,12 +149,13 @@ class ProcessReader:
         )
         # made of constants
         shown = (
-            f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {of_owner} "  # noqa: S608  of constants
-            f"AND event_id IS NOT NULL AND id IN (SELECT id FROM kernels WHERE {of_owner})"
+            "SELECT event_id FROM rocpd_kernel_dispatch "  # noqa: S608  made of constants
+            f"WHERE {of_owner} AND event_id IS NOT NULL "
+            f"AND id IN (SELECT id FROM kernels WHERE {of_owner})"
         )
         rows = self._connection.execute(
-            f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {of_owner} "  # noqa: S608  made of constants
-            f"AND (event_id IS NULL OR event_id NOT IN ({shown}))",
+            "SELECT COUNT(*) FROM rocpd_pmc_event "  # noqa: S608  made of constants
+            f"WHERE {of_owner} AND (event_id IS NULL OR event_id NOT IN ({shown}))",
             wanted,
         )
         return int(rows.fetchone()[0])
@@ -181,7 +182,8 @@ class ProcessReader:
         wanted = () if self._alone else (self._owner.guid, self._owner.guid, self._owner.pid)
         return int(
             self._connection.execute(
-                f"SELECT COUNT(*) FROM {table} WHERE {condition}{of_owner}",  # noqa: S608  of constants
+                f"SELECT COUNT(*) FROM {table} "  # noqa: S608  made of constants
+                f"WHERE {condition}{of_owner}",
                 wanted,
             ).fetchone()[0]
         )

@@ -384,8 +384,7 @@ def peak_memory(torch: Any, place: Any) -> Dict[str, str]:
 def load(settings: Settings) -> TorchWorkload:
     """Raises Refusal (MISSING) when torch cannot be imported in this Python."""
     if not models.is_built_in(settings.spec):
-        # a wrong name is refused before seconds are spent on torch
-        models.model_file(settings.spec)
+        models.model_file(settings.spec)  # refuses a wrong name before seconds are spent on torch
     try:
         import torch
     except Exception as error:  # a broken installation raises OSError or worse

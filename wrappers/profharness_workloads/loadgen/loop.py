@@ -229,9 +229,8 @@ class Loop:
         limit = self._plan.timeout_ns
         self._look_ns = now + max(1_000_000, min(limit // 20, 50_000_000))
         for connection in self._all:
-            if (
-                connection.busy or connection in self._opening
-            ) and now - connection.sent_ns > limit:
+            waits = connection.busy or connection in self._opening
+            if waits and now - connection.sent_ns > limit:
                 self._lost(connection, "no answer within %g s" % (limit / 1e9), TIMED_OUT)
         while self._backlog and now - self._backlog[0] > limit:
             self._unsent(self._backlog.popleft(), now, TIMED_OUT)
@@ -377,16 +376,9 @@ class Loop:
         self._mine[board.UNSENT] = len(self._backlog)
         for intended in self._backlog:
             self._unsent(intended, now, CANCELLED)
-        for when, _, connection in thinking:
+        for when, _, late in thinking:
             self._row(
-                self._number(),
-                when,
-                now,
-                now,
-                connection.items,
-                CANCELLED,
-                connection.think_ns,
-                connection.server,
+                self._number(), when, now, now, late.items, CANCELLED, late.think_ns, late.server
             )
         for connection in self._all:
             if connection.busy:

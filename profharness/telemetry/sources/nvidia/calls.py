@@ -266,8 +266,7 @@ class NvmlStateSource:
                         "gpu_processes_other",
                         "processes",
                         lambda: self._ownership.strangers(
-                            int(process.pid)
-                            for process in ask("nvmlDeviceGetComputeRunningProcesses")
+                            int(user.pid) for user in ask("nvmlDeviceGetComputeRunningProcesses")
                         ),
                     )
                 ]
