@@ -62,7 +62,7 @@ def finish(
     if loaded.manifest is not None and any(
         point.throughput is not None for point in summary.points
     ):
-        write_atomic(run.results, results_csv(summary, *_told(loaded.manifest)).encode())
+        write_atomic(run.results, results_csv(summary, *_scan_facts(loaded.manifest)).encode())
     write_atomic(report or run.report, html.render(summary).encode())
     if loaded.manifest is not None:
         telemetry_products.write(run, loaded.manifest)
@@ -114,7 +114,7 @@ def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
     )
 
 
-def _told(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
+def _scan_facts(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
     """Model and way of a scan, and the name of each point's device."""
     settings = manifest.scan.settings if manifest.scan is not None else {}
     accelerators = {

@@ -435,7 +435,7 @@ def test_the_board_keeps_each_clients_first_words(load: SimpleNamespace) -> None
     board.say(1, "second")
     board.of(0)[load.board.DONE] = 3
     board.of(1)[load.board.DONE] = 4
-    assert list(board.said()) == ["first"]
+    assert list(board.first_failures()) == ["first"]
     assert board.totals().done == 7
 
 

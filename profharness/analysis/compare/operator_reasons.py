@@ -60,7 +60,7 @@ def operator_reasons(a: OperatorSide, b: OperatorSide, noise: float | None) -> l
             reasons.append(
                 Reason(
                     kind="operator-time",
-                    message=_said(before[name], after[name], calls),
+                    message=_change_words(before[name], after[name], calls),
                     effect=effect,
                     noise=noise,
                 )
@@ -90,7 +90,7 @@ def _switch(a: OperatorSide, b: OperatorSide, stretch: float) -> Iterator[Reason
         )
 
 
-def _said(before: HotspotRow, after: HotspotRow, call_ratio: float) -> str:
+def _change_words(before: HotspotRow, after: HotspotRow, call_ratio: float) -> str:
     """More calls per step, or more time per call: whichever ratio is larger; and other inputs."""
     time_ratio = after.mean_ns / before.mean_ns if before.mean_ns > 0 else 1.0
     if call_ratio > 0 and abs(math.log(call_ratio)) > abs(math.log(max(time_ratio, 1e-9))):

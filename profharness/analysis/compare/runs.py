@@ -145,7 +145,7 @@ def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison
         concurrency=a.concurrency,
         processes=a.processes,
         deltas=deltas,
-        reasons=_why(
+        reasons=_time_reasons(
             deltas, (a.partition, b.partition), (figures_a, figures_b), (a.kernels, b.kernels)
         ),
     )
@@ -159,7 +159,7 @@ _NOTABLE = 0.05
 _Pair = tuple[Partition | None, Partition | None]
 
 
-def _why(
+def _time_reasons(
     deltas: Sequence[Delta],
     splits: _Pair,
     figures: tuple[dict[str, Figure], dict[str, Figure]],
@@ -216,7 +216,7 @@ def _run_reasons(a: Summary, b: Summary, deltas: tuple[Delta, ...]) -> tuple[Rea
             change=b.partition.window_ns / a.partition.window_ns - 1,
         )
         deltas = (*deltas, whole)
-    why = _why(deltas, (a.partition, b.partition), (a.metrics, b.metrics), kernels)
+    why = _time_reasons(deltas, (a.partition, b.partition), (a.metrics, b.metrics), kernels)
     return (*_operators(a, b, deltas), *why)
 
 

@@ -233,8 +233,8 @@ def _sigma(measured: Measured, logs: F64) -> F64:
         return np.hypot(measured.error, _MODEL_ERROR)
     even = _Search(measured, np.ones(len(measured.level)))
     squares = min(
-        float(squares_of_form[0])
-        for squares_of_form in (
+        float(form_squares[0])
+        for form_squares in (
             even.corner(logs)[1],
             *(_smoothest(even, family, logs)[1] for family in _FAMILIES),
         )

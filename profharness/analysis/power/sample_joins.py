@@ -76,10 +76,10 @@ def named(text: str, trace: Trace) -> tuple[str, ...]:
             f"--samples: {text!r} names no metrics",
             "names with commas between, as power_w,clock_gpu",
         )
-    return tuple(dict.fromkeys(_one(word, sampled, trace) for word in words))
+    return tuple(dict.fromkeys(_metric_named(word, sampled, trace) for word in words))
 
 
-def _one(word: str, sampled: Sequence[str], trace: Trace) -> str:
+def _metric_named(word: str, sampled: Sequence[str], trace: Trace) -> str:
     name = next((metric for metric in sampled if figure_name(metric) == word), word)
     if name in sampled:
         return name

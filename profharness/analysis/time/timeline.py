@@ -105,13 +105,17 @@ def partition_windows(
     """
     chosen = tuple(devices_with_work(trace)) if devices is None else devices
     parts = [
-        _one(timeline(trace, device), windows, idle.causes(device, windows) if idle else None)
+        _device_partition(
+            timeline(trace, device), windows, idle.causes(device, windows) if idle else None
+        )
         for device in chosen
     ]
     return add(parts)
 
 
-def _one(line: DeviceTimeline, windows: Intervals, causes: IdleCauses | None) -> Partition:
+def _device_partition(
+    line: DeviceTimeline, windows: Intervals, causes: IdleCauses | None
+) -> Partition:
     compute = intervals.intersect(line.compute, windows)
     communication = intervals.intersect(line.communication, windows)
     copies = intervals.intersect(line.copies, windows)

@@ -62,7 +62,7 @@ def above_peak(
         for names in (_COMPUTE, _TRAFFIC)
     )
     if compute:
-        yield _found(
+        yield _finding(
             compute, _why_compute(compute, figures), _severity(compute, "error"), point, where
         )
     elif traffic:
@@ -70,10 +70,10 @@ def above_peak(
         why = (
             _OF_COUNTERS if counted else "tensors that stay in a cache and are not read from memory"
         ) + f", or {_device(traffic)}"
-        yield _found(traffic, why, "warning" if counted else "info", point, where)
+        yield _finding(traffic, why, "warning" if counted else "info", point, where)
 
 
-def _found(
+def _finding(
     shares: Mapping[str, Figure], why: str, severity: Severity, point: str | None, where: str
 ) -> Finding:
     titles = _COMPUTE | _TRAFFIC

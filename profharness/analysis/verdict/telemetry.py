@@ -41,7 +41,7 @@ def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
         )
     idle = max(1 - busy, 0.0)
     if idle >= 0.5:
-        return _said(
+        return _verdict(
             "idle",
             idle,
             f"the device is idle {format_share(idle)} of the time{_host(figures)}",
@@ -50,10 +50,10 @@ def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
     limiter, evidence = _while_busy(figures, busy)
     if idle > 0.05:
         evidence += f"; idle {format_share(idle)}{_host(figures)}"
-    return _said(limiter, busy, "; ".join((evidence, *clock_caps(figures))), None)
+    return _verdict(limiter, busy, "; ".join((evidence, *clock_caps(figures))), None)
 
 
-def _said(limiter: str, share: float, evidence: str, headroom: float | None) -> Verdict:
+def _verdict(limiter: str, share: float, evidence: str, headroom: float | None) -> Verdict:
     return Verdict(
         limiter=limiter, share=share, evidence=f"{evidence} ({CONFIDENCE})", headroom=headroom
     )

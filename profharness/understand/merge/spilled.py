@@ -267,10 +267,10 @@ def _process(
     return (
         trace.strings[host] or origin.host,
         origin.pass_name,
-        rank if rank != NULL else _known(origin.rank),
-        pid if pid != NULL else _known(origin.pid),
+        rank if rank != NULL else _or_null(origin.rank),
+        pid if pid != NULL else _or_null(origin.pid),
     )
 
 
-def _known(number: int | None) -> int:
+def _or_null(number: int | None) -> int:
     return NULL if number is None else number

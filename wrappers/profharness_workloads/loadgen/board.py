@@ -70,7 +70,7 @@ class Board:
             raw = words.encode("utf-8", "replace")[: WORDS - 1]
             self._memory[at : at + len(raw)] = raw
 
-    def said(self) -> Sequence[str]:
+    def first_failures(self) -> Sequence[str]:
         """The first failure of each client that had one."""
         failures = []
         for client in range(self.clients):

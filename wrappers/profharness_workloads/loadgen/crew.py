@@ -70,9 +70,9 @@ class Crew:
         return self._board.totals()
 
     @property
-    def said(self) -> Sequence[str]:
+    def first_failures(self) -> Sequence[str]:
         """The first failure of each client that had one."""
-        return self._board.said()
+        return self._board.first_failures()
 
     def start(self, limit_s: float, still_wanted: Callable[[], None]) -> int:
         """Wait for all connections, then set the common start, which is returned. Raises
@@ -140,7 +140,7 @@ class Crew:
                 )
 
     def _why(self) -> str:
-        failures = self.said
+        failures = self.first_failures
         return ": " + failures[0] if failures else ""
 
 

@@ -56,7 +56,7 @@ def describe(argv: Sequence[str]) -> int:
             asked.model, headers=headers, as_json=True, client_timeout=LIMIT_S
         )["config"]
     except Exception as error:  # whatever the library raises is the answer to the question
-        listing = "" if UNREACHABLE in str(error) else _known(client, headers)
+        listing = "" if UNREACHABLE in str(error) else _model_listing(client, headers)
         print(str(error).splitlines()[0] + listing, file=sys.stderr)
         return 1
     finally:
@@ -65,7 +65,7 @@ def describe(argv: Sequence[str]) -> int:
     return 0
 
 
-def _known(client: Any, headers: Mapping[str, str]) -> str:
+def _model_listing(client: Any, headers: Mapping[str, str]) -> str:
     """`; it has a, b`: the models that the server lists, for the message about a missing one."""
     try:
         listed = client.get_model_repository_index(

@@ -84,7 +84,7 @@ def run_level(level: Level, plans: Sequence[Plan], around: Surroundings) -> Repo
         last = _mark(crew, around.servers)
         after = [statistics(server) for server in around.servers]
         crew.stop(min(DRAIN_S, plans[0].timeout_ns / 1e9))
-        failures = crew.said
+        failures = crew.first_failures
     if not around.windows.announce("close", "closed", level.id, around.still_wanted, CLOSE_LIMIT_S):
         notes["window"] = "the server did not answer the end of the window"
     if failures:
@@ -118,7 +118,7 @@ class _Watch:
             self._still_wanted()
         self._crew.check()
         if self._storm.look(now, totals):
-            failures = self._crew.said
+            failures = self._crew.first_failures
             raise LevelFailed(
                 "error storm: %d of %d requests failed, so the level was stopped after %.1f s%s"
                 % (

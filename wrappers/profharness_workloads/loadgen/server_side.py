@@ -96,11 +96,11 @@ def growth(before: Optional[Stats], after: Optional[Stats]) -> Optional[Stats]:
 
 def added(parts: List[Optional[Stats]]) -> Optional[Stats]:
     """Growth of several servers, model by model; None when none of them tells."""
-    told_counts = [part for part in parts if part is not None]
-    if not told_counts:
+    reported = [part for part in parts if part is not None]
+    if not reported:
         return None
     total: Stats = {}
-    for part in told_counts:
+    for part in reported:
         for model, row in part.items():
             sums = total.setdefault(model, {"batch_sizes": {}})
             for name, value in row.items():

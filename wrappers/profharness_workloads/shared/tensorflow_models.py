@@ -286,11 +286,13 @@ def count(loaded: Loaded, specs: Sequence[inputs.TensorSpec]) -> flops.Count:
 def _work(op: Any) -> int:
     """2 FLOP per multiply-add."""
     if op.type in MATRIX:
-        dims = _known(op.inputs[0])
+        dims = _known_dims(op.inputs[0])
         transposed = op.get_attr("transpose_a" if op.type == "MatMul" else "adj_x")
         return 2 * _size(op.outputs[0]) * dims[-2 if transposed else -1]
     if op.type in CONVOLUTIONS:
-        kernel = _known(op.inputs[1])  # height, width, input channels of a group, output channels
+        kernel = _known_dims(
+            op.inputs[1]
+        )  # height, width, input channels of a group, output channels
         depth = 1 if op.type == "DepthwiseConv2dNative" else kernel[-2]
         window = 1
         for dim in kernel[:-2]:
@@ -299,7 +301,7 @@ def _work(op: Any) -> int:
     return 0
 
 
-def _known(tensor: Any) -> List[int]:
+def _known_dims(tensor: Any) -> List[int]:
     dims: List[Optional[int]] = tensor.shape.as_list()
     if any(dim is None for dim in dims):
         raise ValueError("%s has the shape %s, which depends on data" % (tensor.name, dims))
@@ -308,6 +310,6 @@ def _known(tensor: Any) -> List[int]:
 
 def _size(tensor: Any) -> int:
     total = 1
-    for dim in _known(tensor):
+    for dim in _known_dims(tensor):
         total *= dim
     return total

@@ -107,7 +107,7 @@ class AmdMetricsSource:
         if why := self._table.open():
             missing = [Missing(metric, why) for metric in _ALL]
         else:
-            missing, columns = self._found()
+            missing, columns = self._all_columns()
             self.columns = self._in_block(columns)
             self._is_whole = len(self._cuts) == 1
             self._shape = self._table.shape
@@ -166,7 +166,7 @@ class AmdMetricsSource:
             ),
         )
 
-    def _found(self) -> tuple[list[Missing], list[Column]]:
+    def _all_columns(self) -> tuple[list[Missing], list[Column]]:
         missing, columns = self._package_columns()
         for more in (self._throttle_columns(), self._mean_columns()):
             missing += more[0]

@@ -199,7 +199,7 @@ def _started(dies: Sequence[Die]) -> AmdsmiSource | str:
         stdout=subprocess.PIPE,
         bufsize=0,
     )
-    hello = _told(child)
+    hello = _read_hello(child)
     if isinstance(hello, str):
         return hello
     os.set_blocking(_out(child), False)
@@ -215,7 +215,7 @@ def _started(dies: Sequence[Die]) -> AmdsmiSource | str:
     return _put_away(child, why) if why else source
 
 
-def _told(child: subprocess.Popen[bytes]) -> dict[str, Any] | str:
+def _read_hello(child: subprocess.Popen[bytes]) -> dict[str, Any] | str:
     """The child's first line, or why there is none."""
     text, end = b"", time.monotonic() + START_S
     while not text.endswith(b"\n"):

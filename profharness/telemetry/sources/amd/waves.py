@@ -135,9 +135,9 @@ class AmdWavesSource:
             range(at, at + width * len(self._dies), width), self._dies, strict=True
         ):
             filled = self._filled(die.gpu_id)
-            told_waves = [waves for waves in filled.values() if waves >= 0]
-            if told_waves or not filled:
-                row[first] = float(min(sum(told_waves), die.compute_units))
+            counted = [waves for waves in filled.values() if waves >= 0]
+            if counted or not filled:
+                row[first] = float(min(sum(counted), die.compute_units))
             row[first + 1] = len(filled)
             if self._ownership.knows:
                 if listed:

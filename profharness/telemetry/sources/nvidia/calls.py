@@ -125,7 +125,7 @@ class NvmlFieldsSource:
         return [
             _number(value)
             if value.nvmlReturn == 0
-            else _said(self._device.library, value.nvmlReturn)
+            else _error_text(self._device.library, value.nvmlReturn)
             for value in values
         ]
 
@@ -159,7 +159,7 @@ def _number(value: Any) -> int | float:
     return number if isinstance(number, int) else float(number)
 
 
-def _said(library: ModuleType, status: int) -> str:
+def _error_text(library: ModuleType, status: int) -> str:
     try:
         return str(library.nvmlErrorString(status))
     except Exception:  # noqa: BLE001 - only the text is missing then
