@@ -196,10 +196,10 @@ class Ending:
         """
         if self.own_ends().over:
             return (_size(self._folders),)
-        log_text = self._words()
-        if self._counting and failures.too_many_counters(log_text):
+        said = self._words()
+        if self._counting and failures.too_many_counters(said):
             return ()
-        if failures.caught_signal(log_text) is not None:
+        if failures.caught_signal(said) is not None:
             return (_size(self._folders), _cpu_ticks(self._roots))
         return None
 
