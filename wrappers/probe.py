@@ -135,18 +135,18 @@ def packages() -> Dict[str, str]:
     """Versions of the PACKAGES that are installed, by their metadata: nothing is imported."""
     from importlib import metadata
 
-    found = {}
+    versions = {}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            versions[name] = metadata.version(name)
         except (metadata.PackageNotFoundError, TypeError):  # a half-removed package has no version
             continue
-    return {name: version for name, version in found.items() if version}
+    return {name: version for name, version in versions.items() if version}
 
 
 def devices(sysfs: str, host: Dict[str, Any]) -> List[Dict[str, Any]]:
     """The accelerators, then the CPU as described by host_facts(); memory in bytes."""
-    found = probe_devices.rocm(sysfs) + probe_devices.nvidia()
+    accelerators = probe_devices.rocm(sysfs) + probe_devices.nvidia()
     cpu = {
         "index": 0,
         "kind": "cpu",
@@ -157,7 +157,7 @@ def devices(sysfs: str, host: Dict[str, Any]) -> List[Dict[str, Any]]:
         "architecture": platform.machine(),
         "driver": "",
     }
-    return found + [cpu]
+    return accelerators + [cpu]
 
 
 def _tool_environment() -> Dict[str, str]:
@@ -248,7 +248,7 @@ def version_in(text: str) -> str:
     return ""
 
 
-def rocm_version(found: Dict[str, Dict[str, str]] | None = None) -> str:
+def rocm_version(tools_found: Dict[str, Dict[str, str]] | None = None) -> str:
     """The release of the installation in ROCM_PATH (or /opt/rocm), from its own file or its
     folder's name; else the release of the first tool found that has one; else "".
     """
@@ -258,26 +258,26 @@ def rocm_version(found: Dict[str, Dict[str, str]] | None = None) -> str:
     return (
         match.group(0)
         if match
-        else next((tool["rocm"] for tool in (found or {}).values() if tool["rocm"]), "")
+        else next((tool["rocm"] for tool in (tools_found or {}).values() if tool["rocm"]), "")
     )
 
 
 def clocks() -> Dict[str, int]:
     """Resolution of each of the CLOCKS that this Python knows, in ns."""
-    found = {}
+    resolutions = {}
     for name in CLOCKS:
         number = getattr(time, name, None)
         if number is not None:
-            found[name] = round(time.clock_getres(number) * 1e9)
-    return found
+            resolutions[name] = round(time.clock_getres(number) * 1e9)
+    return resolutions
 
 
 def cpu_limit(sysfs: str, proc: str) -> float | None:
     """CPUs that the control group grants (quota / period), or None where it sets no limit; cgroup
     v2, then v1.
     """
-    own = re.search(r"^0::(.*)$", read(os.path.join(proc, "self/cgroup")), re.M)
-    folder = (own.group(1) if own else "").strip("/")
+    group = re.search(r"^0::(.*)$", read(os.path.join(proc, "self/cgroup")), re.M)
+    folder = (group.group(1) if group else "").strip("/")
     text = read(os.path.join(sysfs, "fs/cgroup", folder, "cpu.max")) or read(
         os.path.join(sysfs, "fs/cgroup/cpu.max")
     )
@@ -316,8 +316,8 @@ def surroundings(sysfs: str, proc: str) -> Dict[str, Any]:
 
 
 def frameworks() -> Dict[str, Any]:
-    """What torch and onnxruntime see, or {"error": ...}. A child is asked, for at most 120 s: they
-    may be slow, chatty, or crash.
+    """What torch and onnxruntime see, or {"error": ...}. A child process is asked, since they may
+    be slow, chatty, or crash; it has 120 s.
     """
     try:
         answer = subprocess.run(
@@ -329,10 +329,10 @@ def frameworks() -> Dict[str, Any]:
             check=False,
             env=_framework_environment(),
         )
-        told: Dict[str, Any] = json.loads(
+        seen: Dict[str, Any] = json.loads(
             answer.stdout.decode("utf-8", "replace").strip().splitlines()[-1]
         )
-        return told
+        return seen
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
         return {"error": "%s: %s" % (type(error).__name__, error)}
 
@@ -347,15 +347,15 @@ def facts(sysfs: str = "/sys", proc: str = "/proc", dev: str = "/dev") -> Dict[s
     """Everything that is printed, except for the frameworks; the arguments are the roots below
     which it reads.
     """
-    host, found = host_facts(proc), tools()
+    host, found_tools = host_facts(proc), tools()
     return dict(
         host,
         v=1,
         python={"executable": sys.executable, "version": platform.python_version()},
         packages=packages(),
         devices=devices(sysfs, host),
-        tools=found,
-        rocm_version=rocm_version(found),
+        tools=found_tools,
+        rocm_version=rocm_version(found_tools),
         permissions=probe_access.permissions(sysfs, proc, dev),
         clocks=clocks(),
         **surroundings(sysfs, proc),
@@ -382,10 +382,10 @@ def main(arguments: List[str]) -> int:
         help="look for device files below ROOT instead of /dev",
     )
     options = parser.parse_args(arguments)
-    found = facts(options.sysfs, dev=options.dev)
+    all_facts = facts(options.sysfs, dev=options.dev)
     if options.frameworks:
-        found["frameworks"] = frameworks()
-    sys.stdout.write(json.dumps(found, indent=1, sort_keys=True) + "\n")
+        all_facts["frameworks"] = frameworks()
+    sys.stdout.write(json.dumps(all_facts, indent=1, sort_keys=True) + "\n")
     return 0
 
 

@@ -106,8 +106,12 @@ def hidden_devices(sysfs: str) -> int:
 
 def may_count(proc: str) -> bool:
     """Whether this process has a capability that overrides perf_event_paranoid."""
-    found = re.search(r"^CapEff:\s*([0-9a-fA-F]+)$", read(os.path.join(proc, "self/status")), re.M)
-    return bool(found and int(found.group(1), 16) & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN))
+    capabilities = re.search(
+        r"^CapEff:\s*([0-9a-fA-F]+)$", read(os.path.join(proc, "self/status")), re.M
+    )
+    return bool(
+        capabilities and int(capabilities.group(1), 16) & (1 << CAP_PERFMON | 1 << CAP_SYS_ADMIN)
+    )
 
 
 def group_name(number: int) -> str:

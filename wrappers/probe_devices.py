@@ -59,17 +59,17 @@ def address(facts: Mapping[str, int]) -> str:
 def rocm(sysfs: str = "/sys") -> List[Dict[str, Any]]:
     """AMD devices in KFD's order, memory in bytes; empty where this node has no KFD."""
     nodes = os.path.join(sysfs, "class/kfd/kfd/topology/nodes")
-    found: List[Dict[str, Any]] = []
+    devices: List[Dict[str, Any]] = []
     try:
         numbers = sorted(int(name) for name in os.listdir(nodes) if name.isdigit())
     except OSError:
-        return found
+        return devices
     for number in numbers:
         folder = os.path.join(nodes, str(number))
         facts = properties(os.path.join(folder, "properties"))
         if facts.get("simd_count", 0) > 0:
-            found.append(_rocm_device(sysfs, folder, facts, len(found)))
-    return _partitions_named(found)
+            devices.append(_rocm_device(sysfs, folder, facts, len(devices)))
+    return _partitions_named(devices)
 
 
 def _partitions_named(devices: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

@@ -199,9 +199,9 @@ def resident(
     """
 
     def compute(m: Measurement) -> Figure:
-        found = m.occupancy
-        coverage = found.coverage if found is not None else 0.0
-        if found is None or coverage < NEEDED_COVERAGE:
+        occupancy = m.occupancy
+        coverage = occupancy.coverage if occupancy is not None else 0.0
+        if occupancy is None or coverage < NEEDED_COVERAGE:
             return Figure(
                 value=None,
                 unit=unit,
@@ -212,14 +212,14 @@ def resident(
                     f"{coverage:.0%}): --profile rocprofv3 of ROCm 7"
                 ),
             )
-        low = value(found)
+        low = value(occupancy)
         if low is None:
             return Figure(value=None, unit=unit, source=m.origin, coverage=coverage, needs=without)
         return Figure(
             value=low,
             unit=unit,
             low=low,
-            high=min(low + blind(found), 1.0),
+            high=min(low + blind(occupancy), 1.0),
             source=m.origin,
             coverage=coverage,
         )
@@ -227,11 +227,11 @@ def resident(
     return compute
 
 
-def quantisation(found: Occupancy) -> float | None:
+def quantisation(occupancy: Occupancy) -> float | None:
     """Useful part of the rounds in which workgroups ran; None where no kernel needed a second
     round.
     """
-    return found.useful_ns / found.rounds_ns if found.rounds_ns else None
+    return occupancy.useful_ns / occupancy.rounds_ns if occupancy.rounds_ns else None
 
 
 def steps_per_second(m: Measurement) -> Figure:

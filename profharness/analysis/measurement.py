@@ -170,8 +170,8 @@ class Measurement:
         """Fill over all devices; None where one of them does not say how many compute units
         it has.
         """
-        known = [part.fill for part in self.offered if part.fill is not None]
-        return filling.add(known) if known and len(known) == len(self.offered) else None
+        fills = [part.fill for part in self.offered if part.fill is not None]
+        return filling.add(fills) if fills and len(fills) == len(self.offered) else None
 
     @property
     def facts(self) -> KernelFacts:
@@ -184,13 +184,13 @@ class Measurement:
         are known.
         """
         held = self.facts.residency.of(self.near.rows)
-        found = residence.add(
+        total = residence.add(
             [
                 residence.occupancy(self.near.trace, device, self.when, held)
                 for device in self.devices
             ]
         )
-        return found if found.known_kernel_ns else None
+        return total if total.known_kernel_ns else None
 
     @cached_property
     def filled_split(self) -> FilledSplit:

@@ -89,15 +89,17 @@ def part(
     return Part(
         summary=summarise_trace(trace, source, findings=findings, yardstick=yardstick),
         tally=tally(trace, None),
-        ranks=frozenset(one.rank for one in working),
-        passes=tuple(sorted({one.pass_name for one in working if one.pass_name})),
-        clocks=frozenset((one.clock.value, one.host) for one in working),
+        ranks=frozenset(file_source.rank for file_source in working),
+        passes=tuple(
+            sorted({file_source.pass_name for file_source in working if file_source.pass_name})
+        ),
+        clocks=frozenset((file_source.clock.value, file_source.host) for file_source in working),
         span=(int(starts.min()), int(ends.max())) if len(starts) else None,
         device_names=tuple(names),
         identities=frozenset(
-            (one.host, one.identity)
-            for one in (trace.devices[position] for position in keys if position >= 0)
-            if one.identity
+            (origin.host, origin.identity)
+            for origin in (trace.devices[position] for position in keys if position >= 0)
+            if origin.identity
         ),
         arrivals=arrivals(trace),
     )
@@ -107,41 +109,45 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
     """The summary of all parts, which share no device; a single one is its own."""
     if len(parts) == 1:
         return parts[0].summary
-    summaries = [one.summary for one in parts]
+    summaries = [file_part.summary for file_part in parts]
     figures = _figures(summaries)
-    split = _partition([one.partition for one in summaries if one.partition is not None])
-    talk = merge_communication(
-        [(_file_name(one.source), one.communication) for one in summaries],
-        relabelled([(_file_name(one.summary.source), one.arrivals) for one in parts]),
+    split = _partition(
+        [summary.partition for summary in summaries if summary.partition is not None]
     )
-    found = (*_findings(summaries), *(straggler(talk.skew) if talk is not None else ()))
-    table = join(alike([one.tally for one in parts])).table()
+    talk = merge_communication(
+        [(_file_name(summary.source), summary.communication) for summary in summaries],
+        relabelled(
+            [(_file_name(file_part.summary.source), file_part.arrivals) for file_part in parts]
+        ),
+    )
+    findings = (*_findings(summaries), *(straggler(talk.skew) if talk is not None else ()))
+    table = join(alike([file_part.tally for file_part in parts])).table()
     return Summary(
         source=source,
         trace=_counts(parts, distinct=len(table.rows) if table.by == "kernel" else 0),
         devices=_devices(parts),
-        points=_points(summaries, found),
+        points=_points(summaries, findings),
         metrics=figures,
-        findings=found,
-        problems=tuple(problem for one in summaries for problem in one.problems),
-        sources=tuple(row for one in summaries for row in one.sources),
+        findings=findings,
+        problems=tuple(problem for summary in summaries for problem in summary.problems),
+        sources=tuple(row for summary in summaries for row in summary.sources),
         partition=split,
-        verdict=verdict(split, figures, found),
+        verdict=verdict(split, figures, findings),
         hotspots=(table,),
         communication=talk,
-        counters=counter_table.merge_counter_rows(one.counters for one in summaries),
+        counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
     )
 
 
 def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
-    counts = [one.summary.trace for one in parts]
-    judged = [one.unlinked_kernels for one in counts if one.unlinked_kernels is not None]
-    passes = sorted({name for one in parts for name in one.passes})
+    counts = [file_part.summary.trace for file_part in parts]
+    judged = [count.unlinked_kernels for count in counts if count.unlinked_kernels is not None]
+    passes = sorted({name for file_part in parts for name in file_part.passes})
 
-    placed = all(one.span_ns is not None for one in counts)
+    placed = all(count.span_ns is not None for count in counts)
 
     def total(value: Callable[[TraceCounts], int]) -> int:
-        return sum(value(one) for one in counts)
+        return sum(value(count) for count in counts)
 
     return TraceCounts(
         pass_name=", ".join(passes) or None,
@@ -149,7 +155,7 @@ def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
         copies=total(lambda c: c.copies),
         devices=total(lambda c: c.devices),
         streams=total(lambda c: c.streams),
-        ranks=len({rank for one in parts for rank in one.ranks}),
+        ranks=len({rank for file_part in parts for rank in file_part.ranks}),
         span_ns=_span_ns(parts) if placed else None,
         busy_ns=total(lambda c: c.busy_ns or 0) if placed else None,
         busy_any_ns=total(lambda c: c.busy_any_ns or 0) if placed else None,
@@ -165,8 +171,10 @@ def _span_ns(parts: Sequence[Part]) -> int:
     """From the first start to the last end, where all times are of day or of one host's clock; else
     of the longest part.
     """
-    spans = [one.span for one in parts if one.span is not None]
-    clocks = {clock for one in parts if one.span is not None for clock in one.clocks}
+    spans = [file_part.span for file_part in parts if file_part.span is not None]
+    clocks = {
+        clock for file_part in parts if file_part.span is not None for clock in file_part.clocks
+    }
     comparable = {clock for clock, _ in clocks} == {ClockDomain.REALTIME.value} or (
         len(clocks) == 1
         and all(clock != ClockDomain.UNKNOWN.value and host for clock, host in clocks)
@@ -180,16 +188,18 @@ def _devices(parts: Sequence[Part]) -> dict[str, DeviceCounts]:
     """By `host/rank/device`; where files share one, the file's name stands in place of the host,
     and its whole path if need be.
     """
-    taken = Counter(f"{owner}/{index}" for one in parts for _, owner, index in one.device_names)
+    taken = Counter(
+        f"{owner}/{index}" for file_part in parts for _, owner, index in file_part.device_names
+    )
     named: dict[str, DeviceCounts] = {}
-    for one in parts:
-        for key, owner, index in one.device_names:
+    for file_part in parts:
+        for key, owner, index in file_part.device_names:
             full = f"{owner}/{index}"
             behind = full.partition("/")[2]
             if taken[full] > 1:
-                full = f"{_file_name(one.summary.source)}/{behind}"
-            named[full if full not in named else f"{one.summary.source}/{behind}"] = (
-                one.summary.devices[key]
+                full = f"{_file_name(file_part.summary.source)}/{behind}"
+            named[full if full not in named else f"{file_part.summary.source}/{behind}"] = (
+                file_part.summary.devices[key]
             )
     return named
 
@@ -198,13 +208,13 @@ def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _points(summaries: Sequence[Summary], found: Sequence[Finding]) -> tuple[PointSummary, ...]:
+def _points(summaries: Sequence[Summary], findings: Sequence[Finding]) -> tuple[PointSummary, ...]:
     """Each point over the files that measured it, joined as the whole is; points in the order of
     the files.
     """
     by_name: dict[str, list[PointSummary]] = {}
-    for one in summaries:
-        for point in one.points:
+    for summary in summaries:
+        for point in summary.points:
             by_name.setdefault(point.point, []).append(point)
     merge_communication = []
     for name, points in by_name.items():
@@ -218,7 +228,7 @@ def _points(summaries: Sequence[Summary], found: Sequence[Finding]) -> tuple[Poi
                 metrics=figures,
                 partition=split,
                 verdict=verdict(
-                    split, figures, [item for item in found if item.point in (None, name)]
+                    split, figures, [item for item in findings if item.point in (None, name)]
                 ),
             )
         )
@@ -226,13 +236,13 @@ def _points(summaries: Sequence[Summary], found: Sequence[Finding]) -> tuple[Poi
 
 
 def _figures(summaries: Sequence[Summary] | Sequence[PointSummary]) -> dict[str, Figure]:
-    names = list(dict.fromkeys(name for one in summaries for name in one.metrics))
+    names = list(dict.fromkeys(name for summary in summaries for name in summary.metrics))
     return {
         name: _figure(
             [
-                (one.metrics[name], one.partition.window_ns if one.partition else 0)
-                for one in summaries
-                if name in one.metrics
+                (summary.metrics[name], summary.partition.window_ns if summary.partition else 0)
+                for summary in summaries
+                if name in summary.metrics
             ]
         )
         for name in names
@@ -243,28 +253,28 @@ def _figure(weighted: Sequence[tuple[Figure, int]]) -> Figure:
     """Shares and depths: the mean over all windows. Rates, times and ratios: the median. The ends
     are the lowest and highest file.
     """
-    known = [(figure, weight) for figure, weight in weighted if figure.value is not None]
+    measured = [(figure, weight) for figure, weight in weighted if figure.value is not None]
     first = weighted[0][0]
-    if not known:
+    if not measured:
         return first
-    values = np.array([figure.value for figure, _ in known], np.float64)
-    weights = np.array([weight for _, weight in known], np.float64)
-    mean = known[0][0].unit == "share" and weights.sum() > 0
+    values = np.array([figure.value for figure, _ in measured], np.float64)
+    weights = np.array([weight for _, weight in measured], np.float64)
+    mean = measured[0][0].unit == "share" and weights.sum() > 0
     value = float(np.average(values, weights=weights)) if mean else float(np.median(values))
-    lows = [figure.value if figure.low is None else figure.low for figure, _ in known]
-    highs = [figure.value if figure.high is None else figure.high for figure, _ in known]
-    notes = list(dict.fromkeys(figure.note for figure, _ in known if figure.note))
+    lows = [figure.value if figure.low is None else figure.low for figure, _ in measured]
+    highs = [figure.value if figure.high is None else figure.high for figure, _ in measured]
+    notes = list(dict.fromkeys(figure.note for figure, _ in measured if figure.note))
     way = (
-        f"{'mean' if mean else 'median'} of {format_number(len(known))} files, "
+        f"{'mean' if mean else 'median'} of {format_number(len(measured))} files, "
         "ends are the lowest and the highest"
     )
-    coverages = [figure.coverage for figure, _ in known if figure.coverage is not None]
+    coverages = [figure.coverage for figure, _ in measured if figure.coverage is not None]
     return msgspec.structs.replace(
-        known[0][0],
+        measured[0][0],
         value=value,
         low=_least(lows),
         high=_most(highs),
-        source=known[0][0].source,
+        source=measured[0][0].source,
         note="; ".join([way, *notes[:1]]),
         coverage=min(coverages) if coverages else None,
     )
@@ -282,11 +292,11 @@ def _partition(splits: Sequence[Partition]) -> Partition | None:
     """The sum over all windows."""
     if not splits:
         return None
-    causes = [one.idle_causes for one in splits if one.idle_causes is not None]
+    causes = [split.idle_causes for split in splits if split.idle_causes is not None]
     total = (
         IdleCauses(
             **{
-                name: sum(getattr(one, name) for one in causes)
+                name: sum(getattr(cause, name) for cause in causes)
                 for name in IdleCauses.__struct_fields__
             }
         )
@@ -294,7 +304,7 @@ def _partition(splits: Sequence[Partition]) -> Partition | None:
         else None
     )
     sums = {
-        name: sum(getattr(one, name) for one in splits)
+        name: sum(getattr(split, name) for split in splits)
         for name in Partition.__struct_fields__
         if name.endswith("_ns")
     }
@@ -302,26 +312,26 @@ def _partition(splits: Sequence[Partition]) -> Partition | None:
 
 
 def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
-    """Findings of one kind in more than a few files are told once, of the file where they are
+    """Findings of one kind in more than a few files are reported once, of the file where they are
     gravest, with the number of files.
     """
     order = {"error": 0, "warning": 1, "info": 2}
     kinds: dict[str, list[Finding]] = {}
-    for one in summaries:
-        for item in one.findings:
-            told = (
+    for summary in summaries:
+        for item in summary.findings:
+            message = (
                 item.message
-                if one.source in item.message
-                else f"{_file_name(one.source)}: {item.message}"
+                if summary.source in item.message
+                else f"{_file_name(summary.source)}: {item.message}"
             )
-            kinds.setdefault(item.id, []).append(msgspec.structs.replace(item, message=told))
-    merge_communication: list[Finding] = []
+            kinds.setdefault(item.id, []).append(msgspec.structs.replace(item, message=message))
+    collected: list[Finding] = []
     for items in kinds.values():
         ranked = sorted(items, key=lambda item: order[item.severity])
         if len(items) <= KEPT_ALIKE:
-            merge_communication += ranked
+            collected += ranked
         else:
-            merge_communication.append(
+            collected.append(
                 msgspec.structs.replace(
                     ranked[0],
                     message=(
@@ -331,4 +341,4 @@ def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:
                     figures={**ranked[0].figures, "files": len(items)},
                 )
             )
-    return tuple(merge_communication)
+    return tuple(collected)

@@ -46,7 +46,7 @@ class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeviceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """The same per device."""
+    """The counts and times of one device."""
 
     kernels: int
     busy_ns: int | None
@@ -95,7 +95,7 @@ class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampledRow(HotspotRow, frozen=True, kw_only=True):
-    """The same with means of telemetry over the row's device time, by metric."""
+    """A row of hotspots with the means of telemetry over its device time, by metric."""
 
     samples: dict[str, Figure] = {}
 

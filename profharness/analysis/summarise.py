@@ -53,17 +53,17 @@ def summarise_trace(
     )
     split = device_partition(whole)
     talk = None if whole.timeless else communication(trace, whole.when)
-    found = (
+    every_finding = (
         *integrity.findings(trace, whole.work),
         *findings,
         *communication_findings(talk, split),
     )
     values = figures(whole)
     points = tuple(
-        summarise_point(trace, point, found, allowed_cores=allowed_cores, known=whole.whole)
+        summarise_point(trace, point, every_finding, allowed_cores=allowed_cores, known=whole.whole)
         for point in points_of(trace)
     )
-    found = (*found, *_above_peak(whole, values, points))
+    every_finding = (*every_finding, *_above_peak(whole, values, points))
     devices = counts.counts_of_devices(trace)
     return Summary(
         source=source,
@@ -71,11 +71,11 @@ def summarise_trace(
         devices=counts.count_devices(trace, devices),
         points=points,
         metrics=values,
-        findings=found,
+        findings=every_finding,
         problems=tuple(problem_row(problem) for problem in trace.problems),
         sources=tuple(source_row(record) for record in trace.sources),
         partition=split,
-        verdict=verdict(split, values, found),
+        verdict=verdict(split, values, every_finding),
         hotspots=(with_rates(hotspots.default(trace, devices), whole.facts),),
         communication=talk,
         counters=counter_rows(trace),
@@ -85,22 +85,22 @@ def summarise_trace(
 def _above_peak(
     whole: Measurement, values: dict[str, Figure], points: Sequence[PointSummary]
 ) -> tuple[Finding, ...]:
-    """What cannot be, of the whole trace and of its points; of kernels where no figure of the whole
-    trace says it.
+    """Findings on figures above what the hardware can reach, of the whole trace and of its points;
+    of single kernels where no figure of the whole trace shows it.
     """
     of_trace = tuple(above_peak(values))
     kernels = (
         ()
         if any(
-            one.id == "above-peak" and set(one.figures) & {"mfu", "flops_of_ceiling"}
-            for one in of_trace
+            item.id == "above-peak" and set(item.figures) & {"mfu", "flops_of_ceiling"}
+            for item in of_trace
         )
         else tuple(kernels_above_peak(whole))
     )
     return (
         *of_trace,
         *kernels,
-        *(one for point in points for one in above_peak(point.metrics, point.point)),
+        *(item for point in points for item in above_peak(point.metrics, point.point)),
     )
 
 
@@ -120,12 +120,12 @@ def summarise_point(
     inside = measure(trace, point, traced=traced, allowed_cores=allowed_cores, known=known)
     values = figures(inside)
     split = device_partition(inside)
-    own = [item for item in findings if item.point in (None, point)]
+    of_point = [item for item in findings if item.point in (None, point)]
     return PointSummary(
         point=point,
         metrics=values,
         partition=split,
-        verdict=verdict(split, values, own),
+        verdict=verdict(split, values, of_point),
         kernels=notable_kernels(inside),
     )
 

@@ -90,5 +90,5 @@ def wrap(
 
     done = wrapping.execute(decided, scrub.findings)
     if not switches.quiet:
-        wrapping.tell(done, switches.output, lambda line: print(line, file=sys.stderr))
+        wrapping.report_result(done, switches.output, lambda line: print(line, file=sys.stderr))
     return done.exit_status

@@ -64,10 +64,10 @@ def calibrate(
             "--power-seconds",
             f"{power_seconds:g}",
         )
-        found, measured = _measured(
+        calibration, measured = _measured(
             device, python, words, LONGEST_S + FIGURES * seconds + power_seconds
         )
-    return watch.completed(found, measured.held, measured.identities)
+    return watch.completed(calibration, measured.held, measured.identities)
 
 
 def _measured(

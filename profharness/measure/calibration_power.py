@@ -95,40 +95,42 @@ class PowerWatch:
         return 0.0 if self._why_not else max(LEAST_S, 3 * asked)
 
     def completed(
-        self, found: Calibration, held: Held | None, identities: Sequence[str]
+        self, calibration: Calibration, held: Held | None, identities: Sequence[str]
     ) -> Calibration:
         """The calibration with its power, or with a note on why it has none. Call it after the
         context.
         """
         try:
-            return self._completed(found, held, identities)
+            return self._completed(calibration, held, identities)
         finally:
             self._place.cleanup()
 
     def _completed(
-        self, found: Calibration, held: Held | None, identities: Sequence[str]
+        self, calibration: Calibration, held: Held | None, identities: Sequence[str]
     ) -> Calibration:
         if self._why_not or held is None:
-            return _noted(found, self._why_not or "no product was held")
+            return _noted(calibration, self._why_not or "no product was held")
         every, offset = self._samples()
         rest, work = (
             Intervals(span.start - offset, span.end - offset)
             for span in (self._rest, window(held.start_ns, held.end_ns))
         )
-        package = _package(every, packages(every, rest), identities, on_cpu=found.kind == "cpu")
+        package = _package(
+            every, packages(every, rest), identities, on_cpu=calibration.kind == "cpu"
+        )
         if package is None:
-            return _noted(found, "no package reports power for this device")
+            return _noted(calibration, "no package reports power for this device")
         if needs := too_short(work, package.period_ns):
             return _noted(
-                found,
+                calibration,
                 f"its sensor needs the product to be held for {needs.rpartition(' ')[2]} s: "
                 "raise --seconds",
             )
         energy = package.energy(work)
         if energy is None:
-            return _noted(found, "power samples do not cover the held product")
+            return _noted(calibration, "power samples do not cover the held product")
         return msgspec.structs.replace(
-            found,
+            calibration,
             gemm_power_w=energy.watts,
             idle_power_w=package.idle_w,
             power_scope=f"{package.scope}, {held.type}",
@@ -162,25 +164,29 @@ def _why_not(ready: dict[str, list[dict[str, object]]]) -> str:
 
 
 def _package(
-    every: Sequence[Stream], found: Sequence[Package], identities: Sequence[str], *, on_cpu: bool
+    every: Sequence[Stream],
+    candidates: Sequence[Package],
+    identities: Sequence[str],
+    *,
+    on_cpu: bool,
 ) -> Package | None:
     """The package that the device belongs to; the CPUs for a CPU."""
     if on_cpu:
-        return next((package for package in found if package.scope == CPU), None)
+        return next((package for package in candidates if package.scope == CPU), None)
     owners = {
-        one.package
-        for one in every
-        if one.identity in identities or one.identity.partition("/")[0] in identities
+        stream.package
+        for stream in every
+        if stream.identity in identities or stream.identity.partition("/")[0] in identities
     }
-    mine = [package for package in found if package.identity in owners]
+    of_device = [package for package in candidates if package.identity in owners]
     return (
-        mine[0]
-        if mine
-        else found[0]
-        if len(found) == 1 and found[0].scope != CPU and not identities
+        of_device[0]
+        if of_device
+        else candidates[0]
+        if len(candidates) == 1 and candidates[0].scope != CPU and not identities
         else None
     )
 
 
-def _noted(found: Calibration, why: str) -> Calibration:
-    return msgspec.structs.replace(found, notes=(*found.notes, f"power: {why}"))
+def _noted(calibration: Calibration, why: str) -> Calibration:
+    return msgspec.structs.replace(calibration, notes=(*calibration.notes, f"power: {why}"))

@@ -23,7 +23,7 @@ from profharness.measure import rank_exchange, resume
 from profharness.measure.command_pass import CommandPass, command_status
 from profharness.measure.counter_split import PassQueue
 from profharness.measure.pass_records import FindSecrets, ManifestRecords, pass_record
-from profharness.measure.passes import Work, run_passes
+from profharness.measure.passes import Pass, run_passes
 from profharness.measure.plan import RunPlan, is_served, planned_keys
 from profharness.measure.planning import layer_names
 from profharness.measure.progress import NullProgress, Progress
@@ -81,7 +81,7 @@ def execute(
         with Sampler(run, request, run_plan.host, recorder) as sampler:
             ended = run_passes(
                 _queue(run_plan, recorder.manifest),
-                _work_of(run_plan, Watch(recorder, sampler, progress), echo_stdout=echo_stdout),
+                _pass_of(run_plan, Watch(recorder, sampler, progress), echo_stdout=echo_stdout),
                 ManifestRecords(run_plan, recorder, find_secrets),
                 progress,
                 request.exit_limit,
@@ -123,8 +123,8 @@ def _queue(run_plan: RunPlan, manifest: Manifest | None = None) -> PassQueue:
     return PassQueue(left, run_plan.spare_executions)
 
 
-def _work_of(run_plan: RunPlan, watch: Watch, *, echo_stdout: bool) -> Callable[[PassPlan], Work]:
-    """What a pass of this run starts."""
+def _pass_of(run_plan: RunPlan, watch: Watch, *, echo_stdout: bool) -> Callable[[PassPlan], Pass]:
+    """What makes a pass of this run from its plan."""
     scan = run_plan.scan
     if scan is None:
         return partial(CommandPass, run_plan, watch.sampler, echo_stdout)

@@ -9,7 +9,7 @@ from profharness.layers import around
 from profharness.layers.contract import Extras, Where
 from profharness.layers.hooks import through_exec_hook, with_hooks
 from profharness.measure import served_commands
-from profharness.measure.plan import RunPlan, is_served, pass_work
+from profharness.measure.plan import RunPlan, is_served, worker_setup
 from profharness.supervise.pass_plan import PassPlan
 
 
@@ -41,7 +41,7 @@ def _commands_here(run_plan: RunPlan, plan: PassPlan) -> tuple[Command, ...]:
         return served_commands.target_commands(run_plan, run_plan.scan, plan)
     where = run_plan.where(plan, is_worker=True)
     return tuple(
-        pass_work(run_plan, run_plan.scan, plan, where, backend).command()
+        worker_setup(run_plan, run_plan.scan, plan, where, backend).command()
         for backend in plan.targets
     )
 
@@ -55,20 +55,20 @@ def _plain_commands(run_plan: RunPlan, plan: PassPlan, where: Where) -> list[Com
         return [
             served_commands.server_command(run_plan, scan, plan, label) for label in plan.targets
         ]
-    return [pass_work(run_plan, scan, plan, where, backend).plain() for backend in plan.targets]
+    return [worker_setup(run_plan, scan, plan, where, backend).plain() for backend in plan.targets]
 
 
 def planned_extras(run_plan: RunPlan, plan: PassPlan) -> Extras:
     """What must lie ready for one pass."""
     where = run_plan.where(plan, is_worker=run_plan.scan is not None)
-    each = [
+    of_commands = [
         around.extras(plan.layers, command, where)
         for command in _plain_commands(run_plan, plan, where)
     ]
     return Extras(
-        files=tuple(file for extras in each for file in extras.files),
-        notes=tuple(note for extras in each for note in extras.notes),
-        cut=next((extras.cut for extras in each if extras.cut), ""),
+        files=tuple(file for extras in of_commands for file in extras.files),
+        notes=tuple(note for extras in of_commands for note in extras.notes),
+        cut=next((extras.cut for extras in of_commands if extras.cut), ""),
     )
 
 

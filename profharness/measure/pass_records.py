@@ -91,8 +91,8 @@ class ManifestRecords:
         What a refused pass left is kept and not read: it holds none of what the pass was for.
         """
         recorder = self.recorder
-        known = frozenset(artifact.path for artifact in recorder.manifest.artifacts)
-        files = examine(ended, self.run_plan.launcher, known)
+        recorded = frozenset(artifact.path for artifact in recorder.manifest.artifacts)
+        files = examine(ended, self.run_plan.launcher, recorded)
         refused = ended.tool.refused(ended.stderr_text, files.artifacts)
         recorder.add_artifacts(
             tuple(msgspec.structs.replace(artifact, aside=True) for artifact in files.artifacts)
@@ -135,12 +135,14 @@ class PassFiles:
     findings: tuple[Finding, ...]
 
 
-def examine(ended: EndedPass, launcher: Launcher, known: frozenset[str] = frozenset()) -> PassFiles:
+def examine(
+    ended: EndedPass, launcher: Launcher, recorded: frozenset[str] = frozenset()
+) -> PassFiles:
     """Run the tool's own analysis of what it left, then list the files of the pass's layers that
-    are not in `known`.
+    are not in `recorded`.
     """
     findings = ended.tool.follow_up(launcher, ended.execution.last)
-    return PassFiles(ended.tool.collect(known), findings)
+    return PassFiles(ended.tool.collect(recorded), findings)
 
 
 def pass_record(run_plan: RunPlan, plan: PassPlan, state: PassState, **facts: Any) -> PassRecord:

@@ -2,7 +2,7 @@
 
 A pass is announced, made ready, started under its layers, watched until it ends, and recorded; a
 counter pass that the tool refused comes again in halves. What is started differs between a scan, a
-served scan and a command: that is the pass's `Work` (`scan_pass`, `served_pass`, `command_pass`).
+served scan and a command: that is its kind of `Pass` (`scan_pass`, `served_pass`, `command_pass`).
 Where a pass is written down differs too: rank 0 keeps the manifest (`pass_records`), the other
 ranks leave files for rank 0 (`rank_exchange`); that is `Records`.
 """
@@ -66,8 +66,8 @@ class EndedPass:
         return self.tool.status(self.execution.last, self.stderr_text)
 
 
-class Work(Protocol):
-    """What one pass of one kind of run starts."""
+class Pass(Protocol):
+    """One pass of a scan, a served scan or a command, which has not been started yet."""
 
     @property
     def plan(self) -> PassPlan: ...
@@ -110,7 +110,7 @@ class Records(Protocol):
 
 def run_passes(
     queue: PassQueue,
-    work_of: Callable[[PassPlan], Work],
+    pass_of: Callable[[PassPlan], Pass],
     records: Records,
     progress: Progress,
     exit_limit_s: float,
@@ -120,10 +120,10 @@ def run_passes(
     """
     finished: list[EndedPass] = []
     while (plan := queue.take()) is not None:
-        began, work = time.monotonic(), work_of(plan)
-        progress.pass_started(plan.name, work.points)
+        began, next_pass = time.monotonic(), pass_of(plan)
+        progress.pass_started(plan.name, next_pass.points)
         records.begin(plan)
-        ended = execute_pass(work, exit_limit_s)
+        ended = execute_pass(next_pass, exit_limit_s)
         refused = records.end(ended)
         progress.pass_done(plan.name, time.monotonic() - began, None)
         if refused:
@@ -135,13 +135,13 @@ def run_passes(
     return tuple(finished)
 
 
-def execute_pass(work: Work, exit_limit_s: float) -> EndedPass:
+def execute_pass(next_pass: Pass, exit_limit_s: float) -> EndedPass:
     """Make one pass ready, start it under its layers, and wait for the end of its processes.
 
     A tool that works on for more than `exit_limit_s` after the workload's end, and writes nothing,
     counts as hung.
     """
-    work.make_ready()
-    tool = ToolPass(work.plan, work.where, exit_limit_s, work.logs)
-    execution = work.execute(tool)
-    return EndedPass(tool, execution, read_logs(work.logs()))
+    next_pass.make_ready()
+    tool = ToolPass(next_pass.plan, next_pass.where, exit_limit_s, next_pass.logs)
+    execution = next_pass.execute(tool)
+    return EndedPass(tool, execution, read_logs(next_pass.logs()))

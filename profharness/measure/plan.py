@@ -21,7 +21,7 @@ from profharness.rundir import spill
 from profharness.rundir.paths import RunDir
 from profharness.scans.contract import Point, Scan
 from profharness.supervise.pass_plan import PassPlan
-from profharness.workers.pool import PassWork
+from profharness.workers.pool import WorkerSetup
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,11 @@ def planned_keys(scan: Scan, plan: PassPlan) -> tuple[str, ...]:
     return tuple(point.key for backend in plan.targets for point in points_of(scan, plan, backend))
 
 
-def pass_work(
+def worker_setup(
     run_plan: RunPlan, scan: Scan, plan: PassPlan, where: Where, backend: str
-) -> PassWork:
+) -> WorkerSetup:
     """What the workers of one backend need in one pass."""
-    return PassWork(
+    return WorkerSetup(
         run=RunDir(run_plan.root),
         pass_name=plan.name,
         python=run_plan.python,

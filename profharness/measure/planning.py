@@ -165,12 +165,12 @@ def _require(request: Request, chosen: Sequence[Layer], environment: Environment
         state = layer.probe(environment)
         if not state.available:
             # the first line of why says what is missing, the others what to do
-            what, _, hint = state.why.partition("\n")
+            reason, _, hint = state.why.partition("\n")
             raise Unavailable(
-                f"{layer.name} is not on this node ({what})"
+                f"{layer.name} is not on this node ({reason})"
                 if hint
                 else f"--profile {layer.name} cannot be used here",
-                hint or what,
+                hint or reason,
             )
 
 

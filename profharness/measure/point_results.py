@@ -91,19 +91,21 @@ class PointResults:
         return replace(measured, result=level_result(requests, measured.level))
 
     def _add_failure(self, point: Point, measured: PointOutput) -> None:
-        known = point.id in self._failed or (not measured.begun and measured.error in self._reasons)
+        reported = point.id in self._failed or (
+            not measured.begun and measured.error in self._reasons
+        )
         self._failed.add(point.id)
         self._reasons.add(measured.error)
-        if known:
+        if reported:
             return
         again = ", when it was measured again" if point.repeat else ""
-        what = (
+        failure = (
             f"{point.id} failed in the {self._pass} pass{again}"
             if measured.begun
             else f"no point from {point.id} on was measured in the {self._pass} pass"
         )
         self._recorder.add_finding(
-            finding("point-failed", f"{what}: {measured.error}", point=point.id)
+            finding("point-failed", f"{failure}: {measured.error}", point=point.id)
         )
 
 

@@ -48,7 +48,7 @@ class RankRecords:
         artifacts = tool.collect()
         findings = tool.of_tool(ended.execution.last, ended.stderr_text, artifacts)
         refused = tool.refused(ended.stderr_text, artifacts)
-        _leave(self.run_plan, ended, refused=refused, findings=findings)
+        _write_outcome(self.run_plan, ended, refused=refused, findings=findings)
         return bool(ended.plan.counters) and _is_split(self.run, ended.plan)
 
     def split(self, ended: EndedPass, halves: Sequence[PassPlan]) -> None:
@@ -66,7 +66,7 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
         return False
     plan, folder = ended.plan, _folder(recorder.run)
     own_refused = ended.tool.refused(ended.stderr_text, ended.tool.collect())
-    _leave(run_plan, ended, refused=own_refused)
+    _write_outcome(run_plan, ended, refused=own_refused)
     deadline = time.monotonic() + GATHER_S
     expected = [folder / f"{plan.name}-{rank}.json" for rank in range(run_plan.rank.world)]
     while time.monotonic() < deadline and not all(path.exists() for path in expected):
@@ -74,7 +74,7 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     present = [path for path in expected if path.exists()]
     outcomes = tuple(msgspec.json.decode(path.read_bytes(), type=RankOutcome) for path in present)
     recorder.update(rank_outcomes=(*recorder.manifest.rank_outcomes, *outcomes))
-    for rank_finding in of_ranks(outcomes):
+    for rank_finding in rank_findings(outcomes):
         recorder.add_finding(rank_finding)
     missing = [rank for rank, path in enumerate(expected) if not path.exists()]
     if missing:
@@ -91,7 +91,7 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     return refused
 
 
-def of_ranks(outcomes: Sequence[RankOutcome]) -> tuple[Finding, ...]:
+def rank_findings(outcomes: Sequence[RankOutcome]) -> tuple[Finding, ...]:
     """The findings on the tools around the other ranks; the same one of several ranks once,
     whatever numbers it names.
     """
@@ -136,7 +136,7 @@ def _is_split(run: RunDir, plan: PassPlan) -> bool:
     return False
 
 
-def _leave(
+def _write_outcome(
     run_plan: RunPlan, ended: EndedPass, *, refused: bool, findings: tuple[Finding, ...] = ()
 ) -> None:
     """Write this rank's outcome of a pass, with what there is to say of the tool around it."""

@@ -54,11 +54,11 @@ class Recorder:
 
     def set_pass(self, record: PassRecord) -> None:
         """Add the pass, or replace the one of the same name."""
-        others = self.manifest.passes
+        passes = self.manifest.passes
         if self.manifest.pass_named(record.name) is None:
-            self.update(passes=(*others, record))
+            self.update(passes=(*passes, record))
         else:
-            self.update(passes=tuple(record if old.name == record.name else old for old in others))
+            self.update(passes=tuple(record if old.name == record.name else old for old in passes))
 
     def set_ended(self, error: BaseException) -> None:
         """The harness failed, or Ctrl-C came between two processes: the run and its current pass

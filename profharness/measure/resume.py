@@ -37,10 +37,10 @@ def recorded_request(manifest: Manifest, root: Path) -> Request:
     state = harness_process.state_of(manifest)
     if state == "running":
         raise UsageError(f"{root}: this run has not ended", "wait for it, or stop it first")
-    here = harness_process.identify()
+    this_process = harness_process.identify()
     if manifest.harness is not None and (manifest.harness.host, manifest.harness.boot_id) != (
-        here.host,
-        here.boot_id,
+        this_process.host,
+        this_process.boot_id,
     ):
         raise UsageError(
             f"{root} was begun on {manifest.harness.host}, or before it was booted again: "
@@ -96,10 +96,10 @@ def _clear_artifacts(
     record = manifest.pass_named(pass_name)
     if record is None:
         return
-    known = frozenset(artifact.path for artifact in manifest.artifacts)
+    recorded = frozenset(artifact.path for artifact in manifest.artifacts)
     where = Where(run_root=run.root, pass_name=pass_name, wrappers=wrappers_dir(), host="")
     for layer in layers.members():
-        left = layers.collect(layer, where, known) if layer.name in record.layers else ()
+        left = layers.collect(layer, where, recorded) if layer.name in record.layers else ()
         for artifact in left:
             if artifact.point and (pass_name, artifact.point) not in kept:
                 path = run.root / artifact.path

@@ -13,7 +13,7 @@ from profharness.launchers.command import Command
 from profharness.layers.contract import Where
 from profharness.measure.pass_commands import difference
 from profharness.measure.passes import EndedPass, Execution
-from profharness.measure.plan import RunPlan, pass_work, points_of
+from profharness.measure.plan import RunPlan, points_of, worker_setup
 from profharness.measure.point_results import PointResults
 from profharness.measure.progress import Progress
 from profharness.measure.recorder import Recorder
@@ -61,7 +61,7 @@ class ScanPass:
 
     @property
     def points(self) -> int:
-        """Of all backends."""
+        """The number of points over all backends."""
         return sum(len(points) for points in self.todo.values())
 
     def make_ready(self) -> None:
@@ -95,15 +95,15 @@ class ScanPass:
         def serve(backend: str) -> ServedTarget | None:
             if not self.todo[backend]:
                 return None
-            work = replace(
-                pass_work(self.run_plan, self.scan, self.plan, self.where, backend),
+            setup = replace(
+                worker_setup(self.run_plan, self.scan, self.plan, self.where, backend),
                 before=tool.ready,
                 overdue=tool.overdue,
                 ended=tool.ended,
                 hopeless=tool.refused_so_far,
             )
-            outcomes = pool.serve(work, self.todo[backend], launcher, events)
-            return ServedTarget(tuple(outcomes), work.command())
+            outcomes = pool.serve(setup, self.todo[backend], launcher, events)
+            return ServedTarget(tuple(outcomes), setup.command())
 
         return serve_targets(self.plan.targets, serve, launcher, tool)
 
@@ -148,9 +148,11 @@ def serve_targets(
 
 
 def missing(recorder: Recorder, plan: PassPlan, points: Sequence[Point]) -> tuple[Point, ...]:
-    """Those that the pass has no record of."""
-    there = {key_of(record) for record in recorder.manifest.points if record.pass_name == plan.name}
-    return tuple(point for point in points if point.key not in there)
+    """The points that the pass has no record of."""
+    recorded = {
+        key_of(record) for record in recorder.manifest.points if record.pass_name == plan.name
+    }
+    return tuple(point for point in points if point.key not in recorded)
 
 
 def scan_status(passes: Sequence[EndedPass], points: Sequence[PointRecord]) -> int:

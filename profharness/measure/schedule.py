@@ -159,6 +159,6 @@ def _groups(
     return groups
 
 
-def _share(one: Layer, other: Layer) -> bool:
-    alone = one.about.perturbing or other.about.perturbing
-    return not alone and one.about.claims.isdisjoint(other.about.claims)
+def _share(first: Layer, second: Layer) -> bool:
+    alone = first.about.perturbing or second.about.perturbing
+    return not alone and first.about.claims.isdisjoint(second.about.claims)

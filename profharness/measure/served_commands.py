@@ -16,15 +16,15 @@ from profharness.errors import UsageError
 from profharness.launchers.command import Command
 from profharness.layers import around
 from profharness.layers.contract import Where
-from profharness.measure.plan import RunPlan, pass_work
+from profharness.measure.plan import RunPlan, worker_setup
 from profharness.options.request import Request
 from profharness.rundir.paths import write_atomic
 from profharness.scans.contract import Scan, ServerSpec
 from profharness.serving import foreign
 from profharness.serving.kserve import Access
 from profharness.supervise.pass_plan import PassPlan
-from profharness.workers.pool import PassWork
-from profharness.workers.server import READY, ServerWork
+from profharness.workers.pool import WorkerSetup
+from profharness.workers.server import READY, ServerSetup
 
 TOKEN = "PROFHARNESS_TOKEN"  # noqa: S105  the name of a variable
 """The variable that holds the token of a server at --url, where --token-file does not; its value is
@@ -37,14 +37,14 @@ of its own.
 
 
 @dataclass(frozen=True)
-class TargetWork:
+class TargetSetup:
     """What a target starts; `server` is None where the server runs already elsewhere."""
 
-    server: ServerWork | None
-    client: PassWork
+    server: ServerSetup | None
+    client: WorkerSetup
 
 
-def target_work(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> TargetWork:
+def target_setup(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> TargetSetup:
     """The server and the load generator of one target. Raises UsageError for a URL or a token that
     cannot be used.
     """
@@ -55,7 +55,7 @@ def target_work(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> Ta
         address = foreign.parse_url(spec.urls[0], run_plan.request.protocol)
         protocol = "grpc" if address.grpc else "http"
         client = _with_protocol(client, protocol)
-        return TargetWork(
+        return TargetSetup(
             None,
             replace(
                 client,
@@ -66,18 +66,18 @@ def target_work(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> Ta
         client = _with_protocol(client, "http")
     where = run_plan.where(plan, is_worker=spec.worker is not None)
     plain = server_command(run_plan, scan, plan, label)
-    own = None if spec.worker is None else _server(run_plan, scan, plan, label, spec)
+    own_server = None if spec.worker is None else _server(run_plan, scan, plan, label, spec)
     wrapped = around.wrap(plan.layers, plain, where)
-    server = ServerWork(
+    server = ServerSetup(
         folder=client.control,
         label=label,
         plain=plain,
-        wrapped=wrapped if own is not None else _leashed(wrapped, where),
-        managed=own is not None,
-        prepare=_nothing if own is None else own.write_spec,
+        wrapped=wrapped if own_server is not None else _leashed(wrapped, where),
+        managed=own_server is not None,
+        prepare=_nothing if own_server is None else own_server.write_spec,
         find=partial(foreign.find, spec.ready, spec.command, spec.model),
     )
-    return TargetWork(server, client)
+    return TargetSetup(server, client)
 
 
 def _leashed(command: Command, where: Where) -> Command:
@@ -91,7 +91,7 @@ def _leashed(command: Command, where: Where) -> Command:
     )
 
 
-def _with_protocol(client: PassWork, protocol: str) -> PassWork:
+def _with_protocol(client: WorkerSetup, protocol: str) -> WorkerSetup:
     """The load generator over the protocol that the server is known to offer."""
     return replace(
         client,
@@ -127,7 +127,7 @@ def access_of(request: Request) -> Access:
     return Access(token, ca)
 
 
-def describe(client: PassWork, spec: ServerSpec, protocol: str, access: Access) -> None:
+def describe(client: WorkerSetup, spec: ServerSpec, protocol: str, access: Access) -> None:
     """What the load generator must know of servers that run already, for the user's eyes alone.
     Raises Unavailable where one does not answer.
     """
@@ -171,25 +171,25 @@ def target_commands(run_plan: RunPlan, scan: Scan, plan: PassPlan) -> tuple[Comm
     """What the pass would start, target by target."""
     commands: list[Command] = []
     for label in plan.targets:
-        target = target_work(run_plan, scan, plan, label)
+        target = target_setup(run_plan, scan, plan, label)
         commands += [] if target.server is None else [target.server.wrapped]
         commands.append(target.client.plain())
     return tuple(commands)
 
 
-def _client(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> PassWork:
+def _client(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> WorkerSetup:
     where = run_plan.where(plan, is_worker=True)
-    work = pass_work(run_plan, scan, plan, where, label)
+    setup = worker_setup(run_plan, scan, plan, where, label)
     spec = scan.server(label)
     assert spec is not None
-    work = replace(work, subfolder=label)
+    setup = replace(setup, subfolder=label)
     settings = {
-        **work.workload.settings,
-        "ready": [str(path) for path in _ready_paths(work.control, spec)],
+        **setup.workload.settings,
+        "ready": [str(path) for path in _ready_paths(setup.control, spec)],
     }
     return replace(
-        work,
-        workload=replace(work.workload, settings=settings),
+        setup,
+        workload=replace(setup.workload, settings=settings),
         wrap=lambda command: command,
         role="client",
         isolate=False,
@@ -198,6 +198,6 @@ def _client(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> PassWo
 
 def _server(
     run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str, spec: ServerSpec
-) -> PassWork:
+) -> WorkerSetup:
     assert spec.worker is not None
     return replace(_client(run_plan, scan, plan, label), workload=spec.worker, role="server")

@@ -25,7 +25,7 @@ from profharness.measure.plan import RunPlan, points_of
 from profharness.measure.point_results import PointResults
 from profharness.measure.recorder import Recorder
 from profharness.measure.scan_pass import ServedTarget, Watch, missing, serve_targets
-from profharness.measure.served_commands import forget_tokens, target_work
+from profharness.measure.served_commands import forget_tokens, target_setup
 from profharness.rundir import requests as tables
 from profharness.rundir import requests_raw
 from profharness.rundir.manifest import PointRecord
@@ -34,7 +34,7 @@ from profharness.supervise.pass_plan import BARE, PassPlan
 from profharness.supervise.tool import ToolPass
 from profharness.workers import pool
 from profharness.workers.protocol import write_points
-from profharness.workers.server import Server, ServerWork
+from profharness.workers.server import Server, ServerSetup
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ServedPass:
 
     @property
     def points(self) -> int | None:
-        """Of all targets; None for a search."""
+        """The number of points over all targets; None for a search."""
         return None if self._searches else sum(len(points) for points in self._todo.values())
 
     @property
@@ -141,7 +141,7 @@ class ServedPass:
         the server is not ours.
         """
         launcher, sampler = self.run_plan.launcher, self.watch.sampler
-        target = target_work(self.run_plan, self.scan, self.plan, label)
+        target = target_setup(self.run_plan, self.scan, self.plan, label)
         client = target.client
         _fresh(client.folder)
         more = self.more(label)
@@ -160,7 +160,7 @@ class ServedPass:
             clients = pool.serve(watched, points, launcher, events, more)
         return ServedTarget(_outcomes(server, clients), target.server.wrapped)
 
-    def _server(self, work: ServerWork, tool: ToolPass) -> Server:
+    def _server(self, setup: ServerSetup, tool: ToolPass) -> Server:
         """The target's server, not started yet. Telemetry and the tool follow its processes."""
         sampler = self.watch.sampler
 
@@ -168,7 +168,7 @@ class ServedPass:
             sampler.follow(pid)
             tool.follow(pid)
 
-        ready = replace(work, before=tool.ready, overdue=tool.overdue)
+        ready = replace(setup, before=tool.ready, overdue=tool.overdue)
         return Server(ready, self.run_plan.launcher, started, sampler.check)
 
 

@@ -42,7 +42,7 @@ class WrapResult:
 
 @dataclass(frozen=True)
 class WrapPass:
-    """One execution, decided and not yet started; the `Work` of its only pass."""
+    """One execution, decided and not yet started; the only `Pass` of its run."""
 
     run_plan: RunPlan
     plan: PassPlan
@@ -95,16 +95,16 @@ def plan_wrap(request: Request, *, dry: bool = False) -> WrapPass:
     cannot keep to, since nobody cuts its files afterwards; Unavailable for a missing tool.
     """
     run_plan = plan_run(request, dry=dry)
-    own = [plan for plan in run_plan.schedule.passes if plan.name != BARE]
+    traced = [plan for plan in run_plan.schedule.passes if plan.name != BARE]
     # the trace pass stands first; counters were asked for instead of it
-    counted = [plan for plan in own if plan.counters]
+    counted = [plan for plan in traced if plan.counters]
     if len(counted) > 1:
         groups = "; ".join(" ".join(plan.counters) for plan in counted)
         raise UsageError(
             f"these counters need {len(counted)} executions, and wrap makes one ({groups})",
             "wrap the command once per group, or use profharness run, which makes a pass of each",
         )
-    plan = (counted or own)[0]
+    plan = (counted or traced)[0]
     if cut := planned_extras(run_plan, plan).cut:
         raise UsageError(
             f"--capture {cut}: this {plan.layers[0].name} cannot record that alone, "
@@ -130,7 +130,7 @@ def execute(wrap_pass: WrapPass, find_secrets: FindSecrets) -> WrapResult:
     return WrapResult(ended.workload_status, files.artifacts, findings)
 
 
-def tell(result: WrapResult, root: Path, say: Callable[[str], None]) -> None:
+def report_result(result: WrapResult, root: Path, say: Callable[[str], None]) -> None:
     """What a user wants to know afterwards: findings with their way out, then the files."""
     for finding in result.findings:
         say(f"{finding.severity}: {finding.message}")

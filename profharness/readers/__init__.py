@@ -102,13 +102,13 @@ def find_reader(path: Path) -> Reader:
         reader = member(module)
         if reader.sniff(head, path.name):
             return reader
-    theirs = _foreign()
-    for reader in theirs:
+    foreign = _foreign()
+    for reader in foreign:
         if reader.sniff(head, path.name):
             return reader
-    known = ", ".join(reader.name for reader in (*map(member, FORMATS), *theirs))
+    names = ", ".join(reader.name for reader in (*map(member, FORMATS), *foreign))
     raise InputError(
-        f"{path} is of no known trace format", f"known formats, plain or gzipped: {known}"
+        f"{path} is of no known trace format", f"known formats, plain or gzipped: {names}"
     )
 
 
@@ -117,15 +117,15 @@ def readable_in(folder: Path) -> tuple[str, ...]:
     by name. Looks at the first `MOST_FILES` only.
     """
     order = {member(module).name: number for number, module in enumerate(FORMATS)}
-    found: list[tuple[int, str]] = []
+    ranked: list[tuple[int, str]] = []
     for path in sorted(
         path for path in folder.iterdir() if path.is_file() and not _is_beside(path)
     )[:MOST_FILES]:
         try:
-            found.append((order.get(find_reader(path).name, len(order)), path.name))
+            ranked.append((order.get(find_reader(path).name, len(order)), path.name))
         except InputError:
             continue
-    return tuple(name for _, name in sorted(found))
+    return tuple(name for _, name in sorted(ranked))
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:

@@ -125,20 +125,20 @@ def _finding(finding: Finding) -> dict[str, object]:
     return shown
 
 
-def comparison_json(comparison: Comparison, found: Sequence[Breach]) -> str:
+def comparison_json(comparison: Comparison, breaches: Sequence[Breach]) -> str:
     """`compare --json`: what was compared, and the broken limits. Ends with a newline."""
     document = msgspec.to_builtins(comparison)
-    return _document({**document, "breaches": as_objects(breach_table(found))}).decode()
+    return _document({**document, "breaches": as_objects(breach_table(breaches))}).decode()
 
 
 def saturation_json(
-    found: Sequence[Series], devices: Sequence[Estimate | None] | None = None
+    curves: Sequence[Series], devices: Sequence[Estimate | None] | None = None
 ) -> str:
     """`saturation --json`: every series, with its number of `devices` where jobs were asked for.
 
     Ends with a newline.
     """
-    rows = [msgspec.to_builtins(series) for series in found]
+    rows = [msgspec.to_builtins(series) for series in curves]
     for row, needed in zip(rows, devices or (), strict=False):
         row["devices"] = msgspec.to_builtins(needed)
     return _document({"schema": SCHEMA, "series": rows}).decode()

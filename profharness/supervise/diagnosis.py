@@ -22,7 +22,7 @@ REFUSED = 3
 
 
 @dataclass(frozen=True)
-class Ended:
+class PassEnd:
     """How one pass ended. `own_status`: the workload's own, None where nobody knows. `overdue`:
     killed after its end.
 
@@ -44,7 +44,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftFile:
     """One file that the tool left. `kernels`: whether it holds any; None where that was not looked
     at.
     """
@@ -55,7 +55,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Signs:
+class Evidence:
     """All that is known of one pass of one tool.
 
     `users`: processes that used a framework, by the hooks' hellos; `refused`: the tool did not take
@@ -64,9 +64,9 @@ class Signs:
     """
 
     layer: str
-    ended: Ended
+    ended: PassEnd
     said: str = ""
-    files: tuple[Left, ...] = ()
+    files: tuple[LeftFile, ...] = ()
     users: tuple[int, ...] = ()
     expects_kernels: bool = True
     counting: bool = False
@@ -125,9 +125,9 @@ _LOST = Sign(
 @cache
 def _signs() -> tuple[tuple[re.Pattern[str], Sign], ...]:
     """The sentences of all tools, since one may call another; the graver first."""
-    own = [sign for about in layers.descriptions() for sign in about.signs]
+    of_layers = [sign for about in layers.descriptions() for sign in about.signs]
     return tuple(
-        (re.compile(sign.pattern, re.IGNORECASE), sign) for sign in (*_SHARED, *own, _LOST)
+        (re.compile(sign.pattern, re.IGNORECASE), sign) for sign in (*_SHARED, *of_layers, _LOST)
     )
 
 
@@ -142,41 +142,42 @@ def _caught() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(about.caught) for about in layers.descriptions() if about.caught)
 
 
-def refusal(said: str) -> str:
+def refusal(log_text: str) -> str:
     """The sentence by which the tool refused its command line, so that the workload never ran;
     empty if it did not.
     """
     return next(
-        (match.group(0).strip() for pattern in _refusals() if (match := pattern.search(said))), ""
+        (match.group(0).strip() for pattern in _refusals() if (match := pattern.search(log_text))),
+        "",
     )
 
 
-def too_many_counters(said: str) -> bool:
+def too_many_counters(log_text: str) -> bool:
     """Whether the tool said that a pass asks for more counters than the device counts at once."""
-    return bool(re.search(_TOO_MANY, said, re.IGNORECASE))
+    return bool(re.search(_TOO_MANY, log_text, re.IGNORECASE))
 
 
-def refused_line(said: str) -> str:
+def refused_line(log_text: str) -> str:
     """The line in which it said so; empty without."""
-    match = re.search(_TOO_MANY, said, re.IGNORECASE)
-    return _line_of(said, match) if match else ""
+    match = re.search(_TOO_MANY, log_text, re.IGNORECASE)
+    return _line_of(log_text, match) if match else ""
 
 
-def fatal_line(said: str) -> str:
+def fatal_line(log_text: str) -> str:
     """The sentence with which the tool aborted its process by itself; empty without."""
-    match = _FATAL.search(said)
-    return _line_of(said, match) if match else ""
+    match = _FATAL.search(log_text)
+    return _line_of(log_text, match) if match else ""
 
 
-def caught_signal(said: str) -> int | None:
+def caught_signal(log_text: str) -> int | None:
     """The number of the signal of which the tool's handler said that it ends the process; the first
     of several.
     """
-    matches = [match for pattern in _caught() if (match := pattern.search(said))]
+    matches = [match for pattern in _caught() if (match := pattern.search(log_text))]
     return int(matches[0].group(1)) if matches else None
 
 
-def final_status(ended: Ended, said: str) -> int:
+def final_status(ended: PassEnd, log_text: str) -> int:
     """The exit status to pass on: the workload's own where it is known, else what was seen.
 
     Where the tool aborted the workload, that is no status of the workload's: the tool could not be
@@ -184,12 +185,16 @@ def final_status(ended: Ended, said: str) -> int:
     """
     if ended.interrupted:
         return ended.exit_status
-    if (own := _own_status(ended, said)) is not None:
-        return own
-    return REFUSED if _is_refused(ended, said) or _is_aborted(ended, said) else ended.exit_status
+    if (workload_status := _own_status(ended, log_text)) is not None:
+        return workload_status
+    return (
+        REFUSED
+        if _is_refused(ended, log_text) or _is_aborted(ended, log_text)
+        else ended.exit_status
+    )
 
 
-def _own_status(ended: Ended, said: str) -> int | None:
+def _own_status(ended: PassEnd, log_text: str) -> int | None:
     """As the witnesses say, else by the signal that the tool's handler caught before it changed,
     crashed or hung the end.
     """
@@ -199,42 +204,46 @@ def _own_status(ended: Ended, said: str) -> int | None:
         or not (ended.vanished or ended.overdue)
     ):
         return ended.own_status
-    caught = caught_signal(said)
-    return None if caught is None or fatal_line(said) else 128 + caught
+    caught = caught_signal(log_text)
+    return None if caught is None or fatal_line(log_text) else 128 + caught
 
 
-def _is_aborted(ended: Ended, said: str) -> bool:
+def _is_aborted(ended: PassEnd, log_text: str) -> bool:
     """Whether the tool ended the workload in its midst."""
-    return ended.exit_status > 128 and ended.own_status is None and bool(fatal_line(said))
+    return ended.exit_status > 128 and ended.own_status is None and bool(fatal_line(log_text))
 
 
-def _is_refused(ended: Ended, said: str) -> bool:
+def _is_refused(ended: PassEnd, log_text: str) -> bool:
     """Whether the tool failed before it started the workload."""
     return (
         ended.exit_status != 0
         and ended.own_status is None
         and not ended.ran
-        and (ended.never_ran or bool(refusal(said)))
+        and (ended.never_ran or bool(refusal(log_text)))
     )
 
 
-def judge(signs: Signs) -> tuple[Finding, ...]:
+def judge(evidence: Evidence) -> tuple[Finding, ...]:
     """All findings on one pass, the most telling first; none for a signal that the user sent."""
-    if signs.ended.interrupted:
+    if evidence.ended.interrupted:
         return ()
-    if _is_refused(signs.ended, signs.said):
-        words = refusal(signs.said) or f"it {describe_exit(signs.ended.exit_status)} first"
+    if _is_refused(evidence.ended, evidence.said):
+        words = refusal(evidence.said) or f"it {describe_exit(evidence.ended.exit_status)} first"
         return (
-            finding("profiler-failed", f"{signs.layer} did not start the workload: {words}"),
-            *_said(signs),
+            finding("profiler-failed", f"{evidence.layer} did not start the workload: {words}"),
+            *_sentence_findings(evidence),
         )
-    if signs.refused:  # the finding that names the halves is made where they are decided
-        return tuple(one for one in _said(signs) if one.id != "counters-refused")
-    return (*_endings(signs), *_reached(_said(signs), signs), *_recorded(signs))
+    if evidence.refused:  # the finding that names the halves is made where they are decided
+        return tuple(item for item in _sentence_findings(evidence) if item.id != "counters-refused")
+    return (
+        *_exit_findings(evidence),
+        *_device_findings(_sentence_findings(evidence), evidence),
+        *_file_findings(evidence),
+    )
 
 
-def _endings(signs: Signs) -> tuple[Finding, ...]:
-    ended, layer = signs.ended, signs.layer
+def _exit_findings(evidence: Evidence) -> tuple[Finding, ...]:
+    ended, layer = evidence.ended, evidence.layer
     if ended.overdue:
         return (
             finding(
@@ -245,19 +254,19 @@ def _endings(signs: Signs) -> tuple[Finding, ...]:
                 limit_s=ended.limit_s,
             ),
         )
-    own_status = _own_status(ended, signs.said)
-    if own_status is None and _is_aborted(ended, signs.said):
+    own_status = _own_status(ended, evidence.said)
+    if own_status is None and _is_aborted(ended, evidence.said):
         return (
             finding(
                 "profiler-failed",
                 f"{layer} aborted the workload, which {describe_exit(ended.exit_status)}: "
-                f"{fatal_line(signs.said)}",
+                f"{fatal_line(evidence.said)}",
             ),
         )
     if own_status is None or own_status == ended.exit_status:
         return ()
     guessed = " (with which status is not known: it is taken as 0)" if ended.guessed else ""
-    own = (
+    workload_end = (
         f"had ended by itself{guessed}"
         if own_status == 0
         else f"itself {describe_exit(own_status)}"
@@ -265,82 +274,93 @@ def _endings(signs: Signs) -> tuple[Finding, ...]:
     return (
         finding(
             "profiler-changed-exit",
-            f"{layer} {describe_exit(ended.exit_status)}, but the workload {own}",
+            f"{layer} {describe_exit(ended.exit_status)}, but the workload {workload_end}",
             profiler=ended.exit_status,
             workload=own_status,
         ),
     )
 
 
-def _said(signs: Signs) -> tuple[Finding, ...]:
+def _sentence_findings(evidence: Evidence) -> tuple[Finding, ...]:
     """One finding per kind of sentence, with the line that it stands in."""
-    found: dict[str, Finding] = {}
+    by_kind: dict[str, Finding] = {}
     for pattern, sign in _signs():
-        match = pattern.search(signs.said)
-        if match and sign.finding not in found:
-            line = _line_of(signs.said, match)
-            found[sign.finding] = finding(sign.finding, f"{signs.layer}: {sign.message} ({line})")
-    return tuple(found.values())
+        match = pattern.search(evidence.said)
+        if match and sign.finding not in by_kind:
+            line = _line_of(evidence.said, match)
+            by_kind[sign.finding] = finding(
+                sign.finding, f"{evidence.layer}: {sign.message} ({line})"
+            )
+    return tuple(by_kind.values())
 
 
-def _reached(said: tuple[Finding, ...], signs: Signs) -> tuple[Finding, ...]:
-    """What the tool said, and where no kernel came and the devices are closed to this user, that;
-    the facts say more than the tool.
+def _device_findings(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Finding, ...]:
+    """The findings on the tool's sentences. Where no kernel was recorded and this user may not open
+    the devices, a finding from the node's facts stands in place of the tool's own, which says less.
     """
     if (
-        not signs.closed
-        or not signs.expects_kernels
-        or any(left.kernels is not False for left in signs.files)
+        not evidence.closed
+        or not evidence.expects_kernels
+        or any(left.kernels is not False for left in evidence.files)
     ):
-        return said
-    others = tuple(one for one in said if one.id != "no-device-access")
-    return (*others, finding("no-device-access", f"{signs.layer} met no device: {signs.closed}"))
+        return findings
+    remaining = tuple(one for one in findings if one.id != "no-device-access")
+    return (
+        *remaining,
+        finding("no-device-access", f"{evidence.layer} met no device: {evidence.closed}"),
+    )
 
 
-def _line_of(said: str, match: re.Match[str]) -> str:
+def _line_of(log_text: str, match: re.Match[str]) -> str:
     """The line in which a match begins."""
-    start = said.rfind("\n", 0, match.start()) + 1
-    return said[start:].split("\n", 1)[0].strip()[:200]
+    start = log_text.rfind("\n", 0, match.start()) + 1
+    return log_text[start:].split("\n", 1)[0].strip()[:200]
 
 
-def _recorded(signs: Signs) -> tuple[Finding, ...]:
+def _file_findings(evidence: Evidence) -> tuple[Finding, ...]:
     """Whether the files hold what the pass was for."""
-    if not signs.files:
-        return (finding("profiler-failed", f"{signs.layer} left no files: {_why_nothing(signs)}"),)
-    if not signs.expects_kernels or any(left.kernels is not False for left in signs.files):
+    if not evidence.files:
+        return (
+            finding("profiler-failed", f"{evidence.layer} left no files: {_why_nothing(evidence)}"),
+        )
+    if not evidence.expects_kernels or any(left.kernels is not False for left in evidence.files):
         return ()
-    traced = sorted({left.pid for left in signs.files if left.pid is not None})
-    elsewhere = sorted(set(signs.users) - set(traced))
+    traced = sorted({left.pid for left in evidence.files if left.pid is not None})
+    elsewhere = sorted(set(evidence.users) - set(traced))
     if traced and elsewhere:
         return (
             finding(
                 "launcher-traced",
-                f"{signs.layer} traced {_processes(traced)}, which ran no kernel, "
+                f"{evidence.layer} traced {_processes(traced)}, which ran no kernel, "
                 f"and not {_processes(elsewhere)}, which used "
                 "the framework: it followed the launcher, not the workers",
                 traced=len(traced),
                 missed=len(elsewhere),
             ),
         )
-    what = "counted no kernel" if signs.counting else "recorded no kernel"
+    shortfall = "counted no kernel" if evidence.counting else "recorded no kernel"
     return (
         finding(
             "empty-trace",
-            f"{signs.layer} wrote {len(signs.files)} file{'s' * (len(signs.files) != 1)} but "
-            f"{what}: {_why_nothing(signs)}",
-            files=len(signs.files),
+            f"{evidence.layer} wrote {len(evidence.files)} file{'s' * (len(evidence.files) != 1)} "
+            f"but {shortfall}: {_why_nothing(evidence)}",
+            files=len(evidence.files),
         ),
     )
 
 
-def _why_nothing(signs: Signs) -> str:
-    if signs.unopened:
-        return signs.unopened
-    if signs.closed:
+def _why_nothing(evidence: Evidence) -> str:
+    if evidence.unopened:
+        return evidence.unopened
+    if evidence.closed:
         return "this user reaches no device here"
-    own = signs.ended.own_status if signs.ended.own_status is not None else signs.ended.exit_status
-    if own != 0:
-        return f"the workload {describe_exit(own)}, perhaps before it used the device"
+    workload_status = (
+        evidence.ended.own_status
+        if evidence.ended.own_status is not None
+        else evidence.ended.exit_status
+    )
+    if workload_status != 0:
+        return f"the workload {describe_exit(workload_status)}, perhaps before it used the device"
     return (
         "the workload ended before it used the device, used none, "
         "or another profiler had attached first"

@@ -86,13 +86,13 @@ def read_hellos(folder: Path) -> tuple[Hello, ...]:
     """All hello files, by pid; one that is cut or foreign is left out (its process then counts as
     not hooked).
     """
-    found: list[Hello] = []
+    hellos: list[Hello] = []
     for path in sorted(folder.glob("hello-*.json")):
         try:
-            found.append(msgspec.json.decode(path.read_bytes(), type=Hello))
+            hellos.append(msgspec.json.decode(path.read_bytes(), type=Hello))
         except (OSError, msgspec.DecodeError, msgspec.ValidationError):
             continue
-    return tuple(sorted(found, key=lambda hello: hello.pid))
+    return tuple(sorted(hellos, key=lambda hello: hello.pid))
 
 
 def clean_hellos(folder: Path) -> None:
@@ -101,10 +101,10 @@ def clean_hellos(folder: Path) -> None:
     """
     for path in sorted(folder.glob("*.json")):
         try:
-            said = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
-            argv = msgspec.convert(said.get("argv", ()), tuple[str, ...])
+            hello = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+            argv = msgspec.convert(hello.get("argv", ()), tuple[str, ...])
             if clean_argv(argv) != argv:
-                write_atomic(path, msgspec.json.encode({**said, "argv": clean_argv(argv)}))
+                write_atomic(path, msgspec.json.encode({**hello, "argv": clean_argv(argv)}))
         except (OSError, msgspec.DecodeError, msgspec.ValidationError):
             continue  # cut, foreign, or on a folder that is full: the run itself is done
 

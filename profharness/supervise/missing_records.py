@@ -22,7 +22,7 @@ _TELLING = (
 
 
 @dataclass(frozen=True)
-class Seen:
+class HookReports:
     """One pass as its hooks saw it.
 
     `hellos` of the pass, `byes` the processes whose Python ended by itself, `steps` how many each
@@ -41,30 +41,34 @@ def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
     """What the hooks noted, one finding per sentence; a failure of theirs weighs more than a
     note.
     """
-    found = []
-    for said, pids in _grouped(
+    findings = []
+    for sentence, pids in _grouped(
         [(message, hello.pid) for hello in hellos for message in hello.messages]
     ).items():
-        kind = "profiler-failed" if " failed: " in said else "hook-message"
-        found.append(
-            finding(kind, f"{said} ({_processes(pids)})", severity="warning", processes=len(pids))
+        kind = "profiler-failed" if " failed: " in sentence else "hook-message"
+        findings.append(
+            finding(
+                kind, f"{sentence} ({_processes(pids)})", severity="warning", processes=len(pids)
+            )
         )
-    return tuple(found)
+    return tuple(findings)
 
 
-def nothing_recorded(about: Description, seen: Seen) -> tuple[Finding, ...]:
+def nothing_recorded(about: Description, reports: HookReports) -> tuple[Finding, ...]:
     """Why a layer inside the processes left no file; where it left some, only which processes lost
     theirs at their end.
     """
     layer = about.name
-    own = [hello for hello in seen.hellos if not hello.forked]
-    users = [hello for hello in own if layer in hello.frameworks]
-    if seen.recorded:
+    started = [hello for hello in reports.hellos if not hello.forked]
+    users = [hello for hello in started if layer in hello.frameworks]
+    if reports.recorded:
         cut = [
-            hello.pid for hello in users if hello.pid not in seen.recorded and _cut_off(hello, seen)
+            hello.pid
+            for hello in users
+            if hello.pid not in reports.recorded and _cut_off(hello, reports)
         ]
         return (_finding(layer, _CUT_OFF, cut, "warning"),) if cut else ()
-    if not own:
+    if not started:
         return (
             finding(
                 "nothing-recorded",
@@ -77,11 +81,11 @@ def nothing_recorded(about: Description, seen: Seen) -> tuple[Finding, ...]:
         return (
             finding(
                 "nothing-recorded",
-                f"{layer} recorded nothing: {_count(own)}, and none imported {layer}",
-                processes=len(own),
+                f"{layer} recorded nothing: {_count(started)}, and none imported {layer}",
+                processes=len(started),
             ),
         )
-    causes = _grouped([(_cause(about, hello, seen), hello.pid) for hello in users])
+    causes = _grouped([(_cause(about, hello, reports), hello.pid) for hello in users])
     return tuple(_finding(layer, cause, pids, "error") for cause, pids in causes.items())
 
 
@@ -90,28 +94,28 @@ _CUT_OFF = (
 )
 
 
-def _cause(about: Description, hello: Hello, seen: Seen) -> str:
+def _cause(about: Description, hello: Hello, reports: HookReports) -> str:
     telling = next(
         (message for message in hello.messages if any(words in message for words in _TELLING)), ""
     )
     if telling:
         return telling
-    if _cut_off(hello, seen):
+    if _cut_off(hello, reports):
         return _CUT_OFF
     if hello.window == "nothing recorded":
         return "its window was open and held no event"
-    if about.windowed and not hello.window and hello.pid in seen.byes:
+    if about.windowed and not hello.window and hello.pid in reports.byes:
         return (
-            f"its window never opened: --capture {seen.capture}, "
-            f"and the script had {seen.steps.get(hello.pid, 0)} steps"
+            f"its window never opened: --capture {reports.capture}, "
+            f"and the script had {reports.steps.get(hello.pid, 0)} steps"
         )
-    if hello.pid not in seen.byes:
+    if hello.pid not in reports.byes:
         return "the process ended by os._exit or a signal before anything was written"
     return about.silent
 
 
-def _cut_off(hello: Hello, seen: Seen) -> bool:
-    return hello.window == "open" and hello.pid not in seen.byes
+def _cut_off(hello: Hello, reports: HookReports) -> bool:
+    return hello.window == "open" and hello.pid not in reports.byes
 
 
 def _finding(layer: str, cause: str, pids: Sequence[int], severity: str) -> Finding:
@@ -124,10 +128,10 @@ def _finding(layer: str, cause: str, pids: Sequence[int], severity: str) -> Find
     )
 
 
-def _grouped(said: Sequence[tuple[str, int]]) -> dict[str, list[int]]:
+def _grouped(sentences: Sequence[tuple[str, int]]) -> dict[str, list[int]]:
     """The pids by the sentence about them, in the order in which the sentences first stand."""
     groups: dict[str, list[int]] = {}
-    for words, pid in said:
+    for words, pid in sentences:
         groups.setdefault(words, []).append(pid)
     return groups
 

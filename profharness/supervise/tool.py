@@ -21,10 +21,10 @@ from profharness.node import access
 from profharness.rundir.manifest import Artifact, Hello
 from profharness.supervise import diagnosis as failures
 from profharness.supervise import missing_records as unrecorded
-from profharness.supervise.diagnosis import Ended, Left, Signs
+from profharness.supervise.diagnosis import Evidence, LeftFile, PassEnd
 from profharness.supervise.exit_status import Ending
 from profharness.supervise.hook_reports import read_byes, read_hellos
-from profharness.supervise.missing_records import Seen
+from profharness.supervise.missing_records import HookReports
 from profharness.supervise.pass_plan import PassPlan
 
 FOLLOW_UP_S = 600.0
@@ -86,36 +86,36 @@ class ToolPass:
         """What the launcher asks; None where no tool can outlive the workload."""
         return None if self.tool is None else self._ending.overdue
 
-    def status(self, outcome: Outcome, said: str) -> int:
+    def status(self, outcome: Outcome, log_text: str) -> int:
         """The exit status to pass on for this outcome."""
         return (
             outcome.exit_status
             if self.tool is None
-            else failures.final_status(self._ended(outcome), said)
+            else failures.final_status(self._ended(outcome), log_text)
         )
 
-    def refused(self, said: str, artifacts: Sequence[Artifact]) -> bool:
+    def refused(self, log_text: str, artifacts: Sequence[Artifact]) -> bool:
         """Whether the tool did not take the pass's counters: it said so, and none of its files
         holds a counter.
         """
-        own = (
+        recorded = (
             self.where.run_root / artifact.path
             for artifact in artifacts
             if artifact.pass_name == self.plan.name
         )
         return (
             bool(self.plan.counters)
-            and failures.too_many_counters(said)
-            and not any(holds_counters(path) for path in own)
+            and failures.too_many_counters(log_text)
+            and not any(holds_counters(path) for path in recorded)
         )
 
     def refused_so_far(self) -> bool:
-        """The same, before the pass has ended."""
+        """Whether the tool has refused the counters, asked before the pass has ended."""
         if not self.plan.counters or not failures.too_many_counters(
-            said := read_logs(self._logs())
+            log_text := read_logs(self._logs())
         ):
             return False
-        return self.refused(said, self.collect())
+        return self.refused(log_text, self.collect())
 
     def collect(self, known: frozenset[str] = frozenset()) -> tuple[Artifact, ...]:
         """The files that the pass's layers have left so far, without the paths in `known` (relative
@@ -128,7 +128,7 @@ class ToolPass:
         )
 
     def findings(
-        self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]
+        self, outcome: Outcome, log_text: str, artifacts: Sequence[Artifact]
     ) -> tuple[Finding, ...]:
         """What went wrong, from the last outcome of the pass, all that was said, and what was
         collected.
@@ -136,10 +136,10 @@ class ToolPass:
         inside = self._inside(artifacts)
         if self.tool is None:
             return inside
-        found = self.of_tool(outcome, said, artifacts)
-        if self.plan.perturbing and not self.refused(said, artifacts):
-            found = (
-                *found,
+        outside = self.of_tool(outcome, log_text, artifacts)
+        if self.plan.perturbing and not self.refused(log_text, artifacts):
+            outside = (
+                *outside,
                 finding(
                     "serialising-counters",
                     f"the {self.plan.name} pass changes the workload's speed: "
@@ -147,8 +147,8 @@ class ToolPass:
                 ),
             )
         if self._cut:
-            found = (
-                *found,
+            outside = (
+                *outside,
                 finding(
                     "window-cut",
                     f"--capture {self._cut}: this {self.tool.name} cannot record that alone, "
@@ -156,10 +156,10 @@ class ToolPass:
                     f"{self.plan.name} pass; what lies outside is left out of the trace",
                 ),
             )
-        return (*inside, *found)
+        return (*inside, *outside)
 
     def of_tool(
-        self, outcome: Outcome, said: str, artifacts: Sequence[Artifact]
+        self, outcome: Outcome, log_text: str, artifacts: Sequence[Artifact]
     ) -> tuple[Finding, ...]:
         """What went wrong with the tool around this process: of several ranks each has one, and
         files of its own.
@@ -167,7 +167,7 @@ class ToolPass:
         if self.tool is None:
             return ()
         rank = self.where.rank
-        own = [
+        own_files = [
             artifact
             for artifact in artifacts
             if artifact.layer == self.tool.name
@@ -182,25 +182,25 @@ class ToolPass:
         users = tuple(hello.pid for hello in hellos if hello.frameworks)
         looked = not outcome.interrupted and self.tool.about.expects_kernels
         files = tuple(
-            Left(
+            LeftFile(
                 artifact.path,
                 artifact.pid,
                 _kernels(self.where.run_root / artifact.path, artifact) if looked else None,
             )
-            for artifact in own
+            for artifact in own_files
             if not artifact.aside
         )
         unopened = self._unopened([hello for hello in hellos if hello.pass_name == self.plan.name])
         return failures.judge(
-            Signs(
+            Evidence(
                 layer=self.tool.name,
                 ended=self._ended(outcome),
-                said=said,
+                said=log_text,
                 files=files,
                 users=users,
                 expects_kernels=self.tool.about.expects_kernels,
                 counting=bool(self.plan.counters),
-                refused=self.refused(said, artifacts),
+                refused=self.refused(log_text, artifacts),
                 unopened=unopened,
                 closed=access.closed(self.where.environment),
             )
@@ -240,26 +240,30 @@ class ToolPass:
             for hello in read_hellos(self.where.hooks)
             if hello.pass_name in ("", self.plan.name)
         ]
-        found: list[Finding] = []
+        missing: list[Finding] = []
         for layer in self.plan.layers:
             if layer.about.scope != "hook" or self.where.is_worker:
                 continue
-            own = {
+            recorded_pids = {
                 artifact.pid
                 for artifact in artifacts
                 if artifact.layer == layer.name and artifact.pass_name == self.plan.name
             }
-            seen = Seen(
-                hellos, read_byes(self.where.hooks), _steps(self.where), own, self.where.capture
+            reports = HookReports(
+                hellos,
+                read_byes(self.where.hooks),
+                _steps(self.where),
+                recorded_pids,
+                self.where.capture,
             )
-            found += unrecorded.nothing_recorded(layer.about, seen)
-        told = " ".join(one.message for one in found)
+            missing += unrecorded.nothing_recorded(layer.about, reports)
+        explained = " ".join(item.message for item in missing)
         return (
-            *found,
+            *missing,
             *(
-                one
-                for one in unrecorded.message_findings(hellos)
-                if one.message.rpartition(" (")[0] not in told
+                item
+                for item in unrecorded.message_findings(hellos)
+                if item.message.rpartition(" (")[0] not in explained
             ),
         )
 
@@ -267,14 +271,14 @@ class ToolPass:
         """Run the tool's own analysis of what it left; a failure of it costs only that analysis."""
         if self.tool is None or outcome.interrupted or outcome.overdue:
             return ()
-        found: list[Finding] = []
+        analysis_findings: list[Finding] = []
         for command in self.tool.follow_up(self.where):
             if not Path(command.argv[command.argv.index("-p") + 1]).is_dir():
                 continue  # the pass left nothing to analyse, which is a finding already
             try:
                 launcher.capture(command, FOLLOW_UP_S)
             except Unavailable as error:
-                found.append(
+                analysis_findings.append(
                     finding(
                         "profiler-failed",
                         f"{self.tool.name}: its own analysis failed ({error.message}); "
@@ -282,9 +286,9 @@ class ToolPass:
                         severity="warning",
                     )
                 )
-        return tuple(found)
+        return tuple(analysis_findings)
 
-    def _ended(self, outcome: Outcome) -> Ended:
+    def _ended(self, outcome: Outcome) -> PassEnd:
         ends = self._ending.own_ends()
         hellos = {
             hello.pid
@@ -292,7 +296,7 @@ class ToolPass:
             if hello.pass_name == self.plan.name
         }
         vanished = any(pid in hellos and not self._ending.said_bye(pid) for pid in self._roots)
-        return Ended(
+        return PassEnd(
             exit_status=outcome.exit_status,
             own_status=self._ending.own_status(outcome),
             overdue=outcome.overdue,

@@ -28,7 +28,7 @@ LIBRARIES = ("amdsmi", "nvml")  # families that call a vendor's library
 
 def source_states(sysfs: str = "/sys") -> tuple[tuple[str, str], ...]:
     """Name of each source and why it is missing; an empty reason means that it works."""
-    own: dict[str, Source] = {
+    sources: dict[str, Source] = {
         "cpu": NodeSource(),
         "cgroup": CgroupSource(os.getpid()),
         "pressure": PressureSource(),
@@ -37,7 +37,7 @@ def source_states(sysfs: str = "/sys") -> tuple[tuple[str, str], ...]:
         "network": NetworkSource(),
         "rdma": RdmaSource(sysfs),
     }
-    states = [(name, _why_one(source)) for name, source in own.items()]
+    states = [(name, _why_one(source)) for name, source in sources.items()]
     states.append(("amd", why_missing("amd", sysfs)))
     return (*states, *((name, _why_in_child(name, sysfs)) for name in LIBRARIES))
 
@@ -62,7 +62,7 @@ def _why(works: bool, missing: Sequence[Missing]) -> str:
 
 
 def _why_in_child(family: str, sysfs: str) -> str:
-    """The same from a child process, which may die of what it calls."""
+    """Why the source is missing, found out in a child process, which may die of what it calls."""
     try:
         done = subprocess.run(
             check_command(family, sysfs),

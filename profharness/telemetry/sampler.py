@@ -96,7 +96,8 @@ class Rows:
         ]
         self._fast = tuple(readings[:fast])
         self._slow = tuple(
-            one._replace(first=one.first - parted, end=one.end - parted) for one in readings[fast:]
+            reading._replace(first=reading.first - parted, end=reading.end - parted)
+            for reading in readings[fast:]
         )
         self._slow_due = [0] * len(self._slow)
         self._fast_next = self._slow_next = 0
@@ -169,7 +170,9 @@ class Rows:
         """A source that keeps failing is left alone."""
         failures.add(error)
         if failures.in_a_row >= MAX_FAILURES:
-            self._fast = tuple(one for one in self._fast if one.failures is not failures)
+            self._fast = tuple(
+                reading for reading in self._fast if reading.failures is not failures
+            )
 
 
 def interval_ns(source: Source, period_ns: int) -> int:
@@ -178,7 +181,7 @@ def interval_ns(source: Source, period_ns: int) -> int:
 
 
 def order(sources: Sequence[Source], period_ns: int) -> tuple[Source, ...]:
-    """Those that are read at every tick first."""
+    """The sources with those first that are read at every tick."""
     return tuple(sorted(sources, key=lambda source: interval_ns(source, period_ns) != period_ns))
 
 

@@ -29,24 +29,24 @@ def parse_spec(text: str) -> Spec:
     """Raises ValueError, naming the field, for JSON that is not a specification. Unknown fields are
     ignored.
     """
-    found = json.loads(text)
-    if not isinstance(found, dict):
+    fields = json.loads(text)
+    if not isinstance(fields, dict):
         raise ValueError("the specification must be a JSON object")
     for name in ("output_dir", "host"):
-        if not isinstance(found.get(name), str) or not found[name]:
+        if not isinstance(fields.get(name), str) or not fields[name]:
             raise ValueError(f"{name!r} must be a text")
-    hz = found.get("hz", 10.0)
+    hz = fields.get("hz", 10.0)
     if isinstance(hz, bool) or not isinstance(hz, (int, float)) or not 0 < hz <= MAX_HZ:
         raise ValueError(f"'hz' must be above 0 and at most {MAX_HZ:g}, not {hz!r}")
-    sources = found.get("sources", ["cpu"])
+    sources = fields.get("sources", ["cpu"])
     if not isinstance(sources, list) or not all(isinstance(name, str) for name in sources):
         raise ValueError("'sources' must be a list of names")
     return Spec(
-        found["output_dir"],
-        found["host"],
+        fields["output_dir"],
+        fields["host"],
         float(hz),
-        str(found.get("roots_file") or ""),
-        int(found.get("parent_pid") or 0),
+        str(fields.get("roots_file") or ""),
+        int(fields.get("parent_pid") or 0),
         tuple(sources),
-        str(found.get("sysfs") or "/sys"),
+        str(fields.get("sysfs") or "/sys"),
     )

@@ -120,8 +120,8 @@ def _of_steps(
     )
     if not logs:
         logs = sorted((run.root / "artifacts" / "steps").rglob("steps-*.jsonl"))
-    found = [window for path in logs if (window := _of_log(path, record, wanted, at)) is not None]
-    return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+    windows = [window for path in logs if (window := _of_log(path, record, wanted, at)) is not None]
+    return (min(low for low, _ in windows), max(high for _, high in windows)) if windows else None
 
 
 def _of_log(path: Path, record: PassRecord, wanted: tuple[int, int], at: Clocks) -> Window | None:

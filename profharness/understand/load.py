@@ -224,13 +224,13 @@ def check_clocks(sources: Sequence[Source], *, allow_unaligned: bool) -> bool:
     one_clock = len(sources) < 2 or (len(shared) == 1 and not lost)
     if one_clock or allow_unaligned:
         return one_clock
-    said = (
+    reason = (
         f"{lost[0]} does not say which clock or host it was recorded on"
         if lost
         else "they were recorded on "
         + ", ".join(sorted(f"{clock.value} of {host}" for clock, host in shared))
     )
-    raise _no_common_clock(said)
+    raise _no_common_clock(reason)
 
 
 def check_hosts(stated: Mapping[str, str]) -> None:
@@ -242,9 +242,9 @@ def check_hosts(stated: Mapping[str, str]) -> None:
         raise _no_common_clock(f"they were recorded on {', '.join(hosts)}")
 
 
-def _no_common_clock(said: str) -> UsageError:
+def _no_common_clock(reason: str) -> UsageError:
     return UsageError(
-        f"these sources cannot be put on one clock: {said}",
+        f"these sources cannot be put on one clock: {reason}",
         "record them in one run, or merge them as they are with --allow-unaligned (they will "
         "be marked)",
     )

@@ -62,7 +62,7 @@ def finish(
     if loaded.manifest is not None and any(
         point.throughput is not None for point in summary.points
     ):
-        write_atomic(run.results, results_csv(summary, *_told(loaded.manifest)).encode())
+        write_atomic(run.results, results_csv(summary, *_scan_facts(loaded.manifest)).encode())
     write_atomic(report or run.report, html.render(summary).encode())
     if loaded.manifest is not None:
         telemetry_products.write(run, loaded.manifest)
@@ -108,13 +108,13 @@ def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
         if (records := merge_and_load(root, job)) is not None:
             return of_records(records, root), lambda: None
     loaded = load([root])
-    said = attributes(loaded.source, manifest, loaded.trace.sources)
+    stated = attributes(loaded.source, manifest, loaded.trace.sources)
     return loaded, lambda: perfetto.write(
-        loaded.trace, run.merged, attributes=said, options=options
+        loaded.trace, run.merged, attributes=stated, options=options
     )
 
 
-def _told(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
+def _scan_facts(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
     """Model and way of a scan, and the name of each point's device."""
     settings = manifest.scan.settings if manifest.scan is not None else {}
     accelerators = {
@@ -217,12 +217,12 @@ def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[Step
         loaded.trace, perturbing=perturbing, order=loaded.manifest.kernel_order()
     )
     counted = loaded.trace if len(loaded.trace.counters) else None
-    found = step_summaries(
+    summaries = step_summaries(
         records,
         KernelFacts(records, Yardstick(calibration.for_run(Path(loaded.source)), counted=counted)),
         selection,
     )
-    return with_samples(found, loaded.trace)
+    return with_samples(summaries, loaded.trace)
 
 
 def _incomplete(loaded: Loaded) -> tuple[Finding, ...]:
@@ -237,4 +237,6 @@ def _incomplete(loaded: Loaded) -> tuple[Finding, ...]:
 
 def _once(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Each finding once, in order; two parts of the analysis may see the same."""
-    return tuple({(found.id, found.message, found.point): found for found in findings}.values())
+    return tuple(
+        {(finding.id, finding.message, finding.point): finding for finding in findings}.values()
+    )

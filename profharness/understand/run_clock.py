@@ -79,14 +79,14 @@ def share_marker_checks(sources: Sequence[Source]) -> list[Source]:
     """Files without markers of their own take the check of the marker file that the same process
     and tool wrote.
     """
-    known = {
+    marker_files = {
         (source.host, source.pid, source.layer): source
         for source in sources
         if source.format.endswith("-marker") and source.bound_ns is not None
     }
 
     def shared(source: Source) -> Source:
-        marker = known.get((source.host, source.pid, source.layer))
+        marker = marker_files.get((source.host, source.pid, source.layer))
         if marker is None or source.bound_ns is not None or source.pid is None:
             return source
         return replace(source, residual_ns=marker.residual_ns, bound_ns=marker.bound_ns)

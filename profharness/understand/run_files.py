@@ -64,15 +64,15 @@ def own_records(run: RunDir, manifest: Manifest) -> OwnRecords:
 
 
 def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
-    """Those of the manifest, and those that a killed run left unrecorded."""
-    known = frozenset(artifact.path for artifact in manifest.artifacts)
-    found: list[Artifact] = list(manifest.artifacts)
+    """The files that the manifest lists, and those that a killed run left unrecorded."""
+    recorded = frozenset(artifact.path for artifact in manifest.artifacts)
+    artifacts: list[Artifact] = list(manifest.artifacts)
     for record in manifest.passes:
         for name, facts in manifest.layer_facts().items():
             if name in record.layers:
                 of = left_files.LayerPass(run.root, name, record.name, ranked=manifest.ranks > 1)
-                found += left_files.collect(facts.leaves, of, known)
-    return tuple(found)
+                artifacts += left_files.collect(facts.leaves, of, recorded)
+    return tuple(artifacts)
 
 
 def artifact_groups(run: RunDir, manifest: Manifest) -> list[tuple[Artifact, ...]]:
@@ -289,19 +289,19 @@ def _on_host(trace: Trace, host: str) -> Trace:
 def _snapshots(
     run: RunDir, manifest: Manifest, problems: list[Problem]
 ) -> dict[str, tuple[ClockSnapshot, ...]]:
-    """Those of the manifest; of a killed run, those that the sampler wrote."""
-    found: dict[str, list[ClockSnapshot]] = {}
+    """The clock readings of the manifest; of a killed run, those that the sampler wrote."""
+    readings_of: dict[str, list[ClockSnapshot]] = {}
     for snapshot in manifest.clocks:
-        found.setdefault(snapshot.host, []).append(snapshot)
+        readings_of.setdefault(snapshot.host, []).append(snapshot)
     for path in sorted(run.telemetry.glob("*.clocks.jsonl")):
-        if path.name.removesuffix(".clocks.jsonl") in found:
+        if path.name.removesuffix(".clocks.jsonl") in readings_of:
             continue
         try:
             for reading in telemetry.read_clocks(path):
-                found.setdefault(reading.host, []).append(clock_snapshot(reading))
+                readings_of.setdefault(reading.host, []).append(clock_snapshot(reading))
         except InputError as error:
             problems.append(Problem("error", run.relative(path), 1, error.message))
-    return {host: tuple(readings) for host, readings in found.items()}
+    return {host: tuple(readings) for host, readings in readings_of.items()}
 
 
 def host_of(manifest: Manifest) -> str:
@@ -320,7 +320,7 @@ def marker_brackets(path: Path) -> tuple[tuple[int, int], ...]:
     from profharness.readers.own import sidecar
 
     try:
-        found = sidecar.load(path)
+        checks = sidecar.load(path)
     except InputError:
         return ()
-    return found.markers if found is not None else ()
+    return checks.markers if checks is not None else ()

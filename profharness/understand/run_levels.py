@@ -76,7 +76,7 @@ def _window(record: PointRecord, folder: Path) -> Trace:
 def _labelled(
     run: RunDir, trace: Trace, folder: Path, record: PointRecord | None, host: str
 ) -> Trace:
-    own = (record.host if record is not None else "") or host
+    ran_on = (record.host if record is not None else "") or host
     path = run.relative(Path(trace.sources[0].path))
     pid = (
         trace.sources[0].pid
@@ -91,7 +91,7 @@ def _labelled(
         pass_name=folder.parent.name,
         point=folder.name,
         layer=LAYER,
-        host=own,
+        host=ran_on,
         pid=pid,
     )
     return replace(

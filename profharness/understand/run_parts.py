@@ -96,25 +96,25 @@ def read_run(
     """
     run = RunDir.open(root)
     manifest = run.read_manifest()
-    own = own_records(run, manifest)
+    own_files = own_records(run, manifest)
     groups = artifact_groups(run, manifest)
     wanted = [
         group
         for group in groups
         if ranks is None or group[0].rank is None or group[0].rank in ranks
     ]
-    reference = reference_host(manifest, own.snapshots)
+    reference = reference_host(manifest, own_files.snapshots)
     parts = [
-        keep(align_trace(run, trace, Clocks(own.snapshots, reference)), f"own{number}")
-        for number, trace in enumerate(own.traces)
+        keep(align_trace(run, trace, Clocks(own_files.snapshots, reference)), f"own{number}")
+        for number, trace in enumerate(own_files.traces)
     ]
-    problems = list(own.trace_problems)
+    problems = list(own_files.trace_problems)
     jobs = [
         _GroupJob(
             run.root,
             group,
             host_of(manifest),
-            Clocks(_needed_snapshots(own, manifest, group, reference), reference),
+            Clocks(_needed_snapshots(own_files, manifest, group, reference), reference),
             keep,
             str(number),
         )
@@ -125,9 +125,9 @@ def read_run(
         problems += group_parts.problems
     notes = RunNotes(
         manifest,
-        own.snapshots,
+        own_files.snapshots,
         tuple(finding for part in parts for finding in part.findings),
-        (*problems, *own.clock_problems),
+        (*problems, *own_files.clock_problems),
     )
     return RunParts(root, parts, notes, len(groups) - len(wanted))
 
@@ -212,7 +212,7 @@ def _read_some(
 
 
 def _needed_snapshots(
-    own: OwnRecords, manifest: Manifest, group: tuple[Artifact, ...], reference: str
+    own_files: OwnRecords, manifest: Manifest, group: tuple[Artifact, ...], reference: str
 ) -> Snapshots:
     """The clock readings of a file's host and of the reference, so that those of thousands of hosts
     do not travel with each file.
@@ -221,11 +221,11 @@ def _needed_snapshots(
     logged.
     """
     if any(record.cut for record in manifest.passes if record.name == group[0].pass_name):
-        return own.snapshots
+        return own_files.snapshots
     hosts = {artifact.host or host_of(manifest) for artifact in group} | {reference}
     if "" in hosts:
-        return own.snapshots
-    return {host: readings for host, readings in own.snapshots.items() if host in hosts}
+        return own_files.snapshots
+    return {host: readings for host, readings in own_files.snapshots.items() if host in hosts}
 
 
 def _bytes(paths: Sequence[Path]) -> int:

@@ -28,9 +28,9 @@ def stepped(loaded: Loaded, asked: str = "", *, must: bool = True) -> Loaded:
         )
     pattern = asked or ("" if manifest is None else manifest.step_range)
     if pattern:
-        found = step_ranges.matching(loaded.trace, pattern)
-        if found is not None:
-            return replace(loaded, trace=found.trace, steps_from=found.words)
+        matching = step_ranges.matching(loaded.trace, pattern)
+        if matching is not None:
+            return replace(loaded, trace=matching.trace, steps_from=matching.words)
         error = step_ranges.unmatched(pattern, step_ranges.range_names(loaded.trace))
         if asked and must:
             raise error
@@ -43,5 +43,7 @@ def stepped(loaded: Loaded, asked: str = "", *, must: bool = True) -> Loaded:
         )
     if step_ranges.has_steps(loaded.trace):
         return loaded
-    told = step_ranges.telling(loaded.trace)
-    return loaded if told is None else replace(loaded, trace=told.trace, steps_from=told.words)
+    marked = step_ranges.telling(loaded.trace)
+    return (
+        loaded if marked is None else replace(loaded, trace=marked.trace, steps_from=marked.words)
+    )

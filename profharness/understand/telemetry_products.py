@@ -58,7 +58,11 @@ def _machine(manifest: Manifest, host: str) -> resource_log.Machine | None:
     node = manifest.nodes[0] if manifest.nodes else None
     if node is None or node.host != host or not node.memory_bytes:
         return None
-    offsets = [one.realtime_ns - one.monotonic_ns for one in manifest.clocks if one.host == host]
+    offsets = [
+        reading.realtime_ns - reading.monotonic_ns
+        for reading in manifest.clocks
+        if reading.host == host
+    ]
     return (
         resource_log.Machine(
             node.cpus or len(node.cpus_allowed) or 1, node.memory_bytes, offsets[0]

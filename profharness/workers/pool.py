@@ -26,7 +26,7 @@ REFUSALS: dict[int, type[ProfharnessError]] = {2: UsageError, 3: Unavailable, 4:
 
 
 @dataclass(frozen=True)
-class PassWork:
+class WorkerSetup:
     """All that is fixed for the workers of one backend in one pass.
 
     `wrap` puts the pass's layers around a command, `before` makes ready what they rely on, and
@@ -109,7 +109,7 @@ class Events:
 
 
 def serve(
-    work: PassWork,
+    setup: WorkerSetup,
     points: Sequence[Point],
     launcher: Launcher,
     events: Events,
@@ -123,36 +123,36 @@ def serve(
     first point, as it would for every point. A signal to the harness ends the pass after the
     running process, as does a hopeless execution; the points left are not reported.
     """
-    work.write_spec()
-    feed = None if more is None else Feed(work.folder / "points.jsonl", more)
-    tail = control.ResultsTail(work.folder)
+    setup.write_spec()
+    feed = None if more is None else Feed(setup.folder / "points.jsonl", more)
+    tail = control.ResultsTail(setup.folder)
     tail.skip_existing()
     outcomes: list[Outcome] = []
     left = list(points)
     while left:
-        only = left[0] if work.isolate else None
-        first = left[0] if not work.isolate and len(left) < len(points) else None
-        log = work.folder / f"worker-{work.backend}-{len(outcomes) + 1}.log"
+        only = left[0] if setup.isolate else None
+        first = left[0] if not setup.isolate and len(left) < len(points) else None
+        log = setup.folder / f"worker-{setup.backend}-{len(outcomes) + 1}.log"
         book = _Book(
-            left if only is None else left[:1], tail, replace(events, ended=work.ended), feed
+            left if only is None else left[:1], tail, replace(events, ended=setup.ended), feed
         )
-        work.before(work.plain(first, only))
+        setup.before(setup.plain(first, only))
         outcome = launcher.run(
-            Job(work.command(first, only), log=log, grace_s=GRACE_S, overdue=work.overdue),
+            Job(setup.command(first, only), log=log, grace_s=GRACE_S, overdue=setup.overdue),
             events.started,
             book.poll,
         )
         book.poll()
         outcomes.append(outcome)
-        if outcome.interrupted or (outcome.exit_status != 0 and work.hopeless()):
+        if outcome.interrupted or (outcome.exit_status != 0 and setup.hopeless()):
             break
         left = [*left, *book.added][len(book.finished) :]
         if (
             left
             and (outcome.exit_status != 0 or not book.finished)
-            and not (work.isolate and book.finished)
+            and not (setup.isolate and book.finished)
         ):
-            left = _after_death(left, book, outcome, log, work, events)
+            left = _after_death(left, book, outcome, log, setup, events)
         if not left and feed is not None and (point := feed.take()) is not None:
             left = [point]
     return outcomes
@@ -260,13 +260,13 @@ class _Book:
 
 
 def _after_death(
-    left: list[Point], book: _Book, outcome: Outcome, log: Path, work: PassWork, events: Events
+    left: list[Point], book: _Book, outcome: Outcome, log: Path, setup: WorkerSetup, events: Events
 ) -> list[Point]:
     """What remains to be done after a worker ended early: the point that it was on is failed, with
     the reason.
     """
     ended = describe_exit(outcome.exit_status)
-    blamed = work.blame()
+    blamed = setup.blame()
     culprit = book.current()
     if culprit is None and not book.finished and book.refusal is not None:
         _refuse(book.refusal, outcome, log)
@@ -286,7 +286,7 @@ def _after_death(
             )
         return []
     at = next(number for number, point in enumerate(left) if point.key == culprit)
-    words = last_line(work.run.point_path(work.pass_name, culprit) / "stderr.log")
+    words = last_line(setup.run.point_path(setup.pass_name, culprit) / "stderr.log")
     error = blamed or f"the worker {ended}" + (f": {words}" if words else "")
     events.output(left[at], PointOutput(ok=False, error=error))
     return left[at + 1 :]

@@ -36,7 +36,7 @@ STOP_S, TERM_S = 30.0, 10.0  # a tool around the server writes its files after t
 
 
 @dataclass(frozen=True)
-class ServerWork:
+class ServerSetup:
     """How one target's server is started. `plain` is its own command, `wrapped` the same under the
     layers.
 
@@ -63,12 +63,12 @@ class Server:
 
     def __init__(
         self,
-        work: ServerWork,
+        setup: ServerSetup,
         launcher: Launcher,
         started: Callable[[int], None],
         poll: Callable[[], None],
     ) -> None:
-        self._work = work
+        self._setup = setup
         self._launcher = launcher
         self._started = started
         self._poll = poll
@@ -86,13 +86,13 @@ class Server:
         if self._thread is not None and self._thread.is_alive():
             return
         for name in (READY, LEVELS, WINDOWS):
-            (self._work.folder / name).unlink(missing_ok=True)
-        tail = control.ResultsTail(self._work.folder)
+            (self._setup.folder / name).unlink(missing_ok=True)
+        tail = control.ResultsTail(self._setup.folder)
         tail.skip_existing()
-        self._work.prepare()
-        self._work.before(self._work.plain)
+        self._setup.prepare()
+        self._setup.before(self._setup.plain)
         self._thread = threading.Thread(
-            target=self._run, name=f"server {self._work.label}", daemon=True
+            target=self._run, name=f"server {self._setup.label}", daemon=True
         )
         self._thread.start()
         self._wait(tail)
@@ -100,7 +100,7 @@ class Server:
     @property
     def log(self) -> Path:
         """What this execution printed."""
-        return self._work.folder / f"server-{len(self.outcomes) + 1}.log"
+        return self._setup.folder / f"server-{len(self.outcomes) + 1}.log"
 
     def died(self) -> bool:
         """Whether it ended though nobody asked it to."""
@@ -110,7 +110,7 @@ class Server:
         """How it died, in words; empty while it runs."""
         if not self.died() or not self.outcomes:
             return ""
-        words = last_line(self._work.folder / f"server-{len(self.outcomes)}.log")
+        words = last_line(self._setup.folder / f"server-{len(self.outcomes)}.log")
         return f"the server {describe_exit(self.outcomes[-1].exit_status)}" + (
             f": {words}" if words else ""
         )
@@ -122,13 +122,13 @@ class Server:
         if self._thread is None or not self._thread.is_alive():
             return
         self._stopping = True
-        if self._work.managed and (self._work.folder / READY).exists():
-            with (self._work.folder / LEVELS).open("ab") as file:
+        if self._setup.managed and (self._setup.folder / READY).exists():
+            with (self._setup.folder / LEVELS).open("ab") as file:
                 file.write(msgspec.json.encode({"v": control.VERSION, "kind": "stop"}) + b"\n")
             self._thread.join(STOP_S)
         # a program in Python that SIGTERM ends writes nothing; after SIGINT what records it still
         # does
-        first = () if self._work.managed else (signal.SIGINT,)
+        first = () if self._setup.managed else (signal.SIGINT,)
         for number in (*first, signal.SIGTERM, signal.SIGKILL):
             if self._thread.is_alive() and self._pid is not None:
                 try:
@@ -139,7 +139,7 @@ class Server:
 
     def _run(self) -> None:
         """In a thread of its own: the launcher waits for the process."""
-        work, log = self._work, self.log
+        setup, log = self._setup, self.log
 
         def started(pid: int) -> None:
             self._pid = pid
@@ -148,7 +148,7 @@ class Server:
         try:
             self.outcomes.append(
                 self._launcher.run(
-                    Job(work.wrapped, log=log, grace_s=TERM_S, overdue=work.overdue),
+                    Job(setup.wrapped, log=log, grace_s=TERM_S, overdue=setup.overdue),
                     started,
                     lambda: None,
                 )
@@ -159,26 +159,26 @@ class Server:
     def _wait(self, tail: control.ResultsTail) -> None:
         assert self._thread is not None
         deadline = time.monotonic() + READY_S
-        ready, refusal = self._work.folder / READY, None
+        ready, refusal = self._setup.folder / READY, None
         while not ready.exists():
             self._poll()
             alive = self._thread.is_alive()
             refusal = next((line for line in tail.poll() if line.kind == "error"), refusal)
             if not alive:
                 raise self._refused(refusal)
-            if not self._work.managed and (found := self._found()) is not None:
+            if not self._setup.managed and (found := self._found()) is not None:
                 write_atomic(ready, self._with_pid(found))
             if time.monotonic() > deadline:
                 raise Unavailable(
                     f"the server was not ready after {READY_S:.0f} s",
                     f"what it printed is in {self.log}",
                 )
-            time.sleep(LOOK_S if self._work.managed else 10 * LOOK_S)
+            time.sleep(LOOK_S if self._setup.managed else 10 * LOOK_S)
 
     def _found(self) -> bytes | None:
         """The ready file of a foreign server, which may answer before its models are loaded."""
         try:
-            return self._work.find()
+            return self._setup.find()
         except Unavailable:
             self._since = self._since or time.monotonic()
             if time.monotonic() - self._since > MODELS_S:
@@ -197,7 +197,7 @@ class Server:
         """Why it ended before it could serve."""
         if self._error is not None:
             return self._error
-        outcome, log = self.outcomes[-1], self._work.folder / f"server-{len(self.outcomes)}.log"
+        outcome, log = self.outcomes[-1], self._setup.folder / f"server-{len(self.outcomes)}.log"
         if said is not None:
             kind: type[ProfharnessError] = REFUSALS.get(
                 outcome.exit_status if said.exit_status is None else said.exit_status, Unavailable

@@ -25,7 +25,7 @@ from profharness.options.declared import Limit, Option
 from profharness.options.workload import BACKENDS
 from profharness.serving import ready
 from profharness.workers import protocol as control
-from profharness.workers.server import READY, Server, ServerWork
+from profharness.workers.server import READY, Server, ServerSetup
 
 BUILT_IN = ("particlenet", "sleep")
 _BACKENDS = {
@@ -204,7 +204,7 @@ def standing(offer: Offer, poll: Callable[[], None]) -> Iterator[tuple[ready.Rea
         own,
     )
     server = Server(
-        ServerWork(folder, "serve", command, command, managed=True),
+        ServerSetup(folder, "serve", command, command, managed=True),
         LocalLauncher(),
         lambda _: None,
         poll,

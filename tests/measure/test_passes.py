@@ -78,7 +78,7 @@ def run_plan_of(root: Path, *plans: PassPlan) -> RunPlan:
 
 
 @dataclass(frozen=True)
-class StubWork:
+class StubPass:
     """Starts nothing, and notes what it is asked."""
 
     run_plan: RunPlan
@@ -124,10 +124,10 @@ def test_each_pass_goes_through_the_same_steps_and_a_refused_one_comes_in_halves
     plans = (pass_named("torch"), pass_named("c", ("A", "B", "C")))
     run_plan, records = run_plan_of(tmp_path, *plans), StubRecords()
 
-    def work_of(plan: PassPlan) -> StubWork:
-        return StubWork(run_plan, records.steps, plan)
+    def pass_of(plan: PassPlan) -> StubPass:
+        return StubPass(run_plan, records.steps, plan)
 
-    ended = run_passes(PassQueue(plans, None), work_of, records, NullProgress(), 1.0)
+    ended = run_passes(PassQueue(plans, None), pass_of, records, NullProgress(), 1.0)
 
     def steps(name: str) -> list[str]:
         return [f"{step} {name}" for step in ("begin", "ready", "execute", "end")]
@@ -150,10 +150,10 @@ def test_a_signal_ends_the_run_after_the_pass_that_it_came_in(tmp_path):
     plans = (pass_named("one"), pass_named("two"))
     run_plan, records = run_plan_of(tmp_path, *plans), StubRecords()
 
-    def work_of(plan: PassPlan) -> StubWork:
-        return StubWork(run_plan, records.steps, plan, signals=(15,))
+    def pass_of(plan: PassPlan) -> StubPass:
+        return StubPass(run_plan, records.steps, plan, signals=(15,))
 
-    ended = run_passes(PassQueue(plans, None), work_of, records, NullProgress(), 1.0)
+    ended = run_passes(PassQueue(plans, None), pass_of, records, NullProgress(), 1.0)
     assert [one.plan.name for one in ended] == ["one"]
     assert records.steps[-1] == "end one"
 
@@ -174,7 +174,7 @@ def test_the_files_of_every_pass_are_searched_for_secrets_before_they_are_told(t
     records = ManifestRecords(run_plan, recorder, find_secrets)
     run_passes(
         PassQueue(plans, None),
-        lambda plan: StubWork(run_plan, [], plan),
+        lambda plan: StubPass(run_plan, [], plan),
         records,
         NullProgress(),
         1.0,

@@ -5,7 +5,7 @@ test_amd_splitting.
 from __future__ import annotations
 
 from profharness.findings import finding
-from profharness.measure.rank_exchange import of_ranks
+from profharness.measure.rank_exchange import rank_findings
 from profharness.rundir.manifest import RankOutcome
 
 
@@ -24,7 +24,7 @@ def outcome(rank: int, *messages: str) -> RankOutcome:
 
 
 def test_the_same_finding_of_several_ranks_is_one() -> None:
-    found = of_ranks(
+    found = rank_findings(
         [
             outcome(0),
             outcome(1, "rocprofv3 traced process 101"),
@@ -38,5 +38,5 @@ def test_the_same_finding_of_several_ranks_is_one() -> None:
 
 
 def test_many_ranks_are_not_all_listed() -> None:
-    (found,) = of_ranks([outcome(rank, "it left no files") for rank in range(1, 64)])
+    (found,) = rank_findings([outcome(rank, "it left no files") for rank in range(1, 64)])
     assert found.message == "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 55 more: it left no files"

@@ -3,13 +3,20 @@ from __future__ import annotations
 import pytest
 
 from profharness.supervise import diagnosis as failures
-from profharness.supervise.diagnosis import REFUSED, Ended, Left, Signs, final_status, judge
+from profharness.supervise.diagnosis import (
+    REFUSED,
+    Evidence,
+    LeftFile,
+    PassEnd,
+    final_status,
+    judge,
+)
 
-WITH_KERNELS = (Left("a.db", 100, kernels=True),)
-WITHOUT = (Left("a.db", 100, kernels=False),)
+WITH_KERNELS = (LeftFile("a.db", 100, kernels=True),)
+WITHOUT = (LeftFile("a.db", 100, kernels=False),)
 
 
-def ids(signs: Signs) -> list[str]:
+def ids(signs: Evidence) -> list[str]:
     return [found.id for found in judge(signs)]
 
 
@@ -38,7 +45,7 @@ def ids(signs: Signs) -> list[str]:
     ],
 )
 def test_sentences_of_the_tools(said: str, expected: list[str]) -> None:
-    signs = Signs("rocprofv3", Ended(0), said=f"epoch 1\n{said}\nepoch 2", files=WITH_KERNELS)
+    signs = Evidence("rocprofv3", PassEnd(0), said=f"epoch 1\n{said}\nepoch 2", files=WITH_KERNELS)
     assert ids(signs) == expected
     for found in judge(signs):
         assert said.splitlines()[0] in found.message
@@ -48,21 +55,21 @@ def test_sentences_of_the_tools(said: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("ended", "status", "expected"),
     [
-        (Ended(0), 0, []),
-        (Ended(7), 7, []),  # the workload's own: the tool became the workload
-        (Ended(7, own_status=7), 7, []),
-        (Ended(1, own_status=0), 0, ["profiler-changed-exit"]),
-        (Ended(0, own_status=3), 3, ["profiler-changed-exit"]),
-        (Ended(134, own_status=0), 0, ["profiler-changed-exit"]),
-        (Ended(137, own_status=0, overdue=True, limit_s=300), 0, ["profiler-hung"]),
-        (Ended(130, own_status=0, interrupted=True), 130, []),
+        (PassEnd(0), 0, []),
+        (PassEnd(7), 7, []),  # the workload's own: the tool became the workload
+        (PassEnd(7, own_status=7), 7, []),
+        (PassEnd(1, own_status=0), 0, ["profiler-changed-exit"]),
+        (PassEnd(0, own_status=3), 3, ["profiler-changed-exit"]),
+        (PassEnd(134, own_status=0), 0, ["profiler-changed-exit"]),
+        (PassEnd(137, own_status=0, overdue=True, limit_s=300), 0, ["profiler-hung"]),
+        (PassEnd(130, own_status=0, interrupted=True), 130, []),
     ],
 )
 def test_a_profilers_end_is_never_the_workloads(
-    ended: Ended, status: int, expected: list[str]
+    ended: PassEnd, status: int, expected: list[str]
 ) -> None:
     assert final_status(ended, "") == status
-    assert ids(Signs("rocprof", ended, files=WITH_KERNELS)) == expected
+    assert ids(Evidence("rocprof", ended, files=WITH_KERNELS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -76,31 +83,35 @@ def test_a_profilers_end_is_never_the_workloads(
     ],
 )
 def test_a_tool_that_refuses_its_options_is_not_the_workloads_failure(said: str) -> None:
-    ended = Ended(2)
+    ended = PassEnd(2)
     assert final_status(ended, said) == REFUSED
-    (found,) = judge(Signs("rocprofv3", ended, said=said))
+    (found,) = judge(Evidence("rocprofv3", ended, said=said))
     assert found.id == "profiler-failed"
     assert said.splitlines()[-1] in found.message
     # a workload that was seen to run may say the same and means itself
-    assert final_status(Ended(2, ran=True), said) == 2
+    assert final_status(PassEnd(2, ran=True), said) == 2
 
 
 def test_a_recorder_that_never_started_means_that_the_tool_failed_first() -> None:
-    ended = Ended(1, never_ran=True)
+    ended = PassEnd(1, never_ran=True)
     assert final_status(ended, "") == REFUSED
     assert (
-        "did not start the workload: it exited 1 first" in judge(Signs("rocprof", ended))[0].message
+        "did not start the workload: it exited 1 first"
+        in judge(Evidence("rocprof", ended))[0].message
     )
 
 
 def test_nothing_recorded() -> None:
-    assert ids(Signs("rocprofv3", Ended(0))) == ["profiler-failed"]
-    assert ids(Signs("rocprofv3", Ended(0), files=WITHOUT)) == ["empty-trace"]
+    assert ids(Evidence("rocprofv3", PassEnd(0))) == ["profiler-failed"]
+    assert ids(Evidence("rocprofv3", PassEnd(0), files=WITHOUT)) == ["empty-trace"]
     assert (
-        ids(Signs("rocprofv3", Ended(0), files=(*WITHOUT, Left("b.db", 101, kernels=None)))) == []
+        ids(
+            Evidence("rocprofv3", PassEnd(0), files=(*WITHOUT, LeftFile("b.db", 101, kernels=None)))
+        )
+        == []
     )
-    assert ids(Signs("amd-log", Ended(0), files=WITHOUT, expects_kernels=False)) == []
-    (crashed,) = judge(Signs("rocprofv3", Ended(139)))
+    assert ids(Evidence("amd-log", PassEnd(0), files=WITHOUT, expects_kernels=False)) == []
+    (crashed,) = judge(Evidence("rocprofv3", PassEnd(139)))
     assert (
         "the workload was killed by SIGSEGV, perhaps before it used the device" in crashed.message
     )
@@ -111,7 +122,7 @@ CLOSED = "/dev/kfd is there, but this user may not open it; ask for the group re
 
 def test_devices_that_are_closed_are_the_reason_for_a_pass_without_kernels() -> None:
     for files, other in (((), "profiler-failed"), (WITHOUT, "empty-trace")):
-        access, empty = judge(Signs("rocprofv3", Ended(0), files=files, closed=CLOSED))
+        access, empty = judge(Evidence("rocprofv3", PassEnd(0), files=files, closed=CLOSED))
         assert (access.id, access.severity, access.message) == (
             "no-device-access",
             "error",
@@ -122,29 +133,30 @@ def test_devices_that_are_closed_are_the_reason_for_a_pass_without_kernels() -> 
             "this user reaches no device here",
         )
     said = "hipErrorNoDevice: no ROCm-capable device is detected"
-    assert ids(Signs("rocprofv3", Ended(1), said=said, files=WITHOUT, closed=CLOSED)) == [
+    assert ids(Evidence("rocprofv3", PassEnd(1), said=said, files=WITHOUT, closed=CLOSED)) == [
         "no-device-access",
         "empty-trace",
     ]  # once
     assert (
-        ids(Signs("rocprofv3", Ended(0), files=WITH_KERNELS, closed=CLOSED)) == []
+        ids(Evidence("rocprofv3", PassEnd(0), files=WITH_KERNELS, closed=CLOSED)) == []
     )  # it ran elsewhere
     assert (
-        ids(Signs("amd-log", Ended(0), files=WITHOUT, expects_kernels=False, closed=CLOSED)) == []
+        ids(Evidence("amd-log", PassEnd(0), files=WITHOUT, expects_kernels=False, closed=CLOSED))
+        == []
     )
 
 
 def test_the_launcher_was_traced_instead_of_the_workers() -> None:
-    (found,) = judge(Signs("rocprofv3", Ended(0), files=WITHOUT, users=(100, 201, 202)))
+    (found,) = judge(Evidence("rocprofv3", PassEnd(0), files=WITHOUT, users=(100, 201, 202)))
     assert found.id == "launcher-traced"
     assert "traced process 100" in found.message
     assert "processes 201, 202" in found.message
     assert (
         ids(
-            Signs(
+            Evidence(
                 "rocprofv3",
-                Ended(0),
-                files=(*WITHOUT, Left("c.db", 201, kernels=True)),
+                PassEnd(0),
+                files=(*WITHOUT, LeftFile("c.db", 201, kernels=True)),
                 users=(201, 202),
             )
         )
@@ -160,36 +172,38 @@ FATAL = "F20260102 09:53:32.744880 77 tool.cpp:310] hsa_init failed"
     ("ended", "said", "status", "expected"),
     [
         (
-            Ended(7, vanished=True),
+            PassEnd(7, vanished=True),
             CAUGHT,
             134,
             ["profiler-changed-exit"],
         ),  # the handler ended otherwise
-        (Ended(134, vanished=True), CAUGHT, 134, []),
-        (Ended(137, vanished=True, overdue=True, limit_s=5), CAUGHT, 134, ["profiler-hung"]),
+        (PassEnd(134, vanished=True), CAUGHT, 134, []),
+        (PassEnd(137, vanished=True, overdue=True, limit_s=5), CAUGHT, 134, ["profiler-hung"]),
         (
-            Ended(7),
+            PassEnd(7),
             CAUGHT,
             7,
             [],
         ),  # a child may have been hit: what has no hooks says nothing about itself
-        (Ended(0, vanished=True), CAUGHT, 0, []),
-        (Ended(7, own_status=3, vanished=True), CAUGHT, 3, ["profiler-changed-exit"]),
-        (Ended(134, vanished=True), f"{FATAL}\n{CAUGHT}", REFUSED, ["profiler-failed"]),
-        (Ended(139, vanished=True), FATAL, REFUSED, ["profiler-failed"]),
-        (Ended(3, vanished=True), FATAL, 3, []),
-        (Ended(139, vanished=True), "my loader failed with error code 5", 139, []),
+        (PassEnd(0, vanished=True), CAUGHT, 0, []),
+        (PassEnd(7, own_status=3, vanished=True), CAUGHT, 3, ["profiler-changed-exit"]),
+        (PassEnd(134, vanished=True), f"{FATAL}\n{CAUGHT}", REFUSED, ["profiler-failed"]),
+        (PassEnd(139, vanished=True), FATAL, REFUSED, ["profiler-failed"]),
+        (PassEnd(3, vanished=True), FATAL, 3, []),
+        (PassEnd(139, vanished=True), "my loader failed with error code 5", 139, []),
     ],
 )
 def test_what_the_tools_handler_says_of_a_signal(
-    ended: Ended, said: str, status: int, expected: list[str]
+    ended: PassEnd, said: str, status: int, expected: list[str]
 ) -> None:
     assert final_status(ended, said) == status
-    assert ids(Signs("rocprofv3", ended, said=said, files=WITH_KERNELS)) == expected
+    assert ids(Evidence("rocprofv3", ended, said=said, files=WITH_KERNELS)) == expected
 
 
 def test_a_status_that_is_a_guess_is_called_one() -> None:
-    (found,) = judge(Signs("rocprofv3", Ended(134, own_status=0, guessed=True), files=WITH_KERNELS))
+    (found,) = judge(
+        Evidence("rocprofv3", PassEnd(134, own_status=0, guessed=True), files=WITH_KERNELS)
+    )
     assert "with which status is not known" in found.message
 
 
@@ -203,7 +217,11 @@ def test_a_refused_pass_is_judged_elsewhere() -> None:
         "Could not construct profile cfg failed with error code 38"
     )
     assert (
-        ids(Signs("rocprofv3", Ended(134, vanished=True), said=said, counting=True, refused=True))
+        ids(
+            Evidence(
+                "rocprofv3", PassEnd(134, vanished=True), said=said, counting=True, refused=True
+            )
+        )
         == []
     )
     assert failures.refused_line("all is well") == failures.fatal_line("all is well") == ""
@@ -211,6 +229,6 @@ def test_a_refused_pass_is_judged_elsewhere() -> None:
 
 def test_a_window_that_never_opened_explains_an_empty_trace() -> None:
     (found,) = judge(
-        Signs("rocprofv3", Ended(0), files=WITHOUT, unopened="its window never opened")
+        Evidence("rocprofv3", PassEnd(0), files=WITHOUT, unopened="its window never opened")
     )
     assert found.message.endswith("recorded no kernel: its window never opened")

@@ -17,7 +17,7 @@ from profharness.layers.torch import TorchLayer
 from profharness.rundir.manifest import Hello
 from profharness.rundir.paths import RunDir
 from profharness.supervise.hook_reports import Observer
-from profharness.supervise.missing_records import Seen, message_findings, nothing_recorded
+from profharness.supervise.missing_records import HookReports, message_findings, nothing_recorded
 from tests import started
 
 STOOD = "the script uses torch's profiler itself: ours stood back"
@@ -64,14 +64,14 @@ def hello(
     ],
 )
 def test_each_cause_is_told(hellos: tuple[Hello, ...], byes: tuple[int, ...], says: str) -> None:
-    found = nothing_recorded(TORCH, Seen(hellos, byes, {7: 40}, (), "steps=500:510"))
+    found = nothing_recorded(TORCH, HookReports(hellos, byes, {7: 40}, (), "steps=500:510"))
     assert [(one.id, one.severity) for one in found] == [("nothing-recorded", "error")]
     assert says in found[0].message
 
 
 def test_processes_of_one_cause_are_one_finding() -> None:
     found = nothing_recorded(
-        TORCH, Seen([hello(pid, window="open") for pid in range(10, 20)], (), {}, ())
+        TORCH, HookReports([hello(pid, window="open") for pid in range(10, 20)], (), {}, ())
     )
     assert len(found) == 1
     assert "10, 11, 12, 13, 14 and 5 more" in found[0].message
@@ -80,11 +80,13 @@ def test_processes_of_one_cause_are_one_finding() -> None:
 
 def test_what_was_recorded_is_no_finding_except_for_a_process_that_was_cut_off() -> None:
     assert (
-        nothing_recorded(TORCH, Seen([hello(1, window="exported"), hello(2)], (1, 2), {}, (1,)))
+        nothing_recorded(
+            TORCH, HookReports([hello(1, window="exported"), hello(2)], (1, 2), {}, (1,))
+        )
         == ()
     )
     found = nothing_recorded(
-        TORCH, Seen([hello(1, window="exported"), hello(2, window="open")], (1,), {}, (1,))
+        TORCH, HookReports([hello(1, window="exported"), hello(2, window="open")], (1,), {}, (1,))
     )
     assert [(one.severity, "process 2" in one.message) for one in found] == [("warning", True)]
 

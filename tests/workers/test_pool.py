@@ -10,7 +10,7 @@ from profharness.errors import InputError, ProfharnessError, Unavailable, UsageE
 from profharness.launchers.local import LocalLauncher
 from profharness.rundir.paths import RunDir
 from profharness.scans.contract import Point, PointOutput, WorkloadSpec
-from profharness.workers.pool import Events, PassWork, serve
+from profharness.workers.pool import Events, WorkerSetup, serve
 from profharness.workers.protocol import ResultsTail, write_points
 
 FAKES = Path(__file__).parent.parent / "fakes"
@@ -33,7 +33,7 @@ def serve_all(
     run = RunDir.create(tmp_path / "run")
     folder = run.control_dir("bare")
     write_points(folder / "points.jsonl", ((p.key, p.params) for p in todo), complete=True)
-    work = PassWork(
+    setup = WorkerSetup(
         run=run,
         pass_name="bare",
         python=sys.executable,
@@ -52,7 +52,7 @@ def serve_all(
         assert point.key not in outputs, "a point is reported once"
         outputs[point.key] = output
 
-    outcomes = serve(work, todo, LocalLauncher(), Events(lambda _: None, lambda: None, take))
+    outcomes = serve(setup, todo, LocalLauncher(), Events(lambda _: None, lambda: None, take))
     return outputs, len(outcomes)
 
 
@@ -146,7 +146,7 @@ def test_a_hopeless_pass_is_given_up_after_the_execution_that_ended_early(
     write_points(
         run.control_dir("bare") / "points.jsonl", ((p.key, p.params) for p in todo), complete=True
     )
-    work = PassWork(
+    setup = WorkerSetup(
         run=run,
         pass_name="bare",
         python=sys.executable,
@@ -159,7 +159,7 @@ def test_a_hopeless_pass_is_given_up_after_the_execution_that_ended_early(
     )
     taken: list[str] = []
     outcomes = serve(
-        work,
+        setup,
         todo,
         LocalLauncher(),
         Events(lambda _: None, lambda: None, lambda point, _: taken.append(point.key)),

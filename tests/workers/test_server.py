@@ -12,7 +12,7 @@ from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.serving import ready
 from profharness.workers import server as server_process
-from profharness.workers.server import Server, ServerWork
+from profharness.workers.server import Server, ServerSetup
 
 READY = (
     "import os, pathlib, sys, time\nhere = pathlib.Path(os.environ['HERE'])\n"
@@ -34,10 +34,10 @@ def server(
 ) -> tuple[Server, list[int]]:
     pids: list[int] = []
     command = Command((sys.executable, "-c", program), {"HERE": str(folder)})
-    work = ServerWork(
+    setup = ServerSetup(
         folder=folder, label="t", plain=command, wrapped=command, managed=managed, find=find
     )
-    return Server(work, LocalLauncher(), pids.append, lambda: None), pids
+    return Server(setup, LocalLauncher(), pids.append, lambda: None), pids
 
 
 def test_a_server_that_is_not_ready_yet_is_not_asked_but_told(tmp_path: Path) -> None:
@@ -52,10 +52,10 @@ def test_a_server_that_is_not_ready_yet_is_not_asked_but_told(tmp_path: Path) ->
             raise KeyboardInterrupt
 
     command = Command((sys.executable, "-c", slow), {"HERE": str(tmp_path)})
-    work = ServerWork(
+    setup = ServerSetup(
         folder=tmp_path, label="t", plain=command, wrapped=command, managed=True, find=lambda: None
     )
-    one = Server(work, LocalLauncher(), lambda _: None, interrupt)
+    one = Server(setup, LocalLauncher(), lambda _: None, interrupt)
     with pytest.raises(KeyboardInterrupt):
         one.ensure(command)
     begun = time.monotonic()
@@ -112,7 +112,7 @@ def test_a_server_that_refuses_says_so_in_its_words(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
-    work = ServerWork(
+    setup = ServerSetup(
         folder=tmp_path,
         label="t",
         plain=Command(("no-such-server",)),
@@ -120,7 +120,7 @@ def test_a_program_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
         managed=False,
     )
     with pytest.raises(Unavailable, match="no-such-server: no such program"):
-        Server(work, LocalLauncher(), lambda _: None, lambda: None).ensure(Command(()))
+        Server(setup, LocalLauncher(), lambda _: None, lambda: None).ensure(Command(()))
 
 
 def test_a_server_of_anothers_is_ready_when_it_answers(tmp_path: Path) -> None:

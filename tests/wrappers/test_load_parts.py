@@ -435,7 +435,7 @@ def test_the_board_keeps_each_clients_first_words(load: SimpleNamespace) -> None
     board.say(1, "second")
     board.of(0)[load.board.DONE] = 3
     board.of(1)[load.board.DONE] = 4
-    assert list(board.said()) == ["first"]
+    assert list(board.first_failures()) == ["first"]
     assert board.totals().done == 7
 
 
@@ -448,14 +448,16 @@ def test_a_model_that_a_server_lacks_is_told_with_those_that_it_has(workloads: P
     def refuses(**_: object) -> dict[str, object]:
         raise RuntimeError("no such extension")
 
-    assert module._known(SimpleNamespace(get_model_repository_index=index), {}).startswith(
+    assert module._model_listing(SimpleNamespace(get_model_repository_index=index), {}).startswith(
         "; it has m00, m01"
     )
-    assert module._known(SimpleNamespace(get_model_repository_index=index), {}).endswith(
+    assert module._model_listing(SimpleNamespace(get_model_repository_index=index), {}).endswith(
         "m09 and 2 more"
     )
-    assert module._known(SimpleNamespace(get_model_repository_index=lambda **_: {}), {}) == ""
-    assert module._known(SimpleNamespace(get_model_repository_index=refuses), {}) == ""
+    assert (
+        module._model_listing(SimpleNamespace(get_model_repository_index=lambda **_: {}), {}) == ""
+    )
+    assert module._model_listing(SimpleNamespace(get_model_repository_index=refuses), {}) == ""
 
 
 def test_a_server_that_cannot_be_reached_is_not_asked_for_its_models(

@@ -24,13 +24,13 @@ def _path_entry() -> bool:
 
 
 def _install_hooks() -> None:
-    here = os.path.dirname(os.path.abspath(__file__))
+    folder = os.path.dirname(os.path.abspath(__file__))
     try:
-        sys.path.insert(0, here)
+        sys.path.insert(0, folder)
         try:
             from profharness_hooks import process
         finally:
-            sys.path.remove(here)
+            sys.path.remove(folder)
         process.install("exec")
     except Exception as error:  # whatever is wrong with the hooks, the workload runs
         os.write(

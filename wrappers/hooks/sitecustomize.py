@@ -13,8 +13,8 @@ def _ours(entry: str, folders: "tuple[str, str]") -> bool:
 
 
 def _arm() -> "list[str]":
-    here = os.path.dirname(os.path.abspath(__file__))
-    folders = (here, os.path.dirname(here))
+    folder = os.path.dirname(os.path.abspath(__file__))
+    folders = (folder, os.path.dirname(folder))
     try:
         if os.environ.get("PROFHARNESS_HOOKS_DIR"):
             from profharness_hooks import process
@@ -26,9 +26,9 @@ def _arm() -> "list[str]":
         )
     # last, so that no file of ours hides one of the user's, but still there for children started
     # from sys.path
-    mine = [entry for entry in sys.path if _ours(entry, folders)]
+    removed = [entry for entry in sys.path if _ours(entry, folders)]
     sys.path[:] = [entry for entry in sys.path if not _ours(entry, folders)]
-    return mine
+    return removed
 
 
 _entries = _arm()

@@ -69,26 +69,26 @@ class Arrivals:
 
 
 def arrivals(trace: Trace) -> tuple[Arrivals, ...]:
-    """Those of every rank (of every device where one process drives several) that ran a collective;
-    on the CPU apart from those on devices.
+    """The arrivals of every rank (of every device where one process drives several) that ran a
+    collective; those on the CPU apart from those on devices.
     """
     pool: dict[str, int] = {}
-    found = _on_devices(trace, pool)
-    taken = {one.rank for one in found}
+    on_devices = _on_devices(trace, pool)
+    taken = {rank.rank for rank in on_devices}
     for host in host_ranks(trace):
-        what = _pooled(pool, [trace.strings[code] for code in host.told.tolist()])
-        found.append(
+        calls = _pooled(pool, [trace.strings[code] for code in host.told.tolist()])
+        on_devices.append(
             Arrivals(
                 f"{host.label} on the CPU" if host.label in taken else host.label,
                 host.start,
                 host.dur,
-                what,
+                calls,
                 (),
                 _on_run_clock(trace, host.sources),
             )
         )
     texts = tuple(pool)
-    return tuple(replace(one, texts=texts) for one in found)
+    return tuple(replace(rank, texts=texts) for rank in on_devices)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +117,10 @@ def host_ranks(trace: Trace) -> list[HostRank]:
     owners, owner = np.unique(
         np.stack([rank, np.where(rank == NULL, marks.pid[rows], NULL)]), axis=1, return_inverse=True
     )
-    found = []
+    ranks = []
     for number, (of_rank, pid) in enumerate(owners.T.tolist()):
-        mine = rows[owner.reshape(-1) == number]
-        mine = mine[np.argsort(marks.start_ns[mine], kind="stable")]
+        calls = rows[owner.reshape(-1) == number]
+        calls = calls[np.argsort(marks.start_ns[calls], kind="stable")]
         label = (
             f"rank {of_rank}"
             if of_rank != NULL
@@ -128,33 +128,33 @@ def host_ranks(trace: Trace) -> list[HostRank]:
             if pid != NULL
             else "the process"
         )
-        sources = np.unique(marks.source[mine]).astype(np.int64)
-        found.append(
+        sources = np.unique(marks.source[calls]).astype(np.int64)
+        ranks.append(
             HostRank(
                 label,
                 None if of_rank == NULL else of_rank,
                 trace.sources[int(sources[0])].host,
-                marks.start_ns[mine],
-                marks.dur_ns[mine],
-                marks.collective[mine].astype(np.int64),
+                marks.start_ns[calls],
+                marks.dur_ns[calls],
+                marks.collective[calls].astype(np.int64),
                 sources,
-                np.unique(marks.pid[mine]),
+                np.unique(marks.pid[calls]),
             )
         )
-    return found
+    return ranks
 
 
 def _ranks(trace: Trace, source: I32, recorded: I32) -> I64:
     """The rank of each row: of its source, else as recorded."""
-    stated = np.array([NULL if one.rank is None else one.rank for one in trace.sources], np.int64)[
-        source
-    ]
+    stated = np.array(
+        [NULL if origin.rank is None else origin.rank for origin in trace.sources], np.int64
+    )[source]
     ranks: I64 = np.where(stated == NULL, recorded, stated)
     return ranks
 
 
 def _on_run_clock(trace: Trace, sources: I64) -> bool:
-    return all(trace.sources[int(one)].clock is ClockDomain.RUN for one in sources)
+    return all(trace.sources[int(source)].clock is ClockDomain.RUN for source in sources)
 
 
 def _pooled(pool: dict[str, int], texts: Sequence[str]) -> I64:
@@ -171,27 +171,27 @@ def _on_devices(trace: Trace, pool: dict[str, int]) -> list[Arrivals]:
     owners, owner = np.unique(
         np.stack([rank, kernels.device[rows].astype(np.int64)]), axis=1, return_inverse=True
     )
-    single = {int(one): int((owners[0] == one).sum()) == 1 for one in owners[0]}
-    what = _texts(trace, rows, pool)
-    found = []
+    single = {int(rank): int((owners[0] == rank).sum()) == 1 for rank in owners[0]}
+    text_of = _texts(trace, rows, pool)
+    device_arrivals = []
     for number, (of_rank, device) in enumerate(owners.T.tolist()):
-        mine = np.flatnonzero(owner.reshape(-1) == number)
-        mine = mine[np.lexsort((kernels.stream[rows[mine]], kernels.start_ns[rows[mine]]))]
-        aligned = _on_run_clock(trace, np.unique(kernels.source[rows[mine]]).astype(np.int64))
+        calls = np.flatnonzero(owner.reshape(-1) == number)
+        calls = calls[np.lexsort((kernels.stream[rows[calls]], kernels.start_ns[rows[calls]]))]
+        aligned = _on_run_clock(trace, np.unique(kernels.source[rows[calls]]).astype(np.int64))
         label = (
             f"rank {of_rank}" if of_rank != NULL and single[of_rank] else f"device {keys[device]}"
         )
-        found.append(
+        device_arrivals.append(
             Arrivals(
                 label,
-                kernels.start_ns[rows[mine]],
-                kernels.dur_ns[rows[mine]],
-                what[mine],
+                kernels.start_ns[rows[calls]],
+                kernels.dur_ns[rows[calls]],
+                text_of[calls],
                 (),
                 aligned,
             )
         )
-    return found
+    return device_arrivals
 
 
 def _texts(trace: Trace, rows: I64, pool: dict[str, int]) -> I64:
@@ -208,8 +208,8 @@ def _texts(trace: Trace, rows: I64, pool: dict[str, int]) -> I64:
             else encode(Collective(normalised(function_name(trace.strings[name]))))
         )
         numbers.append(pool.setdefault(text, len(pool)))
-    what: I64 = np.array(numbers, np.int64)[place.reshape(-1)]
-    return what
+    text_of: I64 = np.array(numbers, np.int64)[place.reshape(-1)]
+    return text_of
 
 
 def message_bytes(collective: Collective) -> int | None:
@@ -217,7 +217,9 @@ def message_bytes(collective: Collective) -> int | None:
     recorded.
     """
     size = _BYTES.get(collective.dtype)
-    elements = [one for one in (collective.in_elements, collective.out_elements) if one is not None]
+    elements = [
+        count for count in (collective.in_elements, collective.out_elements) if count is not None
+    ]
     if size is None or not elements:
         return None
     return size * max(elements) if collective.kind in _WHOLE else size * elements[0]
@@ -243,16 +245,16 @@ def relabelled(parts: Sequence[tuple[str, Sequence[Arrivals]]]) -> list[Arrivals
     """Arrivals of several files with one pool of texts and distinct names; those that share a name
     get their file's in front.
     """
-    names = [one.rank for _, group in parts for one in group]
+    names = [rank.rank for _, group in parts for rank in group]
     pool: dict[str, int] = {}
-    found = []
+    labelled = []
     for file, group in parts:
-        for one in group:
-            place = np.array([pool.setdefault(text, len(pool)) for text in one.texts], np.int64)
-            label = one.rank if names.count(one.rank) == 1 else f"{file} {one.rank}"
-            found.append((label, one, place[one.what] if len(place) else one.what))
+        for rank in group:
+            place = np.array([pool.setdefault(text, len(pool)) for text in rank.texts], np.int64)
+            label = rank.rank if names.count(rank.rank) == 1 else f"{file} {rank.rank}"
+            labelled.append((label, rank, place[rank.what] if len(place) else rank.what))
     texts = tuple(pool)
     return [
-        Arrivals(label, one.start, one.dur, what, texts, one.common_clock)
-        for label, one, what in found
+        Arrivals(label, rank.start, rank.dur, call_texts, texts, rank.common_clock)
+        for label, rank, call_texts in labelled
     ]

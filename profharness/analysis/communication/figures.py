@@ -55,14 +55,16 @@ def communication(trace: Trace, windows: Intervals) -> Communication | None:
 
 
 def summarise(devices: Sequence[CommunicationTime], ranks: Sequence[Arrivals]) -> Communication:
-    """Of devices and ranks that were looked at apart; the ranks' texts must be of one pool."""
+    """The communication of devices and ranks that were analysed separately; the texts of all ranks
+    must come from one pool.
+    """
     groups, left = matched(ranks)
-    found = skew(ranks, groups, left)
+    differences = skew(ranks, groups, left)
     return Communication(
         devices=tuple(devices),
         collectives=tuple(_rows(ranks, transfer_ns(groups, ranks))),
-        skew=found,
-        needs="" if found is not None else _needs(ranks),
+        skew=differences,
+        needs="" if differences is not None else _needs(ranks),
     )
 
 
@@ -72,7 +74,7 @@ def _needs(ranks: Sequence[Arrivals]) -> str:
         return ONE_RANK
     return (
         GROUPS
-        if any(described(text).group.endswith(UNTOLD) for one in ranks for text in one.texts)
+        if any(described(text).group.endswith(UNTOLD) for rank in ranks for text in rank.texts)
         else UNMATCHED
     )
 
@@ -80,7 +82,7 @@ def _needs(ranks: Sequence[Arrivals]) -> str:
 def device_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
     """Time of collectives and peer copies of each device with work in the windows."""
     keys, copies = device_keys(trace), trace.copies
-    found = []
+    times = []
     for device in devices_with_work(trace):
         line = timeline(trace, device)
         talking = intervals.intersect(line.communication, windows)
@@ -96,7 +98,7 @@ def device_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
             intervals.merge(Intervals(spans.start[rows], spans.end[rows])), windows
         )
         sizes = copies.bytes[rows]
-        found.append(
+        times.append(
             CommunicationTime(
                 device=keys[device],
                 rank=trace.devices[device].rank if device != NULL else None,
@@ -109,7 +111,7 @@ def device_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
                 peer_copy_bytes=int(sizes.sum()) if len(sizes) and (sizes != NULL).all() else None,
             )
         )
-    return found
+    return times
 
 
 def host_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
@@ -118,25 +120,25 @@ def host_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
 
     c10d's own operators only hand a collective over, so they hide none.
     """
-    found, ops = [], trace.ops
+    times, ops = [], trace.ops
     handing = patterns.matching(trace.strings, ops, _HANDING_OVER)
     hosts = host_ranks(trace)
-    for one in hosts:
+    for rank in hosts:
         talking = intervals.intersect(
-            intervals.merge(intervals.lasting(one.start, one.dur)), windows
+            intervals.merge(intervals.lasting(rank.start, rank.dur)), windows
         )
-        own = np.isin(ops.source, one.sources) & np.isin(ops.pid, one.pids) & ~handing
-        running = intervals.merge(intervals.lasting(ops.start_ns[own], ops.dur_ns[own]))
+        of_rank = np.isin(ops.source, rank.sources) & np.isin(ops.pid, rank.pids) & ~handing
+        running = intervals.merge(intervals.lasting(ops.start_ns[of_rank], ops.dur_ns[of_rank]))
         exposed = intervals.subtract(talking, running).total
         place = (
             "cpu"
             if len(hosts) == 1 and len(trace.sources) == 1
-            else f"{one.host or '-'}/{'-' if one.rank is None else one.rank}/cpu"
+            else f"{rank.host or '-'}/{'-' if rank.rank is None else rank.rank}/cpu"
         )
-        found.append(
+        times.append(
             CommunicationTime(
                 device=place,
-                rank=one.rank,
+                rank=rank.rank,
                 window_ns=windows.total,
                 total_ns=talking.total,
                 exposed_ns=exposed,
@@ -144,26 +146,26 @@ def host_times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
                 on_host=True,
             )
         )
-    return found
+    return times
 
 
 def _rows(ranks: Sequence[Arrivals], shortest: dict[int, intervals.F64]) -> list[CollectiveRow]:
     """One row per kind and size, the longest total first."""
     rows = []
     for what, texts in ((what, ranks[0].texts) for what in shortest):
-        told = described(texts[what])
-        own = [one.dur[one.what == what] for one in ranks]
-        durations = np.concatenate(own)
+        collective = described(texts[what])
+        durations_of_ranks = [rank.dur[rank.what == what] for rank in ranks]
+        durations = np.concatenate(durations_of_ranks)
         transfer = float(np.median(shortest[what]))
-        size, factor = message_bytes(told), bus_factor(told.kind, told.group_size)
+        size, factor = message_bytes(collective), bus_factor(collective.kind, collective.group_size)
         algorithm = size / transfer * 1e9 if size and transfer > 0 else None
         rows.append(
             CollectiveRow(
-                kind=told.kind,
-                dtype=told.dtype,
-                group_size=told.group_size,
+                kind=collective.kind,
+                dtype=collective.dtype,
+                group_size=collective.group_size,
                 bytes=size,
-                ranks=sum(len(part) > 0 for part in own),
+                ranks=sum(len(part) > 0 for part in durations_of_ranks),
                 calls=len(durations),
                 total_ns=int(durations.sum()),
                 mean_ns=float(durations.mean()),
@@ -178,16 +180,16 @@ def _rows(ranks: Sequence[Arrivals], shortest: dict[int, intervals.F64]) -> list
 
 
 def communication_findings(
-    found: Communication | None, split: Partition | None
+    summary: Communication | None, split: Partition | None
 ) -> tuple[Finding, ...]:
     """A persistent straggler, and collectives that nothing overlaps for a tenth of the time or
     more.
     """
-    if found is None:
+    if summary is None:
         return ()
     return (
-        *(_exposed(split) if split is not None else _exposed_on_hosts(found.devices)),
-        *straggler(found.skew),
+        *(_exposed(split) if split is not None else _exposed_on_hosts(summary.devices)),
+        *straggler(summary.skew),
     )
 
 
@@ -210,7 +212,7 @@ def _exposed(split: Partition) -> tuple[Finding, ...]:
 
 
 def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
-    """The same of ranks without device work."""
+    """The finding on collectives that nothing overlaps, for ranks without device work."""
     window, exposed = sum(row.window_ns for row in rows), sum(row.exposed_ns for row in rows)
     if not window or exposed < HIGH_EXPOSED * window:
         return ()
@@ -229,10 +231,12 @@ def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
 def merge_communication(
     parts: Sequence[tuple[str, Communication | None]], ranks: Sequence[Arrivals]
 ) -> Communication | None:
-    """Of many files: the devices of each (under the file's name where two share theirs), and all
-    ranks together.
+    """The communication of many files: the devices of each (under the file's name where two share
+    theirs), and all ranks together.
     """
-    rows = [(file, row) for file, found in parts if found is not None for row in found.devices]
+    rows = [
+        (file, row) for file, summary in parts if summary is not None for row in summary.devices
+    ]
     if not rows and not ranks:
         return None
     names = [_device(row) for _, row in rows]

@@ -53,13 +53,14 @@ def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
 
     The sequences of two ranks must agree in kind (and size, where all ranks move as much). Captures
     that begin at different calls are shifted where only one shift fits, or the clocks tell. Calls
-    of groups that cannot be told apart stay without.
+    of groups that cannot be told apart stay without a partner.
     """
-    found: list[Matched] = []
+    matches: list[Matched] = []
     left = 0
-    for group in dict.fromkeys(described(text).group for one in ranks for text in one.texts):
+    for group in dict.fromkeys(described(text).group for rank in ranks for text in rank.texts):
         chosen = [
-            (position, np.flatnonzero(_of_group(one, group))) for position, one in enumerate(ranks)
+            (position, np.flatnonzero(_of_group(rank, group)))
+            for position, rank in enumerate(ranks)
         ]
         chosen = [(position, rows) for position, rows in chosen if len(rows)]
         joined = (
@@ -69,15 +70,16 @@ def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
         )
         calls = sum(len(rows) for _, rows in chosen)
         if joined is not None:
-            found.append(joined)
+            matches.append(joined)
             calls -= joined.start.size
         left += calls
-    return found, left
+    return matches, left
 
 
-def _of_group(one: Arrivals, group: str) -> npt.NDArray[np.bool_]:
+def _of_group(rank: Arrivals, group: str) -> npt.NDArray[np.bool_]:
     return np.isin(
-        one.what, [place for place, text in enumerate(one.texts) if described(text).group == group]
+        rank.what,
+        [place for place, text in enumerate(rank.texts) if described(text).group == group],
     )
 
 
@@ -86,39 +88,46 @@ def _join(members: Sequence[tuple[int, Arrivals, I64]]) -> Matched | None:
     _, first, rows = members[0]
     base = _signature(first, rows)
     shifts = [0]
-    for _, other, own in members[1:]:
-        shift = _shift((first, rows, base), (other, own, _signature(other, own)))
+    for _, other, own_rows in members[1:]:
+        shift = _shift((first, rows, base), (other, own_rows, _signature(other, own_rows)))
         if shift is None:
             return None
         shifts.append(shift)
     # call i of the first is call i + shift of another
     low = max(-shift for shift in shifts)
-    high = min(len(own) - shift for (_, _, own), shift in zip(members, shifts, strict=True))
+    high = min(
+        len(own_rows) - shift for (_, _, own_rows), shift in zip(members, shifts, strict=True)
+    )
     if high <= low:
         return None
     picked = [
-        own[low + shift : high + shift] for (_, _, own), shift in zip(members, shifts, strict=True)
+        own_rows[low + shift : high + shift]
+        for (_, _, own_rows), shift in zip(members, shifts, strict=True)
     ]
     return Matched(
         tuple(position for position, _, _ in members),
         np.stack(
-            [one.start[mine] for (_, one, _), mine in zip(members, picked, strict=True)], axis=1
+            [rank.start[chosen] for (_, rank, _), chosen in zip(members, picked, strict=True)],
+            axis=1,
         ),
         np.stack(
-            [one.dur[mine] for (_, one, _), mine in zip(members, picked, strict=True)], axis=1
+            [rank.dur[chosen] for (_, rank, _), chosen in zip(members, picked, strict=True)], axis=1
         ),
         first.what[picked[0]],
     )
 
 
-def _signature(one: Arrivals, rows: I64) -> I64:
+def _signature(rank: Arrivals, rows: I64) -> I64:
     """A number per call that is equal where kind (and size, where all ranks move as much) are; the
     texts are of one pool for all ranks.
     """
-    told = [described(text) for text in one.texts]
-    signs = [(each.kind, None if each.kind in _UNEVEN else each.in_elements) for each in told]
+    collectives = [described(text) for text in rank.texts]
+    signs = [
+        (collective.kind, None if collective.kind in _UNEVEN else collective.in_elements)
+        for collective in collectives
+    ]
     number = {sign: place for place, sign in enumerate(dict.fromkeys(signs))}
-    numbers: I64 = np.array([number[sign] for sign in signs], np.int64)[one.what[rows]]
+    numbers: I64 = np.array([number[sign] for sign in signs], np.int64)[rank.what[rows]]
     return numbers
 
 
@@ -132,8 +141,8 @@ def _shift(first: _Side, other: _Side) -> int | None:
     On one clock the shift with the nearest ends is taken; else none where the sequences are equally
     long.
     """
-    (one, rows, base), (two, own, sign) = first, other
-    clocked = one.common_clock and two.common_clock
+    (first_rank, first_rows, base), (other_rank, other_rows, sign) = first, other
+    clocked = first_rank.common_clock and other_rank.common_clock
     if not clocked and len(base) == len(sign) and np.array_equal(base, sign):
         return 0
     shorter = min(len(base), len(sign))
@@ -144,9 +153,9 @@ def _shift(first: _Side, other: _Side) -> int | None:
         if high - low >= (shorter + 1) // 2 and np.array_equal(
             base[low:high], sign[low + shift : high + shift]
         ):
-            ends = (one.start + one.dur)[rows[low:high]] - (two.start + two.dur)[
-                own[low + shift : high + shift]
-            ]
+            ends = (first_rank.start + first_rank.dur)[first_rows[low:high]] - (
+                other_rank.start + other_rank.dur
+            )[other_rows[low + shift : high + shift]]
             fits.append((float(np.median(np.abs(ends))), shift))
     if clocked and fits:
         return min(fits)[1]
@@ -196,14 +205,14 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
     paid = np.bincount(np.concatenate(latest)[costly], minlength=len(ranks))
     rows = tuple(
         RankRow(
-            rank=one.rank,
+            rank=rank.rank,
             calls=int(calls[place]),
             last=int(last[place]),
             wait_ns=int(wait[place]),
             mean_behind_ns=float(behind[place] / calls[place]),
             last_costly=int(paid[place]),
         )
-        for place, one in enumerate(ranks)
+        for place, rank in enumerate(ranks)
         if calls[place]
     )
     together = any(not ranks[position].common_clock for group in groups for position in group.ranks)
@@ -224,36 +233,41 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
     )
 
 
-def straggler(found: Skew | None) -> tuple[Finding, ...]:
+def straggler(differences: Skew | None) -> tuple[Finding, ...]:
     """A rank that comes last in at least half of the noticeable calls, or of the costly ones,
     beyond chance, and costs the others at least 2 % of their time.
     """
-    if found is None or found.wait_share < _COSTS:
+    if differences is None or differences.wait_share < _COSTS:
         return ()
-    late = max(found.rows, key=lambda row: row.last)
-    dear = max(found.rows, key=lambda row: row.last_costly)
-    if _beyond_chance(late.last, found.noticeable, found.ranks):
-        told, rank = f"{late.last} of {found.noticeable} collectives with a difference", late
-    elif _beyond_chance(dear.last_costly, found.costly, found.ranks):
-        told, rank = (
+    late = max(differences.rows, key=lambda row: row.last)
+    dear = max(differences.rows, key=lambda row: row.last_costly)
+    if _beyond_chance(late.last, differences.noticeable, differences.ranks):
+        how_often, rank = (
+            f"{late.last} of {differences.noticeable} collectives with a difference",
+            late,
+        )
+    elif _beyond_chance(dear.last_costly, differences.costly, differences.ranks):
+        how_often, rank = (
             (
-                f"{dear.last_costly} of the {found.costly} collectives that cost {100 * _MOST:.0f} "
-                "% of the waiting"
+                f"{dear.last_costly} of the {differences.costly} collectives that cost "
+                f"{100 * _MOST:.0f} % of the waiting"
             ),
             dear,
         )
     else:
         return ()
-    waits = float(np.mean([row.wait_ns / row.calls for row in found.rows if row is not rank]))
+    mean_wait = float(
+        np.mean([row.wait_ns / row.calls for row in differences.rows if row is not rank])
+    )
     return (
         finding(
             "straggler",
-            f"{rank.rank} arrives last in {told}; the others wait {format_ns(waits)} per "
-            f"collective on average ({100 * found.wait_share:.1f} % of all ranks' time)",
+            f"{rank.rank} arrives last in {how_often}; the others wait {format_ns(mean_wait)} per "
+            f"collective on average ({100 * differences.wait_share:.1f} % of all ranks' time)",
             rank=rank.rank,
             last=rank.last,
-            collectives=found.noticeable,
-            wait_share=found.wait_share,
+            collectives=differences.noticeable,
+            wait_share=differences.wait_share,
         ),
     )
 
@@ -301,9 +315,9 @@ def transfer_ns(groups: Sequence[Matched], ranks: Sequence[Arrivals]) -> dict[in
     for group in groups:
         best = group.dur.min(axis=1).astype(np.float64)
         joined |= set(np.unique(group.what).tolist())
-        for what in np.unique(group.what).tolist():
-            shortest.setdefault(what, []).append(best[group.what == what])
-    for one in ranks:
-        for what in set(np.unique(one.what).tolist()) - joined:
-            shortest.setdefault(what, []).append(one.dur[one.what == what].astype(np.float64))
-    return {what: np.concatenate(parts) for what, parts in shortest.items()}
+        for call in np.unique(group.what).tolist():
+            shortest.setdefault(call, []).append(best[group.what == call])
+    for rank in ranks:
+        for call in set(np.unique(rank.what).tolist()) - joined:
+            shortest.setdefault(call, []).append(rank.dur[rank.what == call].astype(np.float64))
+    return {call: np.concatenate(parts) for call, parts in shortest.items()}

@@ -67,16 +67,16 @@ def parse(text: str) -> tuple[Condition, ...]:
     """The conditions of an expression; any of them fails the gate. Raises UsageError for anything
     else.
     """
-    found = []
+    conditions = []
     for part in _SEPARATOR.split(text):
         match = _CONDITION.fullmatch(part)
         if match is None:
             raise UsageError(f"--fail-on: {part.strip() or text!r} is not a condition", _EXAMPLE)
         name, sign, number, percent = match.groups()
-        found.append(
+        conditions.append(
             Condition(name, sign, float(number) / 100 if percent else float(number), bool(percent))
         )
-    return tuple(found)
+    return tuple(conditions)
 
 
 def breaches(comparison: Comparison, conditions: tuple[Condition, ...]) -> tuple[Breach, ...]:
@@ -88,13 +88,13 @@ def breaches(comparison: Comparison, conditions: tuple[Condition, ...]) -> tuple
     """
     deltas = [(point.point, delta) for point in comparison.points for delta in point.deltas]
     deltas += [("", delta) for delta in comparison.run]
-    known = {delta.name for _, delta in deltas}
+    names = {delta.name for _, delta in deltas}
     for condition in conditions:
-        if condition.name not in known:
+        if condition.name not in names:
             raise UsageError(
                 f"--fail-on: the runs have no {condition.name!r} in common",
-                f"figures of both: {', '.join(sorted(known))}"
-                if known
+                f"figures of both: {', '.join(sorted(names))}"
+                if names
                 else "the runs share no measured point",
             )
         if all(delta.significant is None for _, delta in deltas if delta.name == condition.name):

@@ -28,14 +28,14 @@ def kernels_differ(trace: Trace, trials: Trials) -> tuple[Finding, ...]:
     for (pass_name, point), counts in _counts(trace, trials).items():
         for layer, names in counts.items():
             by_point.setdefault(point, {})[(pass_name, layer)] = names
-    found = []
+    findings = []
     for point, groups in by_point.items():
         (first, base), *others = groups.items()
         worst = max(
             ((_distance(base, names), other) for other, names in others), default=(0.0, first)
         )
         if worst[0] > TOLERATED:
-            found.append(
+            findings.append(
                 finding(
                     "kernels-differ",
                     f"kernels per trial differ by {100 * worst[0]:.1f} % between the passes "
@@ -44,7 +44,7 @@ def kernels_differ(trace: Trace, trials: Trials) -> tuple[Finding, ...]:
                     difference_share=worst[0],
                 )
             )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _distance(first: PerTrial, second: PerTrial) -> float:
@@ -58,10 +58,10 @@ def _counts(trace: Trace, trials: Trials) -> dict[tuple[str, str], dict[str, Per
     """Kernels per trial by (pass, point), layer and function name."""
     kernels = trace.kernels
     functions: dict[int, str] = {}
-    found: dict[tuple[str, str], dict[str, PerTrial]] = {}
-    for (pass_name, key), own in trials.items():
+    per_source: dict[tuple[str, str], dict[str, PerTrial]] = {}
+    for (pass_name, key), point_trials in trials.items():
         code = trace.strings.find(key)
-        inside = merge(lasting(own.starts_ns, own.durations_ns))
+        inside = merge(lasting(point_trials.starts_ns, point_trials.durations_ns))
         rows = np.flatnonzero(
             (kernels.point == code) & (code != NULL) & contains(inside, kernels.start_ns)
         )
@@ -71,10 +71,12 @@ def _counts(trace: Trace, trials: Trials) -> dict[tuple[str, str], dict[str, Per
             names, counts = np.unique(
                 kernels.name[rows[kernels.source[rows] == source]], return_counts=True
             )
-            per_trial = found.setdefault((pass_name, key), {}).setdefault(
+            per_trial = per_source.setdefault((pass_name, key), {}).setdefault(
                 trace.sources[source].layer, {}
             )
             for name, count in zip(names.tolist(), counts.tolist(), strict=True):
                 function = functions.setdefault(name, function_name(trace.strings[name]))
-                per_trial[function] = per_trial.get(function, 0.0) + count / len(own.durations_ns)
-    return found
+                per_trial[function] = per_trial.get(function, 0.0) + count / len(
+                    point_trials.durations_ns
+                )
+    return per_source

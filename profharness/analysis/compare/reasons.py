@@ -5,7 +5,7 @@ The time of a trial (or step) is split into the parts of its device window: comp
 communication, exposed copies, idle by cause. The differences of these parts sum to the whole
 difference, so that each part's is its effect. A part counts when its effect exceeds the noise of
 the comparison and a tenth of the change. Within compute the kernels are compared by name. Clock,
-fill, launch-bound share and cores change nothing by themselves: they are told beside the parts that
+fill, launch-bound share and cores change nothing by themselves: they stand beside the parts that
 they explain.
 """
 
@@ -98,13 +98,13 @@ def reasons(a: Side, b: Side, noise: float | None) -> tuple[Reason, ...]:
     """
     change = b.time / a.time - 1
     least = max(noise or 0.0, WORTH * abs(change), LEAST if noise is None else 0.0)
-    parts = [one for one in _parts(a, b) if abs(one.effect or 0.0) > least]
+    parts = [part for part in _parts(a, b) if abs(part.effect or 0.0) > least]
     inside = list(_kernels(a, b, least))
-    told = [
-        msgspec.structs.replace(one, noise=noise)
-        for one in sorted([*parts, *inside], key=lambda one: -abs(one.effect or 0.0))
+    by_effect = [
+        msgspec.structs.replace(cause, noise=noise)
+        for cause in sorted([*parts, *inside], key=lambda reason: -abs(reason.effect or 0.0))
     ]
-    return (*told, *_modifiers(a.figures, b.figures))
+    return (*by_effect, *_modifiers(a.figures, b.figures))
 
 
 def _shares(split: Partition) -> dict[str, int]:
@@ -134,9 +134,9 @@ def _effects(a: Side, b: Side) -> _Effects:
         return {}
     stretch = b.time / a.time
     first, second = (
-        {**_shares(one.partition), "compute": one.partition.compute_ns}
-        for one in (a, b)
-        if one.partition is not None
+        {**_shares(side.partition), "compute": side.partition.compute_ns}
+        for side in (a, b)
+        if side.partition is not None
     )
     return {
         name: (
@@ -151,7 +151,7 @@ def _parts(a: Side, b: Side) -> Iterator[Reason]:
     for name, (before, after) in _effects(a, b).items():
         kind, _, cause = name.partition(":")
         if kind == "compute":
-            continue  # its kernels are told one by one
+            continue  # its kernels are listed one by one
         words = {
             "communication": "exposed communication",
             "copy": "exposed copies",
@@ -179,21 +179,22 @@ def _kernels(a: Side, b: Side, least: float) -> Iterator[Reason]:
     if not all(whole):
         return
     stretch = b.time / a.time
-    first, second = ({one.name: one for one in side.kernels} for side in (a, b))
-    told = switched(a.kernels, b.kernels)
-    if told:
+    first, second = ({kernel.name: kernel for kernel in side.kernels} for side in (a, b))
+    message = switched(a.kernels, b.kernels)
+    if message:
         effect = (
             stretch
-            * sum(one.total_ns for name, one in second.items() if name not in first)
+            * sum(kernel.total_ns for name, kernel in second.items() if name not in first)
             / whole[1]
-            - sum(one.total_ns for name, one in first.items() if name not in second) / whole[0]
+            - sum(kernel.total_ns for name, kernel in first.items() if name not in second)
+            / whole[0]
         )
-        yield Reason(kind="kernels-switched", effect=effect, message=told)
+        yield Reason(kind="kernels-switched", effect=effect, message=message)
     for name in first.keys() & second.keys():
-        one, two = first[name], second[name]
-        effect = stretch * two.total_ns / whole[1] - one.total_ns / whole[0]
+        before, after = first[name], second[name]
+        effect = stretch * after.total_ns / whole[1] - before.total_ns / whole[0]
         if abs(effect) > least:
-            yield _of_kernel(one, two, whole, stretch, effect)
+            yield _of_kernel(before, after, whole, stretch, effect)
 
 
 def switched(
@@ -202,12 +203,12 @@ def switched(
     """Kernels that only one side has, with their share of its kernel time (called `whole`); empty
     where that is under 5 % on both.
     """
-    names = {one.name for one in before}, {one.name for one in after}
+    names = {kernel.name for kernel in before}, {kernel.name for kernel in after}
     gone, new = (
-        [one for one in before if one.name not in names[1]],
-        [one for one in after if one.name not in names[0]],
+        [kernel for kernel in before if kernel.name not in names[1]],
+        [kernel for kernel in after if kernel.name not in names[0]],
     )
-    share = [sum(one.share for one in group) for group in (gone, new)]
+    share = [sum(kernel.share for kernel in group) for group in (gone, new)]
     if max(share) < _SWITCHED:
         return ""
     return "; ".join(
@@ -218,38 +219,38 @@ def switched(
 
 
 def _of_kernel(
-    one: PointKernel, two: PointKernel, whole: tuple[int, int], stretch: float, effect: float
+    before: PointKernel, after: PointKernel, whole: tuple[int, int], stretch: float, effect: float
 ) -> Reason:
     """More calls per trial, or more time per call: whichever ratio is larger."""
-    calls = (
-        (two.calls / whole[1] * stretch) / (one.calls / whole[0])
-        if one.calls and two.calls
+    call_ratio = (
+        (after.calls / whole[1] * stretch) / (before.calls / whole[0])
+        if before.calls and after.calls
         else 1.0
     )
-    each = (two.total_ns / max(two.calls, 1)) / (one.total_ns / max(one.calls, 1))
-    name = shortened(one.name)
-    if abs(math.log(calls)) > abs(math.log(each)):
+    time_ratio = (after.total_ns / max(after.calls, 1)) / (before.total_ns / max(before.calls, 1))
+    name = shortened(before.name)
+    if abs(math.log(call_ratio)) > abs(math.log(time_ratio)):
         return Reason(
             kind="kernel-calls",
             effect=effect,
-            message=f"{name} is called {calls:.2f} times as often",
+            message=f"{name} is called {call_ratio:.2f} times as often",
         )
     shape = (
         ""
-        if one.workgroups == two.workgroups or None in (one.workgroups, two.workgroups)
-        else f", with {two.workgroups} workgroups instead of {one.workgroups}"
+        if before.workgroups == after.workgroups or None in (before.workgroups, after.workgroups)
+        else f", with {after.workgroups} workgroups instead of {before.workgroups}"
     )
     return Reason(
         kind="kernel-time",
         effect=effect,
-        message=f"{name} takes {each:.2f} times as long per call{shape}",
+        message=f"{name} takes {time_ratio:.2f} times as long per call{shape}",
     )
 
 
 def _listed(word: str, group: Sequence[PointKernel], share: float, whole: str) -> str:
     if not group:
         return ""
-    distinct = list(dict.fromkeys(shortened(one.name) for one in group))
+    distinct = list(dict.fromkeys(shortened(kernel.name) for kernel in group))
     rest = len(distinct) - MOST_NAMES
     names = ", ".join(distinct[:MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
     return f"{word}: {names} ({format_share(share)} of {whole})"
@@ -257,8 +258,8 @@ def _listed(word: str, group: Sequence[PointKernel], share: float, whole: str) -
 
 def shortened(name: str) -> str:
     """A kernel's name cut to `_LONGEST` characters."""
-    own = function_name(name)
-    return own if len(own) <= _LONGEST else f"{own[: _LONGEST - 1]}…"
+    function = function_name(name)
+    return function if len(function) <= _LONGEST else f"{function[: _LONGEST - 1]}…"
 
 
 def _modifiers(a: Mapping[str, Figure], b: Mapping[str, Figure]) -> Iterator[Reason]:
@@ -279,8 +280,10 @@ def _modifiers(a: Mapping[str, Figure], b: Mapping[str, Figure]) -> Iterator[Rea
         change = (after / before - 1 if before > 0 else 0.0) if relative else after - before
         if abs(change) <= least or _overlap(first, second):
             continue
-        said = f"from {_plain(before, first.unit)} to {_plain(after, first.unit)}"
-        yield Reason(kind=kind, message=f"{words} {'rose' if change > 0 else 'fell'} {said}")
+        change_words = f"from {_plain(before, first.unit)} to {_plain(after, first.unit)}"
+        yield Reason(
+            kind=kind, message=f"{words} {'rose' if change > 0 else 'fell'} {change_words}"
+        )
 
 
 def _overlap(a: Figure, b: Figure) -> bool:

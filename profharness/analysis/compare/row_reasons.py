@@ -42,13 +42,13 @@ def row_reason(
     noise = _noise(a, b)
     change = b.mean_ns / a.mean_ns - 1 if a.mean_ns > 0 else 0.0
     significant = None if noise is None else abs(change) > noise
-    told = [*_calls(a, b), *_shape(a, b), *_switched(a, b, tables)]
-    if significant and not told:
-        told += [_clocked(change, clock)] if clock is not None and abs(clock - 1) > LEAST else []
-        told = [one for one in told if one] or [
+    causes = [*_calls(a, b), *_shape(a, b), *_switched(a, b, tables)]
+    if significant and not causes:
+        causes += [_clocked(change, clock)] if clock is not None and abs(clock - 1) > LEAST else []
+        causes = [cause for cause in causes if cause] or [
             _beside(a, b, change, SAME_LAUNCH if tables[0].by == "kernel" else SAME_CALLS)
         ]
-    return RowReason(message="; ".join(told), noise=noise, significant=significant)
+    return RowReason(message="; ".join(causes), noise=noise, significant=significant)
 
 
 def _noise(a: HotspotRow, b: HotspotRow) -> float | None:
@@ -62,9 +62,9 @@ def _noise(a: HotspotRow, b: HotspotRow) -> float | None:
         return None
     return 1.96 * math.hypot(
         *(
-            one.std_ns / math.sqrt(one.calls) / one.mean_ns
-            for one in (a, b)
-            if one.std_ns is not None
+            row.std_ns / math.sqrt(row.calls) / row.mean_ns
+            for row in (a, b)
+            if row.std_ns is not None
         )
     )
 
@@ -82,13 +82,13 @@ def _shape(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
     ):
         yield f"launched with {b.workgroups} workgroups instead of {a.workgroups}"
     for name in ("fill", "occupancy"):
-        one, two = getattr(a, name), getattr(b, name)
-        if one is not None and two is not None and abs(two - one) > 0.05:
-            yield f"{name} {one:.2f} -> {two:.2f}"
+        before, after = getattr(a, name), getattr(b, name)
+        if before is not None and after is not None and abs(after - before) > 0.05:
+            yield f"{name} {before:.2f} -> {after:.2f}"
 
 
 def _switched(a: HotspotRow, b: HotspotRow, tables: tuple[Hotspots, Hotspots]) -> Iterator[str]:
-    """Of an operator: kernels that it launches in one run only."""
+    """The kernels that an operator launches in one run only."""
     first, second = (
         {row.name for row in table.rows if row.op == name}
         for table, name in zip(tables, (a.name, b.name), strict=True)

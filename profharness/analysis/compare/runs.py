@@ -75,9 +75,9 @@ _HIGHER = (
 def compare(a: Summary, b: Summary) -> Comparison:
     """Changes from `a` to `b` over the points that both measured, and over run-level figures."""
     in_a, in_b = {p.point: p for p in a.points}, {p.point: p for p in b.points}
-    both = [name for name in in_a if name in in_b]
-    widening = simultaneous(len(both)) / Z95
-    points = tuple(_point(in_a[name], in_b[name], widening) for name in both)
+    names = [name for name in in_a if name in in_b]
+    widening = simultaneous(len(names)) / Z95
+    points = tuple(_point(in_a[name], in_b[name], widening) for name in names)
     whole = tuple(_figures(a.metrics, b.metrics, 1.0))
     return Comparison(
         run_a=a.source,
@@ -89,7 +89,7 @@ def compare(a: Summary, b: Summary) -> Comparison:
         only_a=tuple(name for name in in_a if name not in in_b),
         only_b=tuple(name for name in in_b if name not in in_a),
         failed=tuple(
-            name for name in both if in_b[name].state != "ok" and in_a[name].state == "ok"
+            name for name in names if in_b[name].state != "ok" and in_a[name].state == "ok"
         ),
         asked=_differences(_asked(a), _asked(b)),
         ran_on=_differences(_ran_on(a), _ran_on(b)),
@@ -99,7 +99,7 @@ def compare(a: Summary, b: Summary) -> Comparison:
 
 
 def _errors(summary: Summary) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.id for one in summary.findings if one.severity == "error"))
+    return tuple(dict.fromkeys(item.id for item in summary.findings if item.severity == "error"))
 
 
 def _asked(summary: Summary) -> dict[str, str]:
@@ -131,8 +131,8 @@ def simultaneous(comparisons: int) -> float:
     """Two-sided 95 % normal bound that holds for this many independent comparisons at once
     (Sidak).
     """
-    each = 1 - 0.95 ** (1 / max(comparisons, 1))
-    return NormalDist().inv_cdf(1 - each / 2)
+    single_error = 1 - 0.95 ** (1 / max(comparisons, 1))
+    return NormalDist().inv_cdf(1 - single_error / 2)
 
 
 def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison:
@@ -145,7 +145,7 @@ def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison
         concurrency=a.concurrency,
         processes=a.processes,
         deltas=deltas,
-        reasons=_why(
+        reasons=_time_reasons(
             deltas, (a.partition, b.partition), (figures_a, figures_b), (a.kernels, b.kernels)
         ),
     )
@@ -159,7 +159,7 @@ _NOTABLE = 0.05
 _Pair = tuple[Partition | None, Partition | None]
 
 
-def _why(
+def _time_reasons(
     deltas: Sequence[Delta],
     splits: _Pair,
     figures: tuple[dict[str, Figure], dict[str, Figure]],
@@ -170,8 +170,10 @@ def _why(
     if moved is None:
         return ()
     sides = [
-        Side(time, split, known, used)
-        for time, split, known, used in zip(_times(moved), splits, figures, kernels, strict=True)
+        Side(time, split, values, kernel_rows)
+        for time, split, values, kernel_rows in zip(
+            _times(moved), splits, figures, kernels, strict=True
+        )
     ]
     return reasons(sides[0], sides[1], moved.noise)
 
@@ -194,7 +196,9 @@ def _times(moved: Delta) -> tuple[float, float]:
 
 
 def _run_reasons(a: Summary, b: Summary, deltas: tuple[Delta, ...]) -> tuple[Reason, ...]:
-    """Of a command: by the time of a step; of loose traces without steps by the window."""
+    """The reasons of a command's change in the time of a step; of loose traces without steps, in
+    the window.
+    """
     kernels = (_table_kernels(a), _table_kernels(b))
     if not any(delta.name in (*_RATES, *_TIMES) for delta in deltas):
         if (
@@ -212,7 +216,7 @@ def _run_reasons(a: Summary, b: Summary, deltas: tuple[Delta, ...]) -> tuple[Rea
             change=b.partition.window_ns / a.partition.window_ns - 1,
         )
         deltas = (*deltas, whole)
-    why = _why(deltas, (a.partition, b.partition), (a.metrics, b.metrics), kernels)
+    why = _time_reasons(deltas, (a.partition, b.partition), (a.metrics, b.metrics), kernels)
     return (*_operators(a, b, deltas), *why)
 
 
@@ -252,7 +256,7 @@ def _with_basics(point: PointSummary) -> dict[str, Figure]:
     """The point's figures with throughput and mean latency first, whatever the summary's reader
     kept.
     """
-    found: dict[str, Figure] = {}
+    basics: dict[str, Figure] = {}
     throughput = point.metrics.get("throughput")
     if throughput is None and point.throughput is not None:
         sem = point.throughput_sem
@@ -263,13 +267,13 @@ def _with_basics(point: PointSummary) -> dict[str, Figure]:
         )
         throughput = Figure(value=point.throughput, unit="items/s", low=low, high=high)
     if throughput is not None:
-        found["throughput"] = throughput
+        basics["throughput"] = throughput
     mean = point.metrics.get("latency_mean")
     if mean is None and point.latency_ms is not None:
         mean = Figure(value=point.latency_ms, unit="ms")
     if mean is not None:
-        found[_LATENCY] = mean
-    return found | {
+        basics[_LATENCY] = mean
+    return basics | {
         name: figure
         for name, figure in point.metrics.items()
         if name not in ("throughput", "latency_mean")
@@ -352,34 +356,38 @@ def _clock_ratio(a: Summary, b: Summary) -> float | None:
     return float(values[1]) / float(values[0]) if values[0] and values[1] else None
 
 
-def _with_inputs(said: str, one: HotspotRow | None, two: HotspotRow | None) -> str:
-    """Other inputs of an operator say more than that its time per call is another."""
-    other = other_inputs(one, two) if one is not None and two is not None else ""
-    return "; ".join(part for part in ("" if other and said == SAME_CALLS else said, other) if part)
+def _with_inputs(reason: str, row_a: HotspotRow | None, row_b: HotspotRow | None) -> str:
+    """Other inputs of an operator say more than that its time per call has changed."""
+    inputs = other_inputs(row_a, row_b) if row_a is not None and row_b is not None else ""
+    return "; ".join(
+        part for part in ("" if inputs and reason == SAME_CALLS else reason, inputs) if part
+    )
 
 
 def _rows(a: Hotspots, b: Hotspots, clock: float | None) -> list[HotspotDelta]:
     in_a, in_b = {row.name: row for row in a.rows}, {row.name: row for row in b.rows}
     rows = []
     for name in dict.fromkeys([*in_a, *in_b]):
-        one, two = in_a.get(name), in_b.get(name)
-        known = one or two
-        assert known is not None  # the name comes from one of them
-        why = row_reason(one, two, (a, b), clock)
+        row_a, row_b = in_a.get(name), in_b.get(name)
+        present = row_a or row_b
+        assert present is not None  # the name comes from one of them
+        why = row_reason(row_a, row_b, (a, b), clock)
         rows.append(
             HotspotDelta(
                 name=name,
-                category=known.category,
-                calls_a=one.calls if one else None,
-                calls_b=two.calls if two else None,
-                mean_a_ns=one.mean_ns if one else None,
-                mean_b_ns=two.mean_ns if two else None,
-                total_a_ns=one.total_ns if one else None,
-                total_b_ns=two.total_ns if two else None,
-                share_a=one.share if one else None,
-                share_b=two.share if two else None,
-                change=two.mean_ns / one.mean_ns - 1 if one and two and one.mean_ns > 0 else None,
-                reason=_with_inputs(why.message, one, two),
+                category=present.category,
+                calls_a=row_a.calls if row_a else None,
+                calls_b=row_b.calls if row_b else None,
+                mean_a_ns=row_a.mean_ns if row_a else None,
+                mean_b_ns=row_b.mean_ns if row_b else None,
+                total_a_ns=row_a.total_ns if row_a else None,
+                total_b_ns=row_b.total_ns if row_b else None,
+                share_a=row_a.share if row_a else None,
+                share_b=row_b.share if row_b else None,
+                change=row_b.mean_ns / row_a.mean_ns - 1
+                if row_a and row_b and row_a.mean_ns > 0
+                else None,
+                reason=_with_inputs(why.message, row_a, row_b),
                 noise=why.noise,
                 significant=why.significant,
             )

@@ -101,8 +101,8 @@ def _bend(value: float, copies: F64) -> Estimate:
     """p, whose ends are open where copies reach the limits of the fit: a bend between two levels
     can be of any sharpness.
     """
-    found = interval_of(value, copies)
-    low, high = found.low, found.high
+    interval = interval_of(value, copies)
+    low, high = interval.low, interval.high
     return Estimate(
         value=value,
         low=None if low is None or low < P_LIMITS[0] / _NEAR else low,
@@ -161,5 +161,5 @@ def monotone_crossing(level: F64, logs: F64, goals: F64) -> F64:
     rise = rising[rows, position] - rising[rows, before]
     share = np.where(rise > 0, (goals - rising[rows, before]) / np.where(rise > 0, rise, 1), 0.0)
     x = np.log(level)
-    found = np.exp(x[before] + np.clip(share, 0, 1) * (x[position] - x[before]))
-    return np.asarray(np.where(position < 0, np.inf, np.where(position == 0, level[0], found)))
+    crossing = np.exp(x[before] + np.clip(share, 0, 1) * (x[position] - x[before]))
+    return np.asarray(np.where(position < 0, np.inf, np.where(position == 0, level[0], crossing)))

@@ -92,11 +92,11 @@ def _fit_batch(measured: Measured, seed: str, wrong: Mapping[float, str]) -> Fit
     if fit is None:
         return Fitted()
     curve = batch_curve(fit, seed)
-    found = [*_poor_fit(fit, "the curve T(b)", wrong)]
+    findings = [*_poor_fit(fit, "the curve T(b)", wrong)]
     open_ends = [
         name
-        for name, one in (("t_max", curve.t_max), ("b_half", curve.b_half), ("b90", curve.b90))
-        if None in (one.value, one.low, one.high)
+        for name, estimate in (("t_max", curve.t_max), ("b_half", curve.b_half), ("b90", curve.b90))
+        if None in (estimate.value, estimate.low, estimate.high)
     ]
     if open_ends:
         top = float(measured.level[-1])
@@ -105,7 +105,7 @@ def _fit_batch(measured: Measured, seed: str, wrong: Mapping[float, str]) -> Fit
             if curve.b90.value is None
             else "the plateau is not bounded by this scan"
         )
-        found.append(
+        findings.append(
             finding(
                 "peak-beyond-range",
                 f"{reached} (largest level {top:g}): no upper end for {', '.join(open_ends)}",
@@ -116,7 +116,7 @@ def _fit_batch(measured: Measured, seed: str, wrong: Mapping[float, str]) -> Fit
     return Fitted(
         batch=curve,
         knee=Knee(n=curve.b_half.value, low=curve.b_half.low, high=curve.b_half.high),
-        findings=tuple(found),
+        findings=tuple(findings),
     )
 
 
@@ -141,9 +141,9 @@ def _fit_concurrency(measured: Measured, seed: str, *, jumped: bool) -> Fitted:
     copies = refit_copies(law, seed)
     usl = usl_law(law, copies)
     knee = knee_of_points(measured) if jumped else knee_of_law(law, copies)
-    found = [*_beyond(measured, usl, knee)]
+    findings = [*_beyond(measured, usl, knee)]
     if usl.sigma.high is not None and usl.sigma.high < 0:
-        found.append(
+        findings.append(
             finding(
                 "superlinear",
                 f"sigma is {usl.sigma.value:.3g} (95 % below {usl.sigma.high:.3g}): "
@@ -151,7 +151,7 @@ def _fit_concurrency(measured: Measured, seed: str, *, jumped: bool) -> Fitted:
                 sigma=float(usl.sigma.value or 0),
             )
         )
-    return Fitted(usl=usl, knee=knee, findings=tuple(found))
+    return Fitted(usl=usl, knee=knee, findings=tuple(findings))
 
 
 def _beyond(measured: Measured, usl: Usl | None, knee: Knee) -> tuple[Finding, ...]:
@@ -161,8 +161,8 @@ def _beyond(measured: Measured, usl: Usl | None, knee: Knee) -> tuple[Finding, .
     if usl is not None:
         names += [
             name
-            for name, one in (("lambda", usl.lambda_), ("n_peak", usl.n_peak))
-            if None in (one.value, one.low, one.high)
+            for name, estimate in (("lambda", usl.lambda_), ("n_peak", usl.n_peak))
+            if None in (estimate.value, estimate.low, estimate.high)
         ]
     if not names:
         return ()
@@ -177,7 +177,7 @@ def _beyond(measured: Measured, usl: Usl | None, knee: Knee) -> tuple[Finding, .
     )
 
 
-def _poor_fit(fit: CurveFit, what: str, wrong: Container[float] = ()) -> tuple[Finding, ...]:
+def _poor_fit(fit: CurveFit, curve_name: str, wrong: Container[float] = ()) -> tuple[Finding, ...]:
     """Residual test: a point further off than 10 % and than three times its noise, not counting the
     levels that are known to be wrong.
     """
@@ -192,7 +192,7 @@ def _poor_fit(fit: CurveFit, what: str, wrong: Container[float] = ()) -> tuple[F
     return (
         finding(
             "poor-fit",
-            f"{what} misses the measured throughput by {100 * misfit:.0f} % at "
+            f"{curve_name} misses the measured throughput by {100 * misfit:.0f} % at "
             f"{fit.measured.level[worst]:g}",
             misfit_share=misfit,
             at=float(fit.measured.level[worst]),

@@ -76,7 +76,7 @@ class _Search:
 
     @property
     def freedom(self) -> int:
-        """Of the curve with a jump."""
+        """The degrees of freedom that the curve with a jump leaves."""
         return len(self.sigma) - _FAMILIES[0].parameters - 1
 
     def smooth(
@@ -175,7 +175,7 @@ def find_step(measured: Measured, seed: str) -> StepChange | None:
     logs = np.log(measured.throughput)[None, :]
     search = _Search(measured, _sigma(measured, logs))
     smooth = [_smoothest(search, family, logs) for family in _FAMILIES]
-    squares = [*(each for _, each in smooth), search.corner(logs)[1]]
+    squares = [*(sums for _, sums in smooth), search.corner(logs)[1]]
     if measured.errors_known and min(squares)[0] > _CERTAIN:
         sure = _choose(
             squares,
@@ -199,18 +199,21 @@ def find_step(measured: Measured, seed: str) -> StepChange | None:
             for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
         ],
     )
-    change, known = (
+    change, by_errors = (
         _change(measured, best, _INNER),
         measured.errors_known and bool(best.best[0] < _most(search.freedom)),
     )
     if abs(best.jump[0]) < math.log(SMALLEST) or not (
-        known or stands_out(measured, _INNER + int(best.place[0]), float(best.jump[0]))
+        by_errors or stands_out(measured, _INNER + int(best.place[0]), float(best.jump[0]))
     ):
         return None
     return (
         change
         if _beyond_chance(
-            search, smooth, (float(seen.gain(search.freedom, known=known)[0]), known), seed
+            search,
+            smooth,
+            (float(seen.gain(search.freedom, known=by_errors)[0]), by_errors),
+            seed,
         )
         else None
     )
@@ -230,8 +233,8 @@ def _sigma(measured: Measured, logs: F64) -> F64:
         return np.hypot(measured.error, _MODEL_ERROR)
     even = _Search(measured, np.ones(len(measured.level)))
     squares = min(
-        float(found[0])
-        for found in (
+        float(form_squares[0])
+        for form_squares in (
             even.corner(logs)[1],
             *(_smoothest(even, family, logs)[1] for family in _FAMILIES),
         )
@@ -307,7 +310,7 @@ def _beyond_chance(
 def _best_smooth(search: _Search, smooth: Sequence[tuple[F64, F64]], logs: F64) -> F64:
     """The levels' logs by the smooth form that meets the measured ones best: (points,)."""
     corner, squares = search.corner(logs)
-    best = int(np.argmin([each[0] for _, each in smooth]))
+    best = int(np.argmin([form_squares[0] for _, form_squares in smooth]))
     sharp = squares[0] < smooth[best][1][0]
     curve: F64 = (
         corner[0] if sharp else _FAMILIES[best].model(search.measured.level)(smooth[best][0])[0][0]

@@ -93,8 +93,8 @@ def devices_for(jobs: int, knee: Knee, margin: float = MARGIN) -> Estimate:
     """
 
     def needed(end: float | None) -> int | None:
-        each = None if end is None else jobs_per_device(Knee(n=end), margin)
-        return None if each is None else math.ceil(jobs / each)
+        per_device = None if end is None else jobs_per_device(Knee(n=end), margin)
+        return None if per_device is None else math.ceil(jobs / per_device)
 
     return Estimate(value=needed(knee.n), low=needed(knee.high), high=needed(knee.low))
 

@@ -59,15 +59,15 @@ def least_squares(
     than the start. Copies that have settled (a step gains less than this share of their sum) are
     left alone, so that the slowest does not set the cost of all.
     """
-    found = np.clip(start, *bounds)
-    squares = np.empty(len(found))
-    rows = np.arange(len(found))
-    y = np.broadcast_to(y, (len(found), y.shape[-1]))
-    state = _State.at(model, found.copy(), y, weight)
+    theta = np.clip(start, *bounds)
+    squares = np.empty(len(theta))
+    rows = np.arange(len(theta))
+    y = np.broadcast_to(y, (len(theta), y.shape[-1]))
+    state = _State.at(model, theta.copy(), y, weight)
     for _ in range(ITERATIONS):
         settled = state.advance(model, y, weight, bounds, settled_at)
         if settled.any():
-            found[rows[settled]], squares[rows[settled]] = (
+            theta[rows[settled]], squares[rows[settled]] = (
                 state.theta[settled],
                 state.squares[settled],
             )
@@ -75,8 +75,8 @@ def least_squares(
             rows, y, model, state = rows[going], y[going], model.take(going), state.take(going)
             if not len(rows):
                 break
-    found[rows], squares[rows] = state.theta, state.squares
-    return Fits(found, squares)
+    theta[rows], squares[rows] = state.theta, state.squares
+    return Fits(theta, squares)
 
 
 @dataclass
@@ -159,7 +159,7 @@ def _step(slopes: F64, weight: F64, residual: F64, damping: F64) -> F64:
     )
 
 
-def extra_scatter(residual: F64, known: F64, freedom: int) -> float:
+def extra_scatter(residual: F64, errors: F64, freedom: int) -> float:
     """Scatter tau beyond the known errors, so that sum of r^2 / (known^2 + tau^2) equals the
     degrees of freedom.
 
@@ -169,12 +169,12 @@ def extra_scatter(residual: F64, known: F64, freedom: int) -> float:
     if freedom < 1 or (residual**2).sum() == 0:
         return 0.0
     smallest = 1e-12
-    if (residual**2 / np.maximum(known, smallest) ** 2).sum() <= freedom:
+    if (residual**2 / np.maximum(errors, smallest) ** 2).sum() <= freedom:
         return 0.0
     low, high = 0.0, float(np.sqrt((residual**2).sum() / freedom))
     for _ in range(60):
         middle = (low + high) / 2
-        if (residual**2 / np.maximum(known**2 + middle**2, smallest**2)).sum() > freedom:
+        if (residual**2 / np.maximum(errors**2 + middle**2, smallest**2)).sum() > freedom:
             low = middle
         else:
             high = middle

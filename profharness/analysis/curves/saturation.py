@@ -120,7 +120,7 @@ def _fitted_on(level: F64, used: Bools, wrong: Mapping[float, str]) -> str:
 
 
 def _scaled(measured: Measured, step: StepChange | None) -> str:
-    """Of a jump near the end, with too few levels behind it for a curve of their own."""
+    """The note on a jump near the end, with too few levels behind it for a curve of their own."""
     behind = 0 if step is None else int((measured.level >= step.at).sum())
     if step is None or behind > BATCH.parameters or len(measured.level) <= BATCH.parameters:
         return ""
@@ -184,10 +184,10 @@ def _by_level(checks: tuple[Finding, ...]) -> dict[float, str]:
     wrong.
     """
     return {
-        float(level): one.id
-        for one in checks
-        if one.id in _WRONG
-        for level in str(one.figures["levels"]).split(", ")
+        float(level): item.id
+        for item in checks
+        if item.id in _WRONG
+        for level in str(item.figures["levels"]).split(", ")
     }
 
 

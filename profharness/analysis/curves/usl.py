@@ -63,13 +63,19 @@ class UslFamily:
         """Bounds of log lambda, sigma, kappa; with the smallest sigma and no kappa the load is
         still positive.
         """
-        each = measured.throughput / measured.level
+        per_client = measured.throughput / measured.level
         widest = max(float(measured.level[-1]) - 1, 1.0)
         low = np.array(
-            [np.log(each.min() / _LAMBDA_FACTOR), -(1 - 1e-3) / widest if widest > 1 else 0.0, 0.0]
+            [
+                np.log(per_client.min() / _LAMBDA_FACTOR),
+                -(1 - 1e-3) / widest if widest > 1 else 0.0,
+                0.0,
+            ]
         )
         low[1] = min(low[1], -0.999)
-        return low, np.array([np.log(each.max() * _LAMBDA_FACTOR), _SIGMA_LIMIT, _KAPPA_LIMIT])
+        return low, np.array(
+            [np.log(per_client.max() * _LAMBDA_FACTOR), _SIGMA_LIMIT, _KAPPA_LIMIT]
+        )
 
     def starts(self, measured: Measured) -> F64:
         """A grid over sigma and kappa with the lambda that suits each, and the linear fit of N / X:

@@ -230,8 +230,12 @@ def kernel_categories(names: Iterable[str]) -> list[Category]:
     return [kernel_category(name) for name in names]
 
 
-def _first(rules: tuple[Rule, ...], own: str, whole: str) -> Category:
+def _first(rules: tuple[Rule, ...], function: str, whole: str) -> Category:
     return next(
-        (rule.category for rule in rules if re.search(rule.pattern, whole if rule.whole else own)),
+        (
+            rule.category
+            for rule in rules
+            if re.search(rule.pattern, whole if rule.whole else function)
+        ),
         "other",
     )

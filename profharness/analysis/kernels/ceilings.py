@@ -57,7 +57,9 @@ class Ceilings:
     needs: str = NO_CEILING
 
     def flops(self, dtype: Dtype) -> Ceiling | None:
-        """Of matrix work in a type: the measured product of such matrices, else the dense peak."""
+        """The ceiling of matrix work in a type: the measured product of such matrices, else the
+        dense peak.
+        """
         measured = self.calibration.gemm_flops.get(dtype) if self.calibration is not None else None
         if measured:
             return Ceiling(measured, f"{CALIBRATED} GEMM, {dtype}", measured=True)
@@ -75,7 +77,7 @@ class Ceilings:
 
     @property
     def bandwidth(self) -> Ceiling | None:
-        """Of memory traffic: the measured copy, else the data sheet."""
+        """The ceiling of memory traffic: the measured copy, else the data sheet."""
         measured = self.calibration.copy_bytes_per_s if self.calibration is not None else None
         if measured:
             return Ceiling(measured, f"{CALIBRATED} copy", measured=True)
@@ -87,22 +89,22 @@ def of_trace(
     trace: Trace, calibrations: Iterable[Calibration] = (), software: dict[str, str] | None = None
 ) -> dict[int, Ceilings]:
     """The roofs of each device of a trace, by its position."""
-    known = tuple(calibrations)
-    found = {}
+    measured = tuple(calibrations)
+    roofs = {}
     for position in {
         int(device) for device in set(trace.kernels.device.tolist()) if device != NULL
     }:
         record = trace.devices[position]
         device = of_device(record)
-        found[position] = Ceilings(
+        roofs[position] = Ceilings(
             device,
             calibration_of(
-                known, name=record.name, compute_units=device.compute_units, software=software
+                measured, name=record.name, compute_units=device.compute_units, software=software
             )
             if record.name
             else None,
         )
-    return found
+    return roofs
 
 
 def of_name(

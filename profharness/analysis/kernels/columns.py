@@ -50,8 +50,8 @@ def with_rates(table: Hotspots, facts: KernelFacts) -> Hotspots:
     number = {strings[int(code)]: position for position, code in enumerate(codes)}
 
     def value(column: F64, name: str) -> float | None:
-        found = column[number[name]] if name in number else np.nan
-        return float(found) if np.isfinite(found) else None
+        rate = column[number[name]] if name in number else np.nan
+        return float(rate) if np.isfinite(rate) else None
 
     rows = tuple(
         msgspec.structs.replace(
@@ -71,10 +71,10 @@ def _with_inputs(table: Hotspots, trace: Trace) -> Hotspots:
     equally many, the first met).
     """
     ops, strings = trace.ops, trace.strings
-    known = np.flatnonzero(ops.shapes != NULL)
-    if not len(known):
+    with_shapes = np.flatnonzero(ops.shapes != NULL)
+    if not len(with_shapes):
         return table
-    name, shapes, types = ops.name[known], ops.shapes[known], ops.dtype[known]
+    name, shapes, types = ops.name[with_shapes], ops.shapes[with_shapes], ops.dtype[with_shapes]
     first, group = first_rows(pack([name, shapes, types]))
     order = np.lexsort((-first, np.bincount(group)))
     most = {
@@ -100,13 +100,13 @@ def fill_of_kernels(trace: Trace) -> F64:
     not known.
     """
     kernels = trace.kernels
-    found = np.full(len(kernels), np.nan)
+    fill = np.full(len(kernels), np.nan)
     for device in distinct(kernels.device).tolist():
-        known = accelerator(trace, device)
-        if known is not None and known.compute_units:
+        hardware = accelerator(trace, device)
+        if hardware is not None and hardware.compute_units:
             rows = (kernels.device == device) & (kernels.workgroups > 0)
-            found[rows] = np.minimum(kernels.workgroups[rows] / known.compute_units, 1.0)
-    return found
+            fill[rows] = np.minimum(kernels.workgroups[rows] / hardware.compute_units, 1.0)
+    return fill
 
 
 def _mean(place: I64, values: F64, weight: F64, whole: F64) -> F64:

@@ -126,37 +126,37 @@ def of_kernels(trace: Trace) -> dict[str, F64]:
     name.
     """
     units = _units(trace)
-    found = {}
+    shares = {}
     with np.errstate(
         divide="ignore", invalid="ignore"
     ):  # a count of zero below a fraction: not measured
         for share in SHARES:
-            told = first_of(trace, share.derived) / (1.0 if share.whole else 100.0)
-            own = (
+            derived = first_of(trace, share.derived) / (1.0 if share.whole else 100.0)
+            computed = (
                 share.value([column(trace, name) for name in share.raw], units)
                 if share.raw
                 else np.full(len(trace.kernels), np.nan)
             )
-            values = np.where(np.isfinite(told), told, own)
+            values = np.where(np.isfinite(derived), derived, computed)
             values = np.where(np.isfinite(values), values, np.nan)
             if np.isfinite(values).any():
-                found[share.name] = values
-    return found
+                shares[share.name] = values
+    return shares
 
 
 def _units(trace: Trace) -> Units:
     kernels = len(trace.kernels)
     columns = [np.full(kernels, np.nan) for _ in range(5)]
     for device in distinct(trace.kernels.device).tolist():
-        known = accelerator(trace, device)
-        if known is None or device == NULL or not isinstance(known.limits, AmdLimits):
+        hardware = accelerator(trace, device)
+        if hardware is None or device == NULL or not isinstance(hardware.limits, AmdLimits):
             continue
         rows = trace.kernels.device == device
-        limits = known.limits
+        limits = hardware.limits
         dies = trace.devices[device].dies or (
-            1 if known.architecture_name in _ONE_XCC else known.dies
+            1 if hardware.architecture_name in _ONE_XCC else hardware.dies
         )
-        values = (known.compute_units, limits.simds, dies, limits.waves, limits.wave_size)
+        values = (hardware.compute_units, limits.simds, dies, limits.waves, limits.wave_size)
         for place, value in zip(columns, values, strict=True):
             place[rows] = np.nan if value is None else value
     return Units(*columns)

@@ -60,7 +60,7 @@ def counter_rows(trace: Trace) -> tuple[CounterRow, ...]:
     np.minimum.at(low, group, value)
     np.maximum.at(high, group, value)
     times = np.bincount(kernels.name, kernels.dur_ns, minlength=int(kernels.name.max()) + 1)
-    found = [
+    keyed_rows = [
         (
             float(times[name[row]]),
             _row(
@@ -74,22 +74,28 @@ def counter_rows(trace: Trace) -> tuple[CounterRow, ...]:
     return tuple(
         row
         for _, row in sorted(
-            found, key=lambda one: (-one[0], one[1].kernel, one[1].counter, one[1].pass_name or "")
+            keyed_rows,
+            key=lambda keyed: (
+                -keyed[0],
+                keyed[1].kernel,
+                keyed[1].counter,
+                keyed[1].pass_name or "",
+            ),
         )
     )
 
 
 def _row(
-    trace: Trace, what: tuple[int, int, str], figures: tuple[int, float, float, float]
+    trace: Trace, key: tuple[int, int, str], figures: tuple[int, float, float, float]
 ) -> CounterRow:
     """`what` are the codes of kernel and counter, and the pass; `figures` number, sum, lowest and
     highest value.
     """
-    counter = trace.strings[what[1]]
+    counter = trace.strings[key[1]]
     number, total, low, high = figures
     unit = unit_of(counter)
     return CounterRow(
-        kernel=trace.strings[what[0]],
+        kernel=trace.strings[key[0]],
         counter=counter,
         unit=unit,
         dispatches=number,
@@ -97,31 +103,31 @@ def _row(
         mean=total / number,
         low=low,
         high=high,
-        pass_name=what[2] or None,
+        pass_name=key[2] or None,
     )
 
 
 def merge_counter_rows(groups: Iterable[tuple[CounterRow, ...]]) -> tuple[CounterRow, ...]:
-    """Of several files: rows of one pass, kernel and counter together, in the order in which they
-    come.
+    """The counter rows of several files: rows of one pass, kernel and counter are merged, in the
+    order in which they come.
     """
-    found: dict[tuple[str | None, str, str], CounterRow] = {}
+    merged: dict[tuple[str | None, str, str], CounterRow] = {}
     for row in (row for group in groups for row in group):
         key = (row.pass_name, row.kernel, row.counter)
-        found[key] = _added(found[key], row) if key in found else row
-    return tuple(found.values())
+        merged[key] = _added(merged[key], row) if key in merged else row
+    return tuple(merged.values())
 
 
-def _added(one: CounterRow, two: CounterRow) -> CounterRow:
-    number = one.dispatches + two.dispatches
+def _added(first: CounterRow, second: CounterRow) -> CounterRow:
+    number = first.dispatches + second.dispatches
     return CounterRow(
-        kernel=one.kernel,
-        counter=one.counter,
-        unit=one.unit,
+        kernel=first.kernel,
+        counter=first.counter,
+        unit=first.unit,
         dispatches=number,
-        sum=None if one.sum is None or two.sum is None else one.sum + two.sum,
-        mean=(one.mean * one.dispatches + two.mean * two.dispatches) / number,
-        low=min(one.low, two.low),
-        high=max(one.high, two.high),
-        pass_name=one.pass_name,
+        sum=None if first.sum is None or second.sum is None else first.sum + second.sum,
+        mean=(first.mean * first.dispatches + second.mean * second.dispatches) / number,
+        low=min(first.low, second.low),
+        high=max(first.high, second.high),
+        pass_name=first.pass_name,
     )

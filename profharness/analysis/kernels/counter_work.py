@@ -88,13 +88,13 @@ def counted_work(counted: Trace, timed: Trace) -> Counted:
     nothing = np.full(len(timed.kernels), np.nan)
     if not len(counted.counters):
         return Counted(nothing, nothing, nothing, {})
-    own = per_dispatch(counted)
+    work = per_dispatch(counted)
     keys = _keys(counted, timed)
     return Counted(
-        _mean_by(keys, own.fabric_bytes),
-        _mean_by(keys, own.hbm_bytes),
-        _mean_by(keys, own.operations),
-        {dtype: _mean_by(keys, column) for dtype, column in own.by_type.items()},
+        _mean_by(keys, work.fabric_bytes),
+        _mean_by(keys, work.hbm_bytes),
+        _mean_by(keys, work.operations),
+        {dtype: _mean_by(keys, column) for dtype, column in work.by_type.items()},
     )
 
 
@@ -153,13 +153,13 @@ def _written(trace: Trace) -> tuple[F64, F64]:
     return written, share
 
 
-def _shared(known: F64, part: F64, whole: F64) -> F64:
+def _shared(so_far: F64, part: F64, whole: F64) -> F64:
     """Part over whole, at most 1 (the two may be of different executions), where nothing is known
     yet.
     """
     return np.where(
-        np.isfinite(known),
-        known,
+        np.isfinite(so_far),
+        so_far,
         np.where(
             whole > 0,
             np.minimum(part / np.where(whole > 0, whole, 1.0), 1.0),
@@ -172,9 +172,9 @@ def _operations(trace: Trace) -> dict[Dtype, F64]:
     """Operations by type: the tool's totals, else vector and matrix instructions, else the tool's
     matrix totals.
     """
-    found: dict[Dtype, F64] = {}
+    by_type: dict[Dtype, F64] = {}
     for dtype, total, matrix, vector, derived in _TYPES:
-        known = column(trace, total) if total else np.full(len(trace.kernels), np.nan)
+        tool_total = column(trace, total) if total else np.full(len(trace.kernels), np.nan)
         parts = [_MOPS * column(trace, matrix)]
         if vector:
             parts += [
@@ -182,15 +182,15 @@ def _operations(trace: Trace) -> dict[Dtype, F64]:
                 for kind, weight in (("ADD", 1), ("MUL", 1), ("TRANS", 1), ("FMA", 2))
             ]
         raw = _sum(parts)
-        found[dtype] = np.where(
-            np.isfinite(known),
-            known,
+        by_type[dtype] = np.where(
+            np.isfinite(tool_total),
+            tool_total,
             np.where(np.isfinite(raw), raw, column(trace, derived) if derived else np.nan),
         )
     # the total of 16 bits holds both types
-    both = np.isfinite(column(trace, "TOTAL_16_OPS"))
-    found["bf16"] = np.where(both, np.nan, found["bf16"])
-    return found
+    both_types = np.isfinite(column(trace, "TOTAL_16_OPS"))
+    by_type["bf16"] = np.where(both_types, np.nan, by_type["bf16"])
+    return by_type
 
 
 def _sum(parts: list[F64]) -> F64:
@@ -201,7 +201,7 @@ def _sum(parts: list[F64]) -> F64:
 
 def column(trace: Trace, name: str) -> F64:
     """One counter per kernel, over its instances; NaN where it was not collected."""
-    found = np.full(len(trace.kernels), np.nan)
+    values = np.full(len(trace.kernels), np.nan)
     rows = np.flatnonzero(
         (trace.counters.name == trace.strings.find(name))
         & (trace.counters.kernel != NULL)
@@ -209,17 +209,17 @@ def column(trace: Trace, name: str) -> F64:
     )
     if len(rows):
         owner = trace.counters.kernel[rows]
-        found[np.unique(owner)] = 0.0
-        np.add.at(found, owner, trace.counters.value[rows])
-    return found
+        values[np.unique(owner)] = 0.0
+        np.add.at(values, owner, trace.counters.value[rows])
+    return values
 
 
 def first_of(trace: Trace, names: Iterable[str]) -> F64:
     """The first of these counters that was collected, per kernel."""
-    found = np.full(len(trace.kernels), np.nan)
+    values = np.full(len(trace.kernels), np.nan)
     for name in names:
-        found = np.where(np.isfinite(found), found, column(trace, name))
-    return found
+        values = np.where(np.isfinite(values), values, column(trace, name))
+    return values
 
 
 def _keys(counted: Trace, timed: Trace) -> tuple[I64, I64]:
@@ -251,6 +251,6 @@ def _mean_by(keys: tuple[I64, I64], values: F64) -> F64:
     distinct, place = np.unique(keys[0][known], return_inverse=True)
     mean = np.bincount(place, weights=values[known]) / np.bincount(place)
     position = np.minimum(np.searchsorted(distinct, keys[1]), len(distinct) - 1)
-    found = distinct[position] == keys[1]
-    result[found] = mean[position[found]]
+    matches = distinct[position] == keys[1]
+    result[matches] = mean[position[matches]]
     return result

@@ -63,14 +63,14 @@ class KernelFacts:
         """What counters say of each kernel: those of the counter pass, else the trace's own; None
         where there are none.
         """
-        other = self.yardstick.counted
-        if other is not None and len(other.counters):
-            found = counter_work.counted_work(other, self.trace)
-            return found if found.anything else None
+        counter_pass = self.yardstick.counted
+        if counter_pass is not None and len(counter_pass.counters):
+            matched = counter_work.counted_work(counter_pass, self.trace)
+            return matched if matched.anything else None
         if not len(self.trace.counters):
             return None
-        own = counter_work.per_dispatch(self.trace)
-        return own if own.anything else None
+        recorded = counter_work.per_dispatch(self.trace)
+        return recorded if recorded.anything else None
 
     @cached_property
     def shares(self) -> dict[str, F64]:
@@ -97,17 +97,17 @@ class KernelFacts:
         """What each kernel reached against the roofs: FLOP/s and bytes per second, and its limiter;
         not known (NaN, undetermined) where kernels have no durations.
         """
-        found = roofline.rates(self.trace, self.work, self.roofs, self.counted)
+        kernel_rates = roofline.rates(self.trace, self.work, self.roofs, self.counted)
         if self.timed:
-            return found
+            return kernel_rates
         unknown = np.full(len(self.trace.kernels), np.nan)
         undetermined = np.full(len(self.trace.kernels), roofline.UNDETERMINED, np.int64)
         return Rates(
-            found.flops,
-            found.moved,
+            kernel_rates.flops,
+            kernel_rates.moved,
             unknown,
             unknown,
             undetermined,
-            found.counted,
+            kernel_rates.counted,
             np.zeros(len(unknown), np.bool_),
         )

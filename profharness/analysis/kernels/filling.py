@@ -56,21 +56,21 @@ class Offered:
 
 
 def offered(trace: Trace, device: int, windows: Intervals) -> Offered:
-    """Of the device at this position in `trace.devices`."""
+    """The work that was offered to the device at this position in `trace.devices`."""
     line = timeline(trace, device)
     compute = intervals.intersect(line.compute, windows)
     units = trace.devices[device].compute_units if device != NULL else None
     if not units:
         return Offered(None, compute)
     kernels = trace.kernels
-    here = kernels.device == device
-    known = here & (kernels.workgroups != NULL)
+    on_device = kernels.device == device
+    known = on_device & (kernels.workgroups != NULL)
     spans = intervals.lasting(kernels.start_ns, kernels.dur_ns)
     inside = intervals.inside_ns(spans, windows)
     level = intervals.running(
         Intervals(spans.start[known], spans.end[known]), kernels.workgroups[known]
     )
-    blind = here & ~known
+    blind = on_device & ~known
     unknown = intervals.merge(Intervals(spans.start[blind], spans.end[blind]))
     enough = level.where(lambda workgroups: workgroups >= UNDERFILLED * units)
     filled = intervals.intersect(intervals.union(enough, unknown), compute)
@@ -84,7 +84,7 @@ def offered(trace: Trace, device: int, windows: Intervals) -> Offered:
             underfilled_ns=compute.total - filled.total,
             unknown_ns=intervals.intersect(unknown, windows).total,
             known_kernel_ns=int(inside[known].sum()),
-            kernel_ns=int(inside[here].sum()),
+            kernel_ns=int(inside[on_device].sum()),
         ),
         filled,
     )

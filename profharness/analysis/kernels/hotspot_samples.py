@@ -69,11 +69,11 @@ class _Owned:
     spans: Spans
     count: int
 
-    def means(self, metric: str, found: Integrals) -> list[Figure]:
+    def means(self, metric: str, sampled: Integrals) -> list[Figure]:
         """One figure per row."""
         columns = (
-            found.value,
-            found.covered_ns,
+            sampled.value,
+            sampled.covered_ns,
             (self.spans.end_ns - self.spans.start_ns).astype(np.float64),
             (self.sign > 0).astype(np.float64),
         )
@@ -81,7 +81,7 @@ class _Owned:
             np.bincount(self.row, weights=self.sign * column, minlength=self.count).tolist()
             for column in columns
         ]
-        return [mean_figure(metric, found, one) for one in zip(*sums, strict=True)]
+        return [mean_figure(metric, sampled, row_sums) for row_sums in zip(*sums, strict=True)]
 
 
 def _sampled(row: HotspotRow, samples: dict[str, Figure]) -> SampledRow:
@@ -133,11 +133,11 @@ def _on_device(table: Kernels | Copies) -> Spans:
 
 
 def _in_whole(spans: Spans, part: Trace, whole: Trace) -> Spans:
-    """The same with positions of the whole trace, whose sources and devices its part shares."""
+    """The spans with positions in the whole trace, whose sources and devices its part shares."""
 
     def places(of_part: Sequence[object], of_whole: Sequence[object]) -> I64:
-        known = {id(one): number for number, one in enumerate(of_whole)}
-        return np.array([*(known.get(id(one), NULL) for one in of_part), NULL], np.int64)
+        positions = {id(item): number for number, item in enumerate(of_whole)}
+        return np.array([*(positions.get(id(item), NULL) for item in of_part), NULL], np.int64)
 
     return replace(
         spans,

@@ -92,24 +92,26 @@ def tally(
         "category": _of_categories,
         "call": _of_calls,
     }
-    found = makers[default_grouping(trace) if by is None else by](trace)
+    groups = makers[default_grouping(trace) if by is None else by](trace)
     return replace(
-        found, busy=_busy(trace, counts_of_devices(trace) if devices is None else devices)
+        groups, busy=_busy(trace, counts_of_devices(trace) if devices is None else devices)
     )
 
 
 def listed(trace: Trace) -> Tally:
-    """`default`, and by host call where that holds nothing."""
-    found = tally(trace, None)
-    calls = found if found.filled else tally(trace, "call")
-    return calls if calls.filled else found
+    """The default table's groups, or those by host call where the default table is empty."""
+    default_table = tally(trace, None)
+    calls = default_table if default_table.filled else tally(trace, "call")
+    return calls if calls.filled else default_table
 
 
 def _busy(trace: Trace, devices: Sequence[DeviceCounts]) -> Busy | None:
     times = [
-        (one.busy_ns, one.busy_any_ns, one.span_ns)
-        for one in devices
-        if one.busy_ns is not None and one.busy_any_ns is not None and one.span_ns is not None
+        (counts.busy_ns, counts.busy_any_ns, counts.span_ns)
+        for counts in devices
+        if counts.busy_ns is not None
+        and counts.busy_any_ns is not None
+        and counts.span_ns is not None
     ]
     if not times:
         return None
@@ -222,9 +224,9 @@ def _of_calls(trace: Trace) -> Tally:
         if code != NULL
     }
     ranges = {
-        code: found
+        code: range_group
         for code in distinct(marks.name).tolist()
-        if code != NULL and (found := log_names.group_of(strings[code]))
+        if code != NULL and (range_group := log_names.group_of(strings[code]))
     }
     kinds = dict([*ranges.values(), *calls.values()])
     place = {name: position for position, name in enumerate(kinds)}
@@ -263,7 +265,7 @@ def _named(
 
 
 def _numbered(groups: Grouped) -> Grouped:
-    """The same with groups numbered from 0 instead of codes of one trace."""
+    """These groups, numbered from 0 instead of by codes of one trace."""
     return Grouped(
         np.arange(len(groups.key), dtype=np.int64),
         groups.first,

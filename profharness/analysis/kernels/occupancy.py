@@ -46,7 +46,7 @@ class Residency:
     quantisation: F64
 
     def of(self, rows: I64 | None) -> Residency:
-        """Those of these kernels; None: of all."""
+        """The residency of these kernels; None: of all."""
         return (
             self
             if rows is None
@@ -62,15 +62,15 @@ def residency(trace: Trace) -> Residency:
     held = np.full(len(kernels), NULL, np.int64)
     occupancy, offered = np.full(len(kernels), np.nan), np.full(len(kernels), np.nan)
     for device in distinct(kernels.device).tolist():
-        found = accelerator(trace, device)
-        if found is None or found.limits is None or not found.compute_units:
+        hardware = accelerator(trace, device)
+        if hardware is None or hardware.limits is None or not hardware.compute_units:
             continue
         rows = np.flatnonzero((kernels.device == device) & (kernels.workgroups > 0))
-        held[rows] = kernel_slots(kernels.take(rows), found)
+        held[rows] = kernel_slots(kernels.take(rows), hardware)
         rows = rows[held[rows] != NULL]
-        per_unit = kernels.workgroups[rows] / found.compute_units
-        waves = waves_per_workgroup(found.limits, threads(kernels)[rows])
-        occupancy[rows] = np.minimum(per_unit, held[rows]) * waves / found.limits.waves
+        per_unit = kernels.workgroups[rows] / hardware.compute_units
+        waves = waves_per_workgroup(hardware.limits, threads(kernels)[rows])
+        occupancy[rows] = np.minimum(per_unit, held[rows]) * waves / hardware.limits.waves
         offered[rows] = per_unit / held[rows]
     quantisation = np.where(
         offered > 1, offered / np.ceil(np.where(offered > 1, offered, 1.0)), np.nan
@@ -136,8 +136,8 @@ def occupancy(trace: Trace, device: int, windows: Intervals, held: Residency) ->
     of its kernels.
     """
     kernels = trace.kernels
-    here = kernels.device == device
-    known, blind = here & (held.slots != NULL), here & (held.slots == NULL)
+    on_device = kernels.device == device
+    known, blind = on_device & (held.slots != NULL), on_device & (held.slots == NULL)
     spans = intervals.lasting(kernels.start_ns, kernels.dur_ns)
     inside = intervals.inside_ns(spans, windows)
 
@@ -158,7 +158,7 @@ def occupancy(trace: Trace, device: int, windows: Intervals, held: Residency) ->
         rounds_ns=int(inside[rounds].sum()),
         useful_ns=float(np.dot(inside[rounds], held.quantisation[rounds])),
         known_kernel_ns=int(inside[known].sum()),
-        kernel_ns=int(inside[here].sum()),
+        kernel_ns=int(inside[on_device].sum()),
     )
 
 

@@ -14,7 +14,7 @@ MOST = 20
 
 
 def notable_kernels(m: Measurement) -> tuple[PointKernel, ...]:
-    """Those with 1 % of the window's kernel time or more, twenty at most, the longest first."""
+    """The kernels with 1 % of the window's kernel time or more, at most twenty, longest first."""
     kernels, inside = m.trace.kernels, m.kernel_ns
     rows = np.flatnonzero((inside > 0) & ~is_communication(m.trace.strings, kernels))
     if not len(rows):
@@ -24,26 +24,26 @@ def notable_kernels(m: Measurement) -> tuple[PointKernel, ...]:
     calls = np.bincount(place)
     whole = float(total.sum())
     chosen = [
-        one
-        for one in np.argsort(-total, kind="stable")[:MOST].tolist()
-        if total[one] >= NOTABLE * whole
+        group
+        for group in np.argsort(-total, kind="stable")[:MOST].tolist()
+        if total[group] >= NOTABLE * whole
     ]
     return tuple(
         PointKernel(
-            name=m.trace.strings[int(codes[one])],
-            calls=int(calls[one]),
-            total_ns=int(total[one]),
-            share=float(total[one] / whole),
-            workgroups=_usual(kernels.workgroups[rows[place == one]]),
+            name=m.trace.strings[int(codes[group])],
+            calls=int(calls[group]),
+            total_ns=int(total[group]),
+            share=float(total[group] / whole),
+            workgroups=_usual(kernels.workgroups[rows[place == group]]),
         )
-        for one in chosen
+        for group in chosen
     )
 
 
 def _usual(workgroups: np.typing.NDArray[np.int64]) -> int | None:
     """The most common number; None where none is recorded."""
-    known = workgroups[workgroups > 0]
-    if not len(known):
+    recorded = workgroups[workgroups > 0]
+    if not len(recorded):
         return None
-    values, counts = np.unique(known, return_counts=True)
+    values, counts = np.unique(recorded, return_counts=True)
     return int(values[counts.argmax()])

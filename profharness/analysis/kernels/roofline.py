@@ -54,7 +54,7 @@ class Rates:
     above: Mask
 
     def of(self, rows: I64 | None) -> Rates:
-        """Those of these kernels; None: of all."""
+        """The rates of these kernels; None: of all."""
         return (
             self
             if rows is None
@@ -114,13 +114,13 @@ def _compute_roofs(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], p
     alone are set against the highest.
     """
     kernels = trace.kernels
-    found = np.full(len(kernels), np.nan)
+    ceiling = np.full(len(kernels), np.nan)
     for device, roof in roofs.items():
-        here = kernels.device == device
+        on_device = kernels.device == device
         for code, dtype in enumerate(work.dtypes):
-            found[here & (work.dtype == code)] = _part(roof.flops(dtype), part)
-        found[here & (work.dtype == NULL)] = _part(roof.flops("fp16"), part)
-    return found
+            ceiling[on_device & (work.dtype == code)] = _part(roof.flops(dtype), part)
+        ceiling[on_device & (work.dtype == NULL)] = _part(roof.flops("fp16"), part)
+    return ceiling
 
 
 def _part(ceiling: Ceiling | None, part: Part) -> float:
@@ -128,10 +128,10 @@ def _part(ceiling: Ceiling | None, part: Part) -> float:
 
 
 def _bandwidth_roofs(trace: Trace, roofs: dict[int, Ceilings], part: Part) -> F64:
-    found = np.full(len(trace.kernels), np.nan)
+    ceiling = np.full(len(trace.kernels), np.nan)
     for device, roof in roofs.items():
-        found[trace.kernels.device == device] = _part(roof.bandwidth, part)
-    return found
+        ceiling[trace.kernels.device == device] = _part(roof.bandwidth, part)
+    return ceiling
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def filled_split(
     rates_: Rates,
     roofs: dict[int, Ceilings],
 ) -> FilledSplit:
-    """Of the times in which each device was `filled`, in a merged set of windows.
+    """Split the times in which each device was `filled`, in a merged set of windows.
 
     Where kernels of several classes run at once, the time counts for the one that comes first in
     CLASSES.
@@ -160,9 +160,9 @@ def filled_split(
     talking = is_communication(trace.strings, trace.kernels)
     spans = intervals.lasting(trace.kernels.start_ns, trace.kernels.dur_ns)
     for device, held in filled.items():
-        here, left = (trace.kernels.device == device) & ~talking, held
+        on_device, left = (trace.kernels.device == device) & ~talking, held
         for kind in (COMPUTE, BANDWIDTH, INSIDE):
-            rows = here & (rates_.kind == kind)
+            rows = on_device & (rates_.kind == kind)
             part = intervals.intersect(
                 intervals.merge(Intervals(spans.start[rows], spans.end[rows])), left
             )
@@ -171,21 +171,21 @@ def filled_split(
         total[UNDETERMINED] += left.total
     inside = intervals.inside_ns(spans, windows)
     measured = any(roof.calibration is not None for roof in roofs.values())
-    said = tuple(
+    evidence = tuple(
         _evidence(trace, rates_, np.where(talking, 0, inside), kind, measured=measured)
         for kind in range(len(CLASSES))
     )
     return FilledSplit(
         (int(total[0]), int(total[1]), int(total[2]), int(total[3])),
-        (said[0], said[1], said[2], said[3]),
+        (evidence[0], evidence[1], evidence[2], evidence[3]),
     )
 
 
-def _evidence(trace: Trace, found: Rates, inside: I64, kind: int, *, measured: bool) -> str:
+def _evidence(trace: Trace, kernel_rates: Rates, inside: I64, kind: int, *, measured: bool) -> str:
     """The kernel of the class that takes most time, with the share of its roof that it reaches on
     average.
     """
-    rows = np.flatnonzero((found.kind == kind) & (inside > 0))
+    rows = np.flatnonzero((kernel_rates.kind == kind) & (inside > 0))
     if not len(rows) or kind == UNDETERMINED:
         return ""
     place = coded(trace.kernels.name[rows])[1]
@@ -196,17 +196,18 @@ def _evidence(trace: Trace, found: Rates, inside: I64, kind: int, *, measured: b
         if measured
         else ("the data sheet's peak", "the data sheet's bandwidth")
     )
-    bound = "" if found.counted[top].all() else " or more"
+    bound = "" if kernel_rates.counted[top].all() else " or more"
     compute, bandwidth = (
-        _average(share[top], inside[top]) for share in (found.compute_share, found.bandwidth_share)
+        _average(share[top], inside[top])
+        for share in (kernel_rates.compute_share, kernel_rates.bandwidth_share)
     )
     if kind == COMPUTE and compute is not None:
         return f"{name} at {format_share(compute)} of {gemm}"
     if kind == BANDWIDTH and bandwidth is not None:
         return f"{name} at {format_share(bandwidth)}{bound} of {copy}"
     reached = [
-        f"{format_share(share)} of {what}"
-        for share, what in ((compute, gemm), (bandwidth, copy))
+        f"{format_share(share)} of {roof_name}"
+        for share, roof_name in ((compute, gemm), (bandwidth, copy))
         if share is not None
     ]
     return f"{name} at {' and '.join(reached)}"

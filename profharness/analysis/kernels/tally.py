@@ -117,10 +117,11 @@ class Tally:
 
     def table(self) -> Hotspots:
         """The table: rows by falling total, then by name."""
-        found = [*_rows(self), *self.printed]
-        whole = sum(row.total_ns for row in found)
+        table_rows = [*_rows(self), *self.printed]
+        whole = sum(row.total_ns for row in table_rows)
         rows = [
-            _shared(row, whole) for row in sorted(found, key=lambda row: (-row.total_ns, row.name))
+            _shared(row, whole)
+            for row in sorted(table_rows, key=lambda row: (-row.total_ns, row.name))
         ]
         busy = self.busy
         return Hotspots(
@@ -146,13 +147,13 @@ def join(tallies: Sequence[Tally]) -> Tally:
     }
     moved = [np.array([place[name] for name in tally.names], np.int64) for tally in tallies]
     parts = [
-        (there, tally.groups.condensed())
-        for there, tally in zip(moved, tallies, strict=True)
+        (place, tally.groups.condensed())
+        for place, tally in zip(moved, tallies, strict=True)
         if len(tally.groups.value)
     ]
     groups = (
         group(
-            np.concatenate([there[part.owner()] for there, part in parts]),
+            np.concatenate([place[part.owner()] for place, part in parts]),
             np.concatenate([part.value for _, part in parts]),
             np.concatenate([part.weight for _, part in parts if part.weight is not None]),
         )
@@ -179,40 +180,40 @@ def join(tallies: Sequence[Tally]) -> Tally:
 
 
 def alike(tallies: Sequence[Tally]) -> list[Tally]:
-    """Those that can be joined: those by kernel where any has kernels: a file without any has
-    nothing to add to them.
+    """The tallies that can be joined. Where any has kernels, these are those by kernel: a file
+    without kernels has nothing to add to them.
 
-    Without any the same holds for operators, and then for host calls.
+    Where none has kernels, the same holds for operators, and then for host calls.
     """
     for by in _FIRST:
-        if any(one.by == by and one.filled for one in tallies):
-            return [one for one in tallies if one.by == by and one.filled]
-    return [one for one in tallies if one.by == tallies[0].by]
+        if any(tallied.by == by and tallied.filled for tallied in tallies):
+            return [tallied for tallied in tallies if tallied.by == by and tallied.filled]
+    return [tallied for tallied in tallies if tallied.by == tallies[0].by]
 
 
 def _joined_busy(parts: Sequence[Busy]) -> Busy | None:
     """The sum; None where two saw the same device, so that their unions cannot be added."""
-    identities = frozenset(one for part in parts for one in part.identities)
+    identities = frozenset(busy for part in parts for busy in part.identities)
     if not parts or len(identities) < sum(len(part.identities) for part in parts):
         return None
     return Busy(
-        sum(one.kernels_ns for one in parts),
-        sum(one.any_ns for one in parts),
-        sum(one.span_ns for one in parts),
+        sum(busy.kernels_ns for busy in parts),
+        sum(busy.any_ns for busy in parts),
+        sum(busy.span_ns for busy in parts),
         identities,
     )
 
 
 def _joined_shapes(tallies: Sequence[Tally], moved: Sequence[I64]) -> Shapes:
     pairs = [
-        (tally.shapes, there)
-        for tally, there in zip(tallies, moved, strict=True)
+        (tally.shapes, place)
+        for tally, place in zip(tallies, moved, strict=True)
         if len(tally.shapes.group)
     ]
     if not pairs:
         return NO_SHAPES
     return Shapes.of(
-        np.concatenate([there[part.group] for part, there in pairs]),
+        np.concatenate([place[part.group] for part, place in pairs]),
         np.concatenate([part.shape for part, _ in pairs]),
         np.concatenate([part.count for part, _ in pairs]),
     )
@@ -220,15 +221,15 @@ def _joined_shapes(tallies: Sequence[Tally], moved: Sequence[I64]) -> Shapes:
 
 def _joined_launchers(tallies: Sequence[Tally], moved: Sequence[I64]) -> Launchers:
     pairs = [
-        (tally.launchers, there)
-        for tally, there in zip(tallies, moved, strict=True)
+        (tally.launchers, group_place)
+        for tally, group_place in zip(tallies, moved, strict=True)
         if len(tally.launchers.group)
     ]
     if not pairs:
         return NO_LAUNCHERS
     names = tuple(sorted({name for part, _ in pairs for name in part.names}))
     place = {name: position for position, name in enumerate(names)}
-    owner = np.concatenate([there[part.group] for part, there in pairs])
+    owner = np.concatenate([group_place[part.group] for part, group_place in pairs])
     name = np.concatenate(
         [np.array([place[text] for text in part.names], np.int64)[part.name] for part, _ in pairs]
     )
@@ -241,7 +242,10 @@ def _joined_rows(rows: Sequence[HotspotRow]) -> tuple[HotspotRow, ...]:
     by_name: dict[str, list[HotspotRow]] = {}
     for row in rows:
         by_name.setdefault(row.name, []).append(row)
-    return tuple(own[0] if len(own) == 1 else _joined_row(own) for own in by_name.values())
+    return tuple(
+        same_name[0] if len(same_name) == 1 else _joined_row(same_name)
+        for same_name in by_name.values()
+    )
 
 
 def _joined_row(rows: Sequence[HotspotRow]) -> HotspotRow:

@@ -46,11 +46,11 @@ def _seconds(m: Measurement) -> float:
 
 def achieved_flops(m: Measurement) -> Figure:
     """Useful FLOP/s over the windows, of all devices together."""
-    found = m.useful_flops
-    if found is None or not m.facts.timed:
+    flops = m.useful_flops
+    if flops is None or not m.facts.timed:
         return _lacking("FLOP/s", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
     return Figure(
-        value=found / _seconds(m) * len(m.devices), unit="FLOP/s", source=m.origin, note=_missing(m)
+        value=flops / _seconds(m) * len(m.devices), unit="FLOP/s", source=m.origin, note=_missing(m)
     )
 
 
@@ -86,14 +86,14 @@ def _share(peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> Callable[[Me
     def compute(m: Measurement) -> Figure:
         if m.useful_flops is None or not m.facts.timed:
             return _lacking("share", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
-        found = _over_peak(m, peak_of)
-        if found is None:
+        share = _over_peak(m, peak_of)
+        if share is None:
             return _lacking("share", m, NO_CEILING)
         return Figure(
-            value=found[0],
+            value=share[0],
             unit="share",
             source=m.origin,
-            note="; ".join(part for part in (f"of {found[1]}", _missing(m)) if part),
+            note="; ".join(part for part in (f"of {share[1]}", _missing(m)) if part),
         )
 
     return compute
@@ -104,7 +104,7 @@ flops_of_ceiling = _share(Ceilings.flops)
 
 
 def mfu_at_clock(m: Measurement) -> Figure:
-    """Of the peak at the mean clock that telemetry saw in the windows."""
+    """Useful FLOP/s over the peak at the mean clock that telemetry saw in the windows."""
     clock = observed_clock(m.trace, m)
     if clock is None:
         return _lacking("share", m, "the clock: telemetry of the device")
@@ -113,14 +113,14 @@ def mfu_at_clock(m: Measurement) -> Figure:
 
 def observed_clock(trace: Trace, m: Measurement) -> float | None:
     """Mean clock of the compute units in the windows, in MHz; None without samples there."""
-    found = [
-        mean(one.samples.value, weight)
-        for one in streams(trace)
-        if one.metric == "clock_gpu"
-        for weight in (weights(one.samples, m.when),)
+    means = [
+        mean(stream.samples.value, weight)
+        for stream in streams(trace)
+        if stream.metric == "clock_gpu"
+        for weight in (weights(stream.samples, m.when),)
         if weight.any()
     ]
-    return float(np.mean(found)) if found else None
+    return float(np.mean(means)) if means else None
 
 
 def _traffic_note(m: Measurement) -> str:
@@ -150,11 +150,11 @@ def _traffic_coverage(m: Measurement) -> float | None:
 
 def achieved_bandwidth(m: Measurement) -> Figure:
     """Bytes per second over the windows, of all devices together."""
-    found = m.moved_bytes
-    if found is None or not m.facts.timed:
+    moved_bytes = m.moved_bytes
+    if moved_bytes is None or not m.facts.timed:
         return _lacking("B/s", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
     return Figure(
-        value=found / _seconds(m) * len(m.devices),
+        value=moved_bytes / _seconds(m) * len(m.devices),
         unit="B/s",
         source=m.origin,
         note=_traffic_note(m),
@@ -164,13 +164,13 @@ def achieved_bandwidth(m: Measurement) -> Figure:
 
 def bandwidth_share(m: Measurement) -> Figure:
     """Bytes per second over the bandwidth ceiling, on average over the devices."""
-    found, roof = m.moved_bytes, _lowest(roof.bandwidth for roof in m.facts.roofs.values())
-    if found is None or not m.facts.timed:
+    moved_bytes, roof = m.moved_bytes, _lowest(roof.bandwidth for roof in m.facts.roofs.values())
+    if moved_bytes is None or not m.facts.timed:
         return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
     if roof is None:
         return _lacking("share", m, NO_CEILING)
     return Figure(
-        value=found / _seconds(m) / roof.value,
+        value=moved_bytes / _seconds(m) / roof.value,
         unit="share",
         source=m.origin,
         note=f"of {roof.source}; {_traffic_note(m)}",
@@ -224,9 +224,13 @@ def _of_roof(roof: Ceiling | None, unit: str) -> Figure:
 
 def _lowest(roofs: Iterable[Ceiling | None]) -> Ceiling | None:
     """The roof that all devices have; None where one of them has none."""
-    known = list(roofs)
-    found = [roof for roof in known if roof is not None]
-    return min(found, key=lambda roof: roof.value) if found and len(found) == len(known) else None
+    every = list(roofs)
+    present = [roof for roof in every if roof is not None]
+    return (
+        min(present, key=lambda roof: roof.value)
+        if present and len(present) == len(every)
+        else None
+    )
 
 
 def fabric_bytes(m: Measurement) -> Figure:
@@ -284,7 +288,7 @@ def hfu(m: Measurement) -> Figure:
         for code in range(len(work.dtypes))
     ]
     dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp16"
-    roof = _lowest(one.peak(dtype) for one in m.facts.roofs.values())
+    roof = _lowest(roofs.peak(dtype) for roofs in m.facts.roofs.values())
     if roof is None:
         return _lacking("share", m, NO_CEILING)
     return Figure(
@@ -310,9 +314,9 @@ def _hfu_by_type(m: Measurement) -> Figure | None:
         return None
     total, largest = 0.0, (0.0, "")
     for device, roof in m.facts.roofs.items():
-        here = m.trace.kernels.device == device
+        on_device = m.trace.kernels.device == device
         for dtype, operations in counted.by_type.items():
-            done = float(np.nansum(operations[here] * inside[here]))
+            done = float(np.nansum(operations[on_device] * inside[on_device]))
             peak = roof.peak(dtype)
             if done and peak is None:
                 return None
@@ -336,11 +340,11 @@ def of_class(kind: int) -> Callable[[Measurement], Figure]:
 
     def compute(m: Measurement) -> Figure:
         split, rates = m.filled_split, m.facts.rates
-        known = m.kernel_ns > 0
+        in_windows = m.kernel_ns > 0
         if (
             not len(m.facts.roofs)
             or not (np.isfinite(rates.compute_share) | np.isfinite(rates.bandwidth_share))[
-                known
+                in_windows
             ].any()
         ):
             return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)

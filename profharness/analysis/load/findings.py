@@ -26,7 +26,7 @@ def level_findings(
     """All findings of one level. `max_batch_size` (items) and `instances` are the server's, where
     they are known.
     """
-    found = [
+    findings = [
         _littles_law(figures, point),
         _generator_bound(figures, point),
         _errors(figures, point),
@@ -34,7 +34,7 @@ def level_findings(
         _unstable(figures, point),
         _small_batches(figures, point, max_batch_size, instances),
     ]
-    return tuple(one for one in found if one is not None)
+    return tuple(item for item in findings if item is not None)
 
 
 def _littles_law(figures: LevelFigures, point: str | None) -> Finding | None:
@@ -57,20 +57,24 @@ def _littles_law(figures: LevelFigures, point: str | None) -> Finding | None:
 
 
 def _generator_bound(figures: LevelFigures, point: str | None) -> Finding | None:
-    own = figures.generator
+    generator = figures.generator
     reasons = []
-    if own.cpu_share is not None and own.cpu_share > CPU_LIMIT:
-        reasons.append(f"each client process used {100 * own.cpu_share:.0f} % of a core")
+    if generator.cpu_share is not None and generator.cpu_share > CPU_LIMIT:
+        reasons.append(f"each client process used {100 * generator.cpu_share:.0f} % of a core")
     # a server that cannot keep the rate holds up the sends too, and `rate-not-reached` says so
-    if figures.level.mode == "open" and own.late_share > LATE_LIMIT and not _misses_rate(figures):
+    if (
+        figures.level.mode == "open"
+        and generator.late_share > LATE_LIMIT
+        and not _misses_rate(figures)
+    ):
         reasons.append(
-            f"{100 * own.late_share:.0f} % of the requests were sent late (99 % within "
-            f"{format_ns(own.lag_p99_ns)})"
+            f"{100 * generator.late_share:.0f} % of the requests were sent late (99 % within "
+            f"{format_ns(generator.lag_p99_ns)})"
         )
-    if figures.level.mode == "closed" and own.lag_share > LAG_LIMIT:
+    if figures.level.mode == "closed" and generator.lag_share > LAG_LIMIT:
         reasons.append(
-            f"clients sent their next request {format_ns(own.lag_mean_ns)} late on average, "
-            f"{100 * own.lag_share:.0f} % of a latency"
+            f"clients sent their next request {format_ns(generator.lag_mean_ns)} late on average, "
+            f"{100 * generator.lag_share:.0f} % of a latency"
         )
     if not reasons:
         return None
@@ -78,9 +82,9 @@ def _generator_bound(figures: LevelFigures, point: str | None) -> Finding | None
         "generator-bound",
         "; ".join(reasons),
         point=point,
-        cpu_share=own.cpu_share or 0.0,
-        late_share=own.late_share,
-        lag_p99_ns=own.lag_p99_ns,
+        cpu_share=generator.cpu_share or 0.0,
+        late_share=generator.late_share,
+        lag_p99_ns=generator.lag_p99_ns,
     )
 
 
@@ -123,7 +127,7 @@ def _unstable(figures: LevelFigures, point: str | None) -> Finding | None:
         return None
     trend = figures.trend
     if trend is not None and (trend.throughput_beyond or trend.latency_beyond):
-        what = " and ".join(
+        changes = " and ".join(
             f"{name} by {100 * change:+.0f} %"
             for name, change, beyond in (
                 ("throughput", trend.throughput, trend.throughput_beyond),
@@ -133,7 +137,7 @@ def _unstable(figures: LevelFigures, point: str | None) -> Finding | None:
         )
         return finding(
             "unstable-level",
-            f"from its first half to its second the window changed in {what}",
+            f"from its first half to its second the window changed in {changes}",
             point=point,
             throughput_change=trend.throughput,
             latency_change=trend.latency,

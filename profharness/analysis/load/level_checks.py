@@ -101,18 +101,18 @@ def _slowdown(excess: float, consistency: float, errors: float) -> float:
 
 def level_findings(levels: Iterable[Level]) -> tuple[Finding, ...]:
     """One finding per kind over a series, each naming its levels."""
-    found = [result for result in map(diagnose, levels) if result]
+    diagnoses = [result for result in map(diagnose, levels) if result]
     grouped = {
-        kind: [one for one in found if one.kind == kind]
+        kind: [diagnosis for diagnosis in diagnoses if diagnosis.kind == kind]
         for kind in ("missing-sync", "warmup-leak", "outlier-trial")
     }
     return tuple(_finding(kind, group) for kind, group in grouped.items() if group)
 
 
 def _finding(kind: str, group: list[Diagnosis]) -> Finding:
-    levels = ", ".join(f"{one.at:g}" for one in group)
-    worst = max(group, key=lambda one: one.consistency)
-    low = min(one.consistency for one in group)
+    levels = ", ".join(f"{diagnosis.at:g}" for diagnosis in group)
+    worst = max(group, key=lambda diagnosis: diagnosis.consistency)
+    low = min(diagnosis.consistency for diagnosis in group)
     spread = (
         f"{low:.3g} to {worst.consistency:.3g}" if len(group) > 1 else f"{worst.consistency:.3g}"
     )
@@ -124,7 +124,7 @@ def _finding(kind: str, group: list[Diagnosis]) -> Finding:
         "warmup-leak": "a trial of many times the others' length is in the mean latency",
         "outlier-trial": "a slow trial is in the mean latency",
     }[kind]
-    found = finding(
+    group_finding = finding(
         kind,
         f"at {levels}: throughput x latency / batch is {spread}, 1 expected; {text}",
         levels=levels,
@@ -132,7 +132,7 @@ def _finding(kind: str, group: list[Diagnosis]) -> Finding:
         consistency_min=low,
     )
     if worst.slowdown is None:
-        return found
+        return group_finding
     return msgspec.structs.replace(
-        found, figures={**found.figures, "slowdown_of_one_trial": worst.slowdown}
+        group_finding, figures={**group_finding.figures, "slowdown_of_one_trial": worst.slowdown}
     )

@@ -90,55 +90,55 @@ def collect(trace: Trace, manifest: Manifest) -> Levels:
         for position, source in enumerate(trace.sources)
         if source.format == "level"
     }
-    found: Levels = {}
+    levels: Levels = {}
     for position, source in enumerate(trace.sources):
         key = (source.pass_name, source.point)
-        record, there = records.get(key), windows.get(key)
+        record, source_window = records.get(key), windows.get(key)
         if (
             source.format != "requests"
             or record is None
             or record.level is None
             or record.level.window_ns <= 0
-            or there is None
+            or source_window is None
         ):
             continue
-        start = int(marks.start_ns[np.flatnonzero(marks.source == there)[0]])
+        start = int(marks.start_ns[np.flatnonzero(marks.source == source_window)[0]])
         level = msgspec.structs.replace(
             record.level, window_start_ns=start, window_end_ns=start + record.level.window_ns
         )
-        own = requests.take(requests.source == position)
-        if len(own):
-            found[key] = LoadedLevel(level, own)
-    return found
+        level_requests = requests.take(requests.source == position)
+        if len(level_requests):
+            levels[key] = LoadedLevel(level, level_requests)
+    return levels
 
 
 def drifts(levels: Levels, reference: str) -> tuple[Drift, ...]:
     """Every repeated level of the reference pass against its first measurement."""
-    found = []
+    repeat_drifts = []
     for (pass_name, key), repeat in levels.items():
         point, _, number = key.partition("~")
         first = levels.get((reference, point))
         if pass_name != reference or not number or first is None or not first.figures.requests:
             continue
-        values = [float(one.figures.throughput.value or 0.0) for one in (first, repeat)]
+        values = [float(level.figures.throughput.value or 0.0) for level in (first, repeat)]
         change = values[1] / values[0] - 1
-        widths = [one.figures.throughput_half_width for one in (first, repeat)]
+        widths = [level.figures.throughput_half_width for level in (first, repeat)]
         noise = math.hypot(*(width or 0.0 for width in widths))
-        found.append(
+        repeat_drifts.append(
             Drift(
                 change,
                 significant=None not in widths and abs(change) > max(0.01, noise),
                 point=point,
             )
         )
-    return tuple(found)
+    return tuple(repeat_drifts)
 
 
-def level_metrics(one: LoadedLevel, unit: str, source: str, drift: Drift) -> dict[str, Figure]:
+def level_metrics(level: LoadedLevel, unit: str, source: str, drift: Drift) -> dict[str, Figure]:
     """Throughput, latencies, the parts of a request, the load generator's cost and the server's."""
-    figures = one.figures
+    figures = level.figures
     rate, margin = figures.throughput, abs(drift.relative) * (figures.throughput.value or 0.0)
-    found = {
+    metrics = {
         "throughput": Figure(
             value=rate.value,
             unit=unit,
@@ -149,29 +149,29 @@ def level_metrics(one: LoadedLevel, unit: str, source: str, drift: Drift) -> dic
         "requests_per_s": Figure(value=figures.request_rate, unit="requests/s", source=source),
         "failed_share": Figure(value=figures.failed_share, unit="share", source=source),
         "in_flight": Figure(
-            value=figures.little.held if one.level.mode == "closed" else figures.little.expected,
+            value=figures.little.held if level.level.mode == "closed" else figures.little.expected,
             unit="requests",
             source=source,
         ),
     }
-    found |= _latencies(
+    metrics |= _latencies(
         "latency",
-        one.latency,
+        level.latency,
         source,
-        "from the time that it was meant to be sent" if one.level.mode == "open" else "",
+        "from the time that it was meant to be sent" if level.level.mode == "open" else "",
     )
-    if one.level.mode == "open":
-        found |= _latencies(
+    if level.level.mode == "open":
+        metrics |= _latencies(
             "service_latency", figures.service, source, "from the time that it was sent"
         )
-    return found | dict(_parts(figures, source)) | dict(_costs(figures, source))
+    return metrics | dict(_parts(figures, source)) | dict(_costs(figures, source))
 
 
 def _latencies(name: str, latency: Latency | None, source: str, note: str) -> dict[str, Figure]:
     if latency is None:
         return {}
     mean = latency.mean
-    found = {
+    figures = {
         f"{name}_mean": Figure(
             value=_ms(mean.value),
             unit="ms",
@@ -187,17 +187,17 @@ def _latencies(name: str, latency: Latency | None, source: str, note: str) -> di
             needs="" if latency.std_ns is not None else "more requests",
         ),
     }
-    for one in latency.percentiles:
-        found[f"{name}_p{one.q:g}".replace(".", "_")] = Figure(
-            value=_ms(one.value_ns),
+    for percentile in latency.percentiles:
+        figures[f"{name}_p{percentile.q:g}".replace(".", "_")] = Figure(
+            value=_ms(percentile.value_ns),
             unit="ms",
-            low=_ms(one.low_ns),
-            high=_ms(one.high_ns),
+            low=_ms(percentile.low_ns),
+            high=_ms(percentile.high_ns),
             source=source,
             note=note,
-            needs=one.needs,
+            needs=percentile.needs,
         )
-    return found
+    return figures
 
 
 def _ms(value_ns: float | None) -> float | None:

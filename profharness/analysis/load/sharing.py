@@ -36,17 +36,17 @@ def shared_levels(
         for point in points
         if point.backend not in SHARED
     }
-    found = []
+    shared = []
     for point in points:
         level = levels.get((reference, point.point))
         if point.backend not in SHARED or level is None:
             continue
         drift = drifts.get(point.backend, drifts[""])
         models = tuple(
-            _model(one, alone.get((one, point.batch_size, point.concurrency)), figures, drift)
-            for one, figures in by_model(level).items()
+            _model(target, alone.get((target, point.batch_size, point.concurrency)), figures, drift)
+            for target, figures in by_model(level).items()
         )
-        found.append(
+        shared.append(
             SharedLevel(
                 point=point.point,
                 batch_size=point.batch_size,
@@ -56,13 +56,13 @@ def shared_levels(
                 spread=point.backend == SPREAD,
             )
         )
-    return tuple(found)
+    return tuple(shared)
 
 
 def by_model(level: LoadedLevel) -> dict[str, LevelFigures]:
     """The figures of each model of a shared level, from the requests of its own clients."""
     asked = np.array(level.level.models)
-    found = {}
+    by_target = {}
     for target in dict.fromkeys(level.level.models):
         clients = np.flatnonzero(asked == target)
         held = (
@@ -71,7 +71,7 @@ def by_model(level: LoadedLevel) -> dict[str, LevelFigures]:
             else level.level.concurrency // len(set(level.level.models))
         )
         # what was counted over all models is no figure of one
-        own = msgspec.structs.replace(
+        of_target = msgspec.structs.replace(
             level.level,
             concurrency=held,
             clients=len(clients),
@@ -80,10 +80,10 @@ def by_model(level: LoadedLevel) -> dict[str, LevelFigures]:
             server_cpu_ns=None,
             network_bytes=None,
         )
-        found[target] = level_figures(
-            level.requests.take(np.isin(level.requests.client, clients)), own
+        by_target[target] = level_figures(
+            level.requests.take(np.isin(level.requests.client, clients)), of_target
         )
-    return found
+    return by_target
 
 
 def _model(

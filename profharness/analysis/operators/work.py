@@ -180,13 +180,13 @@ def work_of(name: str, shapes: str, types: str) -> Work:
     tensors = read_tensors(shapes, types)
     if tensors is None:
         return NOTHING
-    own = name.removeprefix("aten::")
-    if own in _PRODUCTS:
-        return _product(*_PRODUCTS[own](tensors)) if len(tensors) >= _OPERANDS[own] else NOTHING
-    return Work(low_bytes=_traffic(name, own, tensors)) if tensors else NOTHING
+    op = name.removeprefix("aten::")
+    if op in _PRODUCTS:
+        return _product(*_PRODUCTS[op](tensors)) if len(tensors) >= _OPERANDS[op] else NOTHING
+    return Work(low_bytes=_traffic(name, op, tensors)) if tensors else NOTHING
 
 
-def _traffic(name: str, own: str, tensors: list[Tensor]) -> float | None:
+def _traffic(name: str, op: str, tensors: list[Tensor]) -> float | None:
     """Bytes that must move, by what kind of operator it is; a kernel that inductor fused lists
     every tensor that it touches.
     """
@@ -194,7 +194,7 @@ def _traffic(name: str, own: str, tensors: list[Tensor]) -> float | None:
         return sum(tensor.size for tensor in tensors)
     category = op_category(name)
     if category in ("elementwise", "copy"):
-        return _streamed(own, tensors)
+        return _streamed(op, tensors)
     if category == "normalisation":
         return sum(tensor.size for tensor in tensors) + tensors[0].size
     return tensors[0].size if category == "reduction" else None
@@ -210,17 +210,17 @@ def read_tensors(shapes: str, types: str) -> list[Tensor] | None:
         return None
     if not isinstance(extents, list) or not isinstance(kinds, list):
         return None
-    found = []
+    tensors = []
     for dims, kind in zip(extents, kinds, strict=False):
         if (
             kind in _ITEM_BYTES
             and isinstance(dims, list)
             and all(isinstance(extent, int) for extent in dims)
         ):
-            found.append(Tensor(tuple(dims), _ITEM_BYTES[kind], kind))
+            tensors.append(Tensor(tuple(dims), _ITEM_BYTES[kind], kind))
         elif kind not in ("", "Scalar", "ScalarList", "None"):
             return None
-    return found
+    return tensors
 
 
 Operands = tuple[Tensor, Tensor, tuple[Tensor, ...]]
@@ -243,19 +243,19 @@ def _product(left: Tensor, right: Tensor, further: tuple[Tensor, ...]) -> Work:
     return Work(2.0 * result * left.dims[-1], float(moved), kind)
 
 
-def _streamed(own: str, tensors: list[Tensor]) -> float:
+def _streamed(op: str, tensors: list[Tensor]) -> float:
     """Inputs read once and the result written once; the result has the broadcast shape and the type
     of the largest input.
     """
-    if own in _WRITES_ONLY:
+    if op in _WRITES_ONLY:
         return tensors[0].size
     read = sum(tensor.size for tensor in tensors)
-    if own in _BOTH_LISTED:
+    if op in _BOTH_LISTED:
         return read
-    if own.endswith("_"):
+    if op.endswith("_"):
         return read + tensors[0].size
     rank = max(len(tensor.dims) for tensor in tensors)
     wide = [(1,) * (rank - len(tensor.dims)) + tensor.dims for tensor in tensors]
     elements: int = prod(max(extents) for extents in zip(*wide, strict=True))
     largest = max(tensors, key=lambda tensor: tensor.elements)
-    return read + elements * (1 if own in _TRUTHS else largest.item_bytes)
+    return read + elements * (1 if op in _TRUTHS else largest.item_bytes)

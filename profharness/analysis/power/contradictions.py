@@ -62,9 +62,9 @@ class _Seen:
 def idle_contradicted(trace: Trace, every: Sequence[Stream]) -> tuple[Finding, ...]:
     """Both directions, per device with records in a trace that is aligned with the telemetry."""
     return tuple(
-        one
+        item
         for seen in _devices(trace, every)
-        for one in (*_busy_in_gaps(seen), *_idle_at_work(seen))
+        for item in (*_busy_in_gaps(seen), *_idle_at_work(seen))
     )
 
 
@@ -79,17 +79,17 @@ def _busy_in_gaps(seen: _Seen) -> Iterator[Finding]:
     ]
     if witnesses and witnesses[0][1] < LIKE_WORK:
         return  # nothing draws power: the driver's figure is one that stays high
-    others = seen.mean(OTHERS, seen.gaps) or 0.0
+    other_processes = seen.mean(OTHERS, seen.gaps) or 0.0
     proof = f" and its {witnesses[0][0]} is that of work" if witnesses else ""
     why = (
-        f"; {others:.1f} other processes used it meanwhile"
-        if others
+        f"; {other_processes:.1f} other processes used it meanwhile"
+        if other_processes
         else "; no other process is seen on it"
         if OTHERS in seen.streams
         else ""
     )
     # work of others explains it: then the trace may be whole
-    grave: Severity = "error" if witnesses and seen.certain and not others else "warning"
+    grave: Severity = "error" if witnesses and seen.certain and not other_processes else "warning"
     yield finding(
         "idle-contradicted",
         f"the trace has no work on device {seen.name} for {format_ns(seen.gaps.total)} in which "
@@ -97,7 +97,7 @@ def _busy_in_gaps(seen: _Seen) -> Iterator[Finding]:
         severity=grave,
         idle_ns=seen.gaps.total,
         gpu_percent=busy,
-        other_processes=others,
+        other_processes=other_processes,
     )
 
 
@@ -140,18 +140,18 @@ def _like_work(seen: _Seen, metric: str) -> float | None:
 def _devices(trace: Trace, every: Sequence[Stream]) -> Iterator[_Seen]:
     for position in devices_with_work(trace):
         device = trace.devices[position]
-        mine = {
-            one.metric: one
-            for one in every
-            if one.device and _same(one, device.identity, device.index)
+        metrics = {
+            sampled.metric: sampled
+            for sampled in every
+            if sampled.device and _same(sampled, device.identity, device.index)
         }
-        if not mine.keys() & {"gpu_percent", "gpu_activity_mean"}:
+        if not metrics.keys() & {"gpu_percent", "gpu_activity_mean"}:
             continue
-        package = next(iter(mine.values())).package
-        for one in every:  # power is read once per package
-            if one.metric == "power_w" and one.package == package:
-                mine.setdefault("power_w", one)
-        yield _seen(trace, position, device.index, mine)
+        package = next(iter(metrics.values())).package
+        for sampled in every:  # power is read once per package
+            if sampled.metric == "power_w" and sampled.package == package:
+                metrics.setdefault("power_w", sampled)
+        yield _seen(trace, position, device.index, metrics)
 
 
 def _same(stream: Stream, identity: str, index: str) -> bool:
@@ -197,12 +197,12 @@ def _silent(trace: Trace, source: int, work: Intervals) -> tuple[Intervals, bool
     ends = np.concatenate([host, *(start + length for start, length in device)])
     gaps = complement(work, int(starts.min()), int(ends.max()))
     long = gaps.end - gaps.start >= GAP_NS
-    found = Intervals(gaps.start[long], gaps.end[long])
+    silences = Intervals(gaps.start[long], gaps.end[long])
     if not len(host):
-        return found, False
+        return silences, False
     host = np.sort(host)
-    recorded = np.searchsorted(host, found.end) > np.searchsorted(host, found.start, "right")
-    return Intervals(found.start[recorded], found.end[recorded]), True
+    recorded = np.searchsorted(host, silences.end) > np.searchsorted(host, silences.start, "right")
+    return Intervals(silences.start[recorded], silences.end[recorded]), True
 
 
 def _joined(work: Intervals) -> Intervals:

@@ -21,19 +21,19 @@ def step_energy(view: RunView, trace: Trace) -> dict[str, Figure]:
     if view.manifest.kind != "command" or not view.packages:
         return {}
     for name in sorted(
-        (record.name for record in view.manifest.passes), key=lambda one: one != BARE
+        (record.name for record in view.manifest.passes), key=lambda pass_name: pass_name != BARE
     ):
-        found = steady_steps(trace, name, hooked=view.manifest.hooked())
-        if not len(found):
+        steps = steady_steps(trace, name, hooked=view.manifest.hooked())
+        if not len(steps):
             continue
-        when = found.when
-        items = None if found.items is None else int(found.items.sum())
+        when = steps.when
+        items = None if steps.items is None else int(steps.items.sum())
         figures = power_figures(
-            view.telemetry, view.packages, when, items, f"{name} pass, {len(found)} steady steps"
+            view.telemetry, view.packages, when, items, f"{name} pass, {len(steps)} steady steps"
         )
         energy = figures.get("energy")
         if energy is not None:
-            figures["energy_per_step"] = _over(energy, len(found) / len(np.unique(found.owner)))
+            figures["energy_per_step"] = _over(energy, len(steps) / len(np.unique(steps.owner)))
         return figures
     return {}
 

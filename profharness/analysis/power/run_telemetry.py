@@ -22,7 +22,7 @@ SLOW_FACTOR = 2
 # Peaks say what had to fit; a mean of memory would hide it.
 _PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used", "gpu_memory_used"})
 _NAMES = {"cpu_tree": "cores_used", "memory_tree": "memory_peak"}
-# Over several devices these add up; of all others the mean is told.
+# Over several devices these add up; of all other metrics the mean is given.
 _SUMS = frozenset(
     {
         "power_w",
@@ -48,8 +48,8 @@ def rows(trace: Trace) -> tuple[TelemetryRow, ...]:
     sample.
     """
     every = streams(trace)
-    first = min((int(one.samples.at_ns[0]) for one in every), default=0)
-    return tuple(_row(one, first) for one in every)
+    first = min((int(stream.samples.at_ns[0]) for stream in every), default=0)
+    return tuple(_row(stream, first) for stream in every)
 
 
 def _row(stream: Stream, first: int) -> TelemetryRow:
@@ -91,42 +91,46 @@ def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[st
     Of several devices each has its own figures, named by its number, and those that worked in the
     windows share the plain name.
     """
-    several = len({one.device for one in every if one.device}) > 1
+    several = len({stream.device for stream in every if stream.device}) > 1
     active = used(every, when) if several else ()
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     shared: dict[str, list[Figure]] = {}
-    for one in every:
-        figure = _figure(one, when, source)
+    for stream in every:
+        figure = _figure(stream, when, source)
         if figure is None:
             continue
-        name = figure_name(one.metric)
-        if one.metric == "cpu_tree":
-            found["cpu_sampled"] = Figure(
-                value=int(weights(one.samples, when).sum()),
+        name = figure_name(stream.metric)
+        if stream.metric == "cpu_tree":
+            figures["cpu_sampled"] = Figure(
+                value=int(weights(stream.samples, when).sum()),
                 unit="ns",
                 source=source,
                 note="time that CPU samples cover",
             )
-        if several and one.device:
-            found[f"{name}_{one.device}"] = figure
-            if one.device in active:
-                shared.setdefault(one.metric, []).append(figure)
+        if several and stream.device:
+            figures[f"{name}_{stream.device}"] = figure
+            if stream.device in active:
+                shared.setdefault(stream.metric, []).append(figure)
         else:
-            found[name] = figure
-    return found | dict(_together(shared, active))
+            figures[name] = figure
+    return figures | dict(_together(shared, active))
 
 
-def _figure(one: Stream, when: Intervals, source: str) -> Figure | None:
-    weight = weights(one.samples, when)
+def _figure(stream: Stream, when: Intervals, source: str) -> Figure | None:
+    weight = weights(stream.samples, when)
     if not weight.any():
         return None
-    peak = one.metric in _PEAKS
-    value = float(one.samples.value[weight > 0].max()) if peak else mean(one.samples.value, weight)
+    peak = stream.metric in _PEAKS
+    value = (
+        float(stream.samples.value[weight > 0].max())
+        if peak
+        else mean(stream.samples.value, weight)
+    )
     return Figure(
         value=value,
-        unit=one.unit,
+        unit=stream.unit,
         source=source,
-        note="highest sample" if peak else _slow(one.samples, weight),
+        note="highest sample" if peak else _slow(stream.samples, weight),
     )
 
 

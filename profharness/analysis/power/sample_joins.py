@@ -43,13 +43,13 @@ class Spans:
     source: Integers
 
     def take(self, rows: npt.NDArray[Any]) -> Spans:
-        """Those at these positions, or where the mask holds."""
+        """The spans at these positions, or where the mask holds."""
         return Spans(self.start_ns[rows], self.end_ns[rows], self.device[rows], self.source[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Integrals:
-    """Of each record: the integral of the metric over the part of its time that samples cover (unit
+    """For each record the integral of the metric over the part of its time that samples cover (unit
     times ns), and that part in ns.
 
     `every_ns` is the usual time that one value holds, `lacks` what would give values that are
@@ -69,30 +69,30 @@ def named(text: str, trace: Trace) -> tuple[str, ...]:
     Raises UsageError for an empty list, an unknown name, and one of which the trace holds no
     sample.
     """
-    sampled = list(dict.fromkeys(one.metric for one in streams(trace)))
+    sampled = list(dict.fromkeys(stream.metric for stream in streams(trace)))
     words = [word.strip() for word in text.split(",")]
     if not all(words):
         raise UsageError(
             f"--samples: {text!r} names no metrics",
             "names with commas between, as power_w,clock_gpu",
         )
-    return tuple(dict.fromkeys(_one(word, sampled, trace) for word in words))
+    return tuple(dict.fromkeys(_metric_named(word, sampled, trace) for word in words))
 
 
-def _one(word: str, sampled: Sequence[str], trace: Trace) -> str:
+def _metric_named(word: str, sampled: Sequence[str], trace: Trace) -> str:
     name = next((metric for metric in sampled if figure_name(metric) == word), word)
     if name in sampled:
         return name
     by_word = [metric for metric in sampled if metric.startswith(f"{name}_")]
     if by_word and metric_of(name) is None:
         return by_word[0]
-    here = (
+    hint = (
         f"sampled here: {', '.join(sampled)}"
         if sampled
         else "nothing was sampled here: record with --telemetry"
     )
     if metric_of(name) is None:
-        raise UsageError(f"--samples {word}: there is no such metric", here)
+        raise UsageError(f"--samples {word}: there is no such metric", hint)
     why = next(
         (
             text
@@ -102,11 +102,11 @@ def _one(word: str, sampled: Sequence[str], trace: Trace) -> str:
         ),
         "",
     )
-    raise UsageError(f"--samples {word}: not sampled in this run{f' ({why})' if why else ''}", here)
+    raise UsageError(f"--samples {word}: not sampled in this run{f' ({why})' if why else ''}", hint)
 
 
 def held(stream: Stream) -> Stream:
-    """The same with every instant holding until the next sample; what overlaps the next one ends
+    """The stream with every instant holding until the next sample; what overlaps the next one ends
     there.
     """
     samples = stream.samples
@@ -154,23 +154,23 @@ def _by_place(trace: Trace, metric: str) -> Places:
     """The metric's held samples by host and device. A package's power stands for each of its
     devices.
     """
-    samples, found = trace.samples, Places()
+    samples, places = trace.samples, Places()
     rows = np.flatnonzero(samples.metric == trace.strings.find(metric))
     chosen = replace(trace, samples=samples.take(rows))
     hosts = np.array([source.host for source in trace.sources])
     owners = hosts[samples.source[rows]] if len(rows) else np.empty(0, hosts.dtype)
     package: dict[str, Samples] = {}
     for host in dict.fromkeys(owners.tolist()):
-        for one in streams(replace(chosen, samples=chosen.samples.take(owners == host))):
-            kept = held(one).samples
-            found[host, int(kept.device[0])] = kept
-            package[one.package] = kept
+        for stream in streams(replace(chosen, samples=chosen.samples.take(owners == host))):
+            kept = held(stream).samples
+            places[host, int(kept.device[0])] = kept
+            package[stream.package] = kept
     if metric.startswith("power"):
         for place, device in enumerate(trace.devices):
             of = _package(trace, device.identity)
-            if of in package and (device.host, place) not in found:
-                found[device.host, place] = package[of]
-    return found
+            if of in package and (device.host, place) not in places:
+                places[device.host, place] = package[of]
+    return places
 
 
 def _package(trace: Trace, identity: str) -> str:
@@ -182,13 +182,17 @@ def _package(trace: Trace, identity: str) -> str:
     )
 
 
-def _sampled_place(trace: Trace, known: Places, host: str, device: int) -> tuple[str, int]:
+def _sampled_place(trace: Trace, sampled: Places, host: str, device: int) -> tuple[str, int]:
     """Where the device was sampled: itself, or what bears its number on its host where the record's
     tool gives no address.
     """
-    if device == NULL or (host, device) in known or trace.devices[device].identity:
+    if device == NULL or (host, device) in sampled or trace.devices[device].identity:
         return host, device
-    numbered = [(own, place) for own, place in known if place != NULL and own == host]
+    numbered = [
+        (sampled_host, place)
+        for sampled_host, place in sampled
+        if place != NULL and sampled_host == host
+    ]
     same = [key for key in numbered if trace.devices[key[1]].index == trace.devices[device].index]
     return same[0] if same else numbered[0] if len(numbered) == 1 else (host, device)
 
@@ -212,16 +216,16 @@ def _over(samples: Samples, start: I64, end: I64) -> tuple[F64, F64]:
     def before(instant: I64) -> tuple[F64, I64]:
         piece = np.searchsorted(at, instant - origin, "right") - 1
         inside = np.clip(instant - origin - at[piece], 0, length[piece])
-        known = piece >= 0
-        return np.where(known, sums[piece] + inside * samples.value[piece], 0.0), np.where(
-            known, times[piece] + inside, 0
+        started = piece >= 0
+        return np.where(started, sums[piece] + inside * samples.value[piece], 0.0), np.where(
+            started, times[piece] + inside, 0
         )
 
     (value_end, time_end), (value_start, time_start) = before(end), before(start)
     return value_end - value_start, (time_end - time_start).astype(np.float64)
 
 
-def mean_figure(metric: str, found: Integrals, sums: tuple[float, float, float, float]) -> Figure:
+def mean_figure(metric: str, sampled: Integrals, sums: tuple[float, float, float, float]) -> Figure:
     """The mean over a group of records by the sums of their integrals, covered ns, ns, and number;
     not measured below 90 % coverage.
     """
@@ -229,12 +233,12 @@ def mean_figure(metric: str, found: Integrals, sums: tuple[float, float, float, 
     unit, coverage = unit_of(metric), covered_ns / total_ns if total_ns else 0.0
     if coverage < NEEDED_COVERAGE:
         return Figure(
-            value=None, unit=unit, source="telemetry", needs=found.lacks, coverage=coverage
+            value=None, unit=unit, source="telemetry", needs=sampled.lacks, coverage=coverage
         )
     note = ""
-    if calls and found.every_ns > total_ns / calls:
+    if calls and sampled.every_ns > total_ns / calls:
         note = (
-            f"one value every {format_ns(found.every_ns)}, longer than the records: "
+            f"one value every {format_ns(sampled.every_ns)}, longer than the records: "
             "it also holds what ran beside and between them"
         )
     return Figure(

@@ -30,15 +30,15 @@ def with_samples(steps: Sequence[StepSummary], trace: Trace) -> tuple[StepSummar
     every = streams(trace)
     if not every:
         return tuple(steps)
-    lasting, found = [held(one) for one in every], packages(every, idle_window(trace))
+    lasting, package_streams = [held(one) for one in every], packages(every, idle_window(trace))
 
     def told(step: StepSummary) -> StepSummary:
         when, origin = window(step.start_ns, step.start_ns + step.dur_ns), "telemetry in the step"
         sampled = figures_in(lasting, when, origin)
-        power = power_figures(lasting, found, when, None, origin)
-        known = {name: figure for name, figure in power.items() if figure.value is not None}
-        if "energy" in power and "energy" not in known:
-            known["energy"] = msgspec.structs.replace(power["energy"], needs=_LONGER)
-        return msgspec.structs.replace(step, metrics={**step.metrics, **sampled, **known})
+        power = power_figures(lasting, package_streams, when, None, origin)
+        measured = {name: figure for name, figure in power.items() if figure.value is not None}
+        if "energy" in power and "energy" not in measured:
+            measured["energy"] = msgspec.structs.replace(power["energy"], needs=_LONGER)
+        return msgspec.structs.replace(step, metrics={**step.metrics, **sampled, **measured})
 
     return tuple(told(step) for step in steps)

@@ -61,12 +61,12 @@ def incomplete_findings(manifest: Manifest, state: str) -> tuple[Finding, ...]:
 def _missing(manifest: Manifest, record: PassRecord) -> str:
     """What a pass lacks, in words; empty for one that is complete."""
     planned = manifest.scan.planned.get(record.name, ()) if manifest.scan is not None else ()
-    there = {
+    present = {
         f"{point.id}~{point.repeat}" if point.repeat else point.id
         for point in manifest.points
         if point.pass_name == record.name
     }
-    absent = [key for key in planned if key not in there]
+    absent = [key for key in planned if key not in present]
     if record.state == "planned":
         return f"the {record.name} pass never began" + (
             f" ({len(absent)} points)" if absent else ""
@@ -97,15 +97,15 @@ def mask_findings(manifest: Manifest) -> tuple[Finding, ...]:
     A second mask that names all that are left, in order, changes nothing. One that counts beyond
     them loses devices.
     """
-    found = []
+    findings = []
     for node in manifest.nodes:
         first = _listed(node.variables.get("ROCR_VISIBLE_DEVICES", ""))
-        name = next((one for one in _SECOND_MASKS if node.variables.get(one)), "")
+        name = next((mask for mask in _SECOND_MASKS if node.variables.get(mask)), "")
         second = _listed(node.variables.get(name, ""))
         if not first or not second or second == [str(number) for number in range(len(first))]:
             continue
-        lost = [one for one in second if one.isdigit() and int(one) >= len(first)]
-        said = (
+        lost = [number for number in second if number.isdigit() and int(number) >= len(first)]
+        first_mask = (
             f"ROCR_VISIBLE_DEVICES leaves {len(first)} "
             f"{'device' if len(first) == 1 else 'devices'} on {node.host or 'the node'}, "
             f"of which {name}={','.join(second)} counts"
@@ -115,20 +115,20 @@ def mask_findings(manifest: Manifest) -> tuple[Finding, ...]:
             if lost
             else "other devices are used than either says"
         )
-        found.append(
+        findings.append(
             finding(
                 "mask-applied-twice",
-                f"{said}: {consequence}",
+                f"{first_mask}: {consequence}",
                 severity="error" if lost else "warning",
                 rocr=",".join(first),
                 hip=",".join(second),
             )
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _listed(mask: str) -> list[str]:
-    return [one.strip() for one in mask.split(",") if one.strip()]
+    return [item.strip() for item in mask.split(",") if item.strip()]
 
 
 def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Finding, ...]:
@@ -145,12 +145,12 @@ def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Fin
 def _cpu(figures: Mapping[str, Figure]) -> Iterator[Finding]:
     waited, stopped = waiting_share(figures), _value(figures, "cpu_throttled")
     if waited:
-        found = finding(
+        pressure = finding(
             "cpu-pressure",
             f"the workload waited for a core {100 * waited:.0f} % of the time that it wanted one",
             waiting_share=waited,
         )
-        yield msgspec.structs.replace(found, advice=NOBODY) if alone(figures) else found
+        yield msgspec.structs.replace(pressure, advice=NOBODY) if alone(figures) else pressure
     if stopped is not None and stopped > THROTTLED:
         yield finding(
             "cpu-pressure",
@@ -190,13 +190,13 @@ def _device(figures: Mapping[str, Figure]) -> Iterator[Finding]:
                 f"{cause} held the device's clock down {100 * share:.0f} % of the time",
                 throttled_share=share,
             )
-    others = _value(figures, "gpu_processes_other")
-    if others:
+    other_processes = _value(figures, "gpu_processes_other")
+    if other_processes:
         yield finding(
             "device-shared",
             "processes that are not the workload's used its devices meanwhile: "
-            f"{others:.3g} on average",
-            other_processes=others,
+            f"{other_processes:.3g} on average",
+            other_processes=other_processes,
         )
 
 

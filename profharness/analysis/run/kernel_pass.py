@@ -34,8 +34,8 @@ def choose(
     """
     names = list(dict.fromkeys(source.pass_name for source in trace.sources if source.pass_name))
     if wanted is not None and wanted not in names:
-        known = f"this trace holds {', '.join(names)}" if names else "loose files have no passes"
-        raise UsageError(f"--pass {wanted}: no such pass", known)
+        hint = f"this trace holds {', '.join(names)}" if names else "loose files have no passes"
+        raise UsageError(f"--pass {wanted}: no such pass", hint)
     if not names:
         return None, trace
     with_kernels = _holding(trace, trace.kernels.source)

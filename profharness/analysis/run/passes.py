@@ -76,28 +76,28 @@ def repeats(trials: Trials, reference: str) -> tuple[Drift, ...]:
     """The drift of every repeated point of the reference pass, each repeat against the first
     measurement.
     """
-    found = []
+    repeat_drifts = []
     for (pass_name, key), repeat in trials.items():
         point = base_of(key)
         first = trials.get((reference, point))
         if pass_name != reference or key == point or first is None:
             continue
-        found.append(
+        repeat_drifts.append(
             drift_between(
                 summarise_trials(first.durations_ns, first.items, point),
                 summarise_trials(repeat.durations_ns, repeat.items, key),
                 point,
             )
         )
-    return tuple(found)
+    return tuple(repeat_drifts)
 
 
-def drifts(found: Sequence[Drift], backends: dict[str, str]) -> dict[str, Drift]:
+def drifts(every: Sequence[Drift], backends: dict[str, str]) -> dict[str, Drift]:
     """The drift that widens the intervals of each backend, and of all under the empty name: the
     largest, beyond chance or not.
     """
     groups: dict[str, list[Drift]] = {"": []}
-    for drift in found:
+    for drift in every:
         for backend in {"", backends.get(drift.point, "")}:
             groups.setdefault(backend, []).append(drift)
     return {backend: largest_drift(group) for backend, group in groups.items()}
@@ -128,12 +128,12 @@ def captured(trace: Trace, pass_name: str) -> tuple[int | None, int | None]:
     they differ or say nothing.
     """
     stated = [dict(source.details) for source in trace.sources if source.pass_name == pass_name]
-    found = {
+    windows = {
         (int(facts[FIRST_STEP]), int(facts[STEPS]))
         for facts in stated
         if FIRST_STEP in facts and STEPS in facts
     }
-    return found.pop() if len(found) == 1 else (None, None)
+    return windows.pop() if len(windows) == 1 else (None, None)
 
 
 def _overhead(
@@ -152,14 +152,16 @@ def _overhead(
 def _of_scan(view: RunView, record: PassRecord, keys: list[str]) -> dict[str, Estimate]:
     """Each layer over the points of the backends that it attaches to."""
     backends = {point.id: point.backend for point in view.manifest.points}
-    found: dict[str, Estimate] = {}
+    by_layer: dict[str, Estimate] = {}
     for layer in record.layers:
-        own = [
+        layer_keys = [
             key for key in keys if layer not in set(backends.values()) or backends.get(key) == layer
         ]
-        of_layer = overheads(view, own, layer if layer in set(backends.values()) else "", record)
-        found |= {layer: of_layer[layer]} if layer in of_layer else {}
-    return found
+        of_layer = overheads(
+            view, layer_keys, layer if layer in set(backends.values()) else "", record
+        )
+        by_layer |= {layer: of_layer[layer]} if layer in of_layer else {}
+    return by_layer
 
 
 def _of_steps(trace: Trace, pass_name: str, hooked: frozenset[str]) -> Estimate | None:
@@ -225,11 +227,11 @@ def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
     """What was asked for and bears on the figures, by name: a scan's settings, or a command's words
     and capture; thread variables.
     """
-    found = {
+    asked = {
         f"variable {name}": value for name, value in node.variables.items() if name in _THREADS
     }
     if manifest.scan is None:
-        return found | {
+        return asked | {
             "command": " ".join(manifest.command),
             "capture": manifest.capture,
             "ranks": str(manifest.ranks),
@@ -240,7 +242,7 @@ def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
     )
     settings = {name: manifest.scan.settings.get(name) for name in names}
     return (
-        found
+        asked
         | {"scan": manifest.scan.name}
         | {
             name: _text(value)

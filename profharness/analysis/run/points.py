@@ -79,12 +79,12 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
         metrics=metrics,
         trials_ms=tuple((trials.durations_ns / _MS).tolist()),
     )
-    found = trial_findings(trials.durations_ns, stats, point)
+    findings = trial_findings(trials.durations_ns, stats, point)
     if any(record.device == "cpu" for record in records):
         # a CPU runs in the timed thread: there is no device to wait for, fast trials are the
         # machine's doing
-        found = tuple(one for one in found if one.id != "missing-sync")
-    return PointResult(summary, (*found, *_record_findings(records)))
+        findings = tuple(item for item in findings if item.id != "missing-sync")
+    return PointResult(summary, (*findings, *_record_findings(records)))
 
 
 def _as_recorded(summary: PointSummary, record: PointRecord) -> PointSummary:
@@ -151,8 +151,8 @@ def _of_level(
     copies = instances * max(
         1, len(set(level.level.models))
     )  # of several models at once each has its own
-    found = level_findings(figures, point, max_batch_size=largest, instances=copies)
-    return PointResult(summary, (*found, *_record_findings(records)))
+    findings = level_findings(figures, point, max_batch_size=largest, instances=copies)
+    return PointResult(summary, (*findings, *_record_findings(records)))
 
 
 def _model(manifest: Manifest) -> str:
@@ -211,7 +211,7 @@ def _timing_figures(
             needs=needs,
         )
 
-    found = {
+    figures = {
         **_rates(trials, stats, unit, origin, note, widened(stats, drift)),
         "latency_mean": timed(stats.latency_mean_ns, (stats.latency_low_ns, stats.latency_high_ns)),
         "latency_std": Figure(
@@ -223,12 +223,12 @@ def _timing_figures(
     }
     for percentile in stats.percentiles:
         name = f"latency_p{percentile.q:g}".replace(".", "_")
-        found[name] = timed(
+        figures[name] = timed(
             percentile.value_ns, (percentile.low_ns, percentile.high_ns), percentile.needs
         )
     if trials.processes > 1:
-        found |= process_figures(trials, origin, unit, drift)
-    return found
+        figures |= process_figures(trials, origin, unit, drift)
+    return figures
 
 
 def _rates(
@@ -271,14 +271,14 @@ def _bare_figures(
         if view.chosen in (None, view.reference) or view.reference != BARE
         else view.stats(point, view.chosen)
     )
-    found: dict[str, Figure] = {}
+    figures: dict[str, Figure] = {}
     for name in ("busy", "fill"):
         figure = traced.get(name)
         if other is None or figure is None or figure.value is None or "trial" not in figure.source:
             continue
         stretch = other.latency_mean_ns / stats.latency_mean_ns
         low, high = (None if end is None else end * stretch for end in (figure.low, figure.high))
-        found[f"{name}_bare"] = Figure(
+        figures[f"{name}_bare"] = Figure(
             value=figure.value * stretch,
             unit=figure.unit,
             low=low,
@@ -286,7 +286,7 @@ def _bare_figures(
             coverage=figure.coverage,
             source=f"{figure.source}, over the trial time of the {view.reference} pass",
         )
-    return found
+    return figures
 
 
 def _work_figures(
@@ -295,16 +295,16 @@ def _work_figures(
     """FLOPs and bytes against the ceilings of the point's device; energy needs power, which
     `power_figures` looks for.
     """
-    found = {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
+    figures = {"energy_per_item": Figure(value=None, unit="J/item", needs="power")}
     if record is None:
-        return found
+        return figures
     roofs = ceilings_of(view.manifest, record, view.yardstick)
-    return found | work_figures(record, stats, _origin(view, stats), roofs, so_far)
+    return figures | work_figures(record, stats, _origin(view, stats), roofs, so_far)
 
 
 def _record_figures(record: PointRecord) -> dict[str, Figure]:
     origin = f"{record.pass_name} pass"
-    found = {
+    figures = {
         "warmup_trials": Figure(
             value=record.warmup_trials,
             unit="trials",
@@ -313,15 +313,15 @@ def _record_figures(record: PointRecord) -> dict[str, Figure]:
         )
     }
     if record.warmup_ns is not None:
-        found["warmup_time"] = Figure(value=record.warmup_ns, unit="ns", source=origin)
+        figures["warmup_time"] = Figure(value=record.warmup_ns, unit="ns", source=origin)
     if record.compile_ns is not None:
-        found["compile_time"] = Figure(value=record.compile_ns, unit="ns", source=origin)
+        figures["compile_time"] = Figure(value=record.compile_ns, unit="ns", source=origin)
     peak = number(record.notes.get("peak_memory_bytes"))
     if peak is not None:
-        found["device_memory_peak"] = Figure(
+        figures["device_memory_peak"] = Figure(
             value=peak, unit="B", source=origin, note="reserved by the framework"
         )
-    return found
+    return figures
 
 
 def _record_findings(records: list[PointRecord]) -> Iterator[Finding]:
@@ -351,9 +351,9 @@ def overheads(
 
     A framework's own layer is not counted where another backend ran. Empty without a bare pass.
     """
-    found: dict[str, Estimate] = {}
+    by_layer: dict[str, Estimate] = {}
     if view.reference != BARE:
-        return found
+        return by_layer
     for record in view.manifest.passes if only is None else (only,):
         pairs = {
             point: (bare, under)
@@ -377,5 +377,5 @@ def overheads(
         first, second = ([pair[side] for pair in pairs.values()] for side in (0, 1))
         drift = view.drifts.get(backend, view.drifts[""])
         estimate = layer_overhead(first, second, drift, f"{record.name}/{'/'.join(shared)}")
-        found |= {layer: estimate for layer in layers if layer not in found}
-    return found
+        by_layer |= {layer: estimate for layer in layers if layer not in by_layer}
+    return by_layer

@@ -24,27 +24,27 @@ def process_figures(trials: PointTrials, origin: str, unit: str, drift: Drift) -
     """Throughput over the common window (its interval widened by the drift of repeated points), the
     sum of each one's own, their spread.
     """
-    found = window_of_processes(trials)
-    if found is None:
+    window = window_of_processes(trials)
+    if window is None:
         return {}
-    margin = abs(drift.relative) * found.throughput
+    margin = abs(drift.relative) * window.throughput
     low, high = (
         None if end is None else max(0.0, end + side * margin)
-        for end, side in ((found.low, -1), (found.high, 1))
+        for end, side in ((window.low, -1), (window.high, 1))
     )
-    note = f"common window of {found.processes} processes"
+    note = f"common window of {window.processes} processes"
     return {
         "throughput": Figure(
-            value=found.throughput, unit=unit, low=low, high=high, source=origin, note=note
+            value=window.throughput, unit=unit, low=low, high=high, source=origin, note=note
         ),
         "throughput_summed": Figure(
-            value=found.summed,
+            value=window.summed,
             unit=unit,
             source=origin,
             note="sum of each process over its own window",
         ),
         "process_spread": Figure(
-            value=found.spread,
+            value=window.spread,
             unit="1",
             source=origin,
             note="the fastest process over the slowest, less 1",

@@ -75,11 +75,13 @@ def _marks(trace: Trace, begin: int) -> tuple[tuple[float, str], ...]:
     """Points of the bare pass by their begin; `torch-b16` is marked 16."""
     marks = trace.marks
     rows = np.flatnonzero((marks.kind == trace.strings.find("point")) & (marks.kind != NULL))
-    own = [
+    mark_rows = [
         row
         for row in rows.tolist()
         if trace.sources[marks.source[row]].pass_name == BARE
         and trace.sources[marks.source[row]].layer == "trials"
     ]
-    found = sorted((int(marks.start_ns[row]), trace.strings[marks.point[row]]) for row in own)
-    return tuple(((at - begin) / 1e9, name.rpartition("-b")[2] or name) for at, name in found)
+    starts = sorted(
+        (int(marks.start_ns[row]), trace.strings[marks.point[row]]) for row in mark_rows
+    )
+    return tuple(((at - begin) / 1e9, name.rpartition("-b")[2] or name) for at, name in starts)

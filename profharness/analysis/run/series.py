@@ -26,17 +26,17 @@ _UNSTEADY = "unstable-level"
 
 
 def eased_by_pressure(
-    findings: Iterable[Finding], points: Sequence[PointSummary], told: Sequence[Finding]
+    findings: Iterable[Finding], points: Sequence[PointSummary], of_run: Sequence[Finding]
 ) -> tuple[Finding, ...]:
-    """Findings on odd trials as warnings where other work held the CPU; `told` is what telemetry
+    """Findings on odd trials as warnings where other work held the CPU; `of_run` is what telemetry
     says of the whole run.
     """
-    pressed = {point.point for point in points if under_pressure(point.metrics, told)}
+    pressed = {point.point for point in points if under_pressure(point.metrics, of_run)}
     return tuple(
-        eased(one, "the workload waited for cores meanwhile, which may explain it")
-        if one.id in _OF_TRIALS and one.point in pressed
-        else one
-        for one in findings
+        eased(item, "the workload waited for cores meanwhile, which may explain it")
+        if item.id in _OF_TRIALS and item.point in pressed
+        else item
+        for item in findings
     )
 
 
@@ -55,21 +55,21 @@ def run_series(
     if table is None:
         return ()
     measured = [point for point in _measured(points) if getattr(point, table.axis) is not None]
-    found = series(table, flagged=_flagged(measured, table.axis, table.key_columns, findings))
-    own = [[point for point in measured if belongs(point, one)] for one in found]
+    curves = series(table, flagged=_flagged(measured, table.axis, table.key_columns, findings))
+    points_of_curve = [[point for point in measured if belongs(point, curve)] for curve in curves]
     return tuple(
-        _with_capacity(_with_intervals(one, levels), levels, clients_per_job)
-        for one, levels in zip(found, own, strict=True)
+        _with_capacity(_with_intervals(curve, levels), levels, clients_per_job)
+        for curve, levels in zip(curves, points_of_curve, strict=True)
     )
 
 
-def _with_capacity(one: Series, points: Sequence[PointSummary], clients_per_job: int) -> Series:
-    """Of a served scan: the knee in jobs, and what the server needs at the measured level that is
-    nearest to it.
+def _with_capacity(curve: Series, points: Sequence[PointSummary], clients_per_job: int) -> Series:
+    """The curve of a served scan with its knee in jobs, and with what the server needs at the
+    measured level that is nearest to it.
     """
-    if one.axis != "concurrency" or one.knee is None or not any(point.mode for point in points):
-        return one
-    at = one.knee.n if one.knee.n is not None else one.levels[-1]
+    if curve.axis != "concurrency" or curve.knee is None or not any(point.mode for point in points):
+        return curve
+    at = curve.knee.n if curve.knee.n is not None else curve.levels[-1]
     nearest = min(points, key=lambda point: abs(math.log((point.concurrency or 1) / at)))
     network = [
         value
@@ -82,10 +82,10 @@ def _with_capacity(one: Series, points: Sequence[PointSummary], clients_per_job:
         network_bytes_per_s=sum(network) if network else None,
     )
     return msgspec.structs.replace(
-        one,
+        curve,
         capacity=capacity,
         clients_per_job=clients_per_job,
-        jobs_per_device=jobs_per_device(in_jobs(one.knee, clients_per_job)),
+        jobs_per_device=jobs_per_device(in_jobs(curve.knee, clients_per_job)),
     )
 
 
@@ -136,10 +136,10 @@ def _key(point: PointSummary, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(getattr(point, name)) for name in columns)
 
 
-def belongs(point: PointSummary, one: Series) -> bool:
+def belongs(point: PointSummary, curve: Series) -> bool:
     """Whether the point is one of the series' levels."""
     return point.rate is None and all(
-        str(getattr(point, name, value)) == value for name, value in one.key.items()
+        str(getattr(point, name, value)) == value for name, value in curve.key.items()
     )
 
 
@@ -150,58 +150,60 @@ def _flagged(
     the level had not settled.
     """
     wrong = {
-        one.point: one.id
-        for one in findings
-        if one.id == _UNSTEADY and "throughput_change" in one.figures
+        item.point: item.id
+        for item in findings
+        if item.id == _UNSTEADY and "throughput_change" in item.figures
     }
     wrong |= {
-        one.point: one.id
-        for one in findings
-        if one.id in _OF_TRIALS | _OF_LEVELS and one.severity == "error"
+        item.point: item.id
+        for item in findings
+        if item.id in _OF_TRIALS | _OF_LEVELS and item.severity == "error"
     }
-    found: dict[tuple[str, ...], dict[float, str]] = {}
+    flagged: dict[tuple[str, ...], dict[float, str]] = {}
     for point in points:
         if point.point in wrong:
-            found.setdefault(_key(point, columns), {})[float(getattr(point, axis))] = wrong[
+            flagged.setdefault(_key(point, columns), {})[float(getattr(point, axis))] = wrong[
                 point.point
             ]
-    return found
+    return flagged
 
 
-def _with_intervals(one: Series, points: Sequence[PointSummary]) -> Series:
+def _with_intervals(curve: Series, points: Sequence[PointSummary]) -> Series:
     """Overlap judged by the points' own intervals, which hold the drift of the repeated points."""
-    figures = {float(getattr(point, one.axis)): point.metrics.get("throughput") for point in points}
+    figures = {
+        float(getattr(point, curve.axis)): point.metrics.get("throughput") for point in points
+    }
     ends = [
         (None, None) if figure is None else (figure.low, figure.high)
-        for figure in (figures.get(level) for level in one.levels)
+        for figure in (figures.get(level) for level in curve.levels)
     ]
     low, high = (_column([pair[side] for pair in ends]) for side in (0, 1))
     return msgspec.structs.replace(
-        one,
-        findings=tuple(_explained(item, one, points) for item in one.findings),
+        curve,
+        findings=tuple(_explained(item, curve, points) for item in curve.findings),
         overlaps_best=indistinct(
-            np.array(one.levels), np.array(one.throughput), low, high, one.flagged
+            np.array(curve.levels), np.array(curve.throughput), low, high, curve.flagged
         ),
     )
 
 
-def _explained(item: Finding, one: Series, points: Sequence[PointSummary]) -> Finding:
+def _explained(item: Finding, curve: Series, points: Sequence[PointSummary]) -> Finding:
     """A jump with the kernels that switch between its two levels, where both were traced."""
-    if item.id != "step" or one.step is None or one.step.at not in one.levels[1:]:
+    if item.id != "step" or curve.step is None or curve.step.at not in curve.levels[1:]:
         return item
-    by_level = {float(getattr(point, one.axis)): point for point in points}
+    by_level = {float(getattr(point, curve.axis)): point for point in points}
     before, after = (
-        by_level.get(one.levels[one.levels.index(one.step.at) - 1]),
-        by_level.get(one.step.at),
+        by_level.get(curve.levels[curve.levels.index(curve.step.at) - 1]),
+        by_level.get(curve.step.at),
     )
     if before is None or after is None or not before.kernels or not after.kernels:
         return item
-    told = switched(before.kernels, after.kernels)
+    switch = switched(before.kernels, after.kernels)
     return msgspec.structs.replace(
         item,
         message=(
             f"{item.message}; kernels "
-            f"{f'switch there: {told}' if told else 'are the same on both sides'}"
+            f"{f'switch there: {switch}' if switch else 'are the same on both sides'}"
         ),
     )
 

@@ -88,10 +88,12 @@ def steady_steps(
     groups = _logged(trace, pass_name)
     windows = _windows(trace, pass_name, groups, hooked_layers() if hooked is None else hooked)
     if not groups:
-        found = steps(by_source(trace, [source.pass_name == pass_name for source in trace.sources]))
+        every_step = steps(
+            by_source(trace, [source.pass_name == pass_name for source in trace.sources])
+        )
         groups = {
-            process: [step for step in found if step.process == process]
-            for process in dict.fromkeys(step.process for step in found)
+            process: [step for step in every_step if step.process == process]
+            for process in dict.fromkeys(step.process for step in every_step)
         }
     lasting = {
         process: [step for step in group if step.dur_ns > 0] for process, group in groups.items()
@@ -112,9 +114,11 @@ def steady_steps(
 
 def _logged(trace: Trace, pass_name: str) -> dict[int, list[Step]]:
     """The hooks' own logs, by the position of their source: one process each."""
-    own = [source.pass_name == pass_name and source.layer == OWN_LAYER for source in trace.sources]
-    logs = by_source(trace, own)
-    places = np.flatnonzero(own).tolist()
+    is_log = [
+        source.pass_name == pass_name and source.layer == OWN_LAYER for source in trace.sources
+    ]
+    logs = by_source(trace, is_log)
+    places = np.flatnonzero(is_log).tolist()
     read = {
         place: steps(by_source(logs, np.arange(len(places)) == number))
         for number, place in enumerate(places)
@@ -125,7 +129,7 @@ def _logged(trace: Trace, pass_name: str) -> dict[int, list[Step]]:
 def _joined(pass_name: str, groups: list[_Group]) -> SteadySteps:
     kept = [step for group in groups for step in group.kept]
     items = [step.items for step in kept]
-    known = bool(items) and all(count is not None and count > 0 for count in items)
+    items_known = bool(items) and all(count is not None and count > 0 for count in items)
     places = {group.where for group in groups}
     where: Where = (
         "inside" if "inside" in places else "outside" if "outside" in places else "everywhere"
@@ -134,7 +138,7 @@ def _joined(pass_name: str, groups: list[_Group]) -> SteadySteps:
         pass_name,
         np.array([step.start_ns for step in kept], np.int64),
         np.array([step.dur_ns for step in kept], np.int64),
-        np.array(items, np.int64) if known else None,
+        np.array(items, np.int64) if items_known else None,
         np.repeat(np.arange(len(groups)), [len(group.kept) for group in groups]).astype(np.int64),
         sum(group.slow for group in groups),
         where,
@@ -225,10 +229,10 @@ def _by_number(source: Source, group: list[Step]) -> tuple[int, int] | None:
     return (inside[0].start_ns, inside[-1].end_ns) if inside else None
 
 
-def _same_process(one: Source, other: Source) -> bool:
-    if one.host and other.host and one.host != other.host:
+def _same_process(first: Source, second: Source) -> bool:
+    if first.host and second.host and first.host != second.host:
         return False
-    return one.pid is None or other.pid is None or one.pid == other.pid
+    return first.pid is None or second.pid is None or first.pid == second.pid
 
 
 def _span(trace: Trace, place: int) -> tuple[int, int] | None:
@@ -267,15 +271,15 @@ def step_figures(manifest: Manifest, trace: Trace) -> dict[str, Figure]:
     if manifest.kind != "command":
         return {}
     layers = {record.name: record.layers for record in manifest.passes if not record.perturbing}
-    for name in sorted(layers, key=lambda one: one != BARE):
-        found = steady_steps(trace, name, hooked=manifest.hooked())
-        if len(found):
+    for name in sorted(layers, key=lambda pass_name: pass_name != BARE):
+        kept = steady_steps(trace, name, hooked=manifest.hooked())
+        if len(kept):
             whole_pass = (
                 set(layers[name])
                 - {"telemetry"}
-                - (manifest.hooked() if found.where == "outside" else frozenset())
+                - (manifest.hooked() if kept.where == "outside" else frozenset())
             )
-            return _figures(found, slowed=found.where == "inside" or bool(whole_pass))
+            return _figures(kept, slowed=kept.where == "inside" or bool(whole_pass))
     if any(record.perturbing for record in manifest.passes):
         return {
             name: Figure(
@@ -286,14 +290,15 @@ def step_figures(manifest: Manifest, trace: Trace) -> dict[str, Figure]:
     return {}
 
 
-def _figures(found: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
-    shared = _in_common(found)
-    owners = np.unique(found.owner)
-    counts = np.array([(shared & (found.owner == one)).sum() for one in owners], np.float64)
+def _figures(kept: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
+    shared = _in_common(kept)
+    owners = np.unique(kept.owner)
+    counts = np.array([(shared & (kept.owner == process)).sum() for process in owners], np.float64)
     times = np.array(
-        [found.durations_ns[shared & (found.owner == one)].sum() for one in owners], np.float64
+        [kept.durations_ns[shared & (kept.owner == process)].sum() for process in owners],
+        np.float64,
     )
-    stats = summarise_trials(found.durations_ns[shared], 1, f"steps/{found.pass_name}")
+    stats = summarise_trials(kept.durations_ns[shared], 1, f"steps/{kept.pass_name}")
     rate = float(np.mean(counts / times)) * 1e9
     # The interval of the mean time, around the rate of the processes together.
     scale = rate * stats.latency_mean_ns
@@ -302,17 +307,16 @@ def _figures(found: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
         for end in (stats.latency_high_ns, stats.latency_low_ns)
     )
     words = (
-        f", {found.left_out} slower {'one' if found.left_out == 1 else 'ones'} at the start "
-        "left out"
-        if found.left_out
+        f", {kept.left_out} slower {'one' if kept.left_out == 1 else 'ones'} at the start left out"
+        if kept.left_out
         else ""
     )
     place = {
         "outside": " outside of the capture window",
         "inside": " in the capture window",
         "everywhere": "",
-    }[found.where]
-    origin = f"{found.pass_name} pass, {int(shared.sum())} steady steps{place}{words}"
+    }[kept.where]
+    origin = f"{kept.pass_name} pass, {int(shared.sum())} steady steps{place}{words}"
     note = "slowed by the profiler" if slowed else ""
     figures = {
         "steps_per_second": Figure(
@@ -327,9 +331,10 @@ def _figures(found: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
             note=note or "mean",
         ),
     }
-    if found.items is not None:
+    if kept.items is not None:
         items = np.array(
-            [found.items[shared & (found.owner == one)].sum() for one in owners], np.float64
+            [kept.items[shared & (kept.owner == process)].sum() for process in owners],
+            np.float64,
         )
         total = float(np.sum(items / times)) * 1e9
         figures["throughput"] = Figure(
@@ -343,16 +348,16 @@ def _figures(found: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
     return figures
 
 
-def _in_common(found: SteadySteps) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _in_common(kept: SteadySteps) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """The steps in the time that all processes have in common; all steps where that leaves a
     process without two.
     """
-    owners = np.unique(found.owner)
-    ends = found.starts_ns + found.durations_ns
-    opens = max(int(found.starts_ns[found.owner == one].min()) for one in owners)
-    closes = min(int(ends[found.owner == one].max()) for one in owners)
-    shared = (found.starts_ns >= opens) & (ends <= closes)
+    owners = np.unique(kept.owner)
+    ends = kept.starts_ns + kept.durations_ns
+    opens = max(int(kept.starts_ns[kept.owner == process].min()) for process in owners)
+    closes = min(int(ends[kept.owner == process].max()) for process in owners)
+    shared = (kept.starts_ns >= opens) & (ends <= closes)
     enough = len(owners) > 1 and all(
-        int((shared & (found.owner == one)).sum()) >= 2 for one in owners
+        int((shared & (kept.owner == process)).sum()) >= 2 for process in owners
     )
-    return np.asarray(shared if enough else np.ones(len(found), np.bool_))
+    return np.asarray(shared if enough else np.ones(len(kept), np.bool_))

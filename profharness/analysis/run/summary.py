@@ -78,8 +78,8 @@ def summarise_run(
     measured = _measured_findings(view, trace, device, results)
     eased = eased_by_pressure(measured, summaries, of_telemetry)
     of_packages = package_findings(view.packages)
-    found = _unique((*eased, *_overhead_findings(rows), *of_telemetry, *of_packages))
-    points = _in_order(tuple(_judged(summary, found, cores) for summary in summaries))
+    findings = _unique((*eased, *_overhead_findings(rows), *of_telemetry, *of_packages))
+    points = _in_order(tuple(_judged(summary, findings, cores) for summary in summaries))
     metrics = {
         **device.metrics,
         **ceilings_of_points(points[0].metrics if points else None, device.metrics),
@@ -92,13 +92,13 @@ def summarise_run(
         device,
         points=points,
         metrics=metrics,
-        findings=found,
-        problems=tuple(problem_row(one) for one in trace.problems),
+        findings=findings,
+        problems=tuple(problem_row(problem) for problem in trace.problems),
         run=run_info(manifest, source),
         passes=rows,
-        series=run_series(on_curves, found, source, run_levels.clients_per_job(manifest)),
+        series=run_series(on_curves, findings, source, run_levels.clients_per_job(manifest)),
         sources=_sources(trace),
-        verdict=verdict(device.partition, metrics, found),
+        verdict=verdict(device.partition, metrics, findings),
         telemetry=run_telemetry.rows(trace),
         counters=counter_rows(trace),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
@@ -111,21 +111,21 @@ def _measured_findings(
     """What the manifest, the traced pass and the points say, each once."""
     # a point's share of a peak may come from another pass than its device's figures: it is judged
     # when they stand together
-    of_device = (one for one in device.findings if one.id != "above-peak" or one.point is None)
+    of_device = (item for item in device.findings if item.id != "above-peak" or item.point is None)
     return _unique(
         (
             *view.manifest.findings,
             *mask_findings(view.manifest),
             *of_device,
-            *(one for result in results for one in result.findings),
-            *(one for drift in view.repeats for one in drift_finding(drift)),
+            *(item for result in results for item in result.findings),
+            *(item for drift in view.repeats for item in drift_finding(drift)),
             *kernels_differ(trace, view.trials),
             *_beyond_bare([result.summary for result in results]),
             *(
-                one
+                item
                 for result in results
                 if result.summary.state == "ok"
-                for one in above_peak(result.summary.metrics, result.summary.point)
+                for item in above_peak(result.summary.metrics, result.summary.point)
             ),
         )
     )
@@ -142,13 +142,13 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
     }
     # no time of a pass that perturbs the workload is ever used
     trials = {
-        key: found
-        for key, found in collect(trace, items).items()
+        key: point_trials
+        for key, point_trials in collect(trace, items).items()
         if key[0] not in _perturbing(manifest)
     }
     levels = {
-        key: found
-        for key, found in run_levels.collect(trace, manifest).items()
+        key: level
+        for key, level in run_levels.collect(trace, manifest).items()
         if key[0] not in _perturbing(manifest)
     }
     reference = reference_pass(
@@ -171,16 +171,16 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
 
 
 def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:
-    """Without the accelerators of the node where every point ran on its CPU: what they do and draw
-    is the work of other programs.
+    """The telemetry that concerns the run. Where every point ran on the node's CPU, its
+    accelerators are left out: what they do and draw is the work of other programs.
 
-    Without the figures of the run's own processes where its server ran already: there were none to
-    follow.
+    Where the server was running before the run began, the figures of the run's own processes are
+    left out: there were none to follow.
     """
     if manifest.scan is not None and manifest.scan.settings.get("url"):
-        every = tuple(one for one in every if not one.metric.endswith("_tree"))
+        every = tuple(stream for stream in every if not stream.metric.endswith("_tree"))
     on_cpu = bool(manifest.points) and all(record.device == "cpu" for record in manifest.points)
-    return tuple(one for one in every if not one.device) if on_cpu else every
+    return tuple(stream for stream in every if not stream.device) if on_cpu else every
 
 
 def _points(manifest: Manifest, trials: Trials) -> list[str]:
@@ -215,7 +215,7 @@ def _in_order(points: tuple[PointSummary, ...]) -> tuple[PointSummary, ...]:
 
 
 def _unique(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    return tuple({(one.id, one.point, one.message): one for one in findings}.values())
+    return tuple({(item.id, item.point, item.message): item for item in findings}.values())
 
 
 def _judged(
@@ -228,19 +228,19 @@ def _judged(
         and metrics.get("cores_allowed", Figure(value=None, unit="")).value is None
     ):
         metrics["cores_allowed"] = Figure(value=cores, unit="cores", source="the probe")
-    own = [one for one in findings if one.point in (None, point.point)]
-    judged = verdict(point.partition, metrics, own) if point.state == "ok" else None
+    of_point = [item for item in findings if item.point in (None, point.point)]
+    judged = verdict(point.partition, metrics, of_point) if point.state == "ok" else None
     return msgspec.structs.replace(point, metrics=metrics, verdict=judged)
 
 
 def _overhead_findings(rows: tuple[PassRow, ...]) -> tuple[Finding, ...]:
     """Above 5 %, unless the interval leaves that open."""
-    found = []
+    findings = []
     for row in rows:
         for layer, estimate in row.overhead.items():
             certain = estimate.value if estimate.low is None else estimate.low
             if estimate.value is not None and certain is not None and certain > HIGH_OVERHEAD:
-                found.append(
+                findings.append(
                     finding(
                         "profiler-overhead",
                         f"{layer} slowed the {row.name} pass by {100 * estimate.value:.1f} %",
@@ -248,18 +248,18 @@ def _overhead_findings(rows: tuple[PassRow, ...]) -> tuple[Finding, ...]:
                         overhead_share=estimate.value,
                     )
                 )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _beyond_bare(points: list[PointSummary]) -> tuple[Finding, ...]:
     """More kernel time in a traced trial than a bare trial lasts: the two passes cannot have run
     the same.
     """
-    found = []
+    findings = []
     for point in points:
         busy = point.metrics.get("busy_bare")
         if busy is not None and busy.value is not None and busy.value > 1:
-            found.append(
+            findings.append(
                 finding(
                     "kernels-differ",
                     f"kernels of a traced trial take {busy.value:.2f} times a bare trial",
@@ -267,7 +267,7 @@ def _beyond_bare(points: list[PointSummary]) -> tuple[Finding, ...]:
                     busy_bare=float(busy.value),
                 )
             )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
@@ -282,8 +282,8 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
         if name == view.reference
     ]
     spans += [
-        (one.level.window_start_ns, one.level.window_end_ns)
-        for (name, _), one in view.levels.items()
+        (level.level.window_start_ns, level.level.window_end_ns)
+        for (name, _), level in view.levels.items()
         if name == view.reference
     ]
     if spans:
@@ -301,7 +301,7 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
 
 def _active(view: RunView, trace: Trace) -> tuple[int, int]:
     """The time of the passes as the manifest has it, else of all samples."""
-    known = [
+    pass_times = [
         (record.start_boot_ns, record.end_boot_ns)
         for record in view.manifest.passes
         if record.start_boot_ns is not None and record.end_boot_ns is not None
@@ -309,8 +309,8 @@ def _active(view: RunView, trace: Trace) -> tuple[int, int]:
     bare = view.manifest.pass_named(BARE)
     if bare is not None and bare.start_boot_ns is not None and bare.end_boot_ns is not None:
         return bare.start_boot_ns, bare.end_boot_ns
-    if known:
-        return min(start for start, _ in known), max(end for _, end in known)
+    if pass_times:
+        return min(start for start, _ in pass_times), max(end for _, end in pass_times)
     return int(trace.samples.at_ns.min()), int(trace.samples.until_ns.max()) + 1
 
 

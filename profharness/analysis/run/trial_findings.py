@@ -64,15 +64,15 @@ def trial_findings(
     times = np.asarray(durations_ns, np.int64).astype(np.float64)
     median = float(np.median(times))
     spread = _Spread(times, median, float(np.median(np.abs(times - median))))
-    found = []
+    findings = []
     if times.size > 2:
         unsynced = _missing_sync(spread, point)
         # A consistency that fast trials explain says nothing more about slow ones.
         slow = _slow_trials(spread, point) or (None if unsynced else _excess(spread, stats, point))
-        found = [one for one in (unsynced, slow) if one]
+        findings = [item for item in (unsynced, slow) if item]
     if times.size < FEWEST_TRIALS:
-        found = [eased(one) for one in found]
-        found.append(
+        findings = [eased(item) for item in findings]
+        findings.append(
             finding(
                 "too-few-trials",
                 f"{times.size} trials: an interval from fewer than {FEWEST_TRIALS} says little",
@@ -80,17 +80,17 @@ def trial_findings(
                 trials=int(times.size),
             )
         )
-    return tuple(found)
+    return tuple(findings)
 
 
-def eased(found: Finding, why: str = "") -> Finding:
+def eased(item: Finding, why: str = "") -> Finding:
     """The finding as a warning at most, where so few trials, or other work (`why`), may explain it
     as well.
     """
-    if found.severity != "error":
-        return found
+    if item.severity != "error":
+        return item
     return msgspec.structs.replace(
-        found, severity="warning", message=f"{found.message}; {why}" if why else found.message
+        item, severity="warning", message=f"{item.message}; {why}" if why else item.message
     )
 
 
@@ -127,17 +127,17 @@ def _slow_trials(spread: _Spread, point: str | None) -> Finding | None:
     excess = np.where(slow, times - spread.median, 0.0)
     leak = bool(excess[:early].sum() > 0.5 * excess.sum())
     longest = float(times.max())
-    one = int(slow.sum()) == 1
+    single = int(slow.sum()) == 1
     where = (
         f"trial {int(times.argmax())} of {times.size}"
-        if one
+        if single
         else f"{int(slow.sum())} of {times.size} trials"
     )
     words = "at the start, before the steady part" if leak else "far above the rest"
     return finding(
         "warmup-leak" if leak else "outlier-trial",
         f"{where} {words} (longest {format_ns(longest)}, median {format_ns(spread.median)}) "
-        f"{'raises' if one else 'raise'} the mean time by {100 * moved:.1f} %",
+        f"{'raises' if single else 'raise'} the mean time by {100 * moved:.1f} %",
         point=point,
         trials=int(slow.sum()),
         longest_ns=longest,

@@ -64,19 +64,19 @@ def collect(trace: Trace, items_per_trial: dict[str, int] | None = None) -> Tria
         & (marks.dur_ns > 0)
         & (marks.source != NULL)
     )
-    found: dict[tuple[str, str], list[tuple[int, npt.NDArray[np.intp]]]] = {}
+    by_point: dict[tuple[str, str], list[tuple[int, npt.NDArray[np.intp]]]] = {}
     for source in np.unique(marks.source[wanted]).tolist():
         rows = np.flatnonzero(wanted & (marks.source == source))
         for code in np.unique(marks.point[rows]).tolist():
             key = trace.strings[code] or trace.sources[source].point
             if key:
-                found.setdefault((trace.sources[source].pass_name, key), []).append(
+                by_point.setdefault((trace.sources[source].pass_name, key), []).append(
                     (source, rows[marks.point[rows] == code])
                 )
     fallback = items_per_trial or {}
     return {
         name: _trials(trace, name, _preferred(trace, groups), fallback.get(name[1], 1))
-        for name, groups in found.items()
+        for name, groups in by_point.items()
     }
 
 
@@ -86,9 +86,9 @@ def _preferred(
     """Our own record where there is one; else one tool's, the one with most trials, in all of its
     processes.
     """
-    own = [rows for source, rows in groups if trace.sources[source].layer == OWN_LAYER]
-    if own:
-        return own
+    own_records = [rows for source, rows in groups if trace.sources[source].layer == OWN_LAYER]
+    if own_records:
+        return own_records
     by_layer: dict[str, list[npt.NDArray[np.intp]]] = {}
     for source, rows in groups:
         by_layer.setdefault(trace.sources[source].layer, []).append(rows)

@@ -47,19 +47,19 @@ class RunView:
         """Statistics of the point in a pass (default: the reference); None where it has no
         trials.
         """
-        found = self.trials.get((pass_name or self.reference, point))
+        trials = self.trials.get((pass_name or self.reference, point))
         return (
             None
-            if found is None
-            else summarise_trials(found.durations_ns, found.items, f"{found.pass_name}/{point}")
+            if trials is None
+            else summarise_trials(trials.durations_ns, trials.items, f"{trials.pass_name}/{point}")
         )
 
     def records(self, point: str) -> list[PointRecord]:
         """First measurements of the point, the reference pass first."""
-        own = [
+        first_measurements = [
             record for record in self.manifest.points if record.id == point and record.repeat == 0
         ]
-        return sorted(own, key=lambda record: record.pass_name != self.reference)
+        return sorted(first_measurements, key=lambda record: record.pass_name != self.reference)
 
 
 @dataclass(frozen=True)

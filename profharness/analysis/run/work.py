@@ -28,21 +28,21 @@ _CEILINGS = ("ceiling_flops", "ceiling_bandwidth")
 def ceilings_of(manifest: Manifest, record: PointRecord, yardstick: Yardstick) -> Ceilings | None:
     """The roofs of the device that a point ran on; None where the manifest does not say which."""
     node = next(
-        (one for one in manifest.nodes if one.host == record.host),
+        (candidate for candidate in manifest.nodes if candidate.host == record.host),
         manifest.nodes[0] if manifest.nodes else None,
     )
     if node is None or not record.device:
         return None
     if record.device == "cpu":
         threads = _threads(manifest, node, record)
-        found = of_name(
+        roofs = of_name(
             node.cpu_model,
             yardstick.calibrations,
             compute_units=threads,
             software=yardstick.software,
         )
         return replace(
-            found,
+            roofs,
             needs=_calibration_of_cpu(threads, relevant(yardstick.calibrations, {node.cpu_model})),
         )
     number = record.device.partition(":")[2]
@@ -60,14 +60,22 @@ def ceilings_of(manifest: Manifest, record: PointRecord, yardstick: Yardstick) -
     )
 
 
-def _calibration_of_cpu(threads: int | None, others: Iterable[Calibration]) -> str:
+def _calibration_of_cpu(threads: int | None, calibrations: Iterable[Calibration]) -> str:
     """What gives a CPU its roofs. They are of a number of threads: those of another number say
     nothing.
     """
     if threads is None:
         return "a calibration of this CPU: `profharness calibrate --device cpu`"
-    known = sorted({one.compute_units for one in others if one.compute_units is not None})
-    beside = f" (there is one with {' and '.join(map(str, known))})" if known else ""
+    thread_counts = sorted(
+        {
+            calibration.compute_units
+            for calibration in calibrations
+            if calibration.compute_units is not None
+        }
+    )
+    beside = (
+        f" (there is one with {' and '.join(map(str, thread_counts))})" if thread_counts else ""
+    )
     return (
         f"a calibration of this CPU with {threads} "
         f"thread{'' if threads == 1 else 's'}{beside}: `profharness calibrate --threads "
@@ -79,8 +87,8 @@ def _threads(manifest: Manifest, node: NodeRecord, record: PointRecord) -> int |
     """Cores that a scan's framework used: as it said itself, else as asked, else by
     OMP_NUM_THREADS, else all that it may use.
     """
-    if (said := number(record.notes.get("threads"))) is not None:
-        return int(said)
+    if (stated := number(record.notes.get("threads"))) is not None:
+        return int(stated)
     asked = manifest.scan.settings.get("threads") if manifest.scan is not None else None
     if isinstance(asked, int) and asked > 0:
         return asked
@@ -103,21 +111,21 @@ def work_figures(
     `traced` also holds the point's telemetry, of which the clock is used.
     """
     dtype = _dtype(record)
-    found = (
+    figures = (
         _ceiling_figures(roofs, dtype)
         | _flop_figures(record, stats, origin, roofs, traced)
         | _byte_figures(record, stats, origin, roofs)
     )
-    flops, moved = (_value(found.get(name)) for name in ("achieved_flops", "achieved_bandwidth"))
+    flops, moved = (_value(figures.get(name)) for name in ("achieved_flops", "achieved_bandwidth"))
     if flops and moved:
         intensity = flops / moved
-        found["operational_intensity"] = Figure(
+        figures["operational_intensity"] = Figure(
             value=intensity, unit="FLOP/B", source=origin, note="at most: traffic is a lower bound"
         )
-        compute, bandwidth = (_value(found.get(name)) for name in _CEILINGS)
+        compute, bandwidth = (_value(figures.get(name)) for name in _CEILINGS)
         if compute and bandwidth:
             attainable = min(compute, intensity * bandwidth)
-            found["roofline_share"] = Figure(
+            figures["roofline_share"] = Figure(
                 value=flops / attainable,
                 unit="share",
                 source=origin,
@@ -125,7 +133,7 @@ def work_figures(
             )
     return {
         name: figure
-        for name, figure in found.items()
+        for name, figure in figures.items()
         if figure.value is not None or _value(traced.get(name)) is None
     }
 
@@ -151,7 +159,7 @@ def _flop_figures(
     low, high = (None if end is None else end * flops for end in (stats.low, stats.high))
     achieved = stats.throughput * flops
     dtype = _dtype(record)
-    found = {
+    figures = {
         "flops_per_item": Figure(
             value=flops,
             unit="FLOP",
@@ -181,12 +189,12 @@ def _flop_figures(
         )
 
     peak = None if roofs is None else roofs.peak(dtype) or roofs.flops(dtype)
-    found["mfu"] = over(peak)
-    found["flops_of_ceiling"] = over(None if roofs is None else roofs.flops(dtype))
+    figures["mfu"] = over(peak)
+    figures["flops_of_ceiling"] = over(None if roofs is None else roofs.flops(dtype))
     clock = _value(traced.get("clock_gpu"))
     if roofs is not None and clock and roofs.peak(dtype) is not None:
-        found["mfu_at_clock"] = over(roofs.peak(dtype, clock))
-    return found
+        figures["mfu_at_clock"] = over(roofs.peak(dtype, clock))
+    return figures
 
 
 def _needs(roofs: Ceilings | None) -> str:
@@ -207,11 +215,11 @@ def _byte_figures(
         }
     per_item = inputs + (weights or 0.0) / record.items_per_trial
     achieved = stats.throughput * per_item
-    found = {
+    figures = {
         "achieved_bandwidth": Figure(value=achieved, unit="B/s", source=origin, note=_AT_LEAST)
     }
     roof = None if roofs is None else roofs.bandwidth
-    found["bandwidth_share"] = (
+    figures["bandwidth_share"] = (
         Figure(value=None, unit="share", needs=_needs(roofs))
         if roof is None
         else Figure(
@@ -221,27 +229,27 @@ def _byte_figures(
             note=f"of {roof.source}; {_AT_LEAST}",
         )
     )
-    return found
+    return figures
 
 
 def _ceiling_figures(roofs: Ceilings | None, dtype: Dtype) -> dict[str, Figure]:
-    both = (None, None) if roofs is None else (roofs.flops(dtype), roofs.bandwidth)
+    ceilings = (None, None) if roofs is None else (roofs.flops(dtype), roofs.bandwidth)
     return {
         name: Figure(value=None, unit=unit, needs=_needs(roofs))
         if roof is None
         else Figure(value=roof.value, unit=unit, source=roof.source)
-        for name, unit, roof in zip(_CEILINGS, ("FLOP/s", "B/s"), both, strict=True)
+        for name, unit, roof in zip(_CEILINGS, ("FLOP/s", "B/s"), ceilings, strict=True)
     }
 
 
 def ceilings_of_points(
-    points: Mapping[str, Figure] | None, own: Mapping[str, Figure]
+    points: Mapping[str, Figure] | None, of_trace: Mapping[str, Figure]
 ) -> dict[str, Figure]:
     """A run's ceilings: those of its trace, else of its first point."""
     return {
         name: points[name]
         for name in _CEILINGS
-        if points is not None and name in points and _value(own.get(name)) is None
+        if points is not None and name in points and _value(of_trace.get(name)) is None
     }
 
 

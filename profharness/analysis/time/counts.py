@@ -148,13 +148,14 @@ def _device(trace: Trace, device: int, *, placed: bool = True) -> DeviceCounts:
         intervals.lasting(table.start_ns[rows], table.dur_ns[rows])
         for table, rows in ((trace.kernels, kernels), (trace.copies, copies))
     ]
-    busy, copying = (intervals.merge(one) for one in spans)
-    some = [one for one in spans if len(one)]
+    busy, copying = (intervals.merge(lasting) for lasting in spans)
+    some = [lasting for lasting in spans if len(lasting)]
     return DeviceCounts(
         kernels=int(kernels.sum()),
         busy_ns=busy.total,
         busy_any_ns=intervals.union(busy, copying).total if len(copying) else busy.total,
-        span_ns=max(int(one.end.max()) for one in some) - min(int(one.start.min()) for one in some)
+        span_ns=max(int(lasting.end.max()) for lasting in some)
+        - min(int(lasting.start.min()) for lasting in some)
         if some
         else 0,
     )

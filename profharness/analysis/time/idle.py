@@ -164,12 +164,12 @@ class IdleAnalysis:
         """The stretch of each gap after its launching call began: waiting, queued, or launch in
         progress.
         """
-        known = call != NULL
+        linked = call != NULL
         start, end, ended_by, call = (
-            gaps.start[known],
-            gaps.end[known],
-            gaps.next[known],
-            call[known],
+            gaps.start[linked],
+            gaps.end[linked],
+            gaps.next[linked],
+            call[linked],
         )
         api = self.trace.api
         began = api.start_ns[call]
@@ -200,10 +200,10 @@ class IdleAnalysis:
         )
         after_all = gaps.next == NULL
         for number in distinct(thread[linked]):
-            mine = linked & (thread == number)
+            of_thread = linked & (thread == number)
             self._host_time(
                 self._thread(int(number)),
-                Intervals(stretch.start[mine], stretch.end[mine]),
+                Intervals(stretch.start[of_thread], stretch.end[of_thread]),
                 windows,
                 parts,
             )
@@ -218,7 +218,7 @@ class IdleAnalysis:
     def _host_time(
         self, host: HostThread, stretch: Intervals, windows: Intervals, parts: _Parts
     ) -> None:
-        """Of what the host did in the stretches, which lie in order and apart from each other."""
+        """Divide the stretches, which lie in order without overlap, by what the host did."""
         within = intervals.intersect(intervals.merge(stretch), windows)
 
         def measure(held: Intervals) -> int:
@@ -272,17 +272,17 @@ class IdleAnalysis:
         """The threads that launched work on this device, taken together; the calls of the device's
         sources where none is known.
         """
-        mine = self.work.device == device
-        calls = self.work.call[mine & (self.work.call != NULL)]
+        on_device = self.work.device == device
+        calls = self.work.call[on_device & (self.work.call != NULL)]
         if len(calls):
             return self._host(np.isin(self._thread_of_call, distinct(self._thread_of_call[calls])))
-        return self._host(np.isin(self.trace.api.source, distinct(self.work.source[mine])))
+        return self._host(np.isin(self.trace.api.source, distinct(self.work.source[on_device])))
 
     def _host(self, calls: Mask) -> HostThread:
         api = self.trace.api
 
-        def span(which: Mask) -> Intervals:
-            return intervals.merge(intervals.lasting(api.start_ns[which], api.dur_ns[which]))
+        def span(selected: Mask) -> Intervals:
+            return intervals.merge(intervals.lasting(api.start_ns[selected], api.dur_ns[selected]))
 
         return HostThread(
             span(calls & self._copy_calls),

@@ -30,12 +30,12 @@ def launch_bound_ns(work: Work, device: int, windows: Intervals, launching: Inte
     """Launch-bound time of a device in a merged set of windows, in ns; `launching` is what
     `host_launching` says of it.
     """
-    here = (
+    in_windows = (
         (work.device == device)
         & (work.end > work.start)
         & intervals.reaching(Intervals(work.ready, work.end), windows)
     )
-    fed = intervals.overlapping(Intervals(work.ready[here], work.end[here]))
+    fed = intervals.overlapping(Intervals(work.ready[in_windows], work.end[in_windows]))
     starved = intervals.subtract(windows, fed)
     return intervals.intersect(starved, launching).total
 

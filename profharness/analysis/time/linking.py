@@ -48,5 +48,5 @@ def link_copies(trace: Trace) -> Links:
 
 def link(trace: Trace, records: Correlated) -> Links:
     """The launching call of each record, as `trace.launches` joins them."""
-    found = join(trace, records)
-    return Links(found.call, found.has_calls, found.in_graph)
+    launches = join(trace, records)
+    return Links(launches.call, launches.has_calls, launches.in_graph)

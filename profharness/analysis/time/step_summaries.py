@@ -72,7 +72,7 @@ def step_summaries(
     """
     chosen = _chosen(_together(steps(trace)), selection, trace)
     whole = Whole(trace, facts)
-    found = []
+    summaries = []
     for number, group in chosen:
         when = intervals.merge(
             intervals.of([step.start_ns for step in group], [step.end_ns for step in group])
@@ -80,7 +80,7 @@ def step_summaries(
         inside = Measurement(trace, Windows(when, group[0].label, 1), known=whole)
         start, end = min(step.start_ns for step in group), max(step.end_ns for step in group)
         name = f"{group[0].point} {_plain(group[0])}".strip()
-        found.append(
+        summaries.append(
             StepSummary(
                 step=name,
                 number=number,
@@ -91,7 +91,7 @@ def step_summaries(
                 metrics=figures(inside),
             )
         )
-    return tuple(found)
+    return tuple(summaries)
 
 
 def _chosen(
@@ -108,11 +108,11 @@ def _chosen(
         if selection.holds(number)
     ]
     if not chosen and selection != Selection():
-        known = [number for number, _ in numbered if number is not None]
+        numbers = [number for number, _ in numbered if number is not None]
         raise nothing_left(
             words((selection.first, selection.last)),
-            held((min(known), max(known)), counted=counted)
-            if known
+            held((min(numbers), max(numbers)), counted=counted)
+            if numbers
             else (
                 "the trace marks no steps; --step-range REGEX makes ranges of the program "
                 f"into steps: {there_are(range_names(trace))}"
@@ -127,8 +127,8 @@ def _plain(step: Step) -> str:
     """
     if step.label.startswith(_OWN_MARKS) and step.number is not None:
         return f"{step.label.removeprefix(_OWN_MARKS).partition(':')[0]} {step.number}"
-    said = step.number is None or str(step.number) in re.findall(r"\d+", step.label)
-    return step.label if said else f"{step.label} {step.number}"
+    has_number = step.number is None or str(step.number) in re.findall(r"\d+", step.label)
+    return step.label if has_number else f"{step.label} {step.number}"
 
 
 def _together(every: Sequence[Step]) -> list[list[Step]]:

@@ -126,10 +126,10 @@ def measured(trace: Trace, point: str | None = None) -> Windows:
     processes the time that all of them have in common. Where marks and device work do not meet
     (their clocks are not aligned), and where there are no marks: all device work, or all operators.
     """
-    found = steps(trace, point)
-    if found:
+    marked = steps(trace, point)
+    if marked:
         trials = bool(trace.marks.kind.size) and _are_trials(trace, point)
-        window = _of_trials(found) if trials else _of_steps(found)
+        window = _of_trials(marked) if trials else _of_steps(marked)
         if len(window.when) and _holds_work(trace, window.when):
             return window
     point_window = _of_point(trace, point)
@@ -159,35 +159,35 @@ def _are_trials(trace: Trace, point: str | None) -> bool:
     return bool(trials.any()) and trace.strings.find("trial") != NULL
 
 
-def _of_trials(found: list[Step]) -> Windows:
+def _of_trials(trials: list[Step]) -> Windows:
     sets = [
         intervals.merge(
             intervals.of([step.start_ns for step in group], [step.end_ns for step in group])
         )
-        for group in _by_process(found)
+        for group in _by_process(trials)
     ]
     return Windows(
-        _common(sets), f"{len(found)} {'trial' if len(found) == 1 else 'trials'}", len(found)
+        _common(sets), f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'}", len(trials)
     )
 
 
-def _of_steps(found: list[Step]) -> Windows:
-    groups = [steady(group) for group in _by_process(found)]
+def _of_steps(marked: list[Step]) -> Windows:
+    groups = [steady(group) for group in _by_process(marked)]
     sets = [
         intervals.window(group[0].start_ns, max(step.end_ns for step in group)) for group in groups
     ]
     kept = sum(len(group) for group in groups)
     label = (
         f"{kept} {'step' if kept == 1 else 'steps'}"
-        if kept == len(found)
-        else f"{kept} steady of {len(found)} steps"
+        if kept == len(marked)
+        else f"{kept} steady of {len(marked)} steps"
     )
     return Windows(_common(sets), label, kept)
 
 
-def _by_process(found: list[Step]) -> list[list[Step]]:
+def _by_process(marked: list[Step]) -> list[list[Step]]:
     groups: dict[int, list[Step]] = {}
-    for step in found:
+    for step in marked:
         groups.setdefault(step.process, []).append(step)
     return list(groups.values())
 

@@ -48,15 +48,15 @@ def timeline(trace: Trace, device: int) -> DeviceTimeline:
 
 def _timeline(trace: Trace, device: int) -> DeviceTimeline:
     kernels, copies = trace.kernels, trace.copies
-    here = kernels.device == device
+    on_device = kernels.device == device
     talking = is_communication(trace.strings, kernels)
-    both = intervals.lasting(kernels.start_ns, kernels.dur_ns)
-    compute, communication = here & ~talking, here & talking
+    spans = intervals.lasting(kernels.start_ns, kernels.dur_ns)
+    compute, communication = on_device & ~talking, on_device & talking
     moved = copies.device == device
     return DeviceTimeline(
-        compute=intervals.merge(Intervals(both.start[compute], both.end[compute])),
+        compute=intervals.merge(Intervals(spans.start[compute], spans.end[compute])),
         communication=intervals.merge(
-            Intervals(both.start[communication], both.end[communication])
+            Intervals(spans.start[communication], spans.end[communication])
         ),
         copies=intervals.merge(intervals.lasting(copies.start_ns[moved], copies.dur_ns[moved])),
     )
@@ -80,9 +80,9 @@ def _is_communication(strings: Strings, names: npt.NDArray[np.int32]) -> npt.NDA
         ],
         np.int32,
     )
-    found = np.isin(names, talking)
-    found.flags.writeable = False
-    return found
+    mask = np.isin(names, talking)
+    mask.flags.writeable = False
+    return mask
 
 
 def partition(trace: Trace, start_ns: int, end_ns: int, device: int | None = None) -> Partition:
@@ -105,13 +105,17 @@ def partition_windows(
     """
     chosen = tuple(devices_with_work(trace)) if devices is None else devices
     parts = [
-        _one(timeline(trace, device), windows, idle.causes(device, windows) if idle else None)
+        _device_partition(
+            timeline(trace, device), windows, idle.causes(device, windows) if idle else None
+        )
         for device in chosen
     ]
     return add(parts)
 
 
-def _one(line: DeviceTimeline, windows: Intervals, causes: IdleCauses | None) -> Partition:
+def _device_partition(
+    line: DeviceTimeline, windows: Intervals, causes: IdleCauses | None
+) -> Partition:
     compute = intervals.intersect(line.compute, windows)
     communication = intervals.intersect(line.communication, windows)
     copies = intervals.intersect(line.copies, windows)

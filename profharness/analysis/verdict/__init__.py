@@ -33,9 +33,15 @@ class _Foreign(Protocol):
 
 def check(trace: Trace, work: Work) -> list[Finding]:
     """What all checks of a trace find: ours first, then those of other packages."""
-    ours = [cast("_Check", families.load(name)) for name in CHECKS]
-    theirs = [cast("_Foreign", member).check for _, member in families.foreign(GROUP, NEEDS)]
-    return [finding for one in (*ours, *theirs) for finding in one(trace, work)]
+    own_checks = [cast("_Check", families.load(name)) for name in CHECKS]
+    foreign_checks = [
+        cast("_Foreign", member).check for _, member in families.foreign(GROUP, NEEDS)
+    ]
+    return [
+        finding
+        for run_check in (*own_checks, *foreign_checks)
+        for finding in run_check(trace, work)
+    ]
 
 
 def foreign_names() -> tuple[str, ...]:

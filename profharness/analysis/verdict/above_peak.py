@@ -62,7 +62,7 @@ def above_peak(
         for names in (_COMPUTE, _TRAFFIC)
     )
     if compute:
-        yield _found(
+        yield _finding(
             compute, _why_compute(compute, figures), _severity(compute, "error"), point, where
         )
     elif traffic:
@@ -70,15 +70,15 @@ def above_peak(
         why = (
             _OF_COUNTERS if counted else "tensors that stay in a cache and are not read from memory"
         ) + f", or {_device(traffic)}"
-        yield _found(traffic, why, "warning" if counted else "info", point, where)
+        yield _finding(traffic, why, "warning" if counted else "info", point, where)
 
 
-def _found(
+def _finding(
     shares: Mapping[str, Figure], why: str, severity: Severity, point: str | None, where: str
 ) -> Finding:
     titles = _COMPUTE | _TRAFFIC
     values = {name: float(figure.value or 0.0) for name, figure in shares.items()}
-    told = ", ".join(f"{titles[name]} {value:.3g}" for name, value in values.items())
+    amounts = ", ".join(f"{titles[name]} {value:.3g}" for name, value in values.items())
     roof = next(
         (
             part
@@ -90,7 +90,7 @@ def _found(
     )
     return finding(
         "above-peak",
-        f"{where}{told} of a possible 1{f' ({roof})' if roof else ''}; likely {why}",
+        f"{where}{amounts} of a possible 1{f' ({roof})' if roof else ''}; likely {why}",
         point=point,
         severity=severity,
         **values,
@@ -139,17 +139,21 @@ def kernels_above_peak(m: Measurement) -> Iterator[Finding]:
     )
 
 
-def steps_above_peak(steps: Sequence[StepSummary], told: Sequence[Finding]) -> tuple[Finding, ...]:
+def steps_above_peak(
+    steps: Sequence[StepSummary], of_trace: Sequence[Finding]
+) -> tuple[Finding, ...]:
     """For the step that is furthest above, with how many there are; nothing where the same was
-    `told` of the whole trace.
+    said of the whole trace (`of_trace`).
     """
-    above = [one for step in steps for one in above_peak(step.metrics, where=f"step {step.step}: ")]
+    above = [
+        item for step in steps for item in above_peak(step.metrics, where=f"step {step.step}: ")
+    ]
     if not above or any(
-        one.id == "above-peak" and one.point is None and set(one.figures) & set(above[0].figures)
-        for one in told
+        item.id == "above-peak" and item.point is None and set(item.figures) & set(above[0].figures)
+        for item in of_trace
     ):
         return ()
-    worst = max(above, key=lambda one: max(map(float, one.figures.values())))
+    worst = max(above, key=lambda item: max(map(float, item.figures.values())))
     return (
         msgspec.structs.replace(
             worst,

@@ -75,9 +75,9 @@ def _waiting_for_ranks(findings: Sequence[Finding]) -> float:
     """The share of the time in which collectives ran and nothing else; 0 where it is small."""
     return max(
         (
-            float(one.figures["exposed_share"])
-            for one in findings
-            if one.id == "exposed-communication"
+            float(item.figures["exposed_share"])
+            for item in findings
+            if item.id == "exposed-communication"
         ),
         default=0.0,
     )
@@ -116,15 +116,18 @@ def _held(
         return (
             f"the CPU quota of its cgroup stopped the process ({format_share(stopped)} of the time)"
         )
-    others = _others(figures, used)
-    if under_pressure(figures, findings) or used / (allowed - others) >= BUSY:
+    other_cores = _others(figures, used)
+    if under_pressure(figures, findings) or used / (allowed - other_cores) >= BUSY:
         if alone(figures):
             return (
                 "it waited for cores although nothing else ran here (its own threads on the "
                 "same cores, or a virtual machine's host)"
             )
-        amount = f" ({others:.1f} on average)" if others >= OTHERS else ""
-        if others >= OTHERS and (value_of(figures, "client_cores") or 0.0) >= MOSTLY * others:
+        amount = f" ({other_cores:.1f} on average)" if other_cores >= OTHERS else ""
+        if (
+            other_cores >= OTHERS
+            and (value_of(figures, "client_cores") or 0.0) >= MOSTLY * other_cores
+        ):
             return (
                 f"the load generator held the other cores{amount}: "
                 "load the server from another machine (--url), or give it more cores"
@@ -138,8 +141,8 @@ def wanted_cores(figures: Mapping[str, Figure]) -> float:
     waiting was not measured.
     """
     used, waited = value_of(figures, "cores_used"), value_of(figures, "cpu_tree_wait")
-    known = used is not None and waited is not None and waiting_share(figures) is not None
-    return (used or 0.0) + (waited or 0.0) if known else math.inf
+    both_known = used is not None and waited is not None and waiting_share(figures) is not None
+    return (used or 0.0) + (waited or 0.0) if both_known else math.inf
 
 
 def under_pressure(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> bool:
@@ -149,7 +152,7 @@ def under_pressure(figures: Mapping[str, Figure], findings: Sequence[Finding]) -
     waited = waiting_share(figures)
     stopped = value_of(figures, "cpu_throttled")
     if waited is None:
-        return any(one.id == "cpu-pressure" for one in findings)
+        return any(item.id == "cpu-pressure" for item in findings)
     return waited > 0 or (stopped is not None and stopped > THROTTLED)
 
 

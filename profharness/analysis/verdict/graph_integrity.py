@@ -63,8 +63,8 @@ def graph_kernels_missing(trace: Trace, work: Work) -> list[Finding]:
 
 
 def _outermost(trace: Trace, launches: I64, counted: I64) -> tuple[I64, I64]:
-    """Without driver calls inside a runtime call: those begin before an earlier launch of the
-    thread has returned.
+    """The launches without driver calls inside a runtime call: those begin before an earlier launch
+    of the thread has returned.
     """
     api = trace.api
     order = np.lexsort(

@@ -50,8 +50,8 @@ _DROPPED = re.compile(
 def findings(trace: Trace, work: Work | None = None) -> tuple[Finding, ...]:
     """All findings on the trace's own completeness and consistency, the graver checks first."""
     work = work_of(trace) if work is None else work
-    found = verdict.check(trace, work)
-    return (*found, *from_problems(trace.problems))
+    from_checks = verdict.check(trace, work)
+    return (*from_checks, *from_problems(trace.problems))
 
 
 def empty_trace(trace: Trace, work: Work) -> list[Finding]:
@@ -179,7 +179,7 @@ def steps_without_device_events(trace: Trace, work: Work) -> list[Finding]:
 def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
     """More streams of an AMD device held unfinished work at once than there are hardware queues."""
     keys = device_keys(trace)
-    found = []
+    exceeded = []
     for device in devices_with_work(trace):
         queues = _hardware_queues(trace, device)
         if queues is None:
@@ -188,7 +188,7 @@ def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
         peak = int(backlog.value.max(initial=0))
         if peak > queues:
             time_ns = backlog.where(partial(np.less, queues)).total
-            found.append(
+            exceeded.append(
                 finding(
                     "streams-exceed-queues",
                     f"device {keys[device]}: up to {peak} streams shared {queues} hardware "
@@ -198,28 +198,28 @@ def streams_exceed_queues(trace: Trace, work: Work) -> list[Finding]:
                     shared_ns=time_ns,
                 )
             )
-    return found
+    return exceeded
 
 
 def from_problems(problems: Sequence[Problem]) -> list[Finding]:
     """Reader problems that make a trace incomplete: files cut short, records that the tool itself
     dropped.
     """
-    found = []
+    incomplete = []
     for problem in problems:
         if problem.severity == "error" and _TRUNCATED.search(problem.message):
-            found.append(
+            incomplete.append(
                 finding(
                     "truncated-file", f"{problem.source}: {problem.message}", count=problem.count
                 )
             )
         elif _DROPPED.search(problem.message):
-            found.append(
+            incomplete.append(
                 finding(
                     "events-dropped", f"{problem.source}: {problem.message}", count=problem.count
                 )
             )
-    return found
+    return incomplete
 
 
 def _recorded(trace: Trace, work: Work) -> Mask:
@@ -275,9 +275,9 @@ def _hardware_queues(trace: Trace, device: int) -> int | None:
     """As recorded, where the tool tells queues and streams apart; HIP's default for AMD devices;
     None where not known.
     """
-    here = trace.kernels.device == device
-    queues = distinct(trace.kernels.queue[here])
-    streams = distinct(trace.kernels.stream[here])
+    on_device = trace.kernels.device == device
+    queues = distinct(trace.kernels.queue[on_device])
+    streams = distinct(trace.kernels.stream[on_device])
     if len(queues) and NULL not in queues and len(streams) > 1:
         return len(queues)
     record = trace.devices[device] if device != NULL else None

@@ -28,18 +28,20 @@ CONFIDENCE = (
 
 
 def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
-    """None where nothing was sampled that could give one. Without a device the CPU is judged."""
+    """The verdict from telemetry alone; None where nothing was sampled that could give one. Without
+    a device the CPU is judged.
+    """
     busy = _busy(figures)
     if busy is None:
-        found = verdict(None, figures, ())
+        by_cpu = verdict(None, figures, ())
         return (
             None
-            if found is None
-            else msgspec.structs.replace(found, evidence=f"{found.evidence} ({CONFIDENCE})")
+            if by_cpu is None
+            else msgspec.structs.replace(by_cpu, evidence=f"{by_cpu.evidence} ({CONFIDENCE})")
         )
     idle = max(1 - busy, 0.0)
     if idle >= 0.5:
-        return _said(
+        return _verdict(
             "idle",
             idle,
             f"the device is idle {format_share(idle)} of the time{_host(figures)}",
@@ -48,10 +50,10 @@ def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
     limiter, evidence = _while_busy(figures, busy)
     if idle > 0.05:
         evidence += f"; idle {format_share(idle)}{_host(figures)}"
-    return _said(limiter, busy, "; ".join((evidence, *clock_caps(figures))), None)
+    return _verdict(limiter, busy, "; ".join((evidence, *clock_caps(figures))), None)
 
 
-def _said(limiter: str, share: float, evidence: str, headroom: float | None) -> Verdict:
+def _verdict(limiter: str, share: float, evidence: str, headroom: float | None) -> Verdict:
     return Verdict(
         limiter=limiter, share=share, evidence=f"{evidence} ({CONFIDENCE})", headroom=headroom
     )
@@ -70,24 +72,24 @@ def _busy(figures: Mapping[str, Figure]) -> float | None:
 
 def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
     """The limiter of the busy time, and its evidence."""
-    said = f"busy {format_share(busy)} of the time"
+    busy_for = f"busy {format_share(busy)} of the time"
     tensor, dram = _value(figures, "tensor_activity"), _value(figures, "dram_activity")
     if tensor is not None and tensor >= FULL:
-        return "compute", f"{said}, tensor cores {format_share(tensor)}"
+        return "compute", f"{busy_for}, tensor cores {format_share(tensor)}"
     if dram is not None and dram >= FULL:
-        return "bandwidth", f"{said}, {format_share(dram)} of the peak memory bandwidth"
+        return "bandwidth", f"{busy_for}, {format_share(dram)} of the peak memory bandwidth"
     sms = _value(figures, "sm_activity")
     if sms is not None and sms / busy < UNDERFILLED_SMS:
         return (
             "underfilled",
-            f"{said}, but only {format_share(sms / busy)} of the SMs work meanwhile",
+            f"{busy_for}, but only {format_share(sms / busy)} of the SMs work meanwhile",
         )
     waves = _waves(figures)
     if waves is not None and waves / busy < UNDERFILLED_WAVES:
         return (
             "underfilled",
             (
-                f"{said}, but it holds {format_share(waves / busy)} of the waves that it could "
+                f"{busy_for}, but it holds {format_share(waves / busy)} of the waves that it could "
                 "meanwhile"
             ),
         )
@@ -100,8 +102,8 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
         None,
     )
     if dram is None and memory is not None and memory >= FULL:
-        return "bandwidth", f"{said}, the memory controller {format_share(memory)}"
-    known = [
+        return "bandwidth", f"{busy_for}, the memory controller {format_share(memory)}"
+    measured = [
         f"{words} {format_share(share)}"
         for words, share in (
             ("SMs", sms),
@@ -111,7 +113,7 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
         if share is not None
     ]
     return "undetermined", ", ".join(
-        (said, *known)
+        (busy_for, *measured)
     ) + "; whether by compute or by bandwidth is not measured"
 
 

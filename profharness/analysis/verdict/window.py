@@ -109,15 +109,15 @@ def _filled(whole: float, figures: Mapping[str, Figure]) -> dict[str, float]:
     Where no kernel could be judged, the window's own FLOP/s and bytes per second may still show
     that all of it, taken together, runs at a ceiling.
     """
-    found: dict[str, float] = {}
+    by_limiter: dict[str, float] = {}
     left = whole
     for limiter, name in _GROUPS.items():
-        found[limiter] = min(_value(figures, name) or 0.0, left)
-        left -= found[limiter]
+        by_limiter[limiter] = min(_value(figures, name) or 0.0, left)
+        left -= by_limiter[limiter]
     at = _at_ceiling(figures, left)
-    if at is not None and not any(found.values()):
-        found[at], left = left, 0.0
-    return found | {"undetermined": left}
+    if at is not None and not any(by_limiter.values()):
+        by_limiter[at], left = left, 0.0
+    return by_limiter | {"undetermined": left}
 
 
 def _at_ceiling(figures: Mapping[str, Figure], during: float) -> str | None:

@@ -275,11 +275,11 @@ class CsvColumns:
             if self.wanted[name] == "time":
                 valid.append(good)
                 first_bad = first_bad or next(
-                    (text for text, known in zip(texts, good, strict=True) if not known), ""
+                    (text for text, is_number in zip(texts, good, strict=True) if not is_number), ""
                 )
             else:
                 self.unreadable += sum(
-                    1 for text, known in zip(texts, good, strict=True) if text and not known
+                    1 for text, is_number in zip(texts, good, strict=True) if text and not is_number
                 )
         return self._without(Block(batch.num_rows, integers, figures), valid, first_bad)
 
@@ -302,8 +302,8 @@ class CsvColumns:
         table = np.array(
             [*(self.strings.code(text) if text else NULL for text in texts), NULL], np.int64
         )
-        found: I64 = table[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
-        return found
+        codes: I64 = table[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+        return codes
 
 
 def _whole(text: str) -> int | None:

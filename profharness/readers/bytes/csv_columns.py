@@ -49,9 +49,9 @@ class Table:
 
     def problems(self) -> list[Problem]:
         """What is wrong with the file itself."""
-        found = []
+        problems = []
         if self.damage:
-            found.append(
+            problems.append(
                 Problem(
                     "error",
                     str(self.path),
@@ -60,7 +60,7 @@ class Table:
                 )
             )
         if self.uneven:
-            found.append(
+            problems.append(
                 Problem(
                     "warning",
                     str(self.path),
@@ -68,7 +68,7 @@ class Table:
                     "rows have more or fewer fields than the header and were left out",
                 )
             )
-        return found
+        return problems
 
 
 def read_text(path: Path) -> tuple[str, str]:

@@ -82,11 +82,11 @@ def last_border(text: bytes | bytearray, start: int, window: int) -> tuple[int, 
     proves it.
     """
     for size in (min(_NEAR, window), window):
-        found = None
+        last = None
         for match in _BORDER.finditer(text, max(len(text) - size, start)):
-            found = match
-        if found is not None:
-            return found.start() + 1, found.end()
+            last = match
+        if last is not None:
+            return last.start() + 1, last.end()
     return None
 
 

@@ -157,7 +157,7 @@ class EventStream(Generic[EventT]):
             left = len(self._text) - self._start
             if not batch and not self._closed and (ended or left > _LONGEST_EVENT):
                 batch = self._by_borders()
-            found = bool(batch)
+            any_events = bool(batch)
             if batch:
                 self.events += len(batch)
                 yield batch
@@ -172,7 +172,7 @@ class EventStream(Generic[EventT]):
                     "it ends inside an event" if rest else "its list of events is not closed"
                 )
                 return
-            ended = not self._more(0 if found else left)
+            ended = not self._more(0 if any_events else left)
 
     def _by_guess(self) -> list[EventT] | None:
         """All events up to what looks like the last border, if they are valid."""
@@ -242,13 +242,13 @@ class EventStream(Generic[EventT]):
                 b"{"
             )  # elements without brackets have no end of their own
             self.unreadable += bool(scalars.strip(_BETWEEN))
-            found = self._decode_one(brace + piece)
-            if found is None:
+            decoded = self._decode_one(brace + piece)
+            if decoded is None:
                 parts = json_scan.pieces_at_borders(brace + piece)
                 saved = [self._decode_one(part) for part in parts] if len(parts) > 1 else [None]
                 self.unreadable += saved.count(None)
-                found = [event for events in saved if events for event in events]
-            batch += found
+                decoded = [event for events in saved if events for event in events]
+            batch += decoded
         return batch
 
     def _decode_one(self, piece: bytes) -> list[EventT] | None:
@@ -258,11 +258,11 @@ class EventStream(Generic[EventT]):
         except json_scan.NOT_JSON as error:
             self.first_error = self.first_error or str(error)
         try:
-            found = self._decoder.decode(b"[" + json_scan.repair(piece) + b"]")
+            events = self._decoder.decode(b"[" + json_scan.repair(piece) + b"]")
         except json_scan.NOT_JSON:
             return None
-        self.repaired += len(found)
-        return found
+        self.repaired += len(events)
+        return events
 
     def _decode(
         self, start: int, end: int, decoder: msgspec.json.Decoder[list[EventT]]

@@ -174,10 +174,10 @@ class JsonWalk:
         return next((at for at, byte in enumerate(text) if byte in b",]}" + _SPACE), None)
 
     def _take(self, wanted: bytes) -> None:
-        found = self.peek()
-        if found != wanted:
+        char = self.peek()
+        if char != wanted:
             raise DocumentEnds(
-                f"{found.decode('latin-1')!r} stands where {wanted.decode()!r} should"
+                f"{char.decode('latin-1')!r} stands where {wanted.decode()!r} should"
             )
         self._at += 1
 

@@ -58,8 +58,8 @@ class Fields:
     def last(self, number: int, rows: int, missing: int = 0) -> I64:
         """One varint per message, the last one where it is repeated; as signed 64-bit numbers."""
         out = np.full(rows, missing, np.int64)
-        mine = self.pick(number, VARINT)
-        out[mine.row] = mine.value.view(np.int64)
+        fields = self.pick(number, VARINT)
+        out[fields.row] = fields.value.view(np.int64)
         return out
 
     def has(self, number: int, rows: int) -> Mask:

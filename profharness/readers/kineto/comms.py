@@ -43,17 +43,18 @@ Spoken = tuple[str, bytes, bytes]
 
 
 def codes(
-    strings: Strings, spoken: Iterable[Spoken], groups: Sequence[Sequence[int]], told: I64
+    strings: Strings, spoken: Iterable[Spoken], groups: Sequence[Sequence[int]], places: I64
 ) -> I64:
-    """Codes of what each range does: `told` are positions among the distinct `spoken`; NULL for
+    """Codes of what each range does: `places` are positions among the distinct `spoken`; NULL for
     ranges that are no collective.
     """
-    ranks = tuple(dict.fromkeys(tuple(sorted(one)) for one in groups))
+    ranks = tuple(dict.fromkeys(tuple(sorted(group)) for group in groups))
     table = np.array(
-        [*(strings.code(encode(collective(one, ranks))) for one in spoken), NULL], np.int64
+        [*(strings.code(encode(collective(words, ranks))) for words in spoken), NULL],
+        np.int64,
     )
-    found: I64 = table[told]
-    return found
+    marked: I64 = table[places]
+    return marked
 
 
 def collective(spoken: Spoken, groups: Sequence[tuple[int, ...]]) -> Collective:

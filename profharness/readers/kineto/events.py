@@ -82,14 +82,14 @@ class _Appending(dict[str | None, Callable[[Event], None]]):
     """
 
     def __init__(self, lists: dict[str | None, list[Event]]) -> None:
-        super().__init__({category: found.append for category, found in lists.items()})
+        super().__init__({category: events.append for category, events in lists.items()})
         self.update({other: lists[category].append for other, category in _SAME_TABLE.items()})
         self._lists = lists
 
     def __missing__(self, category: str | None) -> Callable[[Event], None]:
-        found = self._lists[category] = []
-        self[category] = found.append
-        return found.append
+        events = self._lists[category] = []
+        self[category] = events.append
+        return events.append
 
 
 class KinetoRows:
@@ -163,22 +163,22 @@ class KinetoRows:
             self._add_usual(batch)
 
     def _add_usual(self, batch: Sequence[Record]) -> None:
-        found: dict[str, list[Any]] = {category: [] for category in self._adders}
+        usual: dict[str, list[Any]] = {category: [] for category in self._adders}
         unneeded: dict[type[Unneeded], list[Any]] = {kind: [] for kind in get_args(Unneeded)}
         append: dict[type[Record], Callable[[Any], None]] = {
             kind: (
-                unneeded[kind] if kind in unneeded else found[_SAME_TABLE.get(kind.cat, kind.cat)]
+                unneeded[kind] if kind in unneeded else usual[_SAME_TABLE.get(kind.cat, kind.cat)]
             ).append
             for kind in get_args(self.usual)
         }
         for event in batch:
             append[type(event)](event)  # its type says which list it belongs to
-        for category, events in found.items():
+        for category, events in usual.items():
             if events:
                 self._adders[category](events)
-        for kind, others in unneeded.items():
-            if others:
-                self.left_out[kind.cat] += len(others)
+        for kind, events_left_out in unneeded.items():
+            if events_left_out:
+                self.left_out[kind.cat] += len(events_left_out)
 
     def _marks_among(self, names: set[str | None]) -> set[str]:
         """The names that are marks'. Each name is looked at once."""
@@ -297,18 +297,18 @@ class KinetoRows:
 
     def _spoken_codes(self, events: Sequence[Timed]) -> I64:
         """Which of `spoken` each range is; NULL for ranges that are no collective of the host."""
-        found = np.full(len(events), NULL, np.int64)
+        codes = np.full(len(events), NULL, np.int64)
         rows = [
             row
             for row, event in enumerate(events)
             if event.name is not None and event.name.startswith(PREFIXES)
         ]
         args = self._decode_args([events[row] for row in rows], RangeArgs)
-        found[rows] = [
+        codes[rows] = [
             self.spoken[events[row].name or "", bytes(a.dims), bytes(a.types)]
             for row, a in zip(rows, args, strict=True)
         ]
-        return found
+        return codes
 
     def _timed(self, events: Sequence[SpanT]) -> tuple[Sequence[SpanT], I64, I64]:
         """The events that have a start, with starts and durations; what is repaired or dropped is

@@ -78,11 +78,11 @@ class Distributed(msgspec.Struct, frozen=True):
         """The ranks of each process group; empty where the file does not say."""
         try:
             return tuple(
-                one.ranks
-                for one in msgspec.json.decode(
+                group.ranks
+                for group in msgspec.json.decode(
                     self.pg_config, type=tuple[_Group, ...], strict=False
                 )
-                if one.ranks
+                if group.ranks
             )
         except NOT_JSON:
             return ()
@@ -107,11 +107,11 @@ class Header:
     @property
     def tool_version(self) -> str:
         """The tracing library and its version, empty where the file does not say."""
-        known = dict(self.details)
+        details = dict(self.details)
         named = (
-            (key.removesuffix("_version"), known[key])
+            (key.removesuffix("_version"), details[key])
             for key in ("roctracer_version", "cupti_version")
-            if key in known
+            if key in details
         )
         return " ".join(next(named, ()))
 

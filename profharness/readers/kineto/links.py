@@ -92,10 +92,12 @@ def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
     one to three numbers, and in the last row.
     """
     triples = np.full((len(geometry) + 1, 3), NULL, np.int64)
-    for row, one in enumerate(geometry):
+    for row, recorded in enumerate(geometry):
         try:
             numbers = (
-                msgspec.json.decode(one, type=list[int]) if isinstance(one, bytes) else one or ()
+                msgspec.json.decode(recorded, type=list[int])
+                if isinstance(recorded, bytes)
+                else recorded or ()
             )
         except NOT_JSON:
             continue
@@ -105,12 +107,16 @@ def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
 
 
 def geometry(
-    own: tuple[I64, I64], calls: Calls, launch: I64, triples: I64, rocm_names: Strings | None
+    geometry_rows: tuple[I64, I64],
+    calls: Calls,
+    launch: I64,
+    triples: I64,
+    rocm_names: Strings | None,
 ) -> Geometry:
     """Geometry from the record's own grid and block rows, else the call's. `rocm_names` is given
     for ROCm files only.
     """
-    grid, block = triples[own[0]], triples[own[1]]
+    grid, block = triples[geometry_rows[0]], triples[geometry_rows[1]]
     linked = launch != NULL
     for column, of_call in ((grid, calls.grid), (block, calls.block)):
         missing = linked & (column[:, 0] == NULL)
@@ -141,16 +147,16 @@ def operators(
     all repeat the correlation are not used.
     """
     external, correlation = ids
-    found = np.full(len(launch), NULL, np.int64)
+    launchers = np.full(len(launch), NULL, np.int64)
     if not len(ops) or not len(launch):
-        return found
+        return launchers
     linked = np.flatnonzero(launch != NULL)
     call = launch[linked]
     thread = nesting.threads(
         np.concatenate((ops.pid, calls.pid[call])), np.concatenate((ops.tid, calls.tid[call]))
     )
     op_thread, call_thread = thread[: len(ops)], thread[len(ops) :]
-    found[linked] = nesting.innermost(
+    launchers[linked] = nesting.innermost(
         ops.start_ns, ops.dur_ns, op_thread, nested, (calls.start[call], call_thread)
     )
     named = _rows_by_id(ops.external, external)
@@ -163,7 +169,7 @@ def operators(
     has_id = external > 0
     if np.any(external[has_id] != correlation[has_id]):
         holds |= (named != NULL) & (launch == NULL)
-    return np.where(holds, named, found)
+    return np.where(holds, named, launchers)
 
 
 def _rows_by_id(ids: I64, wanted: I64) -> I64:

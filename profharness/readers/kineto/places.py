@@ -59,10 +59,12 @@ class Places:
         # as many as there are devices times streams
         present = np.zeros(int(pairs.max()) - low + 1, np.bool_)
         present[pairs - low] = True
-        known = np.zeros(len(present), np.int64)
+        place_of = np.zeros(len(present), np.int64)
         for place in np.flatnonzero(present).tolist():
-            known[place] = self._streams.setdefault(divmod(place + low, width), len(self._streams))
-        places: I64 = known[pairs - low]
+            place_of[place] = self._streams.setdefault(
+                divmod(place + low, width), len(self._streams)
+            )
+        places: I64 = place_of[pairs - low]
         return places
 
     def streams(self) -> tuple[Stream, ...]:
@@ -72,11 +74,11 @@ class Places:
         """The devices in order, with what the header says of each; `vendor` is that of the whole
         file, empty where only names tell.
         """
-        found = []
+        records = []
         for name in self._names:
             properties = header.device(name) or UNKNOWN
             maker = vendor or vendor_of(properties.name)
-            found.append(
+            records.append(
                 Device(
                     index=name,
                     host=origin.host,
@@ -88,7 +90,7 @@ class Places:
                     memory_bytes=properties.memory_bytes,
                 )
             )
-        return tuple(found)
+        return tuple(records)
 
 
 def vendor_of(name: str) -> str:

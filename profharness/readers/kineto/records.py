@@ -98,7 +98,7 @@ class PlacedArgs(DeviceArgs, gc=False):
 
 
 class DeviceKernelArgs(PlacedArgs, gc=False):
-    """The same with any geometry."""
+    """Arguments of a kernel with any geometry."""
 
     grid: msgspec.Raw = NOTHING
     block: msgspec.Raw = NOTHING

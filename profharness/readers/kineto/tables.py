@@ -238,8 +238,10 @@ def _ops(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> tuple[Ops,
 
 
 def _marks(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> Marks:
-    told = kineto_comms.codes(rows.strings, rows.spoken, origin.groups, rows.marks.take("spoken"))
-    return marks_from(rows.marks, rows.strings, origin.base_ns, shared, told)
+    collectives = kineto_comms.codes(
+        rows.strings, rows.spoken, origin.groups, rows.marks.take("spoken")
+    )
+    return marks_from(rows.marks, rows.strings, origin.base_ns, shared, collectives)
 
 
 def marks_from(

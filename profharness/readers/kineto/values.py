@@ -56,7 +56,7 @@ def integers(values: Sequence[Number]) -> I64:
 
 
 def rare_integers(values: Sequence[Number]) -> I64 | int:
-    """The same of a column that most files do not have: NULL once where it holds nothing else."""
+    """The integers of a column that most files lack: NULL once where it holds nothing else."""
     return NULL if values.count(NULL) == len(values) else integers(values)
 
 

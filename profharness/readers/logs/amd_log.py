@@ -214,7 +214,7 @@ def _problems(path: Path, counts: Counter[str], damage: str) -> Iterator[Problem
         "lines of a HIP log: the time of kernels is when the host submitted them, "
         "and logging slows the program down",
     )
-    said = {
+    sentences = {
         "other text": "lines are no lines of the log (text of the program) and were passed over",
         "unreturned": "calls have no return in the log and were left out",
         "not entered": "calls have neither an entry nor a duration in the log and were left out",
@@ -224,7 +224,7 @@ def _problems(path: Path, counts: Counter[str], damage: str) -> Iterator[Problem
         ),
         "unnamed": "packets with a kernel follow no kernel name and were left out",
     }
-    for key, sentence in said.items():
+    for key, sentence in sentences.items():
         if counts[key]:
             yield Problem("info", where, counts[key], sentence)
     if damage:

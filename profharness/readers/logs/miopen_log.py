@@ -59,7 +59,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     Raises InputError when no line is of the log.
     """
     text, damage = read_text(path)
-    lines, others = parse_lines(text)
+    lines, other_lines = parse_lines(text)
     if not lines:
         raise InputError(
             f"{path} holds no line of a MIOpen log",
@@ -93,18 +93,18 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         sources=(source,),
         strings=strings,
         marks=marks,
-        problems=tuple(_problems(path, lines, others, damage)),
+        problems=tuple(_problems(path, lines, other_lines, damage)),
     )
 
 
 def parse_lines(text: str) -> tuple[list[Line], int]:
     """The lines of the log in order, and how many others there are that are not empty."""
     lines = []
-    others = 0
+    other_lines = 0
     for raw in text.splitlines():
         match = _LINE.match(raw)
         if match is None:
-            others += bool(raw.strip())
+            other_lines += bool(raw.strip())
             continue
         message = _MESSAGE.match(match["text"])
         at, tid = (int(match[key]) if match[key] else NULL for key in ("at", "tid"))
@@ -113,15 +113,15 @@ def parse_lines(text: str) -> tuple[list[Line], int]:
             if message
             else Line(at, tid, "Call", "", match["text"].strip())
         )
-    return lines, others
+    return lines, other_lines
 
 
-def _problems(path: Path, lines: list[Line], others: int, damage: str) -> list[Problem]:
+def _problems(path: Path, lines: list[Line], other_lines: int, damage: str) -> list[Problem]:
     where = str(path)
-    found = []
+    problems = []
     unstamped = sum(line.at_ns == NULL for line in lines)
     if unstamped:
-        found.append(
+        problems.append(
             Problem(
                 "info",
                 where,
@@ -131,7 +131,7 @@ def _problems(path: Path, lines: list[Line], others: int, damage: str) -> list[P
             )
         )
     if unstamped < len(lines):
-        found.append(
+        problems.append(
             Problem(
                 "info",
                 where,
@@ -141,7 +141,7 @@ def _problems(path: Path, lines: list[Line], others: int, damage: str) -> list[P
         )
     building = sum(any(word in line.function for word in _BUILDING) for line in lines)
     if building:
-        found.append(
+        problems.append(
             Problem(
                 "info",
                 where,
@@ -150,15 +150,15 @@ def _problems(path: Path, lines: list[Line], others: int, damage: str) -> list[P
                 "such iterations are no steady state",
             )
         )
-    if others:
-        found.append(
+    if other_lines:
+        problems.append(
             Problem(
                 "info",
                 where,
-                others,
+                other_lines,
                 "lines are no lines of the log (text of the program) and were passed over",
             )
         )
     if damage:
-        found.append(Problem("error", where, 1, f"the file is cut or damaged: {damage}"))
-    return found
+        problems.append(Problem("error", where, 1, f"the file is cut or damaged: {damage}"))
+    return problems

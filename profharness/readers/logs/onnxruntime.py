@@ -223,7 +223,7 @@ def _problems(path: Path, rows: _Rows) -> Iterator[Problem]:
             "events have no readable start or duration and were left out",
         )
     if rows.left_out:
-        listed = ", ".join(f"{what} {count}" for what, count in rows.left_out.most_common())
+        listed = ", ".join(f"{kind} {count}" for kind, count in rows.left_out.most_common())
         yield Problem(
             "info",
             str(path),

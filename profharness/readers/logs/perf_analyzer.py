@@ -77,15 +77,18 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         raise InputError(
             f"{path}: not a whole profile export ({blocks.damage or error})", _HINT
         ) from error
-    if not any(one.requests for one in export.experiments):
+    if not any(experiment.requests for experiment in export.experiments):
         raise InputError(f"{path}: a profile export without requests", _HINT)
     strings = Strings()
-    tables = [_requests(one, strings.code(_label(one.experiment))) for one in export.experiments]
-    marks = [_windows(one, strings) for one in export.experiments]
+    tables = [
+        _requests(experiment, strings.code(_label(experiment.experiment)))
+        for experiment in export.experiments
+    ]
+    marks = [_windows(experiment, strings) for experiment in export.experiments]
     lost = sum(
         1
-        for one in export.experiments
-        for request in one.requests
+        for experiment in export.experiments
+        for request in experiment.requests
         if not request.response_timestamps
     )
     problems = (
@@ -113,13 +116,13 @@ def _label(mode: _Mode) -> str:
     return f"{mode.mode.replace('_', ' ')} {mode.value:g}" if mode.value is not None else mode.mode
 
 
-def _requests(one: _Experiment, point: int) -> Requests:
-    count = len(one.requests)
-    sent = np.fromiter((request.timestamp for request in one.requests), np.int64, count)
+def _requests(experiment: _Experiment, point: int) -> Requests:
+    count = len(experiment.requests)
+    sent = np.fromiter((request.timestamp for request in experiment.requests), np.int64, count)
     done = np.fromiter(
         (
             request.response_timestamps[-1] if request.response_timestamps else NULL
-            for request in one.requests
+            for request in experiment.requests
         ),
         np.int64,
         count,
@@ -136,10 +139,10 @@ def _requests(one: _Experiment, point: int) -> Requests:
     )
 
 
-def _windows(one: _Experiment, strings: Strings) -> Marks:
-    edges = np.asarray(one.window_boundaries, np.int64)
+def _windows(experiment: _Experiment, strings: Strings) -> Marks:
+    edges = np.asarray(experiment.window_boundaries, np.int64)
     starts = edges[:-1]
-    label = _label(one.experiment)
+    label = _label(experiment.experiment)
     names = strings.codes(f"window {at}" for at in range(1, len(starts) + 1))
     return Marks.build(
         len(starts),
@@ -223,9 +226,9 @@ def read_levels(path: Path) -> tuple[Level, ...]:
 
 def _level(row: dict[str, str], mode: str) -> Level:
     percentiles = [
-        (int(found[1]), int(row[column]))
+        (int(percentile[1]), int(row[column]))
         for column in row
-        if (found := re.fullmatch(r"p(\d+) latency", column))
+        if (percentile := re.fullmatch(r"p(\d+) latency", column))
     ]
     metrics = tuple((column, _per_gpu(row[column])) for column in row if "GPU" in column)
     return Level(
@@ -258,9 +261,9 @@ def missing(asked: Iterable[float], levels: Iterable[Level]) -> tuple[float, ...
     """Loads that were asked for and have no row: the level did not become stable, and the scan
     ended there with status 0.
     """
-    there = [level.value for level in levels]
+    measured = [level.value for level in levels]
     return tuple(
         value
         for value in asked
-        if not any(math.isclose(value, other, rel_tol=1e-6) for other in there)
+        if not any(math.isclose(value, other, rel_tol=1e-6) for other in measured)
     )

@@ -135,10 +135,10 @@ def own_ns(rows: Sequence[Row]) -> list[int]:
     """The time of each row less that of the rows right below it, never negative: work of other
     threads below a row that only started them is more than the row itself.
     """
-    own = [row.sum_ns for row in rows]
+    times = [row.sum_ns for row in rows]
     for child, parent in _parents(rows):
-        own[parent] -= rows[child].sum_ns
-    return [max(value, 0) for value in own]
+        times[parent] -= rows[child].sum_ns
+    return [max(value, 0) for value in times]
 
 
 def _parents(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
@@ -153,7 +153,7 @@ def _parents(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
 def _statistics(rows: Sequence[Row]) -> tuple[StatRow, ...]:
     calls: dict[str, int] = {}
     total: dict[str, int] = {}
-    for row, own in zip(rows, own_ns(rows), strict=True):
+    for row, time_ns in zip(rows, own_ns(rows), strict=True):
         calls[row.label] = calls.get(row.label, 0) + row.count
-        total[row.label] = total.get(row.label, 0) + own
+        total[row.label] = total.get(row.label, 0) + time_ns
     return tuple(StatRow(label, DOMAIN, calls[label], total[label]) for label in calls)

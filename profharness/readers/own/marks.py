@@ -37,7 +37,7 @@ def parse_mark(name: str) -> Mark:
         return Mark("range", name)
     kind, _, rest = name.removeprefix(_PREFIX).partition(":")
     items = rest.partition(":")[2]
-    known = {
+    mark_of_kind = {
         "point": Mark("point", name, point=rest),
         "trial": Mark("trial", name, point=rest.rpartition(":")[0]),
         "warmup": Mark("warmup", name, point=rest.rpartition(":")[0]),
@@ -47,4 +47,4 @@ def parse_mark(name: str) -> Mark:
         "marker": Mark("marker", name),
         "range": Mark("range", rest),
     }
-    return known.get(kind, Mark("range", name))
+    return mark_of_kind.get(kind, Mark("range", name))

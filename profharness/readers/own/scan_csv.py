@@ -48,9 +48,9 @@ def read_scan_csv(path: Path) -> ScanTable:
     and finite.
     """
     columns, rows = _cells(path)
-    axis, others = _axis(path, columns, rows)
+    axis, other_levels = _axis(path, columns, rows)
     keys = [name for name in columns if name not in (*AXES, *_FIGURES) and _is_text(rows, name)]
-    split = [*keys, *others]
+    split = [*keys, *other_levels]
     return ScanTable(
         source=str(path),
         axis=axis,

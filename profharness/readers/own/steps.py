@@ -88,13 +88,13 @@ def _read(path: Path) -> tuple[list[Line], int]:
         raise InputError(
             f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"
         ) from error
-    found: list[Line] = []
+    decoded: list[Line] = []
     for text in raw:
         try:
-            found.append(_LINE.decode(text))
+            decoded.append(_LINE.decode(text))
         except (msgspec.DecodeError, msgspec.ValidationError):
             continue
-    return [line for line in found if line.source == "mark"] or found, len(raw) - len(found)
+    return [line for line in decoded if line.source == "mark"] or decoded, len(raw) - len(decoded)
 
 
 def _pid(path: Path) -> int:

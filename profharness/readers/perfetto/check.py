@@ -143,9 +143,9 @@ def _track_rules(trace: _Trace) -> Iterator[Broken]:
         tracks.packet[(tracks.parent != 0) & ~np.isin(tracks.parent, tracks.uuid)],
     )
     counters = tracks.uuid[tracks.counter]
-    others = np.setdiff1d(tracks.uuid, counters)
+    slice_tracks = np.setdiff1d(tracks.uuid, counters)
     slices = (events.type == ev.BEGIN) | (events.type == ev.END) | (events.type == ev.INSTANT)
-    wrong = ((events.type == ev.COUNTER) & np.isin(trace.track, others)) | (
+    wrong = ((events.type == ev.COUNTER) & np.isin(trace.track, slice_tracks)) | (
         slices & np.isin(trace.track, counters)
     )
     yield "wrong-track-kind", events.packet[wrong & used]
@@ -164,13 +164,13 @@ def _gpu_rules(trace: _Trace) -> Iterator[Broken]:
     asked = np.concatenate((trace.events.submits[1], gpu.waits[1]))
     # one number per (machine, event id), so that they compare as one
     _, id_number = np.unique(np.concatenate((gpu.event_id, asked)), return_inverse=True)
-    both = machine[np.concatenate((gpu.packet, asking))] * len(id_number) + id_number
-    known, wanted = both[: len(gpu.packet)], both[len(gpu.packet) :]
-    order = np.argsort(known, kind="stable")
-    again = np.zeros(len(known), np.bool_)
-    again[order[1:]] = known[order[1:]] == known[order[:-1]]
+    keyed = machine[np.concatenate((gpu.packet, asking))] * len(id_number) + id_number
+    given, wanted = keyed[: len(gpu.packet)], keyed[len(gpu.packet) :]
+    order = np.argsort(given, kind="stable")
+    again = np.zeros(len(given), np.bool_)
+    again[order[1:]] = given[order[1:]] == given[order[:-1]]
     yield "duplicate-event-id", gpu.packet[again & gpu.has_id]
-    yield "unresolved-event", asking[~np.isin(wanted, known)]
+    yield "unresolved-event", asking[~np.isin(wanted, given)]
     yield "incomplete-gpu-event", gpu.packet[~gpu.has_id | ~gpu.has_queue]
 
 

@@ -56,15 +56,15 @@ class Context:
         """A number from an annotation, as itself or in its text, else from the track's name where
         there is a pattern for it.
         """
-        found = self.integers(rows, *labels)
+        numbers = self.integers(rows, *labels)
         text = per_text(
             self.strings, self.texts(rows, *labels), lambda text: first_number(NUMBER, text)
         )
-        found = np.where(found != NULL, found, text)
+        numbers = np.where(numbers != NULL, numbers, text)
         if pattern is None:
-            return found
+            return numbers
         named = per_track(self.track[rows], partial(number_in_name, self.tracks, pattern))
-        return np.where(found != NULL, found, named)
+        return np.where(numbers != NULL, numbers, named)
 
     def owner(self, rows: I64) -> dict[str, Any]:
         """Process and thread, of the annotation, else of the track."""

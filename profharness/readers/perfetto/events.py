@@ -102,15 +102,17 @@ def gpu_events(packets: Packets) -> GpuEvents:
 def declared_tracks(packets: Packets) -> Tracks:
     """All TrackDescriptors; a parent of 0 is none."""
     rows = packets.of_kind(TRACK_DESCRIPTOR)
-    found = packets.payload(rows)
-    return Tracks(rows, found.last(1, len(rows)), found.last(5, len(rows)), found.has(8, len(rows)))
+    fields = packets.payload(rows)
+    return Tracks(
+        rows, fields.last(1, len(rows)), fields.last(5, len(rows)), fields.has(8, len(rows))
+    )
 
 
 def interned_entries(packets: Packets) -> Uses:
     """Numbers of all interned entries of the tables that events refer to."""
     rows = np.flatnonzero(packets.interned_end > packets.interned_start)
-    found = scan(packets.data, packets.interned_start[rows], packets.interned_end[rows])
-    entries = found.take((found.wire == LENGTH) & np.isin(found.number, TABLES))
+    fields = scan(packets.data, packets.interned_start[rows], packets.interned_end[rows])
+    entries = fields.take((fields.wire == LENGTH) & np.isin(fields.number, TABLES))
     iids = scan(packets.data, entries.start, entries.end).last(1, len(entries.row))
     return Uses(rows[entries.row], entries.number, iids)
 
@@ -120,8 +122,8 @@ def default_tracks(packets: Packets) -> tuple[I64, I64]:
     track.
     """
     rows = np.flatnonzero(packets.defaults_end > packets.defaults_start)
-    found = scan(packets.data, packets.defaults_start[rows], packets.defaults_end[rows])
-    nested = found.pick(11, LENGTH)
+    fields = scan(packets.data, packets.defaults_start[rows], packets.defaults_end[rows])
+    nested = fields.pick(11, LENGTH)
     uuid = np.full(len(rows), MISSING, np.int64)
     uuid[nested.row] = scan(packets.data, nested.start, nested.end).last(
         11, len(nested.row), MISSING
@@ -150,65 +152,65 @@ def concat_uses(uses: Iterable[Uses]) -> Uses:
 
 
 def _track_events(packets: Packets, rows: I64) -> TrackEvents:
-    found = packets.payload(rows)
+    fields = packets.payload(rows)
     count = len(rows)
-    notes = found.pick(4, LENGTH)
+    notes = fields.pick(4, LENGTH)
     inner = scan(packets.data, notes.start, notes.end)
     uses = concat_uses(
         (
-            _uses(found, 10, NAMES, rows),
-            _uses(found, 3, CATEGORIES, rows),
+            _uses(fields, 10, NAMES, rows),
+            _uses(fields, 3, CATEGORIES, rows),
             _uses(inner, 1, NOTE_NAMES, rows[notes.row]),
             _uses(inner, 17, TEXTS, rows[notes.row]),
         )
     )
-    linked = found.pick(3000, LENGTH)
+    linked = fields.pick(3000, LENGTH)
     ids = scan(packets.data, linked.start, linked.end).pick(1, VARINT)
     return TrackEvents(
         packet=rows,
-        type=found.last(9, count),
-        track=found.last(11, count),
-        has_track=found.has(11, count),
-        name=found.last(10, count),
+        type=fields.last(9, count),
+        track=fields.last(11, count),
+        has_track=fields.has(11, count),
+        name=fields.last(10, count),
         uses=(uses,),
         submits=(rows[linked.row[ids.row]], ids.value.view(np.int64)),
     )
 
 
 def _gpu_events(packets: Packets, rows: I64) -> GpuEvents:
-    found = packets.payload(rows)
+    fields = packets.payload(rows)
     count = len(rows)
-    launches = found.pick(21, LENGTH)
+    launches = fields.pick(21, LENGTH)
     args = scan(packets.data, launches.start, launches.end).pick(3, LENGTH)
     inner = scan(packets.data, args.start, args.end)
     owner = rows[launches.row[args.row]]
     uses = concat_uses(
         (
-            _uses(found, 20, NAMES, rows),
-            _uses(found, 13, SPECIFICATIONS, rows),
-            _uses(found, 14, SPECIFICATIONS, rows),
-            _uses(found, 5, CONTEXTS, rows),
-            _uses(found, 19, KERNELS, rows),
+            _uses(fields, 20, NAMES, rows),
+            _uses(fields, 13, SPECIFICATIONS, rows),
+            _uses(fields, 14, SPECIFICATIONS, rows),
+            _uses(fields, 5, CONTEXTS, rows),
+            _uses(fields, 19, KERNELS, rows),
             _uses(inner, 1, ARG_NAMES, owner),
             _uses(inner, 7, TEXTS, owner),
         )
     )
-    waits = found.pick(18, VARINT)
+    waits = fields.pick(18, VARINT)
     return GpuEvents(
         packet=rows,
-        event_id=found.last(1, count),
-        has_id=found.has(1, count),
-        has_queue=found.has(13, count) | found.has(3, count),
-        duration=found.last(2, count),
+        event_id=fields.last(1, count),
+        has_id=fields.has(1, count),
+        has_queue=fields.has(13, count) | fields.has(3, count),
+        duration=fields.last(2, count),
         uses=(uses,),
         waits=(rows[waits.row], waits.value.view(np.int64)),
-        typed=bool(len(launches.row) or found.has(19, count).any()),
+        typed=bool(len(launches.row) or fields.has(19, count).any()),
     )
 
 
-def _uses(found: Fields, number: int, table: int, packet: I64) -> Uses:
-    mine = found.pick(number, VARINT)
-    return Uses(packet[mine.row], np.full(len(mine.row), table), mine.value.view(np.int64))
+def _uses(fields: Fields, number: int, table: int, packet: I64) -> Uses:
+    used = fields.pick(number, VARINT)
+    return Uses(packet[used.row], np.full(len(used.row), table), used.value.view(np.int64))
 
 
 def _pairs(pairs: Iterable[tuple[I64, I64]]) -> tuple[I64, I64]:

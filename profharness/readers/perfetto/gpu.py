@@ -76,8 +76,8 @@ class _Args:
 
     def column(self, name: int, rows: int) -> I64:
         out = np.full(rows, NULL, np.int64)
-        mine = (self.name == name) & (self.integer != NULL)
-        out[self.row[mine]] = self.integer[mine]
+        chosen = (self.name == name) & (self.integer != NULL)
+        out[self.row[chosen]] = self.integer[chosen]
         return out
 
 
@@ -139,8 +139,8 @@ def read_gpu(packets: Packets, interned: Interned, times: I64, strings: Strings)
 
 def _part(file: _File, rows: I64) -> _Part:
     packets, interned, strings = file.packets, file.interned, file.strings
-    found, count = packets.payload(rows), len(rows)
-    launch = found.pick(_LAUNCH, LENGTH)
+    fields, count = packets.payload(rows), len(rows)
+    launch = fields.pick(_LAUNCH, LENGTH)
     inner = scan(packets.data, launch.start, launch.end)
     args = _args(packets, interned, inner.pick(_ARGS, LENGTH), launch.row, rows)
     given = {
@@ -149,22 +149,22 @@ def _part(file: _File, rows: I64) -> _Part:
         else np.full(count, NULL, np.int64)
         for label in _LABELS
     }
-    static = _static(packets, interned, rows, found.last(_KERNEL, count), strings)
-    stage = interned.names(rows, SPECIFICATIONS, found.last(_STAGE, count))
+    static = _static(packets, interned, rows, fields.last(_KERNEL, count), strings)
+    stage = interned.names(rows, SPECIFICATIONS, fields.last(_STAGE, count))
     is_copy = np.isin(
         stage, [strings.find(name) for name in _COPY_STAGES if strings.find(name) != NULL]
     )
-    pid = _pids(packets, interned.find(rows, CONTEXTS, found.last(_CONTEXT, count)), interned)
+    pid = _pids(packets, interned.find(rows, CONTEXTS, fields.last(_CONTEXT, count)), interned)
     shared: dict[str, Any] = {
         "start_ns": file.times[rows],
-        "dur_ns": np.maximum(found.last(_DURATION, count), 0),
+        "dur_ns": np.maximum(fields.last(_DURATION, count), 0),
         "pid": pid,
-        "name": interned.names(rows, NAMES, found.last(_NAME, count)),
+        "name": interned.names(rows, NAMES, fields.last(_NAME, count)),
     }
     grid, group = (
         _dim3(packets, inner.pick(number, LENGTH), launch.row, count) for number in (_GRID, _GROUP)
     )
-    known = (grid > 0).all(axis=1)
+    has_grid = (grid > 0).all(axis=1)
     figures: dict[str, Any] = {
         column: np.where(given[label] != NULL, given[label], static[label])
         for label, column in _FIGURES.items()
@@ -172,7 +172,7 @@ def _part(file: _File, rows: I64) -> _Part:
     kernels = Kernels.build(
         **shared,
         **figures,
-        workgroups=np.where(known, grid.prod(axis=1), NULL),
+        workgroups=np.where(has_grid, grid.prod(axis=1), NULL),
         source=0,
         workgroup_count_x=grid[:, 0],
         workgroup_count_y=grid[:, 1],
@@ -189,11 +189,11 @@ def _part(file: _File, rows: I64) -> _Part:
         copies.take(is_copy),
         _counters(args, ~is_copy),
         is_copy,
-        found.last(_ID, count),
+        fields.last(_ID, count),
         packets.machine[rows],
-        found.last(_GPU, count),
+        fields.last(_GPU, count),
         pid,
-        interned.names(rows, SPECIFICATIONS, found.last(_QUEUE, count)),
+        interned.names(rows, SPECIFICATIONS, fields.last(_QUEUE, count)),
     )
 
 
@@ -216,14 +216,16 @@ def _static(
     """Figures that stand in interned kernels, per event."""
     entry = interned.find(rows, KERNELS, kernel)
     used, place = np.unique(entry[entry != NULL], return_inverse=True)
-    found = scan(packets.data, interned.start[used], interned.end[used]).pick(_STATIC_ARGS, LENGTH)
-    own = _args(packets, interned, found, np.arange(len(used)), interned.packet[used])
+    entries = scan(packets.data, interned.start[used], interned.end[used]).pick(
+        _STATIC_ARGS, LENGTH
+    )
+    static_args = _args(packets, interned, entries, np.arange(len(used)), interned.packet[used])
     out = {}
     for label in _FIGURES:
         column = np.full(len(rows), NULL, np.int64)
         code = strings.find(label)
         if len(used) and code != NULL:
-            column[entry != NULL] = own.column(code, len(used))[place]
+            column[entry != NULL] = static_args.column(code, len(used))[place]
         out[label] = column
     return out
 
@@ -254,12 +256,12 @@ def _direction(name: str) -> str:
 def _counters(args: _Args, is_kernel: Mask) -> Counters:
     """Hardware counters: launch arguments that are floating-point numbers."""
     position = np.cumsum(is_kernel) - 1
-    mine = np.flatnonzero(~np.isnan(args.figure) & is_kernel[args.row] & (args.name != NULL))
+    chosen = np.flatnonzero(~np.isnan(args.figure) & is_kernel[args.row] & (args.name != NULL))
     return Counters.build(
-        len(mine),
-        kernel=position[args.row[mine]],
-        name=args.name[mine],
-        value=args.figure[mine],
+        len(chosen),
+        kernel=position[args.row[chosen]],
+        name=args.name[chosen],
+        value=args.figure[chosen],
         source=0,
     )
 
@@ -281,11 +283,11 @@ class _Places:
 
     def __init__(self, file: _File, where: tuple[I64, I64], lane: tuple[I64, I64]) -> None:
         named = hosts(file.packets)
-        known = gpu_infos(file.packets, named)
+        described = gpu_infos(file.packets, named)
         first, self.device = _distinct(where)
         pairs = [(int(where[0][row]), int(where[1][row])) for row in first]
         self.devices = tuple(
-            known.get(pair, Device(index=str(pair[1]), host=named.get(pair[0], "")))
+            described.get(pair, Device(index=str(pair[1]), host=named.get(pair[0], "")))
             for pair in pairs
         )
         code = {machine: file.strings.code(text) for machine, text in named.items()}
@@ -335,21 +337,21 @@ def gpu_infos(packets: Packets, named: dict[int, str]) -> dict[tuple[int, int], 
     gpus = packets.payload(rows).pick(1, LENGTH)
     inner = scan(packets.data, gpus.start, gpus.end)
     seen: dict[int, int] = {}
-    found = {}
+    devices = {}
     for position, row in enumerate(gpus.row.tolist()):
         machine = int(packets.machine[rows[row]])
         number = seen[machine] = seen.get(machine, NULL) + 1
-        own = inner.take(inner.row == position)
+        fields = inner.take(inner.row == position)
         texts = {
             int(n): packets.data[start:end].tobytes().decode("utf-8", "replace")
             for n, start, end in zip(
-                own.number.tolist(), own.start.tolist(), own.end.tolist(), strict=True
+                fields.number.tolist(), fields.start.tolist(), fields.end.tolist(), strict=True
             )
             if n in (2, 3)
         }
-        extra = _extra(packets, own.pick(6, LENGTH))
+        extra = _extra(packets, fields.pick(6, LENGTH))
         units = extra.get("compute units", "")
-        found[machine, number] = Device(
+        devices[machine, number] = Device(
             index=extra.get("index in the tool", str(number)),
             host=named.get(machine, ""),
             identity=extra.get("identity", ""),
@@ -357,7 +359,7 @@ def gpu_infos(packets: Packets, named: dict[int, str]) -> dict[tuple[int, int], 
             vendor=texts.get(2, ""),
             compute_units=int(units) if units.isdecimal() else None,
         )
-    return found
+    return devices
 
 
 def _extra(packets: Packets, given: Fields) -> dict[str, str]:

@@ -62,8 +62,8 @@ class Interned:
 def read_interned(packets: Packets, state: npt.NDArray[np.int32], strings: Strings) -> Interned:
     """All interned entries of a file; `state` is the number of each packet's state."""
     rows = np.flatnonzero(packets.interned_end > packets.interned_start)
-    found = scan(packets.data, packets.interned_start[rows], packets.interned_end[rows])
-    entries = found.take((found.wire == LENGTH) & np.isin(found.number, TABLES))
+    fields = scan(packets.data, packets.interned_start[rows], packets.interned_end[rows])
+    entries = fields.take((fields.wire == LENGTH) & np.isin(fields.number, TABLES))
     inner = scan(packets.data, entries.start, entries.end)
     iid = inner.last(1, len(entries.row))
     name = texts(packets.data, inner.pick(_NAME, LENGTH), len(entries.row), text_pool(strings))

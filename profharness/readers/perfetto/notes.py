@@ -54,16 +54,16 @@ class Notes:
         """Per event the integer of the first of these names that it has; NULL for none."""
         out = np.full(events, NULL, np.int64)
         for name in reversed(names):
-            mine = (self.name == name) & (self.integer != NULL)
-            out[self.event[mine]] = self.integer[mine]
+            chosen = (self.name == name) & (self.integer != NULL)
+            out[self.event[chosen]] = self.integer[chosen]
         return out
 
     def texts(self, names: Sequence[int], events: int) -> I64:
-        """The same for texts."""
+        """Per event the text of the first of these names that it has; NULL for none."""
         out = np.full(events, NULL, np.int64)
         for name in reversed(names):
-            mine = (self.name == name) & (self.text != NULL)
-            out[self.event[mine]] = self.text[mine]
+            chosen = (self.name == name) & (self.text != NULL)
+            out[self.event[chosen]] = self.text[chosen]
         return out
 
 
@@ -121,28 +121,28 @@ def read_events(packets: Packets, interned: Interned, pool: Pool[bytes]) -> Even
 
 
 def _chunk(packets: Packets, interned: Interned, pool: Pool[bytes], rows: I64, at: int) -> Events:
-    found = packets.payload(rows)
+    parsed = packets.payload(rows)
     count = len(rows)
-    name = texts(packets.data, found.pick(_NAME_TEXT, LENGTH), count, pool)
-    name = np.where(name != NULL, name, interned.names(rows, NAMES, found.last(_NAME_IID, count)))
-    category = texts(packets.data, found.pick(_CATEGORY_TEXT, LENGTH), count, pool)
+    name = texts(packets.data, parsed.pick(_NAME_TEXT, LENGTH), count, pool)
+    name = np.where(name != NULL, name, interned.names(rows, NAMES, parsed.last(_NAME_IID, count)))
+    category = texts(packets.data, parsed.pick(_CATEGORY_TEXT, LENGTH), count, pool)
     category = np.where(
-        category != NULL, category, interned.names(rows, CATEGORIES, found.last(_CATEGORY, count))
+        category != NULL, category, interned.names(rows, CATEGORIES, parsed.last(_CATEGORY, count))
     )
-    value = found.last(_COUNTER, count).astype(np.float64)
-    doubles = found.pick(_DOUBLE_COUNTER, FIXED64)
+    value = parsed.last(_COUNTER, count).astype(np.float64)
+    doubles = parsed.pick(_DOUBLE_COUNTER, FIXED64)
     value[doubles.row] = doubles.value.view(np.float64)
-    linked = found.pick(_LINKED, LENGTH)
+    linked = parsed.pick(_LINKED, LENGTH)
     ids = scan(packets.data, linked.start, linked.end).pick(1, VARINT)
     return Events(
         packet=rows,
-        type=found.last(_TYPE, count),
-        track=found.last(_TRACK, count),
-        has_track=found.has(_TRACK, count),
+        type=parsed.last(_TYPE, count),
+        track=parsed.last(_TRACK, count),
+        has_track=parsed.has(_TRACK, count),
         name=name,
         category=category,
         value=value,
-        notes=_notes(packets, interned, pool, found.pick(_NOTES, LENGTH), (rows, at)),
+        notes=_notes(packets, interned, pool, parsed.pick(_NOTES, LENGTH), (rows, at)),
         submits=(linked.row[ids.row] + at, ids.value.view(np.int64)),
     )
 
@@ -159,9 +159,9 @@ def _notes(
     )
     integer, figure = np.full(count, NULL, np.int64), np.full(count, np.nan)
     for number in (_BOOL, _UNSIGNED, _INTEGER, _POINTER):
-        mine = inner.pick(number, VARINT)
-        integer[mine.row] = mine.value.view(np.int64)
-        figure[mine.row] = integer[mine.row]
+        varints = inner.pick(number, VARINT)
+        integer[varints.row] = varints.value.view(np.int64)
+        figure[varints.row] = integer[varints.row]
     doubles = inner.pick(_DOUBLE, FIXED64)
     figure[doubles.row] = doubles.value.view(np.float64)
     strings = inner.pick(_STRING, LENGTH)

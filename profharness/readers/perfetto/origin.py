@@ -50,15 +50,19 @@ def read_origin(packets: Packets, times: Times) -> Origin:
     """The origin of one file. In a file of our own the clock is the one that its sources were put
     on.
     """
-    told = attributes(packets)
+    stated_attributes = attributes(packets)
     clock = _CLOCKS.get(times.primary or BOOTTIME, ClockDomain.UNKNOWN)
     stated = {
-        value for key, value in told.items() if key.startswith(_SOURCE) and key.endswith(".clock")
+        value
+        for key, value in stated_attributes.items()
+        if key.startswith(_SOURCE) and key.endswith(".clock")
     }
     if stated:
         clock = _merged_clock(stated)
     passes = {
-        value for key, value in told.items() if key.startswith(_SOURCE) and key.endswith(".pass")
+        value
+        for key, value in stated_attributes.items()
+        if key.startswith(_SOURCE) and key.endswith(".pass")
     }
     rows = packets.of_kind(SYSTEM_INFO)
     versions = packets.payload(rows).pick(_VERSION, LENGTH)
@@ -72,7 +76,7 @@ def read_origin(packets: Packets, times: Times) -> Origin:
         clock,
         named.get(0, "") if len(named) == 1 else "",
         len(passes),
-        tuple(sorted((told | library).items())),
+        tuple(sorted((stated_attributes | library).items())),
     )
 
 
@@ -122,8 +126,10 @@ def clock_offset(packets: Packets) -> int:
     inner = scan(packets.data, clocks.start, clocks.end)
     number, value = inner.last(1, len(clocks.row)), inner.last(2, len(clocks.row))
     for snapshot in np.unique(clocks.row).tolist():
-        mine = clocks.row == snapshot
-        boot, monotonic = (value[mine & (number == clock)] for clock in (BOOTTIME, _MONOTONIC))
+        in_snapshot = clocks.row == snapshot
+        boot, monotonic = (
+            value[in_snapshot & (number == clock)] for clock in (BOOTTIME, _MONOTONIC)
+        )
         if len(boot) and len(monotonic):
             return int(boot[0] - monotonic[0])
     return 0
@@ -132,14 +138,14 @@ def clock_offset(packets: Packets) -> int:
 def dropped(packets: Packets) -> Iterator[tuple[int, str]]:
     """Counts of what the writer lost, by its statistics, with a sentence each."""
     buffers = packets.payload(packets.of_kind(TRACE_STATS)).pick(1, LENGTH)
-    found = scan(packets.data, buffers.start, buffers.end)
-    for number, what in _LOSSES.items():
-        count = int(found.pick(number, VARINT).value.sum())
+    fields = scan(packets.data, buffers.start, buffers.end)
+    for number, loss in _LOSSES.items():
+        count = int(fields.pick(number, VARINT).value.sum())
         if count:
             yield (
                 count,
                 (
-                    f"events dropped: {what}, the tool's buffer was full; "
+                    f"events dropped: {loss}, the tool's buffer was full; "
                     "figures from this file are too small"
                 ),
             )

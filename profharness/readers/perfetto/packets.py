@@ -188,8 +188,8 @@ def _columns(data: U8, starts: I64, ends: I64) -> Packets:
 
 def _chunk(data: U8, starts: I64, ends: I64, first: int) -> Packets:
     rows = len(starts)
-    found = scan(data, starts, ends)
-    payload = found.take((found.wire == LENGTH) & ~np.isin(found.number, _NO_PAYLOAD))
+    parsed = scan(data, starts, ends)
+    payload = parsed.take((parsed.wire == LENGTH) & ~np.isin(parsed.number, _NO_PAYLOAD))
     kind, payload_start, payload_end = (np.zeros(rows, np.int64) for _ in range(3))
     kind[payload.row], payload_start[payload.row], payload_end[payload.row] = (
         payload.number,
@@ -198,34 +198,34 @@ def _chunk(data: U8, starts: I64, ends: I64, first: int) -> Packets:
     )
     bounds = {}
     for name, number in (("interned", _INTERNED), ("defaults", _DEFAULTS)):
-        mine = found.pick(number, LENGTH)
+        entries = parsed.pick(number, LENGTH)
         for edge in ("start", "end"):
             column = np.zeros(rows, np.int64)
-            column[mine.row] = getattr(mine, edge)
+            column[entries.row] = getattr(entries, edge)
             bounds[f"{name}_{edge}"] = column
-    flags = found.last(_FLAGS, rows)
+    flags = parsed.last(_FLAGS, rows)
     return Packets(
         data,
         starts,
         kind,
         payload_start,
         payload_end,
-        sequence=found.last(_SEQUENCE, rows),
-        machine=found.last(_MACHINE, rows),
-        timestamp=_with_missing(found, _TIMESTAMP, rows),
-        clock=found.last(_CLOCK, rows, MISSING),
+        sequence=parsed.last(_SEQUENCE, rows),
+        machine=parsed.last(_MACHINE, rows),
+        timestamp=_with_missing(parsed, _TIMESTAMP, rows),
+        clock=parsed.last(_CLOCK, rows, MISSING),
         flags=flags,
-        cleared=(flags & 1 > 0) | (found.last(_CLEARED, rows) > 0),
-        damaged=np.unique(found.damaged) + first,
+        cleared=(flags & 1 > 0) | (parsed.last(_CLEARED, rows) > 0),
+        damaged=np.unique(parsed.damaged) + first,
         **bounds,
     )
 
 
-def _with_missing(found: Fields, number: int, rows: int) -> I64:
+def _with_missing(parsed: Fields, number: int, rows: int) -> I64:
     """A time per packet. A number above 2**63 stays negative and is told apart from a missing one
     by being below it.
     """
-    values = found.last(number, rows, 0)
+    values = parsed.last(number, rows, 0)
     values[values < 0] = MISSING - 1
-    values[~found.has(number, rows)] = MISSING
+    values[~parsed.has(number, rows)] = MISSING
     return values

@@ -188,8 +188,8 @@ def _linked(trace: Trace, file: _File, gpu: GpuTables, first: tuple[int, int]) -
     calls = file.slices.event[file.slices.kind == CALL]
     row = np.full(len(file.events), NULL, np.int64)
     row[calls] = np.arange(len(calls))
-    known = row[event] != NULL
-    event, launched = row[event[known]], launched[known]
+    has_call = row[event] != NULL
+    event, launched = row[event[has_call]], launched[has_call]
     correlation = trace.api.correlation.copy()
     lead, first_at = np.unique(event, return_index=True)
     unnumbered = correlation[lead] == NULL

@@ -144,7 +144,7 @@ def read_slices(
     kind[len(begin) :][kind[len(begin) :] != MARK] = OTHER  # only a mark may be an instant
     order = np.argsort(event, kind="stable")
     event, start, dur, kind = event[order], start[order], dur[order], kind[order]
-    others = Counter(
+    uncounted = Counter(
         {
             strings[int(code)] or "without category": int(count)
             for code, count in zip(
@@ -162,7 +162,7 @@ def read_slices(
         len(pairs.unclosed),
         len(pairs.unopened),
         len(pairs.crossing),
-        others,
+        uncounted,
     )
 
 
@@ -176,8 +176,8 @@ def _exact(events: Events, strings: Strings, event: I64, start: I64, dur: I64) -
         else np.full(len(event), NULL, np.int64)
         for label in ("begin_ns", "end_ns")
     )
-    known = (begin == start) & (end >= begin)
-    return start, np.where(known, end - begin, dur)
+    exact = (begin == start) & (end >= begin)
+    return start, np.where(exact, end - begin, dur)
 
 
 def _kinds(events: Events, event: I64, track: I64, named: tuple[Strings, Tracks]) -> I64:
@@ -190,7 +190,7 @@ def _kinds(events: Events, event: I64, track: I64, named: tuple[Strings, Tracks]
     bare = category == NULL
     if bare.any():
         # our own writer's slices of device work have no category
-        ours = np.array(
+        own_tracks = np.array(
             [
                 uuid
                 for uuid in np.unique(track[bare]).tolist()
@@ -198,7 +198,7 @@ def _kinds(events: Events, event: I64, track: I64, named: tuple[Strings, Tracks]
             ],
             np.int64,
         )
-        activity |= bare & np.isin(track, ours)
+        activity |= bare & np.isin(track, own_tracks)
     if activity.any():
         kind[activity] = _device_work(events, event, strings)[activity]
     return kind
@@ -223,8 +223,8 @@ def _by_name(name: str) -> int:
 def per_track(track: I64, value: Callable[[int], int]) -> I64:
     """`value` of each row's track, asked once per track."""
     used, row = distinct(track)
-    found = np.array([value(uuid) for uuid in used.tolist()], np.int64)
-    return found[row] if len(used) else np.zeros(0, np.int64)
+    values = np.array([value(uuid) for uuid in used.tolist()], np.int64)
+    return values[row] if len(used) else np.zeros(0, np.int64)
 
 
 def distinct(numbers: I64) -> tuple[I64, npt.NDArray[np.int32]]:
@@ -235,8 +235,8 @@ def distinct(numbers: I64) -> tuple[I64, npt.NDArray[np.int32]]:
         return numbers, np.zeros(0, np.int32)
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > len(numbers):
-        found, place = np.unique(numbers, return_inverse=True)
-        return found, place.astype(np.int32)
+        used, place = np.unique(numbers, return_inverse=True)
+        return used, place.astype(np.int32)
     present = np.zeros(high - low + 1, np.bool_)
     present[numbers - low] = True
     return np.flatnonzero(present) + low, (np.cumsum(present, dtype=np.int32) - np.int32(1))[

@@ -92,14 +92,14 @@ def replay(events: StackEvents) -> Replay:
 
 def only_stacked(events: StackEvents) -> StackEvents:
     """The begins and ends among them."""
-    mine = (events.type == BEGIN) | (events.type == END)
+    stacked = (events.type == BEGIN) | (events.type == END)
     return StackEvents(
-        events.track[mine],
-        events.ns[mine],
-        events.packet[mine],
-        events.type[mine],
-        events.name[mine],
-        events.state[mine],
+        events.track[stacked],
+        events.ns[stacked],
+        events.packet[stacked],
+        events.type[stacked],
+        events.name[stacked],
+        events.state[stacked],
     )
 
 

@@ -45,10 +45,10 @@ def states(packets: Packets) -> States:
     )
     total = np.cumsum(cleared)
     at_start = (total - cleared)[first][np.cumsum(first) - 1]
-    number, known = np.empty(len(order), np.int32), np.empty(len(order), np.bool_)
+    number, cleared_before = np.empty(len(order), np.int32), np.empty(len(order), np.bool_)
     number[order] = np.cumsum(first | cleared)
-    known[order] = total - at_start > 0
-    return States(number, known)
+    cleared_before[order] = total - at_start > 0
+    return States(number, cleared_before)
 
 
 def latest_of_state(state: npt.NDArray[np.integer[Any]], rows: I64, values: I64) -> I64:
@@ -90,8 +90,8 @@ def unresolved(uses: Uses, entries: Uses, state: States) -> I64:
     order = np.lexsort((entries.packet, given))
     given, given_at = given[order], entries.packet[order]
     at = np.searchsorted(given, wanted).clip(max=len(given) - 1)
-    found: Mask = (numbers[dense] == iid) & (given[at] == wanted) & (given_at[at] <= packet)
-    return packet[~found]
+    given_before: Mask = (numbers[dense] == iid) & (given[at] == wanted) & (given_at[at] <= packet)
+    return packet[~given_before]
 
 
 def _key(state: npt.NDArray[np.integer[Any]], table: I64, iid: I64, reach: int) -> I64:

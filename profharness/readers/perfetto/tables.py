@@ -92,7 +92,7 @@ def build(context: Context, *, ops: bool) -> Tables:
     ends = _copy_ends(context, copy_rows)
     stream = [_stream(context, rows) for rows in (kernel_rows, copy_rows)]
     sensed = per_track(context.track[sampled], partial(_sensed_device, context.tracks))
-    found = places(
+    placed = places(
         [
             context.number(kernel_rows, _AGENT, "agent", "device", "node_id"),
             ends["device"],
@@ -109,25 +109,25 @@ def build(context: Context, *, ops: bool) -> Tables:
         **_span(context, chosen[kinds.COPY]),
         bytes=context.integers(copy_rows, "copy_bytes", "bytes", "size"),
         kind=ends["kind"],
-        device=found.device[1],
-        src_device=found.device[2],
-        dst_device=found.device[3],
-        stream=found.stream[1],
+        device=placed.device[1],
+        src_device=placed.device[2],
+        dst_device=placed.device[3],
+        stream=placed.stream[1],
         correlation=context.integers(copy_rows, *_CORRELATION),
         pid=context.owner(copy_rows)["pid"],
         source=0,
     )
-    kernels, rows = _kernels(context, chosen[kinds.KERNEL], found.device[0], found.stream[0])
+    kernels, rows = _kernels(context, chosen[kinds.KERNEL], placed.device[0], placed.stream[0])
     return Tables(
         kernels=kernels,
         copies=copies,
         api=_calls(context, chosen[kinds.CALL]),
         ops=_ops(context, chosen[kinds.OP]),
         marks=_marks(context, chosen[kinds.MARK]),
-        samples=_samples(context, sampled, found.device[4]),
+        samples=_samples(context, sampled, placed.device[4]),
         counters=_counters(context, rows),
-        devices=tuple(Device(index=str(number), vendor="AMD") for number in found.numbers),
-        streams=found.streams,
+        devices=tuple(Device(index=str(number), vendor="AMD") for number in placed.numbers),
+        streams=placed.streams,
     )
 
 
@@ -171,19 +171,19 @@ def _geometry(context: Context, rows: I64) -> dict[str, Any]:
     """Grids in work-items, as products in older files, as triples in newer ones; our own writer's
     are in workgroups.
     """
-    own = [
-        [context.integers(rows, f"{what}.{axis}") for axis in "xyz"]
-        for what in ("grid_size", "workgroup_size")
+    given = [
+        [context.integers(rows, f"{quantity}.{axis}") for axis in "xyz"]
+        for quantity in ("grid_size", "workgroup_size")
     ]
     grid, size = (_triple(context, rows, label) for label in ("grid_size", "workgroup_size"))
-    known = np.logical_and.reduce([part > 0 for part in (*grid, *size)])
+    both_known = np.logical_and.reduce([part > 0 for part in (*grid, *size)])
     count = [
-        np.where(axis > 0, axis, np.where(known, -(-g // np.maximum(s, 1)), NULL))
-        for axis, g, s in zip(own[0], grid, size, strict=True)
+        np.where(axis > 0, axis, np.where(both_known, -(-g // np.maximum(s, 1)), NULL))
+        for axis, g, s in zip(given[0], grid, size, strict=True)
     ]
     edge = [
-        np.where(axis > 0, axis, np.where(known, s, NULL))
-        for axis, s in zip(own[1], size, strict=True)
+        np.where(axis > 0, axis, np.where(both_known, s, NULL))
+        for axis, s in zip(given[1], size, strict=True)
     ]
     items, group = context.integers(rows, "grid_size"), context.integers(rows, "workgroup_size")
     product = np.where((items > 0) & (group > 0), -(-items // np.maximum(group, 1)), NULL)
@@ -230,8 +230,8 @@ def _copy_ends(context: Context, rows: I64) -> dict[str, I64]:
     )
     source = np.where(np.isin(kind, [codes["h2d"], codes["h2h"]]), NULL, source)
     target = np.where(np.isin(kind, [codes["d2h"], codes["h2h"]]), NULL, target)
-    own = context.number(rows, _AGENT, "agent", "device")
-    device = np.where(target != NULL, target, np.where(source != NULL, source, own))
+    recorded = context.number(rows, _AGENT, "agent", "device")
+    device = np.where(target != NULL, target, np.where(source != NULL, source, recorded))
     return {"kind": kind, "device": device, "src_device": source, "dst_device": target}
 
 
@@ -324,10 +324,10 @@ def _samples(context: Context, rows: I64, device: I64) -> Samples:
     track, value = context.track[rows], context.events.value[rows].copy()
     metric = per_track(track, lambda uuid: strings.code(_metric(tracks[uuid].name)[0]))
     for uuid in np.unique(track).tolist():
-        mine = track == uuid
+        on_track = track == uuid
         if tracks[uuid].incremental:
-            value[mine] = np.cumsum(value[mine])
-        value[mine] *= tracks[uuid].multiplier * _metric(tracks[uuid].name)[1]
+            value[on_track] = np.cumsum(value[on_track])
+        value[on_track] *= tracks[uuid].multiplier * _metric(tracks[uuid].name)[1]
     at = context.times[rows]
     return Samples.build(at_ns=at, until_ns=at, device=device, metric=metric, value=value, source=0)
 
@@ -342,7 +342,7 @@ def _metric(track: str) -> tuple[str, float]:
 def _counters(context: Context, rows: I64) -> Counters:
     """Hardware counters: numbers among a kernel's annotations that describe nothing else."""
     notes = context.events.notes
-    known = {
+    described = {
         context.strings.find(label)
         for label in (
             *_OTHERS,
@@ -352,13 +352,15 @@ def _counters(context: Context, rows: I64) -> Counters:
     }
     kernel = np.full(len(context.events), NULL, np.int64)
     kernel[rows] = np.arange(len(rows))
-    mine = np.flatnonzero(
-        (kernel[notes.event] != NULL) & ~np.isnan(notes.figure) & ~np.isin(notes.name, list(known))
+    chosen = np.flatnonzero(
+        (kernel[notes.event] != NULL)
+        & ~np.isnan(notes.figure)
+        & ~np.isin(notes.name, list(described))
     )
     return Counters.build(
-        len(mine),
-        kernel=kernel[notes.event[mine]],
-        name=notes.name[mine],
-        value=notes.figure[mine],
+        len(chosen),
+        kernel=kernel[notes.event[chosen]],
+        name=notes.name[chosen],
+        value=notes.figure[chosen],
         source=0,
     )

@@ -77,11 +77,11 @@ def packet_times(packets: Packets, default_clock: I64) -> Times:
         else:
             groups = [rows]
         for group in groups:
-            known = (readings.clock == number) & (readings.trace_value != MISSING)
+            usable = (readings.clock == number) & (readings.trace_value != MISSING)
             if number >= _FIRST_SEQUENCE_CLOCK and number <= _LAST_SEQUENCE_CLOCK:
-                known &= packets.sequence[readings.packet] == packets.sequence[group[0]]
-            if known.any():
-                ns[group] = _converted(packets.timestamp[group], group, readings.take(known))
+                usable &= packets.sequence[readings.packet] == packets.sequence[group[0]]
+            if usable.any():
+                ns[group] = _converted(packets.timestamp[group], group, readings.take(usable))
             else:
                 unrelated[group] = True
     return Times(ns, unrelated, snapshots, primary)
@@ -89,9 +89,9 @@ def packet_times(packets: Packets, default_clock: I64) -> Times:
 
 def _readings(packets: Packets) -> tuple[_Readings, int, int]:
     rows = packets.of_kind(CLOCK_SNAPSHOT)
-    found = packets.payload(rows)
-    primary = int(found.last(2, len(rows))[-1]) if len(rows) else 0
-    clocks = found.pick(1, LENGTH)
+    fields = packets.payload(rows)
+    primary = int(fields.last(2, len(rows))[-1]) if len(rows) else 0
+    clocks = fields.pick(1, LENGTH)
     inner = scan(packets.data, clocks.start, clocks.end)
     count = len(clocks.row)
     clock, value = inner.last(1, count), inner.last(2, count)

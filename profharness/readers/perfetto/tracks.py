@@ -46,13 +46,13 @@ class Tracks:
         self._known: dict[int, Track] = {}
         self._packets = packets
         rows = packets.of_kind(TRACK_DESCRIPTOR)
-        found = packets.payload(rows)
+        fields = packets.payload(rows)
         uuids, parents = (
-            found.last(_UUID, len(rows)).tolist(),
-            found.last(_PARENT, len(rows)).tolist(),
+            fields.last(_UUID, len(rows)).tolist(),
+            fields.last(_PARENT, len(rows)).tolist(),
         )
         names, processes, threads, counters = (
-            self._bytes(found, number) for number in (_NAME, _PROCESS, _THREAD, _COUNTER)
+            self._bytes(fields, number) for number in (_NAME, _PROCESS, _THREAD, _COUNTER)
         )
         machines = packets.machine[rows].tolist()
         for row, uuid in enumerate(uuids):
@@ -111,19 +111,23 @@ class Tracks:
         return self[self[uuid].parent].name
 
     @staticmethod
-    def _bytes(found: Fields, number: int) -> dict[int, tuple[int, int]]:
-        mine = found.pick(number, LENGTH)
+    def _bytes(fields: Fields, number: int) -> dict[int, tuple[int, int]]:
+        texts = fields.pick(number, LENGTH)
         return {
             row: (start, end)
             for row, start, end in zip(
-                mine.row.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True
+                texts.row.tolist(), texts.start.tolist(), texts.end.tolist(), strict=True
             )
         }
 
     def _varints(self, place: tuple[int, int]) -> dict[int, int]:
         start, end = (np.array([edge], np.int64) for edge in place)
-        found = scan(self._packets.data, start, end)
-        mine = found.wire == VARINT
+        fields = scan(self._packets.data, start, end)
+        varints = fields.wire == VARINT
         return dict(
-            zip(found.number[mine].tolist(), found.value[mine].view(np.int64).tolist(), strict=True)
+            zip(
+                fields.number[varints].tolist(),
+                fields.value[varints].view(np.int64).tolist(),
+                strict=True,
+            )
         )

@@ -55,15 +55,15 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 
 def _dispatches(database: Database, path: Path) -> Table:
     # the narrowest first: views repeat the keys of tables beside columns of their own
-    found = {
+    columns_of = {
         table: frozenset(columns)
         for table, columns in sorted(database.columns.items(), key=lambda item: len(item[1]))
     }
-    dispatch = next((table for table, columns in found.items() if columns >= _DISPATCH), None)
+    dispatch = next((table for table, columns in columns_of.items() if columns >= _DISPATCH), None)
     kernel = next(
         (
             table
-            for table, columns in found.items()
+            for table, columns in columns_of.items()
             if columns >= _KERNEL and not columns & {"dispatch_uuid", "metric_id"}
         ),
         None,
@@ -74,7 +74,7 @@ def _dispatches(database: Database, path: Path) -> Table:
             "name the database as `rocprof-compute analyze` wrote it",
         )
     names = dict(database.rows(kernel, ("kernel_uuid", "kernel_name")).fetchall())
-    chosen = [column for column in _NAMES if column in found[dispatch]]
+    chosen = [column for column in _NAMES if column in columns_of[dispatch]]
     rows = database.rows(dispatch, ("kernel_uuid", *chosen)).fetchall()
     columns = {
         _NAMES[column]: [_text(row[place]) for row in rows]

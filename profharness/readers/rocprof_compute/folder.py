@@ -34,12 +34,14 @@ def read(folder: Path) -> Trace:
     """The trace of a workload. Raises InputError where it holds none, or more than one, and as the
     reader of its table does.
     """
-    found = _counted(folder)
-    if len(found) > 1:
-        models = ", ".join(str(path.parent) for path in found)
-        raise InputError(f"{folder} holds {len(found)} workloads: {models}", "name one of them")
-    if found:
-        return _with_ceilings(rocprof_compute.read(found[0]), found[0].parent)
+    counter_tables = _counted(folder)
+    if len(counter_tables) > 1:
+        models = ", ".join(str(path.parent) for path in counter_tables)
+        raise InputError(
+            f"{folder} holds {len(counter_tables)} workloads: {models}", "name one of them"
+        )
+    if counter_tables:
+        return _with_ceilings(rocprof_compute.read(counter_tables[0]), counter_tables[0].parent)
     tables = _analysed(folder)
     if not tables:
         raise InputError(
@@ -52,14 +54,14 @@ def read(folder: Path) -> Trace:
 def _counted(folder: Path) -> list[Path]:
     """The table of counters here, else those one or two folders below, each workload's once."""
     for depth in ("", "*/", "*/*/"):
-        found = {
+        table_of = {
             path.parent: path
             for name in reversed(_TABLES)
             for path in sorted(folder.glob(depth + name))
             if path.is_file()
         }
-        if found:
-            return [found[parent] for parent in sorted(found)]
+        if table_of:
+            return [table_of[parent] for parent in sorted(table_of)]
     return []
 
 
@@ -79,5 +81,7 @@ def _with_ceilings(trace: Trace, folder: Path) -> Trace:
         details = () if path is None else rocprof_compute_machine.read(path).sources[0].details
     except InputError:  # a measurement of the machine that broke off costs nothing of the counters
         return trace
-    first, *others = trace.sources
-    return replace(trace, sources=(replace(first, details=(*first.details, *details)), *others))
+    first, *other_sources = trace.sources
+    return replace(
+        trace, sources=(replace(first, details=(*first.details, *details)), *other_sources)
+    )

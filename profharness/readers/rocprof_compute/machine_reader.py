@@ -135,10 +135,10 @@ def _columns(line: str) -> list[str]:
 
 def _kind(columns: list[str]) -> str | None:
     """Which file these columns are of."""
-    known = set(columns)
-    if known >= _SYSTEM:
+    names = set(columns)
+    if names >= _SYSTEM:
         return "system"
-    if known >= _ROOFLINE:
+    if names >= _ROOFLINE:
         return "roofline"
     if tuple(columns[:2]) == _TOP and any(_SUM.match(column) for column in columns):
         return "top"

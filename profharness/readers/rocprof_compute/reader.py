@@ -99,8 +99,8 @@ def trace_of(table: Table, format_name: str) -> Trace:
 
 
 def _wide(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
-    found = dispatches(table, strings)
-    return found, found.counters, 0
+    dispatched = dispatches(table, strings)
+    return dispatched, dispatched.counters, 0
 
 
 def _long(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
@@ -123,21 +123,21 @@ def _long(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
         },
         len(rows),
     )
-    found = dispatches(once, strings)
+    dispatched = dispatches(once, strings)
     kernel_of_dispatch: I64 = np.full(len(rows), NULL, np.int64)
-    kernel_of_dispatch[found.kept] = np.arange(len(found.kept))
+    kernel_of_dispatch[dispatched.kept] = np.arange(len(dispatched.kept))
     counters, lost = long_counters(table, strings, kernel_of_dispatch[rank[of.reshape(-1)]])
-    return found, counters, lost
+    return dispatched, counters, lost
 
 
-def _problems(table: Table, found: Dispatches, lost: int) -> Iterator[Problem]:
-    where, times = str(table.path), found.times
-    yield _problem_of_times(table, found)
-    if times.timed.any() and found.untimed:
+def _problems(table: Table, dispatched: Dispatches, lost: int) -> Iterator[Problem]:
+    where, times = str(table.path), dispatched.times
+    yield _problem_of_times(table, dispatched)
+    if times.timed.any() and dispatched.untimed:
         yield Problem(
             "warning",
             where,
-            found.untimed,
+            dispatched.untimed,
             "dispatches have no readable begin and end and were left out",
         )
     if times.negative:
@@ -155,18 +155,18 @@ def _problems(table: Table, found: Dispatches, lost: int) -> Iterator[Problem]:
             "counter values are no numbers, or belong to a dispatch without times, "
             "and were left out",
         )
-    if found.unknown:
+    if dispatched.unknown:
         yield Problem(
             "info",
             where,
-            len(found.unknown),
-            f"columns are not known and hold no numbers: {listed(found.unknown)}",
+            len(dispatched.unknown),
+            f"columns are not known and hold no numbers: {listed(dispatched.unknown)}",
         )
 
 
-def _problem_of_times(table: Table, found: Dispatches) -> Problem:
+def _problem_of_times(table: Table, dispatched: Dispatches) -> Problem:
     """What the times of this table can be used for, and why."""
-    where, times = str(table.path), found.times
+    where, times = str(table.path), dispatched.times
     if not table.rows:
         return Problem(
             "warning",
@@ -194,6 +194,6 @@ def _problem_of_times(table: Table, found: Dispatches) -> Problem:
     return Problem(
         "warning",
         where,
-        len(found.kernels),
+        len(dispatched.kernels),
         "dispatches have no times in this file: their durations are not known and stand as zero",
     )

@@ -47,18 +47,18 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 def trace_of(table: Table, format_name: str) -> Trace:
     """The trace of rows that have the columns of results.csv, from wherever they were read."""
     strings = Strings()
-    found = dispatches(table, strings)
-    times = found.times
-    if times.scientific and not times.timed.any() and not len(found.counters):
+    dispatched = dispatches(table, strings)
+    times = dispatched.times
+    if times.scientific and not times.timed.any() and not len(dispatched.counters):
         raise InputError(
             f"{table.path}: {_SPREADSHEET}",
             "use the file as rocprof wrote it, not one that was saved again",
         )
     older = table.first("arch_vgpr") is None
-    numbers = found.places.numbers
+    numbers = dispatched.places.numbers
     agents = agents_beside(table.path)
     devices = agents.devices(numbers, gpus_only=gpus_only(agents, numbers, older=older))
-    pids = np.unique(found.kernels.pid)
+    pids = np.unique(dispatched.kernels.pid)
     source = Source(
         str(table.path),
         format_name,
@@ -70,15 +70,15 @@ def trace_of(table: Table, format_name: str) -> Trace:
         sources=(source,),
         strings=strings,
         devices=devices,
-        streams=found.places.streams,
-        kernels=found.kernels,
-        counters=found.counters,
-        problems=(*table.problems(), *_problems(table, found)),
+        streams=dispatched.places.streams,
+        kernels=dispatched.kernels,
+        counters=dispatched.counters,
+        problems=(*table.problems(), *_problems(table, dispatched)),
     )
 
 
-def _problems(table: Table, found: Dispatches) -> Iterator[Problem]:
-    where, times = str(table.path), found.times
+def _problems(table: Table, dispatched: Dispatches) -> Iterator[Problem]:
+    where, times = str(table.path), dispatched.times
     if not table.rows:
         yield Problem(
             "warning",
@@ -101,12 +101,12 @@ def _problems(table: Table, found: Dispatches) -> Iterator[Problem]:
             "dispatches have no times (recorded without --timestamp on or --stats): "
             "their durations are not known and stand as zero",
         )
-    elif found.untimed:
+    elif dispatched.untimed:
         why = f": {_SPREADSHEET}" if times.scientific else ""
         yield Problem(
             "warning",
             where,
-            found.untimed,
+            dispatched.untimed,
             f"dispatches have no readable begin and end and were left out{why}",
         )
     if times.negative:
@@ -126,10 +126,10 @@ def _problems(table: Table, found: Dispatches) -> Iterator[Problem]:
             "dispatches state a duration that is not their end less their begin: "
             "the latter is taken",
         )
-    if found.unknown:
+    if dispatched.unknown:
         yield Problem(
             "info",
             where,
-            len(found.unknown),
-            f"columns are not known and hold no numbers: {listed(found.unknown)}",
+            len(dispatched.unknown),
+            f"columns are not known and hold no numbers: {listed(dispatched.unknown)}",
         )

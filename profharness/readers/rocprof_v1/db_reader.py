@@ -42,13 +42,13 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one file. Raises InputError when it is no readable database of rocprof."""
     with opened(path) as database:
-        known = [table for table in ("KERN", *_OPS, *_CALLS, _MARKS) if table in database.columns]
-        if not known:
+        tables = [table for table in ("KERN", *_OPS, *_CALLS, _MARKS) if table in database.columns]
+        if not tables:
             raise InputError(
                 f"{path} holds none of rocprof's tables", "name results.db as rocprof wrote it"
             )
         kernels = database.size("KERN")
-        if kernels and not any(database.size(table) for table in known if table != "KERN"):
+        if kernels and not any(database.size(table) for table in tables if table != "KERN"):
             return rocprof_csv.trace_of(_kern(database, path), name)
         table = _kern(database, path) if kernels else None
         rows = _rows(database)

@@ -153,12 +153,14 @@ def _kernels(table: Table, strings: Strings, times: Times, kept: I64) -> tuple[K
         role: integers(table.first(*NAMES[role]), table.rows)
         for role in (*_PLAIN, "device", "grid", "group")
     }
-    column = {role: found.values[kept] for role, found in read.items()}
+    column = {role: parsed.values[kept] for role, parsed in read.items()}
     names = table.first(*NAMES["name"]) or [""] * table.rows
     code = Pool(strings.code).codes(names)[kept]
     placed = places([column["device"]], [column["queue"]])
-    known = (column["grid"] > 0) & (column["group"] > 0)
-    groups = np.where(known, -(-column["grid"] // np.where(known, column["group"], 1)), NULL)
+    has_geometry = (column["grid"] > 0) & (column["group"] > 0)
+    groups = np.where(
+        has_geometry, -(-column["grid"] // np.where(has_geometry, column["group"], 1)), NULL
+    )
     kernels = Kernels.build(
         start_ns=times.start[kept],
         dur_ns=times.dur[kept],
@@ -179,7 +181,7 @@ def _small(values: I64) -> I64:
 
 
 def _counters(table: Table, strings: Strings, kept: I64) -> tuple[Counters, tuple[str, ...]]:
-    found, unknown = [], []
+    counters, unknown = [], []
     for name, texts in table.columns.items():
         if _is_known(name):
             continue
@@ -188,12 +190,12 @@ def _counters(table: Table, strings: Strings, kept: I64) -> tuple[Counters, tupl
             unknown.append(name)
             continue
         rows = np.flatnonzero(~np.isnan(values[kept]))
-        found.append(
+        counters.append(
             Counters.build(
                 len(rows), kernel=rows, name=strings.code(name), value=values[kept][rows], source=0
             )
         )
-    return concat(found) if found else Counters.empty(), tuple(unknown)
+    return concat(counters) if counters else Counters.empty(), tuple(unknown)
 
 
 def _is_known(name: str) -> bool:

@@ -50,9 +50,9 @@ def with_geometry(trace: Trace, dispatches: Trace, where: str) -> Trace:
     kernels = trace.kernels
     columns = {}
     for name in _COLUMNS:
-        own = getattr(kernels, name).copy()
-        own[to] = np.where(own[to] == NULL, getattr(dispatches.kernels, name)[origin], own[to])
-        columns[name] = own
+        lent = getattr(kernels, name).copy()
+        lent[to] = np.where(lent[to] == NULL, getattr(dispatches.kernels, name)[origin], lent[to])
+        columns[name] = lent
     kernel_of = np.full(len(dispatches.kernels), NULL, np.int64)
     kernel_of[origin] = to
     given = dispatches.counters
@@ -64,7 +64,7 @@ def with_geometry(trace: Trace, dispatches: Trace, where: str) -> Trace:
         if len(given)
         else given
     )
-    told = Problem(
+    problem = Problem(
         "info",
         trace.sources[0].path,
         len(to),
@@ -74,20 +74,20 @@ def with_geometry(trace: Trace, dispatches: Trace, where: str) -> Trace:
         trace,
         kernels=kernels.with_columns(**columns),
         counters=counters.take(counters.kernel != NULL),
-        problems=(*trace.problems, told),
+        problems=(*trace.problems, problem),
     )
 
 
 def _pairs(trace: Trace, dispatches: Trace) -> tuple[I64, I64]:
     """Rows of both that are the same launch."""
     pool = Strings()
-    keys = [_keys(one, pool) for one in (trace, dispatches)]
+    keys = [_keys(side, pool) for side in (trace, dispatches)]
     size = len(pool)
     counts = [np.bincount(key, minlength=size) for key in keys]
     even = counts[0] == counts[1]
     chosen = []
-    for one, key in zip((trace, dispatches), keys, strict=True):
-        order = np.lexsort((one.kernels.start_ns, key))
+    for side, key in zip((trace, dispatches), keys, strict=True):
+        order = np.lexsort((side.kernels.start_ns, key))
         chosen.append(order[even[key[order]]])
     return chosen[0], chosen[1]
 
@@ -97,8 +97,8 @@ def _elsewhen(trace: Trace, dispatches: Trace) -> bool:
     if not dispatches.kernels.start_ns.any():
         return False
     traced, dispatched = (
-        np.array([one.kernels.start_ns.min(), one.kernels.start_ns.max()])
-        for one in (trace, dispatches)
+        np.array([side.kernels.start_ns.min(), side.kernels.start_ns.max()])
+        for side in (trace, dispatches)
     )
     return bool(traced[1] < dispatched[0] or dispatched[1] < traced[0])
 

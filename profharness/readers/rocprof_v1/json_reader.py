@@ -257,10 +257,15 @@ class _Arrows:
                 continue
             row = int(targets["row"][at])
             links["kernels" if row >= 0 else "copies"][row if row >= 0 else -1 - row] = call + 1
-        for kind, found in links.items():
-            rows.set_links(kind, found)
+        for kind, numbers_of_rows in links.items():
+            rows.set_links(kind, numbers_of_rows)
         rows.set_links(
-            "calls", {number - 1: number for found in links.values() for number in found.values()}
+            "calls",
+            {
+                number - 1: number
+                for numbers_of_rows in links.values()
+                for number in numbers_of_rows.values()
+            },
         )
         return lost
 
@@ -273,9 +278,11 @@ class _Arrows:
             np.concatenate((calls["section"], tails["section"])),
             np.concatenate((calls["tid"], tails["tid"])),
         )
-        own, asked = thread[: len(calls["row"])], thread[len(calls["row"]) :]
-        nested = nesting.nest(calls["ts"], calls["dur"], own)
-        return nesting.innermost(calls["ts"], calls["dur"], own, nested, (tails["ts"], asked))
+        call_thread, asked = thread[: len(calls["row"])], thread[len(calls["row"]) :]
+        nested = nesting.nest(calls["ts"], calls["dur"], call_thread)
+        return nesting.innermost(
+            calls["ts"], calls["dur"], call_thread, nested, (tails["ts"], asked)
+        )
 
 
 def _matched(wanted: Sequence[I64], offered: Sequence[I64]) -> I64:
@@ -285,7 +292,7 @@ def _matched(wanted: Sequence[I64], offered: Sequence[I64]) -> I64:
     places: dict[tuple[int, ...], list[int]] = {}
     for position, key in enumerate(zip(*(column.tolist() for column in offered), strict=True)):
         places.setdefault(key, []).append(position)
-    waiting = {key: iter(found) for key, found in places.items()}
+    waiting = {key: iter(positions) for key, positions in places.items()}
     return np.array(
         [
             next(waiting.get(key, iter(())), NULL)

@@ -74,12 +74,12 @@ class Agents:
 
         A number that is no GPU's gets no facts.
         """
-        known = (
+        agents = (
             dict(enumerate(self.gpus)) if gpus_only else {agent.node: agent for agent in self.gpus}
         )
         return tuple(
-            known[number].device(str(number))
-            if number in known
+            agents[number].device(str(number))
+            if number in agents
             else Device(index=str(number), vendor="AMD")
             for number in numbers
         )

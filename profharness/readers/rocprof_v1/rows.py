@@ -59,17 +59,17 @@ class Rows:
     def __post_init__(self) -> None:
         self.names: Pool[str] = Pool(self.strings.code)
 
-    def set_links(self, kind: str, found: dict[int, int]) -> None:
+    def set_links(self, kind: str, links: dict[int, int]) -> None:
         """Links of rows of `kernels`, `copies` or `calls`, by row, where they are known only at the
         end.
         """
-        self._links[kind] = found
+        self._links[kind] = links
 
     def linked(self, kind: str, link: I64) -> I64:
         """The column with the links that were set."""
-        found = self._links.get(kind, {})
+        links = self._links.get(kind, {})
         whole = link.copy()
-        whole[list(found)] = list(found.values())
+        whole[list(links)] = list(links.values())
         return whole
 
 
@@ -87,7 +87,7 @@ def build_trace(
         )
     )
     negative = sum(int((table["end"] < table["start"]).sum()) for table in (kernels, copies, calls))
-    found = places([kernels["device"], copies["device"]], [_stream(kernels), _stream(copies)])
+    placed = places([kernels["device"], copies["device"]], [_stream(kernels), _stream(copies)])
     process = _sole_process(kernels["pid"], copies["pid"])
     api = Api.build(
         start_ns=calls["start"],
@@ -101,16 +101,16 @@ def build_trace(
     )
     kernel_table = Kernels.build(
         **_on_device(kernels, process, rows.linked("kernels", kernels["link"])),
-        device=found.device[0],
-        stream=found.stream[0],
+        device=placed.device[0],
+        stream=placed.stream[0],
         queue=kernels["queue"],
         tid=kernels["tid"],
     )
     copy_table = Copies.build(
         **_on_device(copies, process, rows.linked("copies", copies["link"])),
-        device=found.device[1],
-        stream=found.stream[1],
-    ).with_columns(**_directions(rows.strings, copies["name"], found.device[1]))
+        device=placed.device[1],
+        stream=placed.stream[1],
+    ).with_columns(**_directions(rows.strings, copies["name"], placed.device[1]))
     tables = Trace(
         sources=(_source(path, format_name, api, kernel_table),),
         strings=rows.strings,
@@ -118,9 +118,9 @@ def build_trace(
         copies=copy_table,
         api=api,
         marks=_marks(rows, process, {"source": 0}),
-        streams=found.streams,
+        streams=placed.streams,
         devices=agents.devices(
-            found.numbers, gpus_only=gpus_only(agents, found.numbers, older=rows.older)
+            placed.numbers, gpus_only=gpus_only(agents, placed.numbers, older=rows.older)
         ),
     )
     return replace(
@@ -236,7 +236,7 @@ def _problems(path: Path, rows: Rows, negative: int) -> Iterator[Problem]:
             "records end before they begin: their duration is taken as zero",
         )
     if rows.left_out:
-        listed = ", ".join(f"{what} {count}" for what, count in rows.left_out.most_common())
+        listed = ", ".join(f"{kind} {count}" for kind, count in rows.left_out.most_common())
         yield Problem(
             "info",
             where,

@@ -94,8 +94,8 @@ def _domain(file: str, names: Sequence[str]) -> str:
     """What was counted, by the file's name; of a renamed file, by what all its rows are called."""
     if match := _FILE.search(file):
         return {None: KERNELS, "copy": COPIES}.get(match[1], match[1])
-    known = ((COPIES, _COPY), *_CALLS)
+    forms = ((COPIES, _COPY), *_CALLS)
     return next(
-        (domain for domain, form in known if names and all(form.match(label) for label in names)),
+        (domain for domain, form in forms if names and all(form.match(label) for label in names)),
         KERNELS,
     )

@@ -27,10 +27,10 @@ def join(traced: I64, counted: I64) -> Joined:
     used, first, row = np.unique(counted, return_index=True, return_inverse=True)
     order = np.argsort(traced, kind="stable")
     at = np.minimum(np.searchsorted(traced[order], used), max(len(traced) - 1, 0))
-    known = traced[order][at] == used if len(traced) else np.zeros(len(used), np.bool_)
+    traced_too = traced[order][at] == used if len(traced) else np.zeros(len(used), np.bool_)
     position = np.zeros(len(used), np.int64)
-    position[known] = order[at[known]]
-    fresh = np.flatnonzero(~known)
+    position[traced_too] = order[at[traced_too]]
+    fresh = np.flatnonzero(~traced_too)
     fresh = fresh[np.argsort(first[fresh], kind="stable")]
     position[fresh] = len(traced) + np.arange(len(fresh))
     return Joined(position[row], first[fresh])

@@ -36,7 +36,7 @@ def read_agents(path: Path) -> tuple[Agent, ...]:
     }
     agents = []
     for row, (node, kind) in enumerate(zip(nodes, kinds, strict=True)):
-        known = {
+        stated = {
             column: None if values[row] in (NULL, 0) else values[row]
             for column, values in numbers.items()
         }
@@ -49,13 +49,13 @@ def read_agents(path: Path) -> tuple[Agent, ...]:
                 architecture=texts["Name"][row],
                 product=texts["Product_Name"][row],
                 vendor=texts["Vendor_Name"][row],
-                compute_units=known["Cu_Count"],
-                dies=known["Num_Xcc"],
-                max_clock_mhz=known["Max_Engine_Clk_Fcompute"],
-                location=known["Location_Id"],
-                domain=known["Domain"] or 0,
+                compute_units=stated["Cu_Count"],
+                dies=stated["Num_Xcc"],
+                max_clock_mhz=stated["Max_Engine_Clk_Fcompute"],
+                location=stated["Location_Id"],
+                domain=stated["Domain"] or 0,
                 type_number=gpus.index(node) if kind == "GPU" else NULL,
-                pci_id=pci_id(known["Vendor_Id"] or 0, known["Device_Id"] or 0),
+                pci_id=pci_id(stated["Vendor_Id"] or 0, stated["Device_Id"] or 0),
             )
         )
     return tuple(agents)

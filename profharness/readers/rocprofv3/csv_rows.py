@@ -144,9 +144,9 @@ class SetReader:
         )
         if len(order) < 2:
             return
-        known = np.array(sorted(order), np.int64)
+        processes = np.array(sorted(order), np.int64)
         for part in parts:
-            shift = np.searchsorted(known, part["guid"]) * _PER_PROCESS
+            shift = np.searchsorted(processes, part["guid"]) * _PER_PROCESS
             for name in {"correlation_id", "dispatch_id"} & set(part):
                 part[name] = np.where(part[name] > 0, part[name] + shift, part[name])
 
@@ -187,8 +187,8 @@ class SetReader:
             "correlation": column("correlation_id"),
             "dispatch": column("dispatch_id"),
             **{
-                f"{short}_{axis}": column(f"{what}_size_{axis}")
-                for short, what in (("grid", "grid"), ("size", "workgroup"))
+                f"{short}_{axis}": column(f"{long}_size_{axis}")
+                for short, long in (("grid", "grid"), ("size", "workgroup"))
                 for axis in "xyz"
             },
             "vgpr": column("vgpr_count"),

@@ -86,10 +86,10 @@ def _problems(
     path: Path, walk: JsonWalk, damage: str, processes: list[ProcessRows], tables: RocmTables
 ) -> list[Problem]:
     where = str(path)
-    found = []
+    problems = []
     if damage:
         records = sum(rows.records for rows in processes)
-        found.append(
+        problems.append(
             Problem(
                 "error",
                 where,
@@ -98,7 +98,7 @@ def _problems(
             )
         )
     if walk.unreadable:
-        found.append(
+        problems.append(
             Problem(
                 "warning",
                 where,
@@ -107,7 +107,7 @@ def _problems(
             )
         )
     if tables.negative:
-        found.append(
+        problems.append(
             Problem(
                 "warning",
                 where,
@@ -117,7 +117,7 @@ def _problems(
         )
     for rows in processes:
         if rows.nameless:
-            found.append(
+            problems.append(
                 Problem(
                     "warning",
                     where,
@@ -126,7 +126,7 @@ def _problems(
                 )
             )
         if rows.left_out.total():
-            found.append(
+            problems.append(
                 Problem("info", where, rows.left_out.total(), left_out_sentence(rows.left_out))
             )
-    return found
+    return problems

@@ -295,7 +295,7 @@ class ProcessRows:
             )
             for number, symbol in zip(used.tolist(), symbols, strict=True)
         ]
-        known = [symbol or Symbol(NULL) for symbol in symbols]
+        present = [symbol or Symbol(NULL) for symbol in symbols]
         if len(used):
             self.nameless += int(
                 np.isin(
@@ -306,15 +306,15 @@ class ProcessRows:
         def of_symbol(values: list[int]) -> I64:
             return np.array(values, np.int64)[row] if values else np.zeros(0, np.int64)
 
-        static, whole = of_symbol([symbol.group_segment_size for symbol in known]), columns["lds"]
+        static, whole = of_symbol([symbol.group_segment_size for symbol in present]), columns["lds"]
         split = (static != NULL) & (whole >= static)
         return {
             **columns,
             "name": of_symbol(names),
             "agent": self._agent_numbers(columns["agent"]),
-            "vgpr": of_symbol([symbol.arch_vgpr_count for symbol in known]),
-            "accum_vgpr": of_symbol([symbol.accum_vgpr_count for symbol in known]),
-            "sgpr": of_symbol([symbol.sgpr_count for symbol in known]),
+            "vgpr": of_symbol([symbol.arch_vgpr_count for symbol in present]),
+            "accum_vgpr": of_symbol([symbol.accum_vgpr_count for symbol in present]),
+            "sgpr": of_symbol([symbol.sgpr_count for symbol in present]),
             "lds": np.where(split, static, whole),
             "lds_dynamic": np.where(split, whole - static, NULL),
         }
@@ -333,17 +333,17 @@ class ProcessRows:
         used, row = np.unique(packed, return_inverse=True)
         kinds, names = [], []
         for kind, operation in (divmod(number, _OPERATIONS) for number in used.tolist()):
-            known = (
+            record_kind = (
                 self._names.buffer_records[kind]
                 if 0 <= kind < len(self._names.buffer_records)
                 else None
             )
-            named = known is not None and 0 <= operation < len(known.operations)
-            kinds.append(self._strings.code(known.kind if known else f"kind {kind}"))
+            named = record_kind is not None and 0 <= operation < len(record_kind.operations)
+            kinds.append(self._strings.code(record_kind.kind if record_kind else f"kind {kind}"))
             names.append(
                 self._strings.code(
-                    known.operations[operation]
-                    if known and named
+                    record_kind.operations[operation]
+                    if record_kind and named
                     else f"operation {kind}.{operation}"
                 )
             )

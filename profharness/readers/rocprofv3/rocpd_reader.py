@@ -51,24 +51,24 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     with sqlite_file.opened(path) as (connection, damage):
         try:
             version = _check(path, connection)
-            found = owners(connection)
+            processes = owners(connection)
         except sqlite_file.DAMAGED as error:
             raise InputError(f"{path} is damaged: {error}", "record or copy it again") from error
-        if not found:
+        if not processes:
             raise InputError(f"{path} holds no process", "the writer was interrupted: record again")
-        return _read(path, connection, found, damage, version)
+        return _read(path, connection, processes, damage, version)
 
 
 def _read(
-    path: Path, connection: sqlite3.Connection, found: list[Owner], damage: str, version: str
+    path: Path, connection: sqlite3.Connection, processes: list[Owner], damage: str, version: str
 ) -> Trace:
     tables = RocmTables(Strings())
     problems = (
         [Problem("error", str(path), 1, f"the file is cut or damaged: {damage}")] if damage else []
     )
     sources = []
-    for position, owner in enumerate(found):
-        reader = ProcessReader(connection, owner, tables, position, alone=len(found) == 1)
+    for position, owner in enumerate(processes):
+        reader = ProcessReader(connection, owner, tables, position, alone=len(processes) == 1)
         reader.read()
         sources.append(
             Source(

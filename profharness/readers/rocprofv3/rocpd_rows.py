@@ -98,8 +98,13 @@ class ProcessReader:
         value = np.array(
             [row[2] if isinstance(row[2], int | float) else np.nan for row in rows], np.float64
         )
-        known = dispatch[order][at] == wanted
-        self._tables.add_counters(order[at[known]] + first, name[known], value[known], self._source)
+        with_dispatch = dispatch[order][at] == wanted
+        self._tables.add_counters(
+            order[at[with_dispatch]] + first,
+            name[with_dispatch],
+            value[with_dispatch],
+            self._source,
+        )
 
     def _read_copies(self, process: Process) -> None:
         if "memory_copies" not in self._views():
@@ -139,23 +144,26 @@ class ProcessReader:
         """Values of counters whose event is no dispatch (a device is counted over a time, too), or
         one that the file's view hides.
         """
-        own, wanted = ("TRUE", ()) if self._alone else ("guid = :guid", {"guid": self._owner.guid})
+        of_owner, wanted = (
+            ("TRUE", ()) if self._alone else ("guid = :guid", {"guid": self._owner.guid})
+        )
         # made of constants
         shown = (
-            f"SELECT event_id FROM rocpd_kernel_dispatch WHERE {own} "  # noqa: S608  of constants
-            f"AND event_id IS NOT NULL AND id IN (SELECT id FROM kernels WHERE {own})"
+            "SELECT event_id FROM rocpd_kernel_dispatch "  # noqa: S608  made of constants
+            f"WHERE {of_owner} AND event_id IS NOT NULL "
+            f"AND id IN (SELECT id FROM kernels WHERE {of_owner})"
         )
         rows = self._connection.execute(
-            f"SELECT COUNT(*) FROM rocpd_pmc_event WHERE {own} "  # noqa: S608  made of constants
-            f"AND (event_id IS NULL OR event_id NOT IN ({shown}))",
+            "SELECT COUNT(*) FROM rocpd_pmc_event "  # noqa: S608  made of constants
+            f"WHERE {of_owner} AND (event_id IS NULL OR event_id NOT IN ({shown}))",
             wanted,
         )
         return int(rows.fetchone()[0])
 
-    def _count_hidden(self, what: str, table: str, shown: int) -> None:
+    def _count_hidden(self, rows: str, table: str, shown: int) -> None:
         """A view joins its table to others, and shows no row that lacks its place there."""
         if not self.damage and self._present(table):
-            self.left_out[f"{what} that the file's own view does not show"] += max(
+            self.left_out[f"{rows} that the file's own view does not show"] += max(
                 self._count(table) - shown, 0
             )
 
@@ -163,7 +171,7 @@ class ProcessReader:
         """Rows of a table that belong to this process; a table names it by the row that describes
         it.
         """
-        own = (
+        of_owner = (
             ""
             if self._alone
             else (
@@ -174,7 +182,8 @@ class ProcessReader:
         wanted = () if self._alone else (self._owner.guid, self._owner.guid, self._owner.pid)
         return int(
             self._connection.execute(
-                f"SELECT COUNT(*) FROM {table} WHERE {condition}{own}",  # noqa: S608  of constants
+                f"SELECT COUNT(*) FROM {table} "  # noqa: S608  made of constants
+                f"WHERE {condition}{of_owner}",
                 wanted,
             ).fetchone()[0]
         )
@@ -232,9 +241,9 @@ class ProcessReader:
             self.damage = self.damage or str(error)
         count = len(grown)
         self.records += count
-        found = {name: grown.take(name) for name in (*numbers, *texts)}
-        return found | {
-            name: np.full(count, NULL, np.int64) for name in wanted if name not in found
+        columns = {name: grown.take(name) for name in (*numbers, *texts)}
+        return columns | {
+            name: np.full(count, NULL, np.int64) for name in wanted if name not in columns
         }
 
     def _add(
@@ -285,7 +294,7 @@ class ProcessReader:
         return {row[1] for row in self._connection.execute(f"PRAGMA table_info({view})")}
 
     def _present(self, *names: str) -> set[str]:
-        """Those of the names that the file has, as a table or as a view."""
+        """The names among these that the file has, as a table or as a view."""
         return {
             row[0]
             for row in self._connection.execute(
@@ -313,15 +322,19 @@ class ProcessReader:
         ).fetchall()
         symbols = {row[0]: row for row in rows}
         used, row = np.unique(columns["kernel"], return_inverse=True)
-        found = [
+        symbol_rows = [
             symbols.get(number, (number, f"kernel {number}", "", *[NULL] * 4))
             for number in used.tolist()
         ]
         names = [
-            self._texts[text_of(one[1]) or text_of(one[2]).removesuffix(".kd")] for one in found
+            self._texts[text_of(symbol[1]) or text_of(symbol[2]).removesuffix(".kd")]
+            for symbol in symbol_rows
         ]
         table = np.array(
-            [[value if isinstance(value, int) else NULL for value in one[3:]] for one in found],
+            [
+                [value if isinstance(value, int) else NULL for value in symbol[3:]]
+                for symbol in symbol_rows
+            ],
             np.int64,
         ).reshape(-1, 4)[row]
         static, whole = table[:, 0], columns["lds"]

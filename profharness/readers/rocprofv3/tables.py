@@ -270,9 +270,9 @@ def _geometry(columns: Columns) -> tuple[list[I64], list[I64]]:
     """Workgroups and work-items per workgroup along x, y, z; NULL where either is not recorded."""
     sizes = [columns[f"size_{axis}"] for axis in "xyz"]
     grids = [columns[f"grid_{axis}"] for axis in "xyz"]
-    known = np.logical_and.reduce([part > 0 for part in (*sizes, *grids)])
+    both_recorded = np.logical_and.reduce([part > 0 for part in (*sizes, *grids)])
     counts = [
-        np.where(known, -(-grid // np.maximum(size, 1)), NULL)
+        np.where(both_recorded, -(-grid // np.maximum(size, 1)), NULL)
         for grid, size in zip(grids, sizes, strict=True)
     ]
     return counts, [np.where(size > 0, size, NULL) for size in sizes]

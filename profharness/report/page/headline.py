@@ -71,12 +71,12 @@ def subtitle(summary: Summary) -> tuple[Cell, ...]:
 
 def tiles(summary: Summary) -> tuple[Tile, ...]:
     """Four or five figures that carry the answer."""
-    found = (
+    shown = (
         _command_tiles(summary)
         if is_command(summary) or not summary.points
         else _scan_tiles(summary)
     )
-    return tuple(found)
+    return tuple(shown)
 
 
 def _scan_tiles(summary: Summary) -> Iterable[Tile]:

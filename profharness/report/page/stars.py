@@ -19,9 +19,9 @@ def starred_table(summary: Summary) -> Table | None:
         return None
     rows, marked = list(table.rows), _marked_rows(summary)
     for index, why in marked.items():
-        level, *others = rows[index]
+        level, *other_cells = rows[index]
         star = Cell(f"★ {level.text}", provenance=f"{why}; {level.provenance}")
-        rows[index] = (star, *others)
+        rows[index] = (star, *other_cells)
     return replace(table, rows=tuple(rows), marked=frozenset(marked))
 
 

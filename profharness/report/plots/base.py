@@ -68,7 +68,7 @@ def groups(summary: Summary) -> tuple[Group, ...]:
             (point.backend, point.batch_size if apart else None) for point in summary.points
         )
     )
-    found = []
+    curves = []
     for index, (backend, batch) in enumerate(keys):
         points = [
             point
@@ -81,15 +81,15 @@ def groups(summary: Summary) -> tuple[Group, ...]:
             points.sort(key=lambda point: getattr(point, axis) or 0)
         series = next(
             (
-                one
-                for one in summary.series
-                if one.key.get("backend", backend) == backend
-                and one.key.get("batch_size", str(batch)) == str(batch)
+                series
+                for series in summary.series
+                if series.key.get("backend", backend) == backend
+                and series.key.get("batch_size", str(batch)) == str(batch)
             ),
             None,
         )
         words = [backend] if len({name for name, _ in keys}) > 1 else []
-        found.append(
+        curves.append(
             Group(
                 name=", ".join([*words, f"batch {batch}"] if batch is not None else words),
                 points=tuple(points),
@@ -97,7 +97,7 @@ def groups(summary: Summary) -> tuple[Group, ...]:
                 color=SERIES_COLORS[index % len(SERIES_COLORS)],
             )
         )
-    return tuple(group for group in found if group.points)
+    return tuple(group for group in curves if group.points)
 
 
 def figure_json(traces: Sequence[Trace], layout: dict[str, Any]) -> str:
@@ -151,13 +151,13 @@ def log_ticks(shown: Sequence[float | None], unit: str = "") -> dict[str, Any]:
     """Ticks of a log axis at 1, 2 and 5 of each decade within the data (decades alone beyond four),
     with SI prefixes for `unit`.
     """
-    found = [value for value in shown if value is not None and value > 0]
-    if not found:
+    positive = [value for value in shown if value is not None and value > 0]
+    if not positive:
         return {}
-    low, high = math.floor(math.log10(min(found))), math.ceil(math.log10(max(found)))
+    low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
     steps = (1, 2, 5) if high - low <= 4 else (1,)
     ticks = [step * 10.0**power for power in range(low - 1, high + 1) for step in steps]
-    inside = [tick for tick in ticks if min(found) / 2 <= tick <= max(found) * 2]
+    inside = [tick for tick in ticks if min(positive) / 2 <= tick <= max(positive) * 2]
     text = [si_text(tick, unit) if unit else f"{tick:.10g}" for tick in inside]
     return {"type": "log", "tickvals": inside, "ticktext": text, "minor": {"showgrid": False}}
 
@@ -205,11 +205,11 @@ def error_bars(figures: Sequence[Figure | None], factor: float = 1.0) -> dict[st
 
 def values(points: Sequence[PointSummary], name: str, factor: float = 1.0) -> list[float | None]:
     """The named metric of each point times `factor`; None where it was not measured."""
-    found = [
+    measured = [
         finite(figure.value) if (figure := point.metrics.get(name)) is not None else None
         for point in points
     ]
-    return [None if value is None else value * factor for value in found]
+    return [None if value is None else value * factor for value in measured]
 
 
 def sources(points: Sequence[PointSummary], name: str) -> list[str]:

@@ -307,11 +307,14 @@ def _overhead_trace(
     group: Group, points: list[PointSummary], layer: str, axis: Any, color: str
 ) -> Trace:
     estimates = [point.overhead[layer] for point in points]
-    up, down = [_gap(one, one.high) for one in estimates], [_gap(one, one.low) for one in estimates]
+    up, down = (
+        [_gap(estimate, estimate.high) for estimate in estimates],
+        [_gap(estimate, estimate.low) for estimate in estimates],
+    )
     label = f"layer {layer}, backend {group.name}" if group.name else layer
     return scatter(
         [level(point, axis) for point in points],
-        [100 * (one.value or 0.0) for one in estimates],
+        [100 * (estimate.value or 0.0) for estimate in estimates],
         color,
         name=label,
         error_y={

@@ -42,13 +42,13 @@ def request_plots(summary: Summary) -> tuple[Plot, ...]:
     loops.
     """
     axis = scan_axis(summary.points)
-    found = [
+    plots = [
         plot
         for index, group in enumerate(groups(summary))
         if (plot := _parts_plot(group, axis, index)) is not None
     ]
     opened = open_loop_plot(summary)
-    return (*found, opened) if opened is not None else tuple(found)
+    return (*plots, opened) if opened is not None else tuple(plots)
 
 
 def _parts_plot(group: Group, axis: Axis | None, index: int) -> Plot | None:
@@ -107,19 +107,19 @@ def open_loop_plot(summary: Summary) -> Plot | None:
     traces = []
     curves = list(dict.fromkeys((point.backend, point.batch_size) for point in points))
     for index, (backend, batch) in enumerate(curves):
-        own = sorted(
+        curve_points = sorted(
             (point for point in points if (point.backend, point.batch_size) == (backend, batch)),
             key=lambda point: point.rate or 0.0,
         )
         who = f"{backend}, batch {batch} " if len(curves) > 1 else ""
         for name, dash in ((names.LATENCY_P50, "solid"), (names.LATENCY_P99, "dash")):
-            if any(value is not None for value in values(own, name)):
+            if any(value is not None for value in values(curve_points, name)):
                 color = SERIES_COLORS[index % len(SERIES_COLORS)]
                 label = f"{who}{names.title_of(name).removeprefix('latency ')}"
                 traces.append(
                     scatter(
-                        [point.rate for point in own],
-                        values(own, name),
+                        [point.rate for point in curve_points],
+                        values(curve_points, name),
                         color,
                         name=label,
                         line={"color": color, "dash": dash, "width": 2},

@@ -87,10 +87,10 @@ def table_of(points: Sequence[PointSummary], source: str) -> ScanTable | None:
 
 def curves(table: ScanTable, prefix: str = "") -> tuple[Curve, ...]:
     """The series of a table; `prefix` names a run among several."""
-    found = []
+    drawn = []
     for key, rows in table.groups().items():
         order = np.asarray(rows)[np.argsort(table.level[rows], kind="stable")]
-        found.append(
+        drawn.append(
             Curve(
                 (prefix, *key),
                 table.axis,
@@ -101,36 +101,41 @@ def curves(table: ScanTable, prefix: str = "") -> tuple[Curve, ...]:
                 table.latency_sem_ms[order],
             )
         )
-    return tuple(found)
+    return tuple(drawn)
 
 
-def shortened(found: Sequence[Curve]) -> tuple[Curve, ...]:
-    """Without the words that all of them share, where they are named alike."""
-    if len(found) < 2 or len({len(curve.words) for curve in found}) > 1:
-        return tuple(found)
-    told = [len(set(words)) > 1 for words in zip(*(curve.words for curve in found), strict=True)]
+def shortened(labelled: Sequence[Curve]) -> tuple[Curve, ...]:
+    """The curves without the words that all of their labels share, where the labels have the same
+    form.
+    """
+    if len(labelled) < 2 or len({len(curve.words) for curve in labelled}) > 1:
+        return tuple(labelled)
+    differs = [
+        len(set(words)) > 1 for words in zip(*(curve.words for curve in labelled), strict=True)
+    ]
     return tuple(
         replace(
-            curve, words=tuple(word for word, kept in zip(curve.words, told, strict=True) if kept)
+            curve,
+            words=tuple(word for word, kept in zip(curve.words, differs, strict=True) if kept),
         )
-        for curve in found
+        for curve in labelled
     )
 
 
-def reference(found: Sequence[Curve], wanted: str) -> Curve | None:
+def reference(drawn: Sequence[Curve], wanted: str) -> Curve | None:
     """The curve that ratios are taken to. Raises UsageError when no label holds `wanted`, or
     several do.
     """
     if not wanted:
         return None
-    matching = [curve for curve in found if curve.label == wanted] or [
-        curve for curve in found if wanted in curve.label
+    matching = [curve for curve in drawn if curve.label == wanted] or [
+        curve for curve in drawn if wanted in curve.label
     ]
     if len(matching) != 1:
         raise UsageError(
             f"--ratio-to {wanted}: {'no curve is' if not matching else 'several curves are'} "
             "called so",
-            f"the curves are: {'; '.join(curve.label for curve in found)}",
+            f"the curves are: {'; '.join(curve.label for curve in drawn)}",
         )
     return matching[0]
 
@@ -139,28 +144,29 @@ def ratio(curve: Curve, base: Curve, name: str) -> tuple[F64, F64, F64]:
     """Levels that both have, the curve over `base` there, and its standard error by propagation of
     the two.
     """
-    level, own, other = np.intersect1d(curve.level, base.level, return_indices=True)
-    top, under = getattr(curve, name)[own], getattr(base, name)[other]
+    level, of_curve, of_base = np.intersect1d(curve.level, base.level, return_indices=True)
+    top, under = getattr(curve, name)[of_curve], getattr(base, name)[of_base]
     sem = name.replace("_ms", "_sem_ms") if name.endswith("_ms") else f"{name}_sem"
     relative = np.hypot(
-        getattr(curve, sem)[own] / top, 0 if curve is base else getattr(base, sem)[other] / under
+        getattr(curve, sem)[of_curve] / top,
+        0 if curve is base else getattr(base, sem)[of_base] / under,
     )
     return level, top / under, top / under * relative
 
 
 def draw(
-    found: Sequence[Curve], output: Path, *, ratio_to: str = "", title: str = "", item: str = "item"
+    drawn: Sequence[Curve], output: Path, *, ratio_to: str = "", title: str = "", item: str = "item"
 ) -> None:
     """Write the figure, in the format that the name's ending says. Raises Unavailable without
     matplotlib, UsageError for curves over different levels.
     """
     plt = _matplotlib(output)
-    if len({curve.axis for curve in found}) > 1:
+    if len({curve.axis for curve in drawn}) > 1:
         raise UsageError(
             "the curves are over different levels (batch size, concurrency, processes)",
             "plot them one by one",
         )
-    base = reference(found, ratio_to)
+    base = reference(drawn, ratio_to)
     rows, heights = (2, (3, 1)) if base is not None else (1, (1,))
     figure, grid = plt.subplots(
         rows,
@@ -173,12 +179,12 @@ def draw(
     for column, (name, words) in enumerate(
         (("throughput", f"Throughput ({item}s/s)"), ("latency_ms", "Latency (ms)"))
     ):
-        _panel(grid[0][column], found, name, words)
+        _panel(grid[0][column], drawn, name, words)
         if base is not None:
-            _ratios(grid[1][column], found, base, name)
-        grid[-1][column].set_xlabel(AXIS_WORDS[found[0].axis])
+            _ratios(grid[1][column], drawn, base, name)
+        grid[-1][column].set_xlabel(AXIS_WORDS[drawn[0].axis])
     grid[0][1].set_yscale("log")
-    if len(found) > 1 or found[0].label != "measured":
+    if len(drawn) > 1 or drawn[0].label != "measured":
         grid[0][0].legend(fontsize="xx-small", loc="upper left")
     if title:
         grid[0][0].set_title(title, loc="left", fontsize="small")
@@ -195,8 +201,8 @@ def draw(
     plt.close(figure)
 
 
-def _panel(axes: Any, found: Sequence[Curve], name: str, words: str) -> None:
-    for place, curve in enumerate(found):
+def _panel(axes: Any, drawn: Sequence[Curve], name: str, words: str) -> None:
+    for place, curve in enumerate(drawn):
         sem = getattr(curve, "latency_sem_ms" if name == "latency_ms" else "throughput_sem")
         axes.errorbar(
             curve.level,
@@ -209,14 +215,14 @@ def _panel(axes: Any, found: Sequence[Curve], name: str, words: str) -> None:
             linewidth=1.5,
             capsize=3,
         )
-    axes.set_xscale("log", base=2 if found[0].axis == "batch_size" else 10)
+    axes.set_xscale("log", base=2 if drawn[0].axis == "batch_size" else 10)
     axes.set_ylabel(words)
     if name == "throughput":
-        axes.set_ylim(0, axes.get_ylim()[1] * (1 + 0.06 * len(found)))  # room for the legend
+        axes.set_ylim(0, axes.get_ylim()[1] * (1 + 0.06 * len(drawn)))  # room for the legend
 
 
-def _ratios(axes: Any, found: Sequence[Curve], base: Curve, name: str) -> None:
-    for place, curve in enumerate(found):
+def _ratios(axes: Any, drawn: Sequence[Curve], base: Curve, name: str) -> None:
+    for place, curve in enumerate(drawn):
         level, value, sem = ratio(curve, base, name)
         axes.errorbar(
             level,
@@ -254,31 +260,31 @@ def _matplotlib(output: Path) -> Any:
             f"figures need matplotlib and mplhep ({error})", "pip install 'profharness[plots]'"
         ) from error
     plt.style.use(mplhep.style.CMS)
-    known = plt.figure().canvas.get_supported_filetypes()
+    formats = plt.figure().canvas.get_supported_filetypes()
     plt.close("all")
-    if output.suffix.lstrip(".").lower() not in known:
+    if output.suffix.lstrip(".").lower() not in formats:
         raise UsageError(
             f"{output}: no known kind of picture",
-            f"end the name in one of {', '.join(sorted(known))}",
+            f"end the name in one of {', '.join(sorted(formats))}",
         )
     return plt
 
 
-def draw_resources(found: Resources, output: Path, *, title: str = "") -> None:
+def draw_resources(resources: Resources, output: Path, *, title: str = "") -> None:
     """The two shares over time with a dashed line where each point of the scan began. Raises as
     `draw`.
     """
     plt = _matplotlib(output)
     figure, axes = plt.subplots(figsize=(14, 8))
-    what = "GPU" if found.of_device else "CPU"
-    axes.plot(found.seconds, found.use, label=f"{what} utilisation", color=PALETTE[0])
+    device = "GPU" if resources.of_device else "CPU"
+    axes.plot(resources.seconds, resources.use, label=f"{device} utilisation", color=PALETTE[0])
     axes.plot(
-        found.seconds,
-        found.memory,
-        label="GPU memory" if found.of_device else "RAM",
+        resources.seconds,
+        resources.memory,
+        label="GPU memory" if resources.of_device else "RAM",
         color=PALETTE[1],
     )
-    for at, text in found.marks:
+    for at, text in resources.marks:
         axes.axvline(at, color="red", linestyle="--", linewidth=1)
         axes.text(at, 101, text, rotation=90, fontsize="xx-small", ha="center", va="bottom")
     axes.set_ylim(0, 100)

@@ -78,7 +78,7 @@ def roofline_plot(summary: Summary) -> Plot | None:
 
 
 def _roofline_points(summary: Summary, points: Sequence[PointSummary]) -> Iterator[Trace]:
-    """Those of each curve in its colour."""
+    """The points of each curve in its colour."""
     for group in groups(summary):
         shown = [point for point in group.points if point in points]
         if shown:

@@ -36,7 +36,7 @@ def trials_plot(summary: Summary) -> Plot | None:
         str(getattr(point, axis) if axis and getattr(point, axis) is not None else point.point)
         for point, _ in placed
     ]
-    what = AXIS_TITLES[axis] if axis else "point"
+    axis_title = AXIS_TITLES[axis] if axis else "point"
     layout = {
         "showlegend": placed[0][1].name != "",
         "legend": LEGEND,
@@ -45,7 +45,7 @@ def trials_plot(summary: Summary) -> Plot | None:
             "ticktext": ticks[::step],
             "showgrid": False,
             "zeroline": False,
-            "title": {"text": f"{what}, and the trials of each from left to right"},
+            "title": {"text": f"{axis_title}, and the trials of each from left to right"},
             "range": [-0.2, len(shown)],
         },
         "yaxis": {"title": {"text": "trial time / median of its point"}},

@@ -20,22 +20,22 @@ from profharness.units import format_bytes, format_ns, format_number, format_sha
 SHOWN = 8
 
 
-def lines(found: Communication) -> Iterator[str]:
+def lines(communication: Communication) -> Iterator[str]:
     """The section of `metrics`: times per device, the collectives that take longest, and who is
     late.
     """
     yield "communication:"
-    for row in found.devices:
+    for row in communication.devices:
         if row.total_ns or row.peer_copies:
             yield f"  {'rank' if row.on_host else 'device'} {row.device}: {_device_text(row)}"
-    shown = found.collectives[:SHOWN]
+    shown = communication.collectives[:SHOWN]
     yield from listing(_collective_listing(shown), indent=2)
-    if len(found.collectives) > SHOWN:
-        yield f"  and {len(found.collectives) - SHOWN} more"
-    if found.skew is not None:
-        yield from (f"  {line}" for line in _skew_lines(found.skew))
-    elif found.collectives:
-        yield f"  late ranks: not measured: needs {found.needs}"
+    if len(communication.collectives) > SHOWN:
+        yield f"  and {len(communication.collectives) - SHOWN} more"
+    if communication.skew is not None:
+        yield from (f"  {line}" for line in _skew_lines(communication.skew))
+    elif communication.collectives:
+        yield f"  late ranks: not measured: needs {communication.needs}"
 
 
 def _collective_listing(rows: Iterable[CollectiveRow]) -> Table:
@@ -89,31 +89,31 @@ def _speed(row: CollectiveRow) -> str:
     return f"{least}{quantity_text(row.algorithm_bandwidth, 'B/s')}{bus}"
 
 
-def _skew_lines(found: Skew) -> Iterator[str]:
+def _skew_lines(skew: Skew) -> Iterator[str]:
     yield (
-        f"arrival at {format_number(found.matched)} collectives of {found.ranks} ranks: "
-        f"{format_ns(found.median_ns)} apart (median), "
-        f"p95 {format_ns(found.p95_ns)}, at most {format_ns(found.max_ns)}; "
-        f"ranks wait {format_share(found.wait_share)} of their time; "
-        f"clocks put together {found.aligned}"
+        f"arrival at {format_number(skew.matched)} collectives of {skew.ranks} ranks: "
+        f"{format_ns(skew.median_ns)} apart (median), "
+        f"p95 {format_ns(skew.p95_ns)}, at most {format_ns(skew.max_ns)}; "
+        f"ranks wait {format_share(skew.wait_share)} of their time; "
+        f"clocks put together {skew.aligned}"
     )
-    if found.unmatched:
-        yield f"{format_number(found.unmatched)} collectives without a partner are left out"
-    for row in sorted(found.rows, key=lambda one: -one.last)[:SHOWN]:
+    if skew.unmatched:
+        yield f"{format_number(skew.unmatched)} collectives without a partner are left out"
+    for row in sorted(skew.rows, key=lambda rank: -rank.last)[:SHOWN]:
         yield (
             f"{row.rank}: last in {format_number(row.last)} of "
-            f"{format_number(found.noticeable)}, waits "
+            f"{format_number(skew.noticeable)}, waits "
             f"{format_ns(row.wait_ns / max(row.calls, 1))} per collective"
         )
 
 
-def tables(found: Communication | None) -> tuple[Table, ...]:
+def tables(communication: Communication | None) -> tuple[Table, ...]:
     """The tables of the page; none without communication."""
-    if found is None:
+    if communication is None:
         return ()
-    made = [_device_table(found.devices), _collective_table(found.collectives)]
-    if found.skew is not None:
-        made.append(_rank_table(found.skew))
+    made = [_device_table(communication.devices), _collective_table(communication.collectives)]
+    if communication.skew is not None:
+        made.append(_rank_table(communication.skew))
     return tuple(table for table in made if table.rows)
 
 
@@ -200,14 +200,14 @@ def _collective_table(rows: Iterable[CollectiveRow]) -> Table:
     )
 
 
-def _rank_table(found: Skew) -> Table:
+def _rank_table(skew: Skew) -> Table:
     columns = (
         Column("rank"),
         Column("collectives", "right"),
         Column(
             "last",
             "right",
-            f"how often it came last of {found.noticeable} with a noticeable difference",
+            f"how often it came last of {skew.noticeable} with a noticeable difference",
         ),
         Column("waits", "right", "mean time per collective that it waited for the last rank"),
         Column("behind", "right", "mean time after the first rank"),
@@ -223,19 +223,19 @@ def _rank_table(found: Skew) -> Table:
                 Cell(format_ns(row.wait_ns / max(row.calls, 1))),
                 Cell(format_ns(row.mean_behind_ns)),
             )
-            for row in found.rows
+            for row in skew.rows
         ),
     )
 
 
-def note(found: Communication | None) -> str:
+def note(communication: Communication | None) -> str:
     """How arrivals were compared, or what is missing for that."""
-    if found is None or not found.collectives:
+    if communication is None or not communication.collectives:
         return ""
-    if found.skew is None:
-        return f"Late ranks: not measured: needs {found.needs}."
+    if communication.skew is None:
+        return f"Late ranks: not measured: needs {communication.needs}."
     return (
-        f"Ranks arrive {format_ns(found.skew.median_ns)} apart (median of "
-        f"{format_number(found.skew.matched)} collectives); "
-        f"clocks put together {found.skew.aligned}."
+        f"Ranks arrive {format_ns(communication.skew.median_ns)} apart (median of "
+        f"{format_number(communication.skew.matched)} collectives); "
+        f"clocks put together {communication.skew.aligned}."
     )

@@ -100,7 +100,7 @@ def _hotspot_row(row: HotspotDelta) -> tuple[Cell, ...]:
     )
 
 
-def breach_table(found: Sequence[Breach]) -> Table:
+def breach_table(breaches: Sequence[Breach]) -> Table:
     """Each limit of `--fail-on` that is broken, where, and by which change; for JSON."""
     columns = (Column(key="condition"), Column(key="point"), Column(key="change"))
     return Table(
@@ -112,6 +112,6 @@ def breach_table(found: Sequence[Breach]) -> Table:
                 Cell(value=breach.point),
                 Cell(value=breach.delta.change),
             )
-            for breach in found
+            for breach in breaches
         ),
     )

@@ -14,7 +14,7 @@ from profharness.units import format_number
 
 KERNELS = 5
 COUNTERS = 24
-"""Of as many kernels, and as many counters of each, the text tells; the JSON holds all."""
+"""The text shows at most this many kernels, and this many counters of each; the JSON holds all."""
 
 
 def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> Iterator[str]:
@@ -28,11 +28,11 @@ def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> I
     if not by_kernel:
         return
     yield "counters, mean per dispatch:"
-    for kernel, own in list(by_kernel.items())[:KERNELS]:
+    for kernel, kernel_rows in list(by_kernel.items())[:KERNELS]:
         yield f"  {_short(kernel)}"
-        yield from listing(_kernel_table(kernel, own[:COUNTERS]), indent=4)
-        if len(own) > COUNTERS:
-            yield f"    and {len(own) - COUNTERS} more counters (--json has all)"
+        yield from listing(_kernel_table(kernel, kernel_rows[:COUNTERS]), indent=4)
+        if len(kernel_rows) > COUNTERS:
+            yield f"    and {len(kernel_rows) - COUNTERS} more counters (--json has all)"
     if len(by_kernel) > KERNELS:
         yield f"  and {len(by_kernel) - KERNELS} more kernels (--json has all)"
 

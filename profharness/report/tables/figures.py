@@ -55,7 +55,7 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
     """(what is needed, titles of the figures that it would give), for the run's figures and those
     no point has.
     """
-    found: dict[str, str] = {
+    needed: dict[str, str] = {
         name: figure.needs
         for name, figure in summary.metrics.items()
         if finite(figure.value) is None
@@ -63,9 +63,9 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
     for name in dict.fromkeys(name for point in summary.points for name in point.metrics):
         figures = [point.metrics[name] for point in summary.points if name in point.metrics]
         if all(finite(figure.value) is None for figure in figures):
-            found[name] = figures[0].needs
+            needed[name] = figures[0].needs
     lacking: dict[str, list[str]] = {}
-    for name, needs in found.items():
+    for name, needs in needed.items():
         lacking.setdefault(needs, []).append(names.title_of(name))
     why = no_kernels(summary)
     return tuple(

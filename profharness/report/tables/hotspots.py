@@ -62,8 +62,8 @@ def _values(row: HotspotRow, sampled: Sequence[str]) -> tuple[Cell, ...]:
     size = row.workgroup_size
     given = {"workgroup_size": None if size is None else "x".join(str(part) for part in size)}
     samples = [row.samples[name].value for name in sampled] if isinstance(row, SampledRow) else []
-    own = (given[key] if key in given else getattr(row, key) for key in HOTSPOT_COLUMNS)
-    return tuple(Cell(value=value) for value in (*own, *samples))
+    values = (given[key] if key in given else getattr(row, key) for key in HOTSPOT_COLUMNS)
+    return tuple(Cell(value=value) for value in (*values, *samples))
 
 
 def hotspot_listing(table: Hotspots, top: int, width: int | None) -> Table:

@@ -56,7 +56,7 @@ def scan_table(summary: Summary) -> Table | None:
         return None
     columns = _columns(summary)
     return Table(
-        "The points of the scan", tuple(one.column for one in columns), _rows(summary, columns)
+        "The points of the scan", tuple(shown.column for shown in columns), _rows(summary, columns)
     )
 
 
@@ -119,13 +119,15 @@ def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:
                 (point_name(summary, point), reason)
             )
     lines = []
-    for plain, found in reasons.items():
-        places = f" at {_places([name for name, _ in found])}" if len(reasons) > 1 else ""
-        alike = len({reason for _, reason in found}) == 1
-        lines.append(f"{_NO_VERDICT}{places}: {found[0][1] if alike else plain}")
+    for plain, places_and_reasons in reasons.items():
+        places = (
+            f" at {_places([name for name, _ in places_and_reasons])}" if len(reasons) > 1 else ""
+        )
+        alike = len({reason for _, reason in places_and_reasons}) == 1
+        lines.append(f"{_NO_VERDICT}{places}: {places_and_reasons[0][1] if alike else plain}")
     if most is None or len(lines) <= most:
         return tuple(lines)
-    rest = sum(len(found) for found in list(reasons.values())[most:])
+    rest = sum(len(places_and_reasons) for places_and_reasons in list(reasons.values())[most:])
     return (
         *lines[:most],
         f"{_NO_VERDICT} at {rest} more {'point' if rest == 1 else 'points'}: the report says why",
@@ -264,10 +266,10 @@ def _latency_column(summary: Summary) -> PointColumn:
         return replace(mean, cell=mean_cell)
 
     def cell(point: PointSummary) -> Cell:
-        found, instead = median.cell(point), mean_cell(point)
+        median_cell, instead = median.cell(point), mean_cell(point)
         return (
-            found
-            if found.text or not instead.text
+            median_cell
+            if median_cell.text or not instead.text
             else Cell(f"mean {instead.text}", provenance=instead.provenance)
         )
 

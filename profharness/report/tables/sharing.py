@@ -49,10 +49,12 @@ def _rows(level: SharedLevel, *, several: bool, compared: bool) -> list[tuple[Ce
     load += (f", batch {level.batch_size}" if several else "") + (
         (", one each" if level.spread else ", one device") if compared else ""
     )
-    rows = [(Cell(load if at == 0 else ""), *_cells(one)) for at, one in enumerate(level.models)]
-    alone = [one.alone.value for one in level.models]
-    known = [value for value in alone if value is not None]
-    total = number_text(sum(known)) if len(known) == len(alone) else ""
+    rows = [
+        (Cell(load if at == 0 else ""), *_cells(model)) for at, model in enumerate(level.models)
+    ]
+    alone = [model.alone.value for model in level.models]
+    measured = [value for value in alone if value is not None]
+    total = number_text(sum(measured)) if len(measured) == len(alone) else ""
     rows.append(
         (
             Cell(""),
@@ -67,14 +69,14 @@ def _rows(level: SharedLevel, *, several: bool, compared: bool) -> list[tuple[Ce
     return rows
 
 
-def _cells(one: SharedModel) -> tuple[Cell, ...]:
+def _cells(model: SharedModel) -> tuple[Cell, ...]:
     return (
-        Cell(one.target),
-        Cell(_rate(one.alone)),
-        Cell(_rate(one.together)),
-        Cell(_slowdown(one.slowdown)),
-        Cell(_ms(one.latency_alone_ms)),
-        Cell(_ms(one.latency_together_ms)),
+        Cell(model.target),
+        Cell(_rate(model.alone)),
+        Cell(_rate(model.together)),
+        Cell(_slowdown(model.slowdown)),
+        Cell(_ms(model.latency_alone_ms)),
+        Cell(_ms(model.latency_together_ms)),
     )
 
 
@@ -86,9 +88,11 @@ def _rate(rate: Estimate) -> str:
     return "" if rate.value is None else interval_text(rate.value, rate.low, rate.high)
 
 
-def _slowdown(found: Estimate) -> str:
+def _slowdown(slowdown: Estimate) -> str:
     """`1.22 (0.73 to 1.78)`."""
-    if found.value is None:
+    if slowdown.value is None:
         return ""
-    known = found.low is not None and found.high is not None
-    return f"{found.value:.2f}" + (f" ({found.low:.2f} to {found.high:.2f})" if known else "")
+    bounded = slowdown.low is not None and slowdown.high is not None
+    return f"{slowdown.value:.2f}" + (
+        f" ({slowdown.low:.2f} to {slowdown.high:.2f})" if bounded else ""
+    )

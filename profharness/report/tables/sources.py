@@ -43,17 +43,17 @@ def sources_table(summary: Summary) -> Table | None:
     )
 
 
-def _source_row(source: SourceRow, others: int) -> tuple[Cell, ...]:
-    """One row for a source and the `others` that differ from it by path only."""
+def _source_row(source: SourceRow, alike: int) -> tuple[Cell, ...]:
+    """One row for a source and those `alike` it, which differ by path only."""
     causal = ""
     if source.causal_low_ns is not None and source.causal_high_ns is not None:
         causal = f"{_signed(source.causal_low_ns)} to {_signed(source.causal_high_ns)}"
     form = f"{source.format} {source.tool_version}".strip()
-    more = f" and {others} more" if others else ""
+    more = f" and {alike} more" if alike else ""
     return (
         Cell(
             f"{source.path}{more}",
-            provenance=f"point {source.point}" if source.point and not others else "",
+            provenance=f"point {source.point}" if source.point and not alike else "",
         ),
         Cell(source.layer),
         Cell(form),

@@ -50,7 +50,7 @@ def _plain(value: float, row: TelemetryRow) -> str:
     """
     shown, largest = (
         finite(value),
-        max(abs(one) for one in (row.mean, row.low, row.high) if finite(one) is not None),
+        max(abs(number) for number in (row.mean, row.low, row.high) if finite(number) is not None),
     )
     factor, scaled = telemetry_scale(row.unit)
     decimals = 3 - math.floor(math.log10(largest * factor)) if largest else 0

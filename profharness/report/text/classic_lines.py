@@ -10,8 +10,8 @@ from profharness.analysis.records import PointSummary, Summary
 
 
 def classic_lines(summary: Summary) -> tuple[str, ...]:
-    """Of each backend and batch size the point with most processes, a block of the tool's own lines
-    and one on why its throughput is not the table's; none without such points.
+    """For each backend and batch size the point with most processes: a block of the tool's own
+    lines and one on why its throughput is not the table's; none without such points.
     """
     last = {
         (point.backend, point.batch_size): point
@@ -22,19 +22,19 @@ def classic_lines(summary: Summary) -> tuple[str, ...]:
 
 
 def _block(point: PointSummary) -> Iterator[str]:
-    found = point.classic
-    if found is None:
+    classic = point.classic
+    if classic is None:
         return
-    yield f"Original Model Path: {found.model}"
-    yield f"Batch Size: {found.batch_size}"
-    yield f"Throughput (items/sec): {found.throughput:.4f}"
-    yield f"Latency Mean (ms/batch): {found.latency_mean_ms:.4f}"
-    yield f"Latency Median (ms/batch): {found.latency_median_ms:.4f}"
-    yield f"Latency Std (ms/batch): {found.latency_std_ms:.4f}"
-    yield f"Iterations: {found.iterations}"
+    yield f"Original Model Path: {classic.model}"
+    yield f"Batch Size: {classic.batch_size}"
+    yield f"Throughput (items/sec): {classic.throughput:.4f}"
+    yield f"Latency Mean (ms/batch): {classic.latency_mean_ms:.4f}"
+    yield f"Latency Median (ms/batch): {classic.latency_median_ms:.4f}"
+    yield f"Latency Std (ms/batch): {classic.latency_std_ms:.4f}"
+    yield f"Iterations: {classic.iterations}"
     if point.throughput is not None:
         yield (
-            f"({found.throughput:.4g} sums each process over its own window, as that tool does; "
+            f"({classic.throughput:.4g} sums each process over its own window, as that tool does; "
             f"the table's {point.throughput:.4g} is over the window common to all "
             f"{point.processes})"
         )

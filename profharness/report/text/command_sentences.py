@@ -150,14 +150,17 @@ def _without_verdict(summary: Summary) -> str:
 
 def under_pressure(summary: Summary) -> bool:
     """Whether the workload waited for cores, so that what limits it cannot be told."""
-    return any(found.id == "cpu-pressure" for found in summary.findings)
+    return any(finding.id == "cpu-pressure" for finding in summary.findings)
 
 
 def quieter(summary: Summary) -> str:
-    """What to do about that."""
+    """What to do where the workload waited for cores."""
     return (
         OWN_THREADS
-        if any(found.id == "cpu-pressure" and found.advice == NOBODY for found in summary.findings)
+        if any(
+            finding.id == "cpu-pressure" and finding.advice == NOBODY
+            for finding in summary.findings
+        )
         else OTHER_WORK
     )
 

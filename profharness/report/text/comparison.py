@@ -24,12 +24,12 @@ SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
 SHOWN_OF_RUN = ("steps_per_second", "throughput")
 
 
-def comparison_text(comparison: Comparison, found: Sequence[Breach]) -> str:
+def comparison_text(comparison: Comparison, breaches: Sequence[Breach]) -> str:
     """Both runs, every point with its changes and their reasons, hotspots, and broken limits."""
-    return "\n".join(comparison_lines(comparison, found)) + "\n"
+    return "\n".join(comparison_lines(comparison, breaches)) + "\n"
 
 
-def comparison_lines(comparison: Comparison, found: Sequence[Breach]) -> Iterator[str]:
+def comparison_lines(comparison: Comparison, breaches: Sequence[Breach]) -> Iterator[str]:
     """The lines of `comparison_text`."""
     yield from _heading(comparison)
     for point in comparison.points:
@@ -55,9 +55,9 @@ def comparison_lines(comparison: Comparison, found: Sequence[Breach]) -> Iterato
             yield f"{title}: {', '.join(names)}"
     if not comparison.points and not comparison.run:
         yield "nothing in common to compare"
-    for one in found:
-        place = f" at {one.point}" if one.point else ""
-        yield f"fails {one.condition}{place}: {change_text(one.delta)}"
+    for breach in breaches:
+        place = f" at {breach.point}" if breach.point else ""
+        yield f"fails {breach.condition}{place}: {change_text(breach.delta)}"
 
 
 def _heading(comparison: Comparison) -> Iterator[str]:
@@ -74,12 +74,14 @@ def _heading(comparison: Comparison) -> Iterator[str]:
         ("ran on", comparison.ran_on),
     ):
         if differences:
-            yield f"{title}: {'; '.join(_difference(one) for one in differences)}"
+            yield f"{title}: {'; '.join(_difference(difference) for difference in differences)}"
 
 
-def _difference(one: Difference) -> str:
-    before, after = ("not set" if value is None or not value else value for value in (one.a, one.b))
-    return f"{one.name} {before} -> {after}"
+def _difference(difference: Difference) -> str:
+    before, after = (
+        "not set" if value is None or not value else value for value in (difference.a, difference.b)
+    )
+    return f"{difference.name} {before} -> {after}"
 
 
 def _point_lines(point: PointComparison) -> Iterator[str]:

@@ -28,16 +28,18 @@ def all_findings(summary: Summary) -> tuple[Finding, ...]:
     seen = list(summary.findings)
     for series in summary.series:
         seen.extend(
-            _of_series(found, series, summary) for found in series.findings if found not in seen
+            _of_series(finding, series, summary)
+            for finding in series.findings
+            if finding not in seen
         )
     return ordered(seen)
 
 
-def _of_series(found: Finding, series: Series, summary: Summary) -> Finding:
+def _of_series(finding: Finding, series: Series, summary: Summary) -> Finding:
     """Its message names the series among several."""
     if len(summary.series) < 2 or not series.key:
-        return found
-    return msgspec.structs.replace(found, message=f"{series_name(series)}: {found.message}")
+        return finding
+    return msgspec.structs.replace(finding, message=f"{series_name(series)}: {finding.message}")
 
 
 def finding_place(summary: Summary, finding: Finding) -> str:
@@ -59,9 +61,11 @@ def finding_line(summary: Summary, finding: Finding) -> str:
     none.
     """
     figures = ", ".join(figures_of(finding))
-    said = any(char.isdigit() for char in finding.message)
-    what = finding.message.rstrip(".") + (f" ({figures})" if figures and not said else "")
-    return f"{finding_place(summary, finding)}: {what}" + (
+    has_figures = any(char.isdigit() for char in finding.message)
+    statement = finding.message.rstrip(".") + (
+        f" ({figures})" if figures and not has_figures else ""
+    )
+    return f"{finding_place(summary, finding)}: {statement}" + (
         f"; {finding.advice}" if finding.advice else ""
     )
 
@@ -72,27 +76,27 @@ def finding_count(summary: Summary, limit: int = SHOWN) -> str:
 
     The same finding at several points is named once, with their number.
     """
-    found = all_findings(summary)
-    if not found:
+    findings = all_findings(summary)
+    if not findings:
         return "no findings"
-    groups = grouped(found)
+    groups = grouped(findings)
     shown = groups[:limit]
-    rest = len(found) - sum(len(group) for group in shown)
+    rest = len(findings) - sum(len(group) for group in shown)
     places = ", ".join(
         finding_place(summary, group[0])
         if len(group) == 1
         else f"{group[0].id} ({len(group)} times)"
         for group in shown
     )
-    return f"{len(found)} {'finding' if len(found) == 1 else 'findings'}: {places}" + (
+    return f"{len(findings)} {'finding' if len(findings) == 1 else 'findings'}: {places}" + (
         f" and {rest} more" if rest else ""
     )
 
 
-def grouped(found: Sequence[Finding]) -> tuple[tuple[Finding, ...], ...]:
+def grouped(findings: Sequence[Finding]) -> tuple[tuple[Finding, ...], ...]:
     """The findings of each id together, in the order in which the ids first stand."""
     groups: dict[str, list[Finding]] = {}
-    for finding in found:
+    for finding in findings:
         groups.setdefault(finding.id, []).append(finding)
     return tuple(tuple(group) for group in groups.values())
 
@@ -104,13 +108,13 @@ def finding_lines(summary: Summary, limit: int = SHOWN) -> tuple[tuple[str, str]
     Notes are only counted there; without an error or a warning there is no line. What is missing of
     a run opens the answer, and what to do about it the next step: it is not said a third time.
     """
-    found = all_findings(summary)
-    if found and found[0].id == "run-incomplete":
-        found = found[1:]
+    findings = all_findings(summary)
+    if findings and findings[0].id == "run-incomplete":
+        findings = findings[1:]
     lines = [
         (finding.severity, finding_line(summary, finding))
-        for finding in found
+        for finding in findings
         if finding.severity != "info"
     ][:limit]
-    rest = len(found) - len(lines)
+    rest = len(findings) - len(lines)
     return (*lines, ("", f"and {rest} more")) if rest > 0 and lines else tuple(lines)

@@ -195,10 +195,10 @@ def full_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
             if verdict is not None and verdict.evidence
             else short_verdict(verdict, partition)
         )
-    said = verdict.evidence.rstrip(".") or f"{format_share(verdict.share, 0)} of the time"
+    evidence = verdict.evidence.rstrip(".") or f"{format_share(verdict.share, 0)} of the time"
     return "; ".join(
         part
-        for part in (f"{limit_of(verdict, partition).label}: {said}", headroom_text(verdict))
+        for part in (f"{limit_of(verdict, partition).label}: {evidence}", headroom_text(verdict))
         if part
     )
 
@@ -209,8 +209,8 @@ def headroom_text(verdict: Verdict) -> str:
     """
     if verdict.headroom is None:
         return ""
-    what = "without any idle time" if verdict.limiter == "idle" else "without it"
+    condition = "without any idle time" if verdict.limiter == "idle" else "without it"
     return (
-        f"{what} the work would run at most "
+        f"{condition} the work would run at most "
         f"{format_number(verdict.headroom, 2 if verdict.headroom < 10 else 0)} times as fast"
     )

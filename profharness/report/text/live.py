@@ -39,15 +39,15 @@ def latest(trace: Trace) -> dict[tuple[str, str], float]:
     """Mean of the last values of each metric (by device number, empty for the host), in the order
     of the metric table.
     """
-    found: dict[tuple[str, str], float] = {}
+    values_by_metric: dict[tuple[str, str], float] = {}
     samples = trace.samples
     for metric, device in sorted(
         {(int(m), int(d)) for m, d in zip(samples.metric, samples.device, strict=True)}
     ):
         values = samples.value[(samples.metric == metric) & (samples.device == device)]
         name = "" if device == NULL else trace.devices[device].index
-        found[trace.strings[metric], name] = float(values.mean())
-    return dict(sorted(found.items(), key=lambda item: (place_of(item[0][0]), item[0])))
+        values_by_metric[trace.strings[metric], name] = float(values.mean())
+    return dict(sorted(values_by_metric.items(), key=lambda item: (place_of(item[0][0]), item[0])))
 
 
 class LiveView:

@@ -62,10 +62,10 @@ def _sentences(summary: Summary, series: Series, *, rising: bool) -> Iterator[st
             None,
         )
         if latency is not None:
-            which = "p99" if latency is opened.metrics.get(names.LATENCY_P99) else "p50"
+            percentile = "p99" if latency is opened.metrics.get(names.LATENCY_P99) else "p50"
             yield (
                 f"Requests that come by themselves at {opened.rate:g}/s take "
-                f"{figure_text(latency, interval=False)} ({which})."
+                f"{figure_text(latency, interval=False)} ({percentile})."
             )
 
 
@@ -77,7 +77,7 @@ def _within(summary: Summary, series: Series, limit: LatencyLimit) -> str:
     """The best level that keeps the limit."""
     name = "latency_mean" if limit.name == "mean" else f"latency_{limit.name}"
     shown = f"{limit.name.replace('_', '.')} of {limit.limit_ms:g} ms"
-    own = [
+    curve_points = [
         point
         for point in summary.points
         if in_series(point, series)
@@ -86,14 +86,14 @@ def _within(summary: Summary, series: Series, limit: LatencyLimit) -> str:
     ]
     kept = [
         point
-        for point in own
+        for point in curve_points
         if (value := _value(point, name)) is not None and value <= limit.limit_ms
     ]
     if not kept:
         needs = next(
             (
                 figure.needs
-                for point in own
+                for point in curve_points
                 if (figure := point.metrics.get(name)) is not None
                 and figure.value is None
                 and figure.needs
@@ -117,18 +117,18 @@ def _value(point: PointSummary, name: str) -> float | None:
 
 def _easiest_open_loop(summary: Summary, series: Series) -> PointSummary | None:
     """The open loop of the lowest rate at the same backend and batch size."""
-    found = [
+    open_loops = [
         point
         for point in summary.points
         if point.rate is not None
         and finite(point.throughput) is not None
         and all(str(getattr(point, name, value)) == value for name, value in series.key.items())
     ]
-    return min(found, key=lambda point: point.rate or 0.0, default=None)
+    return min(open_loops, key=lambda point: point.rate or 0.0, default=None)
 
 
 def shared_sentence(summary: Summary) -> str:
-    """Of the level with the highest sum on one device: what all models give together, what that
+    """For the level with the highest sum on one device: what all models give together, what that
     costs each, and what they give on a device each where that was measured. Empty without shared
     levels.
     """
@@ -140,9 +140,9 @@ def shared_sentence(summary: Summary) -> str:
     if best is None:
         return ""
     costs = ", ".join(
-        f"{one.target} {_cost(one.slowdown)}"
-        for one in best.models
-        if one.slowdown.value is not None
+        f"{model.target} {_cost(model.slowdown)}"
+        for model in best.models
+        if model.slowdown.value is not None
     )
     return (
         f"Together the {len(best.models)} models give "

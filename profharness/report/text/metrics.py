@@ -21,7 +21,7 @@ def metrics_text(summary: Summary, samples: Sequence[str] = (), *, by_step: bool
     """Counts and verdict first, then every figure with where it came from or what it needs.
 
     `samples` are the telemetry metrics to show step by step; `by_step` says that steps were asked
-    for, so that their absence is told.
+    for, so that the text says that they are missing.
     """
     return "\n".join(_lines(summary, samples, by_step=by_step)) + "\n"
 
@@ -78,7 +78,8 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
         (counts.ranks, "rank", "ranks"),
     )
     yield "trace     " + ", ".join(
-        f"{format_number(number)} {one if number == 1 else many}" for number, one, many in things
+        f"{format_number(number)} {singular if number == 1 else plural}"
+        for number, singular, plural in things
     )
     if counts.busy_ns is None or counts.busy_any_ns is None or counts.span_ns is None:
         yield f"          {format_ns(counts.sum_kernel_ns)} kernels (sum), on no common timeline"

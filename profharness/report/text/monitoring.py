@@ -63,13 +63,16 @@ def conclude(
     """
     every = streams(trace)
     when = window(start_ns, end_ns)
-    found = packages(every, window(*idle_ns))
-    figures = {**figures_in(every, when, SOURCE), **power_figures(every, found, when, None, SOURCE)}
+    package_streams = packages(every, window(*idle_ns))
+    figures = {
+        **figures_in(every, when, SOURCE),
+        **power_figures(every, package_streams, when, None, SOURCE),
+    }
     if idle_ns != (0, 0) and "power_idle" not in figures:
         figures["power_idle"] = Figure(
             value=None,
             unit="W",
-            needs="a longer --idle-seconds" if found else "a device that reports power",
+            needs="a longer --idle-seconds" if package_streams else "a device that reports power",
         )
     if not followed and "cpu_node" in figures:
         figures["cores_used"] = figures["cpu_node"]
@@ -93,7 +96,7 @@ def conclude(
         seconds=(end_ns - start_ns) / 1e9,
         figures=figures,
         rows=shown,
-        findings=(*telemetry_findings(trace, figures), *package_findings(found)),
+        findings=(*telemetry_findings(trace, figures), *package_findings(package_streams)),
         verdict=telemetry_verdict(figures)
         if followed or on_device(figures)
         else node_verdict(figures),
@@ -102,7 +105,7 @@ def conclude(
 
 
 def _after(trace: Trace, rested_until_ns: int) -> Trace:
-    """Without what was sampled while the devices rested."""
+    """The trace without what was sampled while the devices rested."""
     return (
         replace(
             trace,
@@ -157,13 +160,13 @@ def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
     ]
     lines += [line for line in (_idle(concluded.figures), _energy(concluded.figures)) if line]
     reasons = dict.fromkeys(concluded.missing.values())
-    said = [
+    notes = [
         "not sampled: "
         f"{', '.join(name for name, other in concluded.missing.items() if other == why)}: {why}"
         for why in reasons
     ]
-    said += [f"{one.severity}: {one.message}; {one.advice}" for one in concluded.findings]
-    lines += [part for line in said for part in _wrapped(line, width, "  ")]
+    notes += [f"{item.severity}: {item.message}; {item.advice}" for item in concluded.findings]
+    lines += [part for line in notes for part in _wrapped(line, width, "  ")]
     lines += _wrapped(f"verdict    {_verdict_text(concluded.verdict)}", width, _INDENT)
     lines += [
         f"{'made' if index == 0 else '':<{len(_INDENT)}}{path}" for index, path in enumerate(files)

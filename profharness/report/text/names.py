@@ -359,13 +359,13 @@ _SAMPLE_MEANINGS = {metric.name: metric.meaning for metric in SAMPLE_METRICS}
 
 def title_of(name: str) -> str:
     """The title of a metric; its own name with blanks where the table has none."""
-    known = _TITLES.get(name)
+    words = _TITLES.get(name)
     base, _, part = name.partition(":")
-    plain = known.title if known else _SAMPLE_TITLES.get(base) or base.replace("_", " ")
+    plain = words.title if words else _SAMPLE_TITLES.get(base) or base.replace("_", " ")
     return f"{plain}, {part}" if part else plain
 
 
 def meaning_of(name: str) -> str:
     """One clause on what the metric says; empty where the table has none."""
-    known = _TITLES.get(name)
-    return known.meaning if known else _SAMPLE_MEANINGS.get(name.partition(":")[0], "")
+    words = _TITLES.get(name)
+    return words.meaning if words else _SAMPLE_MEANINGS.get(name.partition(":")[0], "")

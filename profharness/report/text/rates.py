@@ -63,12 +63,12 @@ def unproven(point: PointSummary, others: Sequence[PointSummary]) -> bool:
     if ends is None or value is None:
         return False
     for other in others:
-        theirs = None if other is point else throughput_ends(other)
+        other_ends = None if other is point else throughput_ends(other)
         if (
-            theirs is not None
-            and theirs[0] <= ends[1]
-            and theirs[1] >= ends[0]
-            and (theirs[0] < WITHIN * value or theirs[1] > value / WITHIN)
+            other_ends is not None
+            and other_ends[0] <= ends[1]
+            and other_ends[1] >= ends[0]
+            and (other_ends[0] < WITHIN * value or other_ends[1] > value / WITHIN)
         ):
             return True
     return False

@@ -26,9 +26,9 @@ def sample_notes(rows: Sequence[HotspotRow]) -> Iterator[str]:
     have none.
     """
     for metric in sampled_metrics(rows):
-        own = [row.samples[metric] for row in rows if isinstance(row, SampledRow)]
-        for said in dict.fromkeys(figure.note for figure in own if figure.note):
-            yield f"{metric}: {said}"
-        missing = [figure for figure in own if figure.value is None]
+        samples = [row.samples[metric] for row in rows if isinstance(row, SampledRow)]
+        for note in dict.fromkeys(figure.note for figure in samples if figure.note):
+            yield f"{metric}: {note}"
+        missing = [figure for figure in samples if figure.value is None]
         if missing:
             yield f"{metric}: not measured where it says -: needs {missing[0].needs}"

@@ -22,7 +22,7 @@ NO_JOBS = "--jobs needs a series over concurrency or processes; this one varies 
 
 
 def saturation_text(
-    found: tuple[Series, ...],
+    curves: tuple[Series, ...],
     jobs: int | None = None,
     limit: LatencyLimit | None = None,
     points: tuple[PointSummary, ...] = (),
@@ -31,32 +31,36 @@ def saturation_text(
     where there are several, the best of them.
     """
     lines = []
-    for one in found:
-        lines.append(series_name(one).replace(", ", " / ") or "all rows")
-        lines += listing(series_table(one, jobs, limit, points), indent=2)
+    for curve in curves:
+        lines.append(series_name(curve).replace(", ", " / ") or "all rows")
+        lines += listing(series_table(curve, jobs, limit, points), indent=2)
         lines.append("")
-    return "\n".join([*lines, *_best_of(found)]).rstrip("\n") + "\n"
+    return "\n".join([*lines, *_best_of(curves)]).rstrip("\n") + "\n"
 
 
 def series_table(
-    one: Series,
+    curve: Series,
     jobs: int | None = None,
     limit: LatencyLimit | None = None,
     points: tuple[PointSummary, ...] = (),
 ) -> Table:
     """What one series says, each row with its label."""
-    rows = (*_curve_rows(one, jobs), *_limited(one, limit, points), *_findings(one))
+    rows = (*_curve_rows(curve, jobs), *_limited(curve, limit, points), *_findings(curve))
     return Table(
-        series_name(one), (Column(width=11), Column()), tuple(row_of(*row) for row in rows)
+        series_name(curve), (Column(width=11), Column()), tuple(row_of(*row) for row in rows)
     )
 
 
-def _best_of(found: tuple[Series, ...]) -> Iterator[str]:
+def _best_of(curves: tuple[Series, ...]) -> Iterator[str]:
     """The best of several models or backends, for each batch size that they were served at."""
-    for batch in dict.fromkeys(one.key.get("batch_size", "") for one in found):
-        group = [one for one in found if one.key.get("batch_size", "") == batch and one.throughput]
-        if len({one.key.get("backend", "") for one in group}) > 1:
-            best = max(group, key=lambda one: max(one.throughput))
+    for batch in dict.fromkeys(curve.key.get("batch_size", "") for curve in curves):
+        group = [
+            curve
+            for curve in curves
+            if curve.key.get("batch_size", "") == batch and curve.throughput
+        ]
+        if len({curve.key.get("backend", "") for curve in group}) > 1:
+            best = max(group, key=lambda curve: max(curve.throughput))
             yield (
                 f"best{f' at batch {batch}' if batch else ''}: {best.key.get('backend', '')}, "
                 f"{format_number(max(best.throughput))} items/s at "
@@ -65,70 +69,71 @@ def _best_of(found: tuple[Series, ...]) -> Iterator[str]:
             )
 
 
-def _curve_rows(one: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
-    if one.recommended is not None:
+def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
+    if curve.recommended is not None:
         best = max(
             (
                 rate
-                for at, rate in zip(one.levels, one.throughput, strict=True)
-                if at not in one.flagged
+                for at, rate in zip(curve.levels, curve.throughput, strict=True)
+                if at not in curve.flagged
             ),
-            default=max(one.throughput),
+            default=max(curve.throughput),
         )
-        note = f" ({one.recommended_note})" if one.recommended_note else ""
+        note = f" ({curve.recommended_note})" if curve.recommended_note else ""
         yield (
             "recommended",
             (
-                f"{one.axis.replace('_', ' ')} {one.recommended.at:g}: "
-                f"{format_number(one.recommended.throughput)} items/s, "
+                f"{curve.axis.replace('_', ' ')} {curve.recommended.at:g}: "
+                f"{format_number(curve.recommended.throughput)} items/s, "
                 "within 5 % of the best "
                 f"{format_number(best)}{note}"
             ),
         )
-    if one.batch is not None:
+    if curve.batch is not None:
         yield (
             "curve",
             (
-                f"T_max {_estimate(one.batch.t_max)} items/s, "
-                f"half width h {_estimate(one.batch.b_half)}, "
-                f"p {_estimate(one.batch.p, 2)}, 90 % from batch {_estimate(one.batch.b90)}"
+                f"T_max {_estimate(curve.batch.t_max)} items/s, "
+                f"half width h {_estimate(curve.batch.b_half)}, "
+                f"p {_estimate(curve.batch.p, 2)}, 90 % from batch {_estimate(curve.batch.b90)}"
             ),
         )
-    if one.usl is not None:
+    if curve.usl is not None:
         yield (
             "USL",
             (
-                f"lambda {_estimate(one.usl.lambda_, 2)} items/s, "
-                f"sigma {_estimate(one.usl.sigma, 4)}, "
-                f"kappa {_estimate(one.usl.kappa, 6)}, peak "
-                f"{'at ' if one.usl.n_peak.value is not None else ''}{_estimate(one.usl.n_peak)}"
+                f"lambda {_estimate(curve.usl.lambda_, 2)} items/s, "
+                f"sigma {_estimate(curve.usl.sigma, 4)}, "
+                f"kappa {_estimate(curve.usl.kappa, 6)}, peak "
+                f"{'at ' if curve.usl.n_peak.value is not None else ''}"
+                f"{_estimate(curve.usl.n_peak)}"
             ),
         )
-    if one.fitted_note and (
-        one.batch is not None or one.usl is not None or one.axis != "batch_size"
+    if curve.fitted_note and (
+        curve.batch is not None or curve.usl is not None or curve.axis != "batch_size"
     ):
-        yield "", one.fitted_note
-    if one.axis != "batch_size" and one.knee is not None:
-        yield from _knee(one, jobs)
+        yield "", curve.fitted_note
+    if curve.axis != "batch_size" and curve.knee is not None:
+        yield from _knee(curve, jobs)
     elif jobs is not None:
         yield "devices", NO_JOBS
 
 
-def _findings(one: Series) -> Iterator[tuple[str, str]]:
-    for item in one.findings:
+def _findings(curve: Series) -> Iterator[tuple[str, str]]:
+    for item in curve.findings:
         yield item.severity, f"{item.id}: {item.message}; {item.advice}"
 
 
 def _limited(
-    one: Series, limit: LatencyLimit | None, points: tuple[PointSummary, ...]
+    curve: Series, limit: LatencyLimit | None, points: tuple[PointSummary, ...]
 ) -> Iterator[tuple[str, str]]:
     if limit is None:
         return
     latency = np.array(
-        [np.nan if value is None else value for value in _latencies(one, limit.name, points)]
+        [np.nan if value is None else value for value in _latencies(curve, limit.name, points)]
     )
     within = recommend_within_latency(
-        np.array(one.levels), np.array(one.throughput), latency, limit.limit_ms, one.flagged
+        np.array(curve.levels), np.array(curve.throughput), latency, limit.limit_ms, curve.flagged
     )
     name = "" if limit.name == "mean" else f"{limit.name.replace('_', '.')} "
     yield (
@@ -136,53 +141,54 @@ def _limited(
         "no level"
         if within is None
         else (
-            f"{one.axis.replace('_', ' ')} {within.at:g}: "
+            f"{curve.axis.replace('_', ' ')} {within.at:g}: "
             f"{format_number(within.throughput)} items/s"
         ),
     )
 
 
-def _latencies(one: Series, name: str, points: tuple[PointSummary, ...]) -> list[float | None]:
+def _latencies(curve: Series, name: str, points: tuple[PointSummary, ...]) -> list[float | None]:
     """The mean or a percentile at each level, in ms."""
     if name == "mean":
-        return list(one.latency_ms)
+        return list(curve.latency_ms)
     figures = {
-        getattr(point, one.axis): point.metrics.get(f"latency_{name}")
+        getattr(point, curve.axis): point.metrics.get(f"latency_{name}")
         for point in points
-        if in_series(point, one)
+        if in_series(point, curve)
     }
-    found = [figures.get(int(level)) for level in one.levels]
+    level_figures = [figures.get(int(level)) for level in curve.levels]
     return [
-        None if figure is None or figure.value is None else float(figure.value) for figure in found
+        None if figure is None or figure.value is None else float(figure.value)
+        for figure in level_figures
     ]
 
 
-def _knee(one: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
-    assert one.knee is not None
+def _knee(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
+    assert curve.knee is not None
     least, most = (
-        ("at least ", "at most ") if still_rising(one) else ("", "")
+        ("at least ", "at most ") if still_rising(curve) else ("", "")
     )  # then the knee is bounded from below only
-    knee = Estimate(value=one.knee.n, low=one.knee.low, high=one.knee.high)
-    of = f" of {one.clients_per_job} clients each" if one.clients_per_job > 1 else ""
-    each = (
+    knee = Estimate(value=curve.knee.n, low=curve.knee.low, high=curve.knee.high)
+    of = f" of {curve.clients_per_job} clients each" if curve.clients_per_job > 1 else ""
+    per_device = (
         ""
-        if one.jobs_per_device is None
+        if curve.jobs_per_device is None
         else (
-            f"; {least}{one.jobs_per_device} "
-            f"{'job' if one.jobs_per_device == 1 else 'jobs'}{of} per device "
+            f"; {least}{curve.jobs_per_device} "
+            f"{'job' if curve.jobs_per_device == 1 else 'jobs'}{of} per device "
             f"({100 * MARGIN:.0f} % below)"
         )
     )
-    yield "knee", f"{least if one.knee.n is not None else ''}{_estimate(knee, 1)}{each}"
-    yield from _needs(one)
-    devices = None if jobs is None else devices_of(one, jobs)
+    yield "knee", f"{least if curve.knee.n is not None else ''}{_estimate(knee, 1)}{per_device}"
+    yield from _needs(curve)
+    devices = None if jobs is None else devices_of(curve, jobs)
     if devices is not None:
         yield "devices", f"{most}{_estimate(devices)} for {jobs} jobs"
 
 
-def _needs(one: Series) -> Iterator[tuple[str, str]]:
+def _needs(curve: Series) -> Iterator[tuple[str, str]]:
     """CPU cores and network per device at the knee."""
-    capacity = one.capacity
+    capacity = curve.capacity
     if capacity is None or (capacity.server_cores is None and capacity.network_bytes_per_s is None):
         return
     parts = (

@@ -70,14 +70,14 @@ def best_rate(series: Series) -> float:
 def points_of(summary: Summary, series: Series) -> tuple[PointSummary, ...]:
     """The measured points of a series, smallest level first."""
     wanted = set(series.levels)
-    found = [
+    points = [
         point
         for point in summary.points
         if getattr(point, series.axis) in wanted
         and finite(point.throughput) is not None
         and in_series(point, series)
     ]
-    return tuple(sorted(found, key=lambda point: getattr(point, series.axis)))
+    return tuple(sorted(points, key=lambda point: getattr(point, series.axis)))
 
 
 def recommended_point(summary: Summary, series: Series) -> PointSummary | None:
@@ -135,13 +135,13 @@ def still_rising(series: Series) -> bool:
 def _other_series(summary: Summary, best: Series) -> str:
     if len(summary.series) < 2:
         return ""
-    others = [
+    sentences = [
         f"{series_name(series)} reaches {rate_text(summary, best_rate(series))}"
         + (f" from {level_name(series.axis, series.recommended.at)}" if series.recommended else "")
         for series in summary.series
         if series is not best and series.throughput
     ]
-    return f"{', '.join(others)}." if others else ""
+    return f"{', '.join(sentences)}." if sentences else ""
 
 
 def _misleading(summary: Summary, series: Series) -> str:
@@ -226,8 +226,10 @@ def next_step(summary: Summary) -> str:
 
 def _quiet_first(summary: Summary) -> str:
     """Where other work left no point with a verdict, that is what to mend first."""
-    told = any(point.verdict is not None and point.verdict.trusted for point in summary.points)
-    return quieter(summary) if under_pressure(summary) and not told else ""
+    any_verdict = any(
+        point.verdict is not None and point.verdict.trusted for point in summary.points
+    )
+    return quieter(summary) if under_pressure(summary) and not any_verdict else ""
 
 
 def _larger(series: Series, largest: float) -> str:

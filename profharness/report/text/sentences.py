@@ -51,7 +51,7 @@ def answer(summary: Summary) -> str:
     first, whether all is there.
     """
     missing = next(
-        (found.message for found in summary.findings if found.id == "run-incomplete"), ""
+        (finding.message for finding in summary.findings if finding.id == "run-incomplete"), ""
     )
     return (
         f"{_sentence(missing)} {_measured_answer(summary)}"
@@ -179,7 +179,7 @@ def _brief(ns: int) -> str:
 
 
 def _statistics(summary: Summary) -> str:
-    for counts, what in (
+    for counts, unit in (
         ([point.trials for point in measured(summary.points) if point.trials], "trials per point"),
         (
             [point.requests for point in measured(summary.points) if point.requests],
@@ -188,7 +188,7 @@ def _statistics(summary: Summary) -> str:
     ):
         if counts:
             low, high = min(counts), max(counts)
-            return f"throughput from {low if low == high else f'{low} to {high}'} {what}"
+            return f"throughput from {low if low == high else f'{low} to {high}'} {unit}"
     return ""
 
 

@@ -44,16 +44,16 @@ def lines(steps: Sequence[StepSummary], samples: Sequence[str] = ()) -> Iterator
     shown = [
         (name, title)
         for name, title in (*_SHARES, *_FRACTIONS, *telemetry, *_ENERGY)
-        if any(_known(step, name) for step in steps)
+        if any(_is_measured(step, name) for step in steps)
     ]
     yield from listing(step_table(steps, shown), heads=True)
     for name, _ in telemetry:
-        for said in dict.fromkeys(
+        for note in dict.fromkeys(
             step.metrics[name].note
             for step in steps
-            if _known(step, name) and step.metrics[name].note
+            if _is_measured(step, name) and step.metrics[name].note
         ):
-            yield f"{name}: {said}"
+            yield f"{name}: {note}"
     missing: dict[str, list[str]] = {}
     for name, title in (*_SHARES, *_FRACTIONS, *_ENERGY):
         if (name, title) not in shown and name in steps[0].metrics:
@@ -80,12 +80,12 @@ def step_table(steps: Sequence[StepSummary], shown: Sequence[tuple[str, str]]) -
     )
 
 
-def _known(step: StepSummary, name: str) -> bool:
+def _is_measured(step: StepSummary, name: str) -> bool:
     return name in step.metrics and finite(step.metrics[name].value) is not None
 
 
 def _cell(step: StepSummary, name: str) -> str:
-    if not _known(step, name):
+    if not _is_measured(step, name):
         return "-"
     figure = step.metrics[name]
     value = float(figure.value or 0)

@@ -147,7 +147,7 @@ def _command_head(summary: Summary) -> Text | None:
         return None
     seconds = [row.seconds for row in summary.passes if row.seconds is not None]
     step = summary.metrics.get(names.STEP_TIME)
-    said = [
+    parts = [
         captured(summary),
         f"{sum(seconds):.1f} s" if seconds else "",
         f"{figure_text(step, interval=False)} per step"
@@ -156,7 +156,7 @@ def _command_head(summary: Summary) -> Text | None:
     ]
     status = "" if run.exit_status is None else f"; {ending(run)}"
     return Text(
-        f"profharness: {', '.join(part for part in said if part) or 'recorded'}{status}",
+        f"profharness: {', '.join(part for part in parts if part) or 'recorded'}{status}",
         style="" if not run.exit_status else STYLES["error"],
     )
 
@@ -239,10 +239,10 @@ def idle_items(partition: Partition) -> list[str]:
     """The causes of idle time as shares of the window, largest first; none without a split."""
     if partition.idle_causes is None:
         return []
-    found = sorted(cause_times(partition.idle_causes), key=lambda pair: -pair[1])
+    causes = sorted(cause_times(partition.idle_causes), key=lambda pair: -pair[1])
     return [
         f"{IDLE_CAUSES[name].label} {format_share(ns / partition.window_ns)}"
-        for name, ns in found
+        for name, ns in causes
         if ns >= _SEEN * partition.window_ns
     ]
 
@@ -278,9 +278,9 @@ def hotspot_lines(table: Hotspots, width: int, top: int = TOP) -> list[str]:
 
 
 def _opening(summary: Summary) -> Grid:
-    said = sentences(summary)
+    words = sentences(summary)
     return _grid(
-        [("Answer", said.answer), ("Next", said.next), ("Trust", said.trust)],
+        [("Answer", words.answer), ("Next", words.next), ("Trust", words.trust)],
         indent=0,
         style="bold",
     )

@@ -6,7 +6,7 @@ from profharness.telemetry.sources import Column, Missing, SampledDevice
 
 
 class AbsentSource:
-    """Without columns, so the sampler never reads it."""
+    """A source without columns, so that the sampler never reads it."""
 
     max_hz = 1.0
     columns: tuple[Column, ...] = ()

@@ -34,7 +34,7 @@ class Ownership:
         """How many of the pids are not the workload's. 0 before a workload was named."""
         present = set(pids)
         self._read_roots()
-        self._ours = {pid: ours for pid, ours in self._ours.items() if pid in present}
+        self._ours = {pid: is_own for pid, is_own in self._ours.items() if pid in present}
         if not self._roots:
             return 0
         for pid in present - self._ours.keys():
@@ -55,7 +55,7 @@ class Ownership:
         except OSError:
             return
         self._size = size
-        self._ours = {pid: True for pid, ours in self._ours.items() if ours}
+        self._ours = {pid: True for pid, is_own in self._ours.items() if is_own}
 
     def _descends(self, pid: int) -> bool:
         for _ in range(_DEEPEST):

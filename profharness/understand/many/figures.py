@@ -94,8 +94,8 @@ def _check_matched(read: Sequence[Part], step_range: str) -> None:
     """Raises UsageError, with what the first file holds, where no file has a range that matches."""
     lacking = [
         item.message
-        for one in read
-        for item in one.summary.findings
+        for part in read
+        for item in part.summary.findings
         if item.id == "step-range-unmatched"
     ]
     if step_range and lacking and len(lacking) == len(read):

@@ -268,9 +268,9 @@ def _submit_again(client: Client, jobs: SLURMCluster) -> None:
 
 
 def _no_jobs(error: Exception) -> Unavailable:
-    said = next((line for line in str(error).splitlines() if "sbatch:" in line), str(error))
+    reason = next((line for line in str(error).splitlines() if "sbatch:" in line), str(error))
     return Unavailable(
-        f"no Dask workers through Slurm: {said}",
+        f"no Dask workers through Slurm: {reason}",
         "configure dask-jobqueue: jobqueue.slurm in its yaml (queue, cores, memory, walltime)",
     )
 

@@ -93,13 +93,13 @@ def _job(
 
 
 def _manifest(paths: Sequence[Path]) -> Manifest | None:
-    """That of a run which is merged alone."""
+    """The manifest of a run which is merged alone; None otherwise."""
     return RunDir.open(paths[0]).read_manifest() if len(paths) == 1 else None
 
 
 def _as_recorded(wanted: Cut, paths: Sequence[Path]) -> Cut:
-    """With the ranges that the runs recorded as their steps, where none were asked for and all runs
-    that name any name the same.
+    """The cut with the ranges that the runs recorded as their steps, where none were asked for and
+    all runs that name any name the same.
     """
     if wanted.steps is None or wanted.step_range is not None:
         return wanted

@@ -18,34 +18,36 @@ def attributes(
     named: str, manifest: Manifest | None, sources: Sequence[Source]
 ) -> dict[str, str | int]:
     """What the trace of what was `named` says of itself in the viewer's overview."""
-    said: dict[str, str | int] = {"profharness.source": named, "profharness.version": __version__}
+    stated: dict[str, str | int] = {"profharness.source": named, "profharness.version": __version__}
     if manifest is not None:
-        said |= {
+        stated |= {
             "profharness.run_id": manifest.id,
             "profharness.argv": " ".join(manifest.argv),
             "profharness.created": manifest.created,
         }
     for number, source in enumerate(sources):
         if source.bound_ns is not None:
-            said[f"profharness.clock.{number}.bound_ns"] = source.bound_ns
+            stated[f"profharness.clock.{number}.bound_ns"] = source.bound_ns
         if source.residual_ns is not None:
-            said[f"profharness.clock.{number}.residual_ns"] = source.residual_ns
+            stated[f"profharness.clock.{number}.residual_ns"] = source.residual_ns
         if source.alignment:
-            said[f"profharness.clock.{number}.alignment"] = f"{source.path}: {source.alignment}"
-    return said
+            stated[f"profharness.clock.{number}.alignment"] = f"{source.path}: {source.alignment}"
+    return stated
 
 
 def write_options(
     manifest: Manifest | None, gpu_repr: GpuRepresentation = "render-stage"
 ) -> WriteOptions:
-    """With the reference host's wall clock and the nodes' facts, where a manifest has them."""
+    """The options of writing, with the reference host's wall clock and the nodes' facts where a
+    manifest has them.
+    """
     if manifest is None:
         return WriteOptions(gpu_repr=gpu_repr)
     reference = manifest.nodes[0].host if manifest.nodes else ""
     readings = tuple(
-        ClockReading(one.boot_ns, one.realtime_ns)
-        for one in manifest.clocks
-        if one.host == reference
+        ClockReading(reading.boot_ns, reading.realtime_ns)
+        for reading in manifest.clocks
+        if reading.host == reference
     )
     hosts = tuple(
         HostFacts(
@@ -61,9 +63,9 @@ def write_options(
 
 def gpu_representation(text: str) -> GpuRepresentation:
     """One of the two by its name. Raises UsageError for another."""
-    for known in get_args(GpuRepresentation):
-        if text == known:
-            return cast("GpuRepresentation", known)
+    for name in get_args(GpuRepresentation):
+        if text == name:
+            return cast("GpuRepresentation", name)
     raise UsageError(
         f"--gpu-repr: {text!r} is not a representation", "use render-stage or track-event"
     )

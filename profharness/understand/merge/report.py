@@ -79,9 +79,9 @@ def _serious(problems: Sequence[Problem]) -> Iterator[str]:
         if problem.severity != "info":
             groups.setdefault((problem.severity, problem.message), []).append(problem)
     for (severity, message), group in sorted(groups.items(), key=lambda pair: pair[0][0]):
-        others = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        rest = f" and {len(group) - 1} more" if len(group) > 1 else ""
         count = sum(problem.count for problem in group)
-        yield f"{severity}: {problem_text(f'{group[0].source}{others}', count, message)}"
+        yield f"{severity}: {problem_text(f'{group[0].source}{rest}', count, message)}"
 
 
 def _outside(dropped: Counter[str], wanted: Cut) -> tuple[LeftOut, ...]:

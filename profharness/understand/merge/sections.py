@@ -82,7 +82,7 @@ def _section(
     places: Sequence[Places],
     links: Sequence[frozenset[Link]],
 ) -> Section:
-    """With the starts and steps of the parts as they were set aside."""
+    """The section with the starts and steps of the parts as they were set aside."""
     return Section(
         pools,
         parts,
@@ -172,11 +172,11 @@ class RunSection:
         sums: dict[str, Match] = {}
         for number in sorted(self.matches):
             for match in self.matches[number]:
-                known = sums.get(match.pass_name, replace(match, matched=0, kernels=0))
+                so_far = sums.get(match.pass_name, replace(match, matched=0, kernels=0))
                 sums[match.pass_name] = replace(
-                    known,
-                    matched=known.matched + match.matched,
-                    kernels=known.kernels + match.kernels,
+                    so_far,
+                    matched=so_far.matched + match.matched,
+                    kernels=so_far.kernels + match.kernels,
                 )
         sources = self.section.pools.sources
         return [
@@ -198,8 +198,8 @@ def _lends(pools: Trace) -> bool:
 
 
 def _links(parts: Sequence[SpilledTrace]) -> list[frozenset[Link]]:
-    """Those of each part, where geometry is lent: it is joined within a rank; where some file does
-    not state its rank, all ranks are one.
+    """The links of each part, where geometry is lent: it is joined within a rank; where some file
+    does not state its rank, all ranks are one.
     """
     unstated = any(None in part.geometry_ranks for part in parts)
     return [

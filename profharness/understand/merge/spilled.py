@@ -125,7 +125,7 @@ class Order:
 
     @classmethod
     def of(cls, trace: Trace) -> Order:
-        """Of a trace that is going to be set aside."""
+        """The order of a trace that is going to be set aside."""
         return cls(_by_time(trace.kernels), _by_time(trace.copies), trace.strings.texts)
 
     def put(self, trace: Trace) -> Trace:
@@ -267,10 +267,10 @@ def _process(
     return (
         trace.strings[host] or origin.host,
         origin.pass_name,
-        rank if rank != NULL else _known(origin.rank),
-        pid if pid != NULL else _known(origin.pid),
+        rank if rank != NULL else _or_null(origin.rank),
+        pid if pid != NULL else _or_null(origin.pid),
     )
 
 
-def _known(number: int | None) -> int:
+def _or_null(number: int | None) -> int:
     return NULL if number is None else number

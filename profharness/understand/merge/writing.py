@@ -174,12 +174,12 @@ class GroupWriter:
         first, owner, total = np.empty((3, 0), np.int64), np.empty(0, np.int64), 0
         for number in range(len(self._groups)):
             kernels = self._chosen(number, job.cut, context)[0].kernels
-            mine: I64 = np.stack(
+            kernel_keys: I64 = np.stack(
                 (kernels.source, kernels.device, kernels.start_ns - context.origins[number])
             )
             total += len(kernels)
             first, owner = (
-                np.concatenate((first, mine), axis=1),
+                np.concatenate((first, kernel_keys), axis=1),
                 np.concatenate((owner, np.full(len(kernels), number))),
             )
             kept = np.lexsort(first)[:limit]

@@ -251,8 +251,8 @@ class Policy:
                 "begun at step %d: recording could not start before" % first_step,
             )
 
-    def _cap(self, what: str) -> None:
+    def _cap(self, tracer: str) -> None:
         self.truncated, self.reason = (
             True,
-            "%s: capped at %d events (PROFHARNESS_MAX_EVENTS)" % (what, self.max_events),
+            "%s: capped at %d events (PROFHARNESS_MAX_EVENTS)" % (tracer, self.max_events),
         )

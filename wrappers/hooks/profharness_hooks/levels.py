@@ -191,15 +191,15 @@ class LevelWindows:
         """The kind and the point of each of these lines."""
         text = self._raw()
         self._at += len(text)
-        said = []
+        announced = []
         for line in text.splitlines():
             try:
                 record = json.loads(line.decode("utf-8"))
             except ValueError:
                 continue  # another writer's damage says nothing
             if record.get("kind") in ("open", "close"):
-                said.append((record["kind"], str(record.get("id", ""))))
-        return said
+                announced.append((record["kind"], str(record.get("id", ""))))
+        return announced
 
     def _answer(self, kind: str, point: str = "") -> None:
         line = (

@@ -74,11 +74,11 @@ def libraries() -> list[_Library]:
 
 def start(name: str) -> Tokens:
     """Begin a range in every tracer; returns what stop() needs."""
-    found = libraries()
-    if not found:
+    present = libraries()
+    if not present:
         return ()
     encoded = name.encode("utf-8", "replace")
-    return tuple((library, library.start(encoded)) for library in found)
+    return tuple((library, library.start(encoded)) for library in present)
 
 
 def stop(tokens: Tokens) -> None:

@@ -49,23 +49,25 @@ def release(torch: Any, names: list[str] | None) -> str:
     )
     # a range that has ended keeps its record: ending it again does nothing, and it records nothing
     # when begun anew here
-    found = [one for one in gc.get_objects() if type(one) is kind and _can_be_renewed(one, order)]
-    found.sort(key=lambda one: order[one.name])
-    for one in reversed(found):
-        one.__exit__(None, None, None)
-    for one in found:
-        one.__enter__()
-    left = set(order) - {one.name for one in found}
+    ranges = [
+        item for item in gc.get_objects() if type(item) is kind and _can_be_renewed(item, order)
+    ]
+    ranges.sort(key=lambda open_range: order[open_range.name])
+    for open_range in reversed(ranges):
+        open_range.__exit__(None, None, None)
+    for open_range in ranges:
+        open_range.__enter__()
+    left = set(order) - {open_range.name for open_range in ranges}
     if not left:
         return NONE
     return OPERATORS if all(_is_call(name, left) for name in left) else UNKNOWN
 
 
-def _can_be_renewed(one: Any, names: dict[str, int]) -> bool:
+def _can_be_renewed(open_range: Any, names: dict[str, int]) -> bool:
     """Whether the range was begun under one of the names and ends with its `with` block. A range
     that is just being made has no fields yet.
     """
-    fields = one.__dict__
+    fields = open_range.__dict__
     return (
         fields.get("name") in names
         and fields.get("record") is not None

@@ -132,14 +132,14 @@ class Hello:
             entries.append(value)
         self.update()
 
-    def failed(self, what: str) -> None:
+    def failed(self, action: str) -> None:
         """Record the exception being handled: a sentence here, its traceback in hook-<pid>.log, one
         line on stderr.
         """
         import traceback
 
         error = sys.exc_info()[1]
-        sentence = "%s failed: %s: %s" % (what, type(error).__name__, error)
+        sentence = "%s failed: %s: %s" % (action, type(error).__name__, error)
         try:
             with open(
                 os.path.join(self._folder, "hook-%d.log" % os.getpid()), "a", encoding="utf-8"
@@ -223,8 +223,8 @@ class Finder:
 
             return spec_from_file_location(name, OWN[name])
         if name in FOR_MARKS:
-            own: ModuleSpec | None = _sibling("second_names").spec(name, FOR_MARKS[name])
-            return own
+            second_name: ModuleSpec | None = _sibling("second_names").spec(name, FOR_MARKS[name])
+            return second_name
         if name not in WATCHED or name in self._looking:
             return None
         self._looking.add(name)

@@ -59,10 +59,10 @@ class Recorder:
             return
         if self._marks:
             return
-        known = self._optimizer() if self._optimizer is not None else None
-        if known is None:
+        first = self._optimizer() if self._optimizer is not None else None
+        if first is None:
             self._optimizer = weakref.ref(optimizer)
-        elif known is not optimizer:
+        elif first is not optimizer:
             return
         self._record(None, "optimizer")
 

@@ -209,8 +209,8 @@ class OnnxWorkload(worker.Workload):
         spec = self._settings.spec
         seed = spec.seed if point.seed is None else point.seed
         return [
-            self._feeds(one)
-            for one in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)
+            self._feeds(arrays)
+            for arrays in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)
         ]
 
     @contextlib.contextmanager
@@ -315,13 +315,13 @@ def _turn(local_rank: int, environ: Mapping[str, str]) -> int:
 
 def visible_devices(available: Sequence[str], index: int) -> List[Dict[str, Any]]:
     """The CPU, and one GPU per provider: onnxruntime itself cannot list or name them."""
-    found: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
-    found += [
+    devices: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
+    devices += [
         {"index": index, "kind": "cuda" if name.startswith("CUDA") else "rocm", "name": name}
         for name in GPUS
         if name in available
     ]
-    return found
+    return devices
 
 
 def _without(path: str, reason: str) -> str:

@@ -98,7 +98,10 @@ class TensorflowWorkload(worker.Workload):
     def _input_sets(self, point: Point) -> List[Tuple[Any, ...]]:
         spec = self._settings.spec
         seed = spec.seed if point.seed is None else point.seed
-        return [tuple(one) for one in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)]
+        return [
+            tuple(arrays)
+            for arrays in inputs.pool(self._specs, point.batch_size, spec.inputs, seed)
+        ]
 
     def _trials(
         self, action: timing.Action, point: Point, still_wanted: Callable[[], None]
@@ -123,7 +126,7 @@ def load(settings: Settings) -> TensorflowWorkload:
             "use --backend torch or onnxruntime, or --model with a frozen graph or SavedModel",
         )
     if not os.path.isdir(spec.model):
-        models.model_file(spec)  # a wrong name is told before seconds are spent on tensorflow
+        models.model_file(spec)  # a wrong name is refused before seconds are spent on tensorflow
     return TensorflowWorkload(settings, tensorflow_models.import_tensorflow())
 
 

@@ -148,7 +148,7 @@ class TorchWorkload(worker.Workload):
         spec = self._settings.spec
         seed = spec.seed if point.seed is None else point.seed
         sets = inputs.pool(self._specs, point.batch_size, spec.inputs, seed)
-        return [tuple(self._torch.from_numpy(array) for array in one) for one in sets]
+        return [tuple(self._torch.from_numpy(array) for array in arrays) for arrays in sets]
 
     def _runner(self, module: Any) -> Callable[[Sequence[Any]], Any]:
         place = self._place
@@ -257,26 +257,26 @@ def _nothing() -> None:
 
 def versions(torch: Any) -> Dict[str, str]:
     """Python, torch and NumPy, and CUDA or HIP where torch was built for it."""
-    found = {
+    by_name = {
         "python": sys.version.split()[0],
         "torch": torch.__version__,
         "numpy": np.__version__,
     }
     for name in ("cuda", "hip"):
         if getattr(torch.version, name, None):
-            found[name] = str(getattr(torch.version, name))
-    return found
+            by_name[name] = str(getattr(torch.version, name))
+    return by_name
 
 
 def visible_devices(torch: Any) -> List[Dict[str, Any]]:
     """The CPU and every GPU that torch sees, by torch's index; `kind` is cpu, cuda or rocm."""
-    found: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
+    devices: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
     kind = "rocm" if getattr(torch.version, "hip", None) else "cuda"
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    found += [
+    devices += [
         {"index": i, "kind": kind, "name": torch.cuda.get_device_name(i)} for i in range(count)
     ]
-    return found
+    return devices
 
 
 def chosen_device(torch: Any, asked: str, local_rank: int) -> str:
@@ -384,7 +384,7 @@ def peak_memory(torch: Any, place: Any) -> Dict[str, str]:
 def load(settings: Settings) -> TorchWorkload:
     """Raises Refusal (MISSING) when torch cannot be imported in this Python."""
     if not models.is_built_in(settings.spec):
-        models.model_file(settings.spec)  # a wrong name is told before seconds are spent on torch
+        models.model_file(settings.spec)  # refuses a wrong name before seconds are spent on torch
     try:
         import torch
     except Exception as error:  # a broken installation raises OSError or worse

@@ -86,10 +86,10 @@ def operands(torch: Any, name: str, n: int, place: Any) -> Callable[[], Any]:
             b = (
                 torch.randn(n, n, device=place).to(a.dtype).t()
             )  # the second one column-major, as the kernels want it
-            one = torch.ones((), device=place)
+            unit = torch.ones((), device=place)
 
-            def product(a: Any = a, b: Any = b, one: Any = one) -> Any:
-                return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+            def product(a: Any = a, b: Any = b, unit: Any = unit) -> Any:
+                return torch._scaled_mm(a, b, scale_a=unit, scale_b=unit, out_dtype=torch.bfloat16)
 
             product()
             return product
@@ -107,14 +107,14 @@ def gemm(
     it takes, and its size.
     """
     kind = place.type
-    n, found = SMALLEST[kind], (0.0, SMALLEST[kind])
+    n, best = SMALLEST[kind], (0.0, SMALLEST[kind])
     while n <= LARGEST[kind]:
         rate = rate_of(torch, name, n, place, synchronise, budget_s / 8)
-        found = max(found, (rate, n))
+        best = max(best, (rate, n))
         if 2.0 * n**3 / rate * 8 > budget_s:  # the next size takes eight times as long
             break
         n *= 2
-    return found
+    return best
 
 
 def rate_of(
@@ -136,19 +136,19 @@ def gemms(
     torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float
 ) -> Tuple[Dict[str, float], List[str]]:
     """FLOP/s by type, and a note for each type that could not be measured."""
-    found: Dict[str, Tuple[float, int]] = {}
+    fastest: Dict[str, Tuple[float, int]] = {}
     notes: List[str] = []
 
     def measure(name: str, again: bool) -> None:
         before = torch.backends.cuda.matmul.allow_tf32
         try:
             torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
-            rate, n = found[name] if again else gemm(torch, name, place, synchronise, budget_s)
+            rate, n = fastest[name] if again else gemm(torch, name, place, synchronise, budget_s)
             if again:
                 rate = max(
                     rate, rate_of(torch, name, n, place, synchronise, budget_s / 2 / (ROUNDS - 1))
                 )
-            found[name] = rate, n
+            fastest[name] = rate, n
         except Exception as error:  # a type that this device or build does not have
             if not again:
                 notes.append("%s: %s" % (name, str(error).strip().split("\n")[0][:160]))
@@ -161,12 +161,12 @@ def gemms(
         if name != "tf32" or has_tf32(torch, place):
             measure(name, again=False)
     quick = [
-        name for name, (rate, n) in found.items() if 2.0 * n**3 / rate < budget_s
+        name for name, (rate, n) in fastest.items() if 2.0 * n**3 / rate < budget_s
     ]  # an emulated type stays slow
     for _ in range(1, ROUNDS):
         for name in quick:
             measure(name, again=True)
-    return {name: rate for name, (rate, _) in found.items()}, notes
+    return {name: rate for name, (rate, _) in fastest.items()}, notes
 
 
 def copy_rate(torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float) -> float:
@@ -209,7 +209,10 @@ def hold(
     """Run the fastest product again and again while something else measures power. Returns its type
     and when it ran (CLOCK_BOOTTIME ns).
     """
-    name = max((one for one in rates if one != "int8"), key=lambda one: rates[one])
+    name = max(
+        (candidate for candidate in rates if candidate != "int8"),
+        key=lambda candidate: rates[candidate],
+    )
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
     run = operands(torch, name, LARGEST[place.type] // 2, place)
@@ -229,15 +232,15 @@ def identities(properties: Any) -> List[str]:
     """How the drivers name the device: its PCI address (AMD), its UUID (NVIDIA); as far as this
     torch tells them.
     """
-    found = []
+    names = []
     if getattr(properties, "pci_bus_id", None) is not None:
-        found.append(
+        names.append(
             "%04x:%02x:%02x.0"
             % (properties.pci_domain_id, properties.pci_bus_id, properties.pci_device_id)
         )
     if getattr(properties, "uuid", None) is not None:
-        found.append("GPU-%s" % properties.uuid)
-    return found
+        names.append("GPU-%s" % properties.uuid)
+    return names
 
 
 def describe(torch: Any, place: Any) -> Dict[str, Any]:

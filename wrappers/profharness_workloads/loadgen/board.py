@@ -70,12 +70,12 @@ class Board:
             raw = words.encode("utf-8", "replace")[: WORDS - 1]
             self._memory[at : at + len(raw)] = raw
 
-    def said(self) -> Sequence[str]:
+    def first_failures(self) -> Sequence[str]:
         """The first failure of each client that had one."""
-        found = []
+        failures = []
         for client in range(self.clients):
             at = self._numbers + WORDS * client
             raw = self._memory[at : at + WORDS].split(b"\0", 1)[0]
             if raw:
-                found.append(raw.decode("utf-8", "replace"))
-        return found
+                failures.append(raw.decode("utf-8", "replace"))
+        return failures

@@ -109,10 +109,10 @@ def _show(control: str, point: str) -> None:
     import numpy as np
 
     with open(max(_results(control), key=os.path.getmtime), encoding="utf-8") as file:
-        found = [
+        records = [
             record for record in map(json.loads, file) if record["kind"] in ("result", "error")
         ]
-    for record in found:
+    for record in records:
         level = record.get("level")
         if level:
             rows = np.concatenate([read_rows(path) for path in _records(point)])

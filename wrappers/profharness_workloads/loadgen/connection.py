@@ -48,8 +48,8 @@ def resolved(host_port: str) -> Tuple[int, Tuple[Any, ...]]:
     host, _, port = host_port.rpartition(":")
     if not host or not port.isdigit():
         raise ValueError("%r is not HOST:PORT" % host_port)
-    found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
-    return int(found[0]), found[4]
+    first = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+    return int(first[0]), first[4]
 
 
 def tls_context(ca: str, http2: bool) -> ssl.SSLContext:

@@ -70,9 +70,9 @@ class Crew:
         return self._board.totals()
 
     @property
-    def said(self) -> Sequence[str]:
+    def first_failures(self) -> Sequence[str]:
         """The first failure of each client that had one."""
-        return self._board.said()
+        return self._board.first_failures()
 
     def start(self, limit_s: float, still_wanted: Callable[[], None]) -> int:
         """Wait for all connections, then set the common start, which is returned. Raises
@@ -140,8 +140,8 @@ class Crew:
                 )
 
     def _why(self) -> str:
-        said = self.said
-        return ": " + said[0] if said else ""
+        failures = self.first_failures
+        return ": " + failures[0] if failures else ""
 
 
 def _described(code: int) -> str:

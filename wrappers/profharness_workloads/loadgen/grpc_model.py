@@ -56,8 +56,8 @@ def describe(argv: Sequence[str]) -> int:
             asked.model, headers=headers, as_json=True, client_timeout=LIMIT_S
         )["config"]
     except Exception as error:  # whatever the library raises is the answer to the question
-        known = "" if UNREACHABLE in str(error) else _known(client, headers)
-        print(str(error).splitlines()[0] + known, file=sys.stderr)
+        listing = "" if UNREACHABLE in str(error) else _model_listing(client, headers)
+        print(str(error).splitlines()[0] + listing, file=sys.stderr)
         return 1
     finally:
         client.close()
@@ -65,7 +65,7 @@ def describe(argv: Sequence[str]) -> int:
     return 0
 
 
-def _known(client: Any, headers: Mapping[str, str]) -> str:
+def _model_listing(client: Any, headers: Mapping[str, str]) -> str:
     """`; it has a, b`: the models that the server lists, for the message about a missing one."""
     try:
         listed = client.get_model_repository_index(
@@ -73,7 +73,7 @@ def _known(client: Any, headers: Mapping[str, str]) -> str:
         ).get("models", ())
     except Exception:  # the list is a courtesy: without it the answer stands as it is
         return ""
-    names = sorted(str(one.get("name")) for one in listed)
+    names = sorted(str(model.get("name")) for model in listed)
     return (
         "; it has %s" % ", ".join(names[:_NAMED])
         + (" and %d more" % (len(names) - _NAMED) if len(names) > _NAMED else "")
@@ -88,13 +88,13 @@ def model_of(config: Mapping[str, Any]) -> Dict[str, Any]:
     def tensors(name: str) -> List[Dict[str, Any]]:
         return [
             {
-                "name": one["name"],
-                "dtype": str(one.get("data_type", ""))
+                "name": tensor["name"],
+                "dtype": str(tensor.get("data_type", ""))
                 .replace("TYPE_", "")
                 .replace("STRING", "BYTES"),
-                "shape": [int(n) for n in one.get("dims", ())],
+                "shape": [int(n) for n in tensor.get("dims", ())],
             }
-            for one in config.get(name, ())
+            for tensor in config.get(name, ())
         ]
 
     return {
@@ -116,10 +116,10 @@ def ask(address: str, model: str, ca: str, tls: bool, headers: Mapping[str, str]
         + (["--tls"] if tls else [])
     )
     argv += ["--headers"] if headers else []
-    said = json.dumps(dict(headers)).encode("ascii")
+    headers_json = json.dumps(dict(headers)).encode("ascii")
     done = subprocess.run(
         argv,
-        input=said,
+        input=headers_json,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         timeout=3 * LIMIT_S,

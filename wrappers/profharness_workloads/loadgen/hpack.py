@@ -82,14 +82,14 @@ def _number(value: int, bits: int) -> bytes:
 
 def decode(block: bytes) -> Headers:
     """All headers of one block, in order. Raises BadHeaders."""
-    found: Headers = []
+    headers: Headers = []
     at = 0
     try:
         while at < len(block):
             first = block[at]
             if first & 0x80:
                 index, at = _read_number(block, at, 7)
-                found.append(_entry(index))
+                headers.append(_entry(index))
                 continue
             if first & 0xE0 == 0x20:  # a new size of the table, which stays empty
                 _, at = _read_number(block, at, 5)
@@ -100,10 +100,10 @@ def decode(block: bytes) -> Headers:
             else:
                 name, at = _read_text(block, at)
             value, at = _read_text(block, at)
-            found.append((name, value))
+            headers.append((name, value))
     except IndexError as error:
         raise BadHeaders("a header block ends early") from error
-    return found
+    return headers
 
 
 def _entry(index: int) -> Tuple[str, str]:

@@ -212,10 +212,10 @@ class Http2:
         self._block = (self._block or b"") + body
         if not flags & END_HEADERS or stream != self._stream:
             return False
-        known = self._meaning.get(self._block)
-        if known is None:
-            known = self._meant(self._block)
-        http_error, status = known
+        meaning = self._meaning.get(self._block)
+        if meaning is None:
+            meaning = self._meant(self._block)
+        http_error, status = meaning
         if http_error:
             self.error = http_error
         if status is not None:
@@ -240,10 +240,10 @@ class Http2:
                 if status == "0"
                 else ("%s: %s" % (name, headers.get("grpc-message", ""))).rstrip(": ")
             )
-        known = ("" if http == "200" else "HTTP status %s" % http, words)
+        meaning = ("" if http == "200" else "HTTP status %s" % http, words)
         if len(self._meaning) < 64:
-            self._meaning[block] = known
-        return known
+            self._meaning[block] = meaning
+        return meaning
 
     def _over(self) -> bool:
         if self._status:

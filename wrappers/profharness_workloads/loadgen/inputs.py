@@ -76,15 +76,15 @@ def _family(name: str) -> str:
 
 def _axes(free: Sequence[TensorSpec], specs: Sequence[TensorSpec]) -> Dict[str, int]:
     """Particles by family of inputs: the last dimension of those that the model leaves free."""
-    found = {}
+    particles = {}
     for open_spec, spec in zip(free, specs):
         if open_spec.dims and open_spec.dims[-1] is None:
-            found[_family(spec.name)] = int(spec.dims[-1] or 1)
-    if not found:
+            particles[_family(spec.name)] = int(spec.dims[-1] or 1)
+    if not particles:
         raise Refusal(
             "ragged requests need inputs whose last dimension is free; this model has none"
         )
-    return found
+    return particles
 
 
 def _ragged(
@@ -113,7 +113,7 @@ def _ragged(
     sent = sum(
         int(counts[family][chosen].max()) * len(chosen) for family in counts for chosen in rows
     )
-    real = sum(int(each.sum()) for each in counts.values())
+    real = sum(int(lengths.sum()) for lengths in counts.values())
     return requests, 1 - real / sent, real / total
 
 
@@ -129,8 +129,8 @@ def _own_lengths(specs: Sequence[TensorSpec], items: Sequence[Any], family: str)
     mask = next(
         array for spec, array in zip(specs, items) if root_name(spec.name) == family + "_mask"
     )
-    there = (mask != 0).reshape(len(mask), -1, mask.shape[-1]).any(axis=1)
-    return np.maximum(1, (there * np.arange(1, there.shape[1] + 1)).max(axis=1))
+    present = (mask != 0).reshape(len(mask), -1, mask.shape[-1]).any(axis=1)
+    return np.maximum(1, (present * np.arange(1, present.shape[1] + 1)).max(axis=1))
 
 
 def _rows(counts: Any, level: Level) -> List[Any]:
@@ -150,7 +150,7 @@ def _rows(counts: Any, level: Level) -> List[Any]:
 def _cut(
     specs: Sequence[TensorSpec], items: Sequence[Any], counts: Mapping[str, Any], chosen: Any
 ) -> Arrays:
-    found = []
+    cut_arrays = []
     for spec, array in zip(specs, items):
         rows = array[chosen]
         lengths = counts.get(_family(spec.name))
@@ -159,5 +159,5 @@ def _cut(
             rows = rows[..., :longest].copy()
             beyond = np.arange(longest) >= lengths[chosen].reshape(-1, *[1] * len(spec.dims))
             rows[np.broadcast_to(beyond, rows.shape)] = 0
-        found.append(rows)
-    return tuple(found)
+        cut_arrays.append(rows)
+    return tuple(cut_arrays)

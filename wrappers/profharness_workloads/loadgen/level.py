@@ -84,13 +84,13 @@ def run_level(level: Level, plans: Sequence[Plan], around: Surroundings) -> Repo
         last = _mark(crew, around.servers)
         after = [statistics(server) for server in around.servers]
         crew.stop(min(DRAIN_S, plans[0].timeout_ns / 1e9))
-        said = crew.said
+        failures = crew.first_failures
     if not around.windows.announce("close", "closed", level.id, around.still_wanted, CLOSE_LIMIT_S):
         notes["window"] = "the server did not answer the end of the window"
-    if said:
-        notes["said"] = said[0]
+    if failures:
+        notes["said"] = failures[0]
     counts = _counted([plan.records for plan in plans], opened, closed)
-    stats = added([growth(one, two) for one, two in zip(before, after)])
+    stats = added([growth(start_stats, end_stats) for start_stats, end_stats in zip(before, after)])
     report = _report(level, plans, (opened, closed), (first, last), stats)
     report.update(counts.as_level(level.mode), steady=steady, warmup_ns=began - start)
     return Report(report, notes, counts.answered)
@@ -118,14 +118,14 @@ class _Watch:
             self._still_wanted()
         self._crew.check()
         if self._storm.look(now, totals):
-            said = self._crew.said
+            failures = self._crew.first_failures
             raise LevelFailed(
                 "error storm: %d of %d requests failed, so the level was stopped after %.1f s%s"
                 % (
                     totals.failed,
                     totals.failed + totals.done,
                     (now - self._start_ns) / 1e9,
-                    " (%s)" % said[0] if said else "",
+                    " (%s)" % failures[0] if failures else "",
                 )
             )
         return now
@@ -164,8 +164,10 @@ class _Watch:
 def _mark(crew: Crew, servers: Sequence[Server]) -> _Mark:
     totals = crew.totals
     parts = [ServerCpu(server).read_ns() for server in servers]
-    known = [part for part in parts if part is not None]
-    return _Mark(crew.cpu_ns(), sum(known) if known else None, totals.transmitted, totals.received)
+    readings = [part for part in parts if part is not None]
+    return _Mark(
+        crew.cpu_ns(), sum(readings) if readings else None, totals.transmitted, totals.received
+    )
 
 
 class _Counts(NamedTuple):

@@ -96,92 +96,92 @@ class Loop:
             self._new(slot)
         deadline = perf_counter_ns() + plan.timeout_ns
         while (
-            any(one.state not in (OPEN, CLOSED) for one in self._all)
+            any(connection.state not in (OPEN, CLOSED) for connection in self._all)
             and perf_counter_ns() < deadline
         ):
             if self._common[board.PHASE] == board.STOP:
                 return
             self._step(min(deadline, perf_counter_ns() + LONGEST_WAIT_NS))
-        if plan.slots and not any(one.state == OPEN for one in self._all):
+        if plan.slots and not any(connection.state == OPEN for connection in self._all):
             self._say("no connection in %g s" % (plan.timeout_ns / 1e9))
             raise Lost("no connection to %s" % ", ".join(target.name for target in plan.targets))
 
     def _new(self, slot: int) -> Connection:
         plan = self._plan
         server = (slot * plan.clients + plan.client) % len(plan.targets)
-        one = Connection(plan.targets[server], server, self._poller)
-        one.slot = slot
+        connection = Connection(plan.targets[server], server, self._poller)
+        connection.slot = slot
         if slot not in self._messages:
             self._messages[slot] = plan.messages(slot * plan.clients + plan.client)
-        self._all.append(one)
+        self._all.append(connection)
         self._mine[board.CONNECTIONS] = len(self._all)
-        self._open(one)
-        return one
+        self._open(connection)
+        return connection
 
-    def _open(self, one: Connection) -> None:
-        one.sent_ns = perf_counter_ns()
+    def _open(self, connection: Connection) -> None:
+        connection.sent_ns = perf_counter_ns()
         try:
-            one.open()
-            self._by_fd[one.fd] = one
-            self._opening.add(one)
+            connection.open()
+            self._by_fd[connection.fd] = connection
+            self._opening.add(connection)
         except (Lost, OSError) as error:
-            self._lost(one, str(error), FAILED)
+            self._lost(connection, str(error), FAILED)
 
-    def _lost(self, one: Connection, why: str, status: int) -> None:
+    def _lost(self, connection: Connection, why: str, status: int) -> None:
         """Record the request that was on it, close it, and try again after a pause that grows."""
         self._say(why)
-        if one.busy:
-            self._finish(one, status)
+        if connection.busy:
+            self._finish(connection, status)
         elif (
-            one.state != OPEN and self._sending
+            connection.state != OPEN and self._sending
         ):  # a client that gets no connection gets no answer either
             self._in_flight += 1
-            one.sequence, one.intended_ns = self._number(), one.sent_ns
-            self._finish(one, status)
-        self._drop(one)
+            connection.sequence, connection.intended_ns = self._number(), connection.sent_ns
+            self._finish(connection, status)
+        self._drop(connection)
         if self._sending:
-            self._again(one, perf_counter_ns())
+            self._again(connection, perf_counter_ns())
 
-    def _again(self, one: Connection, now_ns: int) -> None:
+    def _again(self, connection: Connection, now_ns: int) -> None:
         """The next try on this connection, after a pause that doubles from failure to failure."""
-        pause = self._pauses.get(one, FIRST_PAUSE_NS)
-        self._pauses[one] = min(2 * pause, LONGEST_PAUSE_NS)
-        one.think_ns = pause
-        self._at(now_ns + pause, one)
+        pause = self._pauses.get(connection, FIRST_PAUSE_NS)
+        self._pauses[connection] = min(2 * pause, LONGEST_PAUSE_NS)
+        connection.think_ns = pause
+        self._at(now_ns + pause, connection)
 
     def _number(self) -> int:
         self._count += 1
         return self._plan.client * SEQUENCES + self._count - 1
 
-    def _drop(self, one: Connection) -> None:
-        self._by_fd.pop(one.fd, None)
-        self._opening.discard(one)
-        if self._free and one in self._free:
-            self._free.remove(one)
-        self._count_bytes(one)
-        one.close()
+    def _drop(self, connection: Connection) -> None:
+        self._by_fd.pop(connection.fd, None)
+        self._opening.discard(connection)
+        if self._free and connection in self._free:
+            self._free.remove(connection)
+        self._count_bytes(connection)
+        connection.close()
 
-    def _count_bytes(self, one: Connection) -> None:
-        self._mine[board.TRANSMITTED] += one.transmitted
-        self._mine[board.RECEIVED] += one.received
-        one.transmitted = one.received = 0
+    def _count_bytes(self, connection: Connection) -> None:
+        self._mine[board.TRANSMITTED] += connection.transmitted
+        self._mine[board.RECEIVED] += connection.received
+        connection.transmitted = connection.received = 0
 
     # time
 
-    def _at(self, when_ns: int, one: Connection) -> None:
+    def _at(self, when_ns: int, connection: Connection) -> None:
         self._timer_count += 1
-        heapq.heappush(self._timers, (when_ns, self._timer_count, one))
+        heapq.heappush(self._timers, (when_ns, self._timer_count, connection))
 
     def _begin(self, start_ns: int) -> None:
         plan = self._plan
         if plan.arrivals is None:
-            for one in self._all:
-                if one.state == OPEN:
-                    self._send(one, perf_counter_ns(), 0)
-                elif one.state == CLOSED:
-                    self._at(start_ns, one)
+            for connection in self._all:
+                if connection.state == OPEN:
+                    self._send(connection, perf_counter_ns(), 0)
+                elif connection.state == CLOSED:
+                    self._at(start_ns, connection)
         else:
-            self._free = [one for one in self._all if one.state == OPEN]
+            self._free = [connection for connection in self._all if connection.state == OPEN]
             self._schedule(start_ns)
 
     def _schedule(self, start_ns: int) -> None:
@@ -215,22 +215,23 @@ class Loop:
 
     def _due(self, now: int) -> None:
         while self._timers and self._timers[0][0] <= now:
-            when, _, one = heapq.heappop(self._timers)
-            if one.state == CLOSED:
-                self._open(one)
-            elif one.state == OPEN and not one.busy:
+            when, _, connection = heapq.heappop(self._timers)
+            if connection.state == CLOSED:
+                self._open(connection)
+            elif connection.state == OPEN and not connection.busy:
                 if self._plan.arrivals is None:
-                    self._send(one, when, one.think_ns)
+                    self._send(connection, when, connection.think_ns)
                 else:
-                    self._idle(one)
+                    self._idle(connection)
 
     def _overdue(self, now: int) -> None:
         """Give up requests, and connections being made, that have waited for too long."""
         limit = self._plan.timeout_ns
         self._look_ns = now + max(1_000_000, min(limit // 20, 50_000_000))
-        for one in self._all:
-            if (one.busy or one in self._opening) and now - one.sent_ns > limit:
-                self._lost(one, "no answer within %g s" % (limit / 1e9), TIMED_OUT)
+        for connection in self._all:
+            waits = connection.busy or connection in self._opening
+            if waits and now - connection.sent_ns > limit:
+                self._lost(connection, "no answer within %g s" % (limit / 1e9), TIMED_OUT)
         while self._backlog and now - self._backlog[0] > limit:
             self._unsent(self._backlog.popleft(), now, TIMED_OUT)
             self._mine[board.FAILED] += 1
@@ -245,29 +246,29 @@ class Loop:
                 select.select([self._poller.fileno()], [], [], wait / 1e9)
             events = self._poller.poll(0)
         for fd, _ in events:
-            one = self._by_fd.get(fd)
-            if one is None:
+            connection = self._by_fd.get(fd)
+            if connection is None:
                 continue
             try:
-                became = one.on_event()
+                became = connection.on_event()
             except Lost as lost:
-                self._lost(one, str(lost), FAILED)
+                self._lost(connection, str(lost), FAILED)
                 continue
             if became == ANSWERED:
-                self._answered(one)
+                self._answered(connection)
             elif became == CONNECTED:
-                self._connected(one)
+                self._connected(connection)
 
     # requests
 
-    def _connected(self, one: Connection) -> None:
-        self._opening.discard(one)
+    def _connected(self, connection: Connection) -> None:
+        self._opening.discard(connection)
         if not self._sending:
             return
         if self._plan.arrivals is None:
-            self._send(one, perf_counter_ns(), one.think_ns)
+            self._send(connection, perf_counter_ns(), connection.think_ns)
         else:
-            self._idle(one)
+            self._idle(connection)
 
     def _arrive(self, intended_ns: int) -> None:
         if self._free:
@@ -280,77 +281,77 @@ class Loop:
         ):
             self._new(len(self._all))
 
-    def _idle(self, one: Connection) -> None:
+    def _idle(self, connection: Connection) -> None:
         """An open loop's connection is free: the request that waits longest goes on it."""
         if self._backlog:
-            self._send(one, self._backlog.popleft(), 0)
+            self._send(connection, self._backlog.popleft(), 0)
         else:
-            self._free.append(one)
+            self._free.append(connection)
 
-    def _send(self, one: Connection, intended_ns: int, think_ns: int) -> None:
+    def _send(self, connection: Connection, intended_ns: int, think_ns: int) -> None:
         plan = self._plan
-        messages = self._messages[one.slot]
+        messages = self._messages[connection.slot]
         message = messages[self._count % len(messages)]
         sequence = self._number()
         head, payload, length = message.parts(sequence if plan.numbered else -1)
-        codec: Any = one.codec
+        codec: Any = connection.codec
         data = codec.begin(head, payload) if length < 0 else codec.begin(head, payload, length)
-        one.busy, one.sequence, one.items = True, sequence, message.items
-        one.intended_ns, one.think_ns = intended_ns, think_ns
+        connection.busy, connection.sequence, connection.items = True, sequence, message.items
+        connection.intended_ns, connection.think_ns = intended_ns, think_ns
         self._in_flight += 1
-        one.sent_ns = perf_counter_ns()
+        connection.sent_ns = perf_counter_ns()
         try:
-            one.send(data)
+            connection.send(data)
         except Lost as lost:
-            self._lost(one, str(lost), FAILED)
+            self._lost(connection, str(lost), FAILED)
 
-    def _answered(self, one: Connection) -> None:
-        if not one.busy:
+    def _answered(self, connection: Connection) -> None:
+        if not connection.busy:
             return
-        error = one.codec.error
+        error = connection.codec.error
         if error:
             self._say(error)
-        done_ns = self._finish(one, FAILED if error else OK)
-        if not one.codec.usable:
-            self._drop(one)
+        done_ns = self._finish(connection, FAILED if error else OK)
+        if not connection.codec.usable:
+            self._drop(connection)
         if not self._sending:
             return
         if error and self._plan.arrivals is None:
-            self._again(one, done_ns)
+            self._again(connection, done_ns)
             return
         if self._pauses:
-            self._pauses.pop(one, None)
-        one.think_ns = self._plan.think_ns
-        if one.state == CLOSED or one.think_ns:
-            self._at(done_ns + one.think_ns, one)
+            self._pauses.pop(connection, None)
+        connection.think_ns = self._plan.think_ns
+        if connection.state == CLOSED or connection.think_ns:
+            self._at(done_ns + connection.think_ns, connection)
         elif self._plan.arrivals is not None:
-            self._idle(one)
+            self._idle(connection)
         else:
-            self._send(one, done_ns, 0)
+            self._send(connection, done_ns, 0)
 
-    def _finish(self, one: Connection, status: int) -> int:
+    def _finish(self, connection: Connection, status: int) -> int:
         done_ns = perf_counter_ns()
-        one.busy = False
+        connection.busy = False
         self._in_flight -= 1
         self._row(
-            one.sequence,
-            one.intended_ns,
-            one.sent_ns,
+            connection.sequence,
+            connection.intended_ns,
+            connection.sent_ns,
             done_ns,
-            one.items,
+            connection.items,
             status,
-            one.think_ns,
-            one.server,
+            connection.think_ns,
+            connection.server,
         )
-        mine = self._mine
+        numbers = self._mine
         if status == OK:
-            mine[board.DONE] += 1
-            mine[board.LATENCY_NS] += done_ns - one.sent_ns
+            numbers[board.DONE] += 1
+            numbers[board.LATENCY_NS] += done_ns - connection.sent_ns
         else:
-            mine[board.FAILED] += 1
-        mine[board.TRANSMITTED] += one.transmitted
-        mine[board.RECEIVED] += one.received
-        one.transmitted = one.received = 0
+            numbers[board.FAILED] += 1
+        numbers[board.TRANSMITTED] += connection.transmitted
+        numbers[board.RECEIVED] += connection.received
+        connection.transmitted = connection.received = 0
         return done_ns
 
     def _unsent(self, intended_ns: int, now_ns: int, status: int) -> None:
@@ -375,21 +376,21 @@ class Loop:
         self._mine[board.UNSENT] = len(self._backlog)
         for intended in self._backlog:
             self._unsent(intended, now, CANCELLED)
-        for when, _, one in thinking:
+        for when, _, late in thinking:
             self._row(
-                self._number(), when, now, now, one.items, CANCELLED, one.think_ns, one.server
+                self._number(), when, now, now, late.items, CANCELLED, late.think_ns, late.server
             )
-        for one in self._all:
-            if one.busy:
+        for connection in self._all:
+            if connection.busy:
                 self._row(
-                    one.sequence,
-                    one.intended_ns,
-                    one.sent_ns,
+                    connection.sequence,
+                    connection.intended_ns,
+                    connection.sent_ns,
                     now,
-                    one.items,
+                    connection.items,
                     CANCELLED,
-                    one.think_ns,
-                    one.server,
+                    connection.think_ns,
+                    connection.server,
                 )
-            self._drop(one)
+            self._drop(connection)
         self._rows.close()

@@ -136,13 +136,13 @@ def grpc_sequence(sequence: int) -> bytes:
 
 
 def _http_shared(region: Region) -> Dict[str, Any]:
-    found: Dict[str, Any] = {
+    parameters: Dict[str, Any] = {
         "shared_memory_region": region.region,
         "shared_memory_byte_size": region.size,
     }
     if region.offset:
-        found["shared_memory_offset"] = region.offset
-    return found
+        parameters["shared_memory_offset"] = region.offset
+    return parameters
 
 
 def _http_input(tensor: Tensor) -> Dict[str, Any]:

@@ -53,8 +53,8 @@ def statistics(server: Server) -> Optional[Stats]:
         if status != 200:
             return None
         return {
-            str(one["name"]): _counts(one)
-            for one in json.loads(body.decode("utf-8"))["model_stats"]
+            str(model["name"]): _counts(model)
+            for model in json.loads(body.decode("utf-8"))["model_stats"]
         }
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None  # a remote server may offer no such page: its figures are then "not measured"
@@ -62,17 +62,17 @@ def statistics(server: Server) -> Optional[Stats]:
 
 def _counts(raw: Mapping[str, Any]) -> Dict[str, Any]:
     stats = raw.get("inference_stats") or {}
-    found: Dict[str, Any] = {
+    counts: Dict[str, Any] = {
         "%s_ns" % part: int((stats.get(part) or {}).get("ns") or 0) for part in _PARTS
     }
-    found["success"] = int((stats.get("success") or {}).get("count") or 0)
-    found["count"] = int(raw.get("inference_count") or 0)
-    found["exec_count"] = int(raw.get("execution_count") or 0)
-    found["batch_sizes"] = {
-        str(one["batch_size"]): int((one.get("compute_infer") or {}).get("count") or 0)
-        for one in raw.get("batch_stats") or ()
+    counts["success"] = int((stats.get("success") or {}).get("count") or 0)
+    counts["count"] = int(raw.get("inference_count") or 0)
+    counts["exec_count"] = int(raw.get("execution_count") or 0)
+    counts["batch_sizes"] = {
+        str(batch["batch_size"]): int((batch.get("compute_infer") or {}).get("count") or 0)
+        for batch in raw.get("batch_stats") or ()
     }
-    return found
+    return counts
 
 
 def growth(before: Optional[Stats], after: Optional[Stats]) -> Optional[Stats]:
@@ -96,11 +96,11 @@ def growth(before: Optional[Stats], after: Optional[Stats]) -> Optional[Stats]:
 
 def added(parts: List[Optional[Stats]]) -> Optional[Stats]:
     """Growth of several servers, model by model; None when none of them tells."""
-    known = [part for part in parts if part is not None]
-    if not known:
+    reported = [part for part in parts if part is not None]
+    if not reported:
         return None
     total: Stats = {}
-    for part in known:
+    for part in reported:
         for model, row in part.items():
             sums = total.setdefault(model, {"batch_sizes": {}})
             for name, value in row.items():
@@ -135,9 +135,9 @@ def _family(root: int) -> List[int]:
             except (OSError, IndexError, ValueError):
                 continue  # it ended meanwhile
             children.setdefault(parent, []).append(int(name))
-    found, left = [], [root]
+    pids, left = [], [root]
     while left:
         pid = left.pop()
-        found.append(pid)
+        pids.append(pid)
         left += children.get(pid, ())
-    return found
+    return pids

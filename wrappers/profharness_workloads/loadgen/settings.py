@@ -103,8 +103,8 @@ class Server(NamedTuple):
         return {GRPC_TOKEN if protocol == GRPC else HTTP_TOKEN: self.token}
 
     def tls_context(self, protocol: str) -> Optional[ssl.SSLContext]:
-        """None where that protocol is not encrypted. Raises Refusal for a certificate file that
-        cannot be used.
+        """The context of TLS; None where that protocol is not encrypted. Raises Refusal for a
+        certificate file that cannot be used.
         """
         if not (self.tls if protocol == GRPC else self.http_tls):
             return None
@@ -127,15 +127,15 @@ class Server(NamedTuple):
 
     def model(self, name: str) -> Model:
         """Raises Refusal that lists the models when there is none of that name."""
-        known = {str(one.get("name")): one for one in self.models}
-        if not name and len(known) == 1:
-            name = next(iter(known))
-        if name not in known:
+        by_name = {str(description.get("name")): description for description in self.models}
+        if not name and len(by_name) == 1:
+            name = next(iter(by_name))
+        if name not in by_name:
             raise Refusal(
                 "the server has no model %r" % name,
-                "it has: %s" % (", ".join(sorted(known)) or "none"),
+                "it has: %s" % (", ".join(sorted(by_name)) or "none"),
             )
-        return _model(known[name])
+        return _model(by_name[name])
 
 
 class Level(NamedTuple):
@@ -161,18 +161,18 @@ def _model(raw: Mapping[str, Any]) -> Model:
     described = list(raw.get("inputs") or ())
     specs = tuple(
         TensorSpec(
-            str(one["name"]),
-            numpy_type(_datatype(one)),
-            tuple(None if n < 0 else int(n) for n in one["shape"]),
+            str(tensor["name"]),
+            numpy_type(_datatype(tensor)),
+            tuple(None if n < 0 else int(n) for n in tensor["shape"]),
         )
-        for one in described
+        for tensor in described
     )
     return Model(
         str(raw["name"]),
         str(raw.get("version") or ""),
         int(raw.get("max_batch_size") or 0),
         specs,
-        tuple(_datatype(one) for one in described),
+        tuple(_datatype(tensor) for tensor in described),
         tuple(raw.get("outputs") or ()),
         int(raw.get("instances") or 0),
         _gathers(raw),
@@ -188,9 +188,9 @@ def _gathers(raw: Mapping[str, Any]) -> Optional[int]:
     return int(raw.get("max_batch_size") or 0) or 1 if raw["queue_delay_us"] is not None else 1
 
 
-def _datatype(one: Mapping[str, Any]) -> str:
+def _datatype(tensor: Mapping[str, Any]) -> str:
     """KServe's name; configurations write TYPE_FP32."""
-    return str(one.get("dtype") or one.get("datatype") or "FP32").replace("TYPE_", "")
+    return str(tensor.get("dtype") or tensor.get("datatype") or "FP32").replace("TYPE_", "")
 
 
 def read_client_spec(path: str) -> ClientSpec:
@@ -200,14 +200,14 @@ def read_client_spec(path: str) -> ClientSpec:
     try:
         with open(path, encoding="utf-8") as file:
             raw = json.load(file)
-        known = {name: raw[name] for name in ClientSpec._fields if raw.get(name) is not None}
-        ready = known.get("ready") or ()
-        known["ready"] = (ready,) if isinstance(ready, str) else tuple(ready)
-        known["shapes"] = {
+        fields = {name: raw[name] for name in ClientSpec._fields if raw.get(name) is not None}
+        ready = fields.get("ready") or ()
+        fields["ready"] = (ready,) if isinstance(ready, str) else tuple(ready)
+        fields["shapes"] = {
             name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()
         }
-        known["models"] = tuple((str(name), str(label)) for name, label in raw.get("models") or ())
-        spec = ClientSpec(**known)
+        fields["models"] = tuple((str(name), str(label)) for name, label in raw.get("models") or ())
+        spec = ClientSpec(**fields)
         return checked(
             spec._replace(clients=max(1, int(spec.clients)), distinct=max(1, int(spec.distinct)))
         )
@@ -312,7 +312,9 @@ def _described(server: Server, name: str, headers: Mapping[str, str]) -> Server:
         return server
     try:
         more = {**server.token_header(GRPC), **headers}
-        found = grpc_model.ask(server.grpc, name, server.ca if server.tls else "", server.tls, more)
+        description = grpc_model.ask(
+            server.grpc, name, server.ca if server.tls else "", server.tls, more
+        )
     except (RuntimeError, OSError, ValueError) as error:
         if grpc_model.UNREACHABLE in str(error):
             raise Refusal(
@@ -325,12 +327,12 @@ def _described(server: Server, name: str, headers: Mapping[str, str]) -> Server:
             "look at --model, at --url, and at the token (PROFHARNESS_TOKEN or --token-file)",
             MISSING,
         ) from error
-    return server._replace(models=(found,))
+    return server._replace(models=(description,))
 
 
 def same_model(servers: Sequence[Server], name: str, headers: Mapping[str, str]) -> Model:
     """The model that all servers offer alike. Raises Refusal when they differ."""
     models = [_described(server, name, headers).model(name) for server in servers]
-    if any(one.inputs != models[0].inputs for one in models):
+    if any(model.inputs != models[0].inputs for model in models):
         raise Refusal("the servers describe model %s differently" % models[0].name, code=BAD_INPUT)
     return models[0]

@@ -63,12 +63,12 @@ class SharedTensors:
 
     def outputs(self, slot: int) -> Mapping[str, Region]:
         """Where the answers of a slot go; empty where the sizes are not known beforehand."""
-        found: Dict[str, Region] = {}
+        regions: Dict[str, Region] = {}
         at = sum(self._sizes.values()) * (slot % self._slots)
         for name, size in self._sizes.items():
-            found[name] = Region(self._outputs, at, size)
+            regions[name] = Region(self._outputs, at, size)
             at += size
-        return found
+        return regions
 
     def _share_inputs(self) -> Tuple[Tuple[Tensor, ...], ...]:
         places: List[List[int]] = []

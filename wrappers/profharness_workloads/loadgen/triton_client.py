@@ -120,9 +120,9 @@ class LoadClient(worker.Workload):
                 label for _, label in self._spec.models for _ in range(len(plans) // len(entered))
             ]
         if not report.answered:
-            said = report.notes.get("said")
+            failure = report.notes.get("said")
             raise LevelFailed(
-                "no request was answered in the window%s" % (" (%s)" % said if said else "")
+                "no request was answered in the window%s" % (" (%s)" % failure if failure else "")
             )
         return worker.Measurement(
             [],
@@ -185,10 +185,10 @@ class LoadClient(worker.Workload):
 
     def _plans(self, level: Level, messages: Sequence[Messages]) -> Sequence[Plan]:
         """Plans of the client processes of all models; the processes are numbered through."""
-        each = busy_processes(level, self._spec.clients)
-        clients = each * len(messages)
+        per_model = busy_processes(level, self._spec.clients)
+        clients = per_model * len(messages)
         arrivals: Optional[Arrivals] = None
-        slots = list(shares(level.concurrency, each)) * len(messages)
+        slots = list(shares(level.concurrency, per_model)) * len(messages)
         if level.mode == "open":
             arrivals = arrivals_from(level.arrivals, level.rate, level.seed)
             slots = [first_connections(arrivals.rate / clients)] * clients
@@ -200,8 +200,8 @@ class LoadClient(worker.Workload):
                 client,
                 clients,
                 slots[client],
-                targets[client // each],
-                messages[client // each],
+                targets[client // per_model],
+                messages[client // per_model],
                 int(self._spec.timeout_s * 1e9),
                 os.path.join(folder, "requests-%d.i64" % client),
                 arrivals,

@@ -70,10 +70,10 @@ class Windows:
 
     def _records(self, position: int) -> List[Dict[str, Any]]:
         text = _read_from(self._answers, position)
-        found = []
+        records = []
         for line in text[: text.rfind(b"\n") + 1].splitlines():
             try:
-                found.append(json.loads(line.decode("utf-8")))
+                records.append(json.loads(line.decode("utf-8")))
             except ValueError:
                 continue  # another writer's damage is no answer
-        return found
+        return records

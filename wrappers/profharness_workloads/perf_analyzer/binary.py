@@ -54,12 +54,12 @@ def find(environ: Mapping[str, str], image: str = "") -> Binary:
                 "the image %s needs apptainer, which is not on PATH" % image, HINT, MISSING
             )
         return Binary((apptainer, "exec", image, NAME))
-    found: Optional[str] = shutil.which(NAME, path=environ.get("PATH")) or shutil.which(
+    path: Optional[str] = shutil.which(NAME, path=environ.get("PATH")) or shutil.which(
         os.path.join(FETCHED, NAME)
     )
-    if found is None:
+    if path is None:
         raise Refusal("perf_analyzer is neither on PATH nor in %s" % FETCHED, HINT, MISSING)
-    return _beside((found,))
+    return _beside((path,))
 
 
 def _beside(argv: Tuple[str, ...]) -> Binary:

@@ -283,9 +283,11 @@ def _transport(spec: ClientSpec, server: Server) -> List[str]:
 def _require_level(level: Level, ran: Ran, row: Dict[str, str]) -> None:
     """Raises LevelFailed unless its CSV holds the level that was asked for."""
     if ran.status:
-        said = files.complaint(ran.text)
-        longer = " (here: --time)" if "--measurement-interval" in said else ""
-        raise LevelFailed("perf_analyzer ended with status %d: %s%s" % (ran.status, said, longer))
+        complaint = files.complaint(ran.text)
+        longer = " (here: --time)" if "--measurement-interval" in complaint else ""
+        raise LevelFailed(
+            "perf_analyzer ended with status %d: %s%s" % (ran.status, complaint, longer)
+        )
     if not row:
         raise LevelFailed("perf_analyzer left the level out: %s" % files.complaint(ran.text))
     got = row.get("Concurrency") if level.mode == "closed" else row.get("Request Rate")
@@ -299,9 +301,9 @@ def load(settings: Settings) -> PerfAnalyzer:
     spec = read_client_spec(settings.spec_path)
     with open(settings.spec_path, encoding="utf-8") as file:
         raw = json.load(file)
-    args = tuple(str(one) for one in raw.get("perf_analyzer_args") or ())
-    for one in args:
-        name = one.partition("=")[0]
+    args = tuple(str(argument) for argument in raw.get("perf_analyzer_args") or ())
+    for argument in args:
+        name = argument.partition("=")[0]
         if name in REFUSED:
             raise Refusal("%s is not passed on: %s" % (name, REFUSED[name]))
     return PerfAnalyzer(settings, spec, Extra(args, str(raw.get("perf_analyzer_image") or "")))

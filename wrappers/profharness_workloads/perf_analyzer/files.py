@@ -61,7 +61,7 @@ def times(chunks: Iterable[bytes]) -> Times:
     """Times of one experiment from the bytes of a profile export, in any pieces. A request without
     an answer is left out.
     """
-    found = Times([], [])
+    collected = Times([], [])
     sent: Optional[int] = None
     rest = b""
     for chunk in chunks:
@@ -71,21 +71,21 @@ def times(chunks: Iterable[bytes]) -> Times:
             if match.group(1) is not None and match.end() == len(rest):
                 break  # the number may have further digits
             after = match.end()
-            sent = _take(found, match, sent)
+            sent = _take(collected, match, sent)
         rest = rest[max(after, len(rest) - _KEEP) :]
-    return found
+    return collected
 
 
-def _take(found: Times, match: "re.Match[bytes]", sent: Optional[int]) -> Optional[int]:
+def _take(collected: Times, match: "re.Match[bytes]", sent: Optional[int]) -> Optional[int]:
     timestamp, answers, boundaries = match.groups()
     if timestamp is not None:
         return int(timestamp)
     if boundaries is not None:
-        found.boundaries.extend(_whole(boundaries))
+        collected.boundaries.extend(_whole(boundaries))
         return sent
     ends = _whole(answers)
     if sent is not None and ends:
-        found.requests.append((sent, ends[-1]))
+        collected.requests.append((sent, ends[-1]))
     return None
 
 

@@ -44,12 +44,12 @@ def run(
     """
     deadline = time.monotonic() + limit_s
     before = _clock_difference_ns()
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             list(argv),
             env=dict(environ),
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
@@ -61,8 +61,8 @@ def run(
             os.close(pipe)
             if not ended:
                 _end(process.pid)
-        said.seek(0)
-        text = said.read().decode("utf-8", "replace")
+        output.seek(0)
+        text = output.read().decode("utf-8", "replace")
     status, cpu_ns = ended
     process.returncode = status
     return Ran(status, text, times, cpu_ns, (before + _clock_difference_ns()) // 2)
@@ -81,8 +81,8 @@ def _written(
             continue
         if ended:
             return
-        found, status, usage = os.wait4(pid, os.WNOHANG)
-        if found:
+        waited_pid, status, usage = os.wait4(pid, os.WNOHANG)
+        if waited_pid:
             code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
             ended += [code, int((usage.ru_utime + usage.ru_stime) * 1e9)]
             continue  # what it wrote last may still be in the pipe

@@ -34,13 +34,13 @@ def nodes_of(cpus: Sequence[int], sysfs: str = "/sys") -> Dict[int, Tuple[int, .
     """The NUMA nodes that these CPUs lie in, each with all of its CPUs; empty where sysfs shows no
     nodes.
     """
-    found = {}
+    nodes = {}
     for path in glob.glob(os.path.join(sysfs, "devices/system/node/node[0-9]*")):
         with open(os.path.join(path, "cpulist"), encoding="ascii") as file:
-            own = parse_cpus(file.read())
-        if set(own) & set(cpus):
-            found[int(re.findall(r"\d+$", path)[0])] = own
-    return found
+            node_cpus = parse_cpus(file.read())
+        if set(node_cpus) & set(cpus):
+            nodes[int(re.findall(r"\d+$", path)[0])] = node_cpus
+    return nodes
 
 
 def parse_cpus(text: str) -> Tuple[int, ...]:
@@ -71,7 +71,9 @@ def settle(placement: Placement, sysfs: str = "/sys") -> str:
     nodes = nodes_of(placement.cpus, sysfs)
     cpus = set(placement.cpus)
     if placement.pin == NUMA:
-        cpus = {cpu for own in nodes.values() for cpu in own} & os.sched_getaffinity(0) or cpus
+        cpus = {cpu for node_cpus in nodes.values() for cpu in node_cpus} & os.sched_getaffinity(
+            0
+        ) or cpus
     os.sched_setaffinity(0, cpus)
     return _set_memory(placement.memory, sorted(nodes))
 

@@ -123,7 +123,7 @@ def _run(
     opens, closes = int(window["opens_ns"]), int(window["closes_ns"])
     sleep(max(0.0, (int(window["starts_ns"]) - perf_counter_ns()) / 1e9))
     times = array.array("q")
-    said = False
+    reported = False
     while True:
         inputs = prepare()
         synchronise()
@@ -141,10 +141,10 @@ def _run(
             times.append(stop - start)
         if stop < closes:
             continue
-        if not said:
+        if not reported:
             _keep(times, path)
             link.send(kind="done", batches=len(times) // 2)
-            said = True
+            reported = True
         if link.told_to_stop():
             link.receive()
             return

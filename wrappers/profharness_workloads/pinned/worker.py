@@ -73,15 +73,15 @@ class Stream:
 
     def __init__(self, index: int, place: Place):
         self.index, self.place = index, place
-        ours, theirs = socket.socketpair()
-        environ = dict(os.environ, PROFHARNESS_STREAM_FD=str(theirs.fileno()))
+        own_end, stream_end = socket.socketpair()
+        environ = dict(os.environ, PROFHARNESS_STREAM_FD=str(stream_end.fileno()))
         environ.update(placement.environment(placement.Placement(tuple(place.cpus))))
         command = [sys.executable, os.path.join(HERE, "stream.py")]
         self.process = subprocess.Popen(
-            command, env=environ, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+            command, env=environ, pass_fds=[stream_end.fileno()], stdin=subprocess.DEVNULL
         )
-        theirs.close()
-        self.link = ours
+        stream_end.close()
+        self.link = own_end
         self.said: Dict[str, Dict[str, Any]] = {}
         self._rest = b""
 
@@ -173,9 +173,9 @@ class Streams:
             if not reason:
                 continue
             if "refused" in stream.said:
-                told = stream.said["refused"]
+                refusal = stream.said["refused"]
                 raise protocol.Refusal(
-                    told["error"], told.get("hint", ""), int(told["exit_status"])
+                    refusal["error"], refusal.get("hint", ""), int(refusal["exit_status"])
                 )
             raise RuntimeError("%s: %s" % (stream, reason))
 
@@ -234,25 +234,25 @@ class PinnedWorkload(worker.Workload):
     ) -> worker.Measurement:
         """The batches stay in the streams' files; their figures are the harness's business."""
         ready = [stream.said["ready"] for stream in streams]
-        notes = sorted({str(said["note"]) for said in ready if said["note"]})
+        notes = sorted({str(message["note"]) for message in ready if message["note"]})
         return worker.Measurement(
             [],
             [],
             point.batch_size,
             [],
             [],
-            ",".join(dict.fromkeys(str(said["device"]) for said in ready)),
+            ",".join(dict.fromkeys(str(message["device"]) for message in ready)),
             notes={"memory_policy": "; ".join(notes)} if notes else {},
             streams=[
                 {
                     "index": stream.index,
                     "pid": stream.process.pid,
-                    "cpus": said["cpus"],
-                    "device": said["device"],
+                    "cpus": message["cpus"],
+                    "device": message["device"],
                     "batches": stream.said["done"]["batches"],
                     "file": os.path.basename(_times_file("", stream)),
                 }
-                for stream, said in zip(streams, ready)
+                for stream, message in zip(streams, ready)
             ],
             window=list(window),
         )

@@ -42,8 +42,10 @@ class OnnxRunner(Runner):
         )
         self._profiled = direct.LAYER in settings.layers
         self._instances = [_Instance(*self._opened(number)) for number in range(model.instances)]
-        self.device = ",".join(sorted({one.device for one in self._instances}))
-        self.fallback = next((one.fallback for one in self._instances if one.fallback), "")
+        self.device = ",".join(sorted({instance.device for instance in self._instances}))
+        self.fallback = next(
+            (instance.fallback for instance in self._instances if instance.fallback), ""
+        )
         self.versions = {
             "onnxruntime": runtime.__version__,
             "providers": ",".join(self._instances[0].session.get_providers()),
@@ -74,7 +76,7 @@ class OnnxRunner(Runner):
         """
         model, runtime = self._model, self._runtime
         available = runtime.get_available_providers()
-        found: List[Any] = []
+        sessions: List[Any] = []
 
         def choose(device: str) -> str:
             """The device that a session on `device` really runs on: onnxruntime leaves out a
@@ -91,12 +93,12 @@ class OnnxRunner(Runner):
                     "onnxruntime left out %s and would run on %s" % (providers[0], got),
                     code=MISSING,
                 )
-            found.append(session)
+            sessions.append(session)
             self._left_out = "" if got == providers[0] else "onnxruntime left out %s" % providers[0]
             return "cpu" if got == direct.CPU else "cuda:%d" % index
 
         device, fallback = placed(model, number, choose)
-        return found[-1], device, fallback or self._left_out
+        return sessions[-1], device, fallback or self._left_out
 
     def _session(self, providers: Sequence[str], index: int, profile: Any) -> Any:
         options = self._runtime.SessionOptions()
@@ -119,15 +121,15 @@ class OnnxRunner(Runner):
 
     def instance(self, number: int) -> Call:
         """One session, behind a lock: open_window() replaces it between two executions."""
-        mine, outputs, names = self._instances[number], self._outputs, self._names
+        own_instance, outputs, names = self._instances[number], self._outputs, self._names
         keep = self._profiled
 
         def call(arrays: Sequence[Any]) -> Arrays:
             feeds = dict(zip(names, arrays))
-            with mine.lock:
-                results = tuple(mine.session.run(outputs, feeds))
+            with own_instance.lock:
+                results = tuple(own_instance.session.run(outputs, feeds))
                 if keep:
-                    mine.last = {name: array.copy() for name, array in feeds.items()}
+                    own_instance.last = {name: array.copy() for name, array in feeds.items()}
             return results
 
         return call
@@ -137,24 +139,28 @@ class OnnxRunner(Runner):
         if not self._profiled:
             return
         hook = importlib.import_module(ranges.hook("onnxruntime_hook"))
-        for number, one in enumerate(self._instances):
+        for number, instance in enumerate(self._instances):
             name = "%s-%s-%d.json" % (key, self._model.name, number)
             profile = hook.SessionProfile(self._settings.artifact(direct.LAYER, name), point=key)
             session = self._opened(number, profile)[0]
-            last = one.last
+            last = instance.last
             for _ in range(WARM_UP_RUNS if last is not None else 0):
                 session.run(self._outputs, last)
-            with one.lock:
-                one.plain, one.session, one.profile = one.session, session, profile
+            with instance.lock:
+                instance.plain, instance.session, instance.profile = (
+                    instance.session,
+                    session,
+                    profile,
+                )
 
     # the files were named when it was opened
     def close_window(self, key: str) -> None:  # noqa: ARG002  named before
-        for one in self._instances:
-            if one.profile is None:
+        for instance in self._instances:
+            if instance.profile is None:
                 continue
-            with one.lock:
-                profile, session = one.profile, one.session
-                one.session, one.profile = one.plain, None
+            with instance.lock:
+                profile, session = instance.profile, instance.session
+                instance.session, instance.profile = instance.plain, None
             profile.finish(session)
 
 

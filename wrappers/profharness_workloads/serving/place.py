@@ -282,15 +282,15 @@ def stubs(server: Optional[int]) -> List[int]:
 
 def stub_folders(pids: Sequence[int]) -> List[str]:
     """The folders that Triton made for models' code; its stubs name them on their command lines."""
-    found: Set[str] = set()
+    folders: Set[str] = set()
     for pid in pids:
         try:
             with open("/proc/%d/cmdline" % pid, "rb") as file:
                 words = file.read().decode("utf-8", "replace").split("\0")
         except OSError:
             continue  # it has ended
-        found.update(match.group(0) for match in map(STUB_FOLDER.match, words) if match)
-    return sorted(found)
+        folders.update(match.group(0) for match in map(STUB_FOLDER.match, words) if match)
+    return sorted(folders)
 
 
 def kill(pids: Sequence[int]) -> None:

@@ -71,7 +71,7 @@ def read(path: str) -> Plan:
         with open(path, encoding="utf-8") as file:
             raw = json.load(file)
         common = {name: value for name, value in raw.items() if name != "models"}
-        listed = [_served({**common, **one}) for one in raw.get("models") or [{}]]
+        listed = [_served({**common, **model}) for model in raw.get("models") or [{}]]
         door = Door(**{name: raw[name] for name in Door._fields if raw.get(name) is not None})
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise Refusal(
@@ -82,13 +82,13 @@ def read(path: str) -> Plan:
 
 
 def _served(raw: Mapping[str, Any]) -> Served:
-    known: Dict[str, Any] = {name: raw[name] for name in Spec._fields if raw.get(name) is not None}
-    known["shapes"] = {
+    fields: Dict[str, Any] = {name: raw[name] for name in Spec._fields if raw.get(name) is not None}
+    fields["shapes"] = {
         name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()
     }
-    if known.get("providers"):
-        known["providers"] = tuple(known["providers"])
-    spec = Spec(**known)
+    if fields.get("providers"):
+        fields["providers"] = tuple(fields["providers"])
+    spec = Spec(**fields)
     how = {
         name: raw[name]
         for name in ("instances", "max_batch_size", "queue_delay_us", "allow_fallback")
@@ -120,18 +120,20 @@ def is_sleep(model: str) -> bool:
 
 
 def _check(listed: Sequence[Served], door: Door) -> None:
-    names = [one.name.lower() for one in listed]
-    for one in listed:
-        if not NAME.fullmatch(one.name):
+    names = [model.name.lower() for model in listed]
+    for model in listed:
+        if not NAME.fullmatch(model.name):
             raise Refusal(
-                "a model cannot be named %r" % one.name,
+                "a model cannot be named %r" % model.name,
                 "use letters, digits, dots, dashes and underscores",
             )
-        if names.count(one.name.lower()) > 1:
-            raise Refusal("two models would be named %s" % one.name, "give each a name: NAME=MODEL")
+        if names.count(model.name.lower()) > 1:
+            raise Refusal(
+                "two models would be named %s" % model.name, "give each a name: NAME=MODEL"
+            )
         for field in ("instances", "max_batch_size"):
-            _whole(field, getattr(one, field), 1)
-        _whole("queue_delay_us", one.queue_delay_us, 0)
+            _whole(field, getattr(model, field), 1)
+        _whole("queue_delay_us", model.queue_delay_us, 0)
     for field in ("grpc_port", "http_port", "metrics_port"):
         port = getattr(door, field)
         _whole(field, port, 0)

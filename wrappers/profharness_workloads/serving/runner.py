@@ -86,7 +86,7 @@ def probed(
         call(inputs.pool(asked, batch, kind, spec.seed)[0])
         for asked, batch in ((filled, 2), (filled, 3), (grown, 2))
     ]
-    found = []
+    outputs = []
     for number, (a, b, c) in enumerate(zip(two, three, other)):
         name = names[number] if len(names) == len(two) else "OUTPUT_%d" % (number + 1)
         if not a.shape or a.shape[0] != 2 or b.shape[0] != 3:
@@ -97,8 +97,8 @@ def probed(
                 BAD_INPUT,
             )
         dims = tuple(n if n == m else None for n, m in zip(a.shape[1:], c.shape[1:]))
-        found.append(inputs.TensorSpec(name, str(a.dtype), dims))
-    return tuple(found)
+        outputs.append(inputs.TensorSpec(name, str(a.dtype), dims))
+    return tuple(outputs)
 
 
 def placed(model: Served, number: int, choose: Callable[[str], str]) -> Tuple[str, str]:

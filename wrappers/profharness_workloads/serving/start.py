@@ -67,7 +67,7 @@ class Server:
         place.check_packages()
         library = place.library_folder()
         self.door, self.log = door, log
-        names = [one.model.name for one in bound]
+        names = [bound_model.model.name for bound_model in bound]
         # one token for all: the server knows only one; clients on loopback need none for what they
         # use
         self.secret = door.token or secrets.token_urlsafe(24)
@@ -117,8 +117,8 @@ class Server:
             config=self._config(), workspace=self._workspace.path, security_config=security
         )
         try:
-            for one in bound:
-                _bind(triton, one)
+            for bound_model in bound:
+                _bind(triton, bound_model)
             with _environment(library), _watched(self.log):
                 triton.run()
             self._check_identity()
@@ -181,7 +181,7 @@ def heed_no_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _bind(triton: Any, one: Bound) -> None:
+def _bind(triton: Any, bound_model: Bound) -> None:
     from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
 
     def tensors(specs: Sequence[inputs.TensorSpec]) -> List[Any]:
@@ -190,16 +190,16 @@ def _bind(triton: Any, one: Bound) -> None:
             for spec in specs
         ]
 
-    model = one.model
+    model = bound_model.model
     batcher = DynamicBatcher(
         max_queue_delay_microseconds=model.queue_delay_us,
         preferred_batch_size=list(model.preferred) or None,
     )
     triton.bind(
         model_name=model.name,
-        infer_func=list(one.functions),
-        inputs=tensors(one.runner.signature.inputs),
-        outputs=tensors(one.runner.signature.outputs),
+        infer_func=list(bound_model.functions),
+        inputs=tensors(bound_model.runner.signature.inputs),
+        outputs=tensors(bound_model.runner.signature.outputs),
         config=ModelConfig(max_batch_size=model.max_batch_size, batcher=batcher),
         strict=True,
     )
@@ -261,11 +261,11 @@ class _watched:  # noqa: N801  used as a function
     def _look(self) -> None:
         seen = False
         while not self._over.wait(self.PERIOD_S):
-            there = place.server_process() is not None
-            if seen and not there:
+            running = place.server_process() is not None
+            if seen and not running:
                 os.kill(os.getpid(), signal.SIGUSR1)
                 return
-            seen = seen or there
+            seen = seen or running
 
     def _ended(self, _number: int, _frame: Any) -> None:
         if not self._over.is_set():
@@ -289,7 +289,7 @@ def last_words(log: str) -> str:
 
 
 def _reason(text: str) -> str:
-    """Of a message with a remote traceback in it: the exception's own line."""
+    """The exception's own line of a message with a remote traceback in it."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if re.match(r"[A-Za-z_.]+(Error|Exception): ", line)]
     return (raised or lines or ["it gave no reason"])[-1][:WORD_CHARACTERS]

@@ -35,7 +35,7 @@ class TorchRunner(Runner):
         chosen = [placed(model, number, choose) for number in range(model.instances)]
         self._places = [torch.device(name) for name, _ in chosen]
         self.device = ",".join(sorted({name for name, _ in chosen}))
-        self.fallback = next((said for _, said in chosen if said), "")
+        self.fallback = next((reason for _, reason in chosen if reason), "")
         self.versions = torch_worker.versions(torch)
         self._modules: Dict[str, Any] = {}
         for place in self._places:
@@ -66,13 +66,14 @@ class TorchRunner(Runner):
         def on_cpu(arrays: Sequence[Any]) -> Arrays:
             with torch.no_grad():
                 return tuple(
-                    _array(one) for one in _listed(module(*[torch.from_numpy(a) for a in arrays]))
+                    _array(output)
+                    for output in _listed(module(*[torch.from_numpy(a) for a in arrays]))
                 )
 
         def on_device(arrays: Sequence[Any]) -> Arrays:
             with torch.no_grad(), torch.cuda.device(place), torch.cuda.stream(stream):
                 given = [torch.from_numpy(a).to(place) for a in arrays]
-                results = tuple(_array(one) for one in _listed(module(*given)))
+                results = tuple(_array(output) for output in _listed(module(*given)))
                 torch.cuda.current_stream(place).synchronize()
                 return results
 
@@ -106,8 +107,10 @@ def output_names(spec: Spec) -> Sequence[str]:
         path = os.path.join(candidate, "config.pbtxt")
         if os.path.isfile(path):
             with open(path, encoding="utf-8") as file:
-                found = models.parse_pbtxt(file.read(), path)
-            return [str(one["name"][-1]) for one in found.get("output", []) if one.get("name")]
+                configuration = models.parse_pbtxt(file.read(), path)
+            return [
+                str(one["name"][-1]) for one in configuration.get("output", []) if one.get("name")
+            ]
     return ()
 
 

@@ -74,7 +74,7 @@ def inference(
         )
         cuts = np.cumsum(sizes)[:-1]
         parts = [np.split(output, cuts) for output in outputs]
-        return [dict(zip(results, one)) for one in zip(*parts)]
+        return [dict(zip(results, outputs_of_request)) for outputs_of_request in zip(*parts)]
 
     return infer
 
@@ -117,14 +117,16 @@ def description(server: serving_start.Server, bound: Sequence[Bound]) -> Dict[st
         "token": server.token,
         "tls": bool(door.tls_cert),
         "ca": door.tls_cert,
-        "models": [_model(one) for one in bound],
-        "device": ",".join(sorted({one.runner.device for one in bound})),
-        "fallback": "; ".join(one.runner.fallback for one in bound if one.runner.fallback),
+        "models": [_model(bound_model) for bound_model in bound],
+        "device": ",".join(sorted({bound_model.runner.device for bound_model in bound})),
+        "fallback": "; ".join(
+            bound_model.runner.fallback for bound_model in bound if bound_model.runner.fallback
+        ),
         "versions": versions(bound),
     }
 
 
-def _model(one: Bound) -> Dict[str, Any]:
+def _model(bound_model: Bound) -> Dict[str, Any]:
     def tensors(specs: Sequence[Any]) -> List[Dict[str, Any]]:
         return [
             {
@@ -135,7 +137,7 @@ def _model(one: Bound) -> Dict[str, Any]:
             for spec in specs
         ]
 
-    model, runner = one.model, one.runner
+    model, runner = bound_model.model, bound_model.runner
     return {
         "name": model.name,
         "version": "1",
@@ -159,15 +161,15 @@ def versions(bound: Sequence[Bound]) -> Dict[str, str]:
         pytriton = version("nvidia-pytriton")
     except Exception:  # a broken metadata folder must not stop a server
         pytriton = ""
-    found = {"python": sys.version.split()[0], "numpy": numpy.__version__, "pytriton": pytriton}
-    for one in bound:
-        found.update(one.runner.versions)
-    return found
+    by_name = {"python": sys.version.split()[0], "numpy": numpy.__version__, "pytriton": pytriton}
+    for bound_model in bound:
+        by_name.update(bound_model.runner.versions)
+    return by_name
 
 
 def devices(bound: Sequence[Bound]) -> List[Dict[str, Any]]:
-    """Those that the instances use, by the framework's names."""
-    names = sorted({name for one in bound for name in one.runner.device.split(",")})
+    """The devices that the instances use, by the framework's names."""
+    names = sorted({name for bound_model in bound for name in bound_model.runner.device.split(",")})
     return [
         {"index": int(name.partition(":")[2] or 0), "kind": name.partition(":")[0], "name": name}
         for name in names
@@ -182,7 +184,7 @@ class Windows:
     ):
         self._settings, self._runners, self._records = (
             settings,
-            [one.runner for one in bound],
+            [bound_model.runner for bound_model in bound],
             records,
         )
         backends = {runner.backend for runner in self._runners}
@@ -256,16 +258,16 @@ class Levels:
             data = file.read()
         end = data.rfind(b"\n") + 1
         self._at += end
-        found = []
+        records = []
         for line in data[:end].splitlines():
             try:
-                found.append(json.loads(line.decode("utf-8")))
+                records.append(json.loads(line.decode("utf-8")))
             except ValueError:
                 print(
                     "profharness server: %s: not a record: %r" % (self._path, line[:80]),
                     file=sys.stderr,
                 )
-        return [record for record in found if isinstance(record, dict)]
+        return [record for record in records if isinstance(record, dict)]
 
 
 def serve(settings: protocol.Settings, results: protocol.Results, harness: lifetime.Harness) -> int:
@@ -277,17 +279,17 @@ def serve(settings: protocol.Settings, results: protocol.Results, harness: lifet
     plan = serving_plan.read(os.environ["PROFHARNESS_SPEC"])
     records = serving_records.Records(settings, on=plan.records)
     bound = bind(plan, settings, records)
-    for one in bound:
-        if one.runner.fallback:
-            print("profharness server: %s" % one.runner.fallback, file=sys.stderr)
+    for bound_model in bound:
+        if bound_model.runner.fallback:
+            print("profharness server: %s" % bound_model.runner.fallback, file=sys.stderr)
     windows = Windows(settings, bound, records)
     server = serving_start.Server(
         plan.door, bound, os.path.join(settings.control_dir, "tritonserver.log")
     )
     try:
-        told = description(server, bound)
-        results.hello(told["versions"], devices(bound))
-        write_ready(os.path.join(settings.control_dir, READY), told)
+        content = description(server, bound)
+        results.hello(content["versions"], devices(bound))
+        write_ready(os.path.join(settings.control_dir, READY), content)
         _stay(server, levels, windows, records, harness)
     finally:
         serving_start.heed_no_signals()
@@ -297,14 +299,14 @@ def serve(settings: protocol.Settings, results: protocol.Results, harness: lifet
     return 0
 
 
-def write_ready(path: str, told: Mapping[str, Any]) -> None:
+def write_ready(path: str, content: Mapping[str, Any]) -> None:
     """Write the ready file as a whole or not at all. It holds the token, so only its owner may read
     it.
     """
     temporary = "%s.%d" % (path, os.getpid())
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(told, file, indent=1)
+        json.dump(content, file, indent=1)
     os.replace(temporary, path)
 
 

@@ -32,13 +32,13 @@ def places(environ: Mapping[str, str], compiled: bool = False) -> Tuple[str, ...
 
     With torch.compile the default folder of inductor counts where the environment names none.
     """
-    found = [environ[name] for name in LIBRARIES if environ.get(name)]
+    folders = [environ[name] for name in LIBRARIES if environ.get(name)]
     if compiled:
         named = [environ[name] for name in COMPILERS if environ.get(name)]
-        found += named or [
+        folders += named or [
             os.path.join(tempfile.gettempdir(), "torchinductor_" + getpass.getuser())
         ]
-    return tuple(found)
+    return tuple(folders)
 
 
 def snapshot(where: Sequence[str]) -> Snapshot:
@@ -52,13 +52,13 @@ def _files(place: str) -> List[Tuple[str, int]]:
     paths = [place] if os.path.isfile(place) else []
     for folder, _, names in os.walk(place):
         paths += [os.path.join(folder, name) for name in names]
-    found = []
+    sizes = []
     for path in paths:
         try:
-            found.append((path, os.stat(path).st_size))
+            sizes.append((path, os.stat(path).st_size))
         except OSError:
             continue  # a lock or temporary file that is gone again
-    return found
+    return sizes
 
 
 def was_cold(before: Snapshot, after: Snapshot) -> Optional[bool]:

@@ -222,7 +222,7 @@ def _archive(path: str) -> Dict[str, Any]:
 def _stored(path: str, specs: Sequence[TensorSpec]) -> List[Any]:
     """The file's arrays in the model's order. Raises Refusal that names what does not fit."""
     arrays = {root_name(name): array for name, array in _archive(path).items()}
-    found = []
+    stored = []
     for spec in specs:
         array = arrays.get(root_name(spec.name))
         if array is None:
@@ -247,10 +247,10 @@ def _stored(path: str, specs: Sequence[TensorSpec]) -> List[Any]:
                 "%s: array %s is %s, the model wants %s"
                 % (path, spec.name, array.dtype, spec.dtype)
             )
-        found.append(np.ascontiguousarray(array, dtype=spec.dtype))
-    if len({len(array) for array in found}) > 1:
+        stored.append(np.ascontiguousarray(array, dtype=spec.dtype))
+    if len({len(array) for array in stored}) > 1:
         raise Refusal("%s: the arrays differ in their number of rows" % path)
-    return found
+    return stored
 
 
 def _sampled(arrays: Sequence[Any], batch: int, rng: np.random.Generator) -> Arrays:

@@ -45,8 +45,8 @@ class Harness:
     def lost(self) -> str:
         """Why the harness will not ask for more, or "" while it is there."""
         if self.seen:
-            here = _birth(self.pid) == self._born
-            return "" if here else "the harness (process %d) is gone" % (self.pid or 0)
+            alive = _birth(self.pid) == self._born
+            return "" if alive else "the harness (process %d) is gone" % (self.pid or 0)
         return (
             "" if os.getppid() == self._starter else "the process that started this worker is gone"
         )

@@ -59,8 +59,8 @@ def model_file(spec: Spec) -> str:
         )
     suffix = os.path.splitext(spec.model)[1].lower()
     if suffix not in suffixes:
-        for backend, known in SUFFIXES.items():
-            if suffix in known:
+        for backend, known_suffixes in SUFFIXES.items():
+            if suffix in known_suffixes:
                 raise Refusal(
                     "%s is a model for --backend %s, not %s" % (spec.model, backend, spec.backend)
                 )
@@ -155,10 +155,10 @@ def triton_inputs(model_path: str) -> Optional[Tuple[TensorSpec, ...]]:
     With max_batch_size 0 the first declared dimension is the batch. Raises Refusal for a type that
     we cannot make.
     """
-    found = _triton_configuration(model_path)
-    if found is None:
+    configuration = _triton_configuration(model_path)
+    if configuration is None:
         return None
-    path, config = found
+    path, config = configuration
     try:
         return _declared(config, path)
     except (KeyError, TypeError, ValueError) as error:
@@ -169,10 +169,14 @@ def triton_inputs(model_path: str) -> Optional[Tuple[TensorSpec, ...]]:
 
 def triton_outputs(model_path: str) -> Tuple[str, ...]:
     """Names of the outputs that the model's config.pbtxt declares; none without one."""
-    found = _triton_configuration(model_path)
+    configuration = _triton_configuration(model_path)
     return (
-        tuple(str(entry["name"][-1]) for entry in found[1].get("output", []) if entry.get("name"))
-        if found
+        tuple(
+            str(entry["name"][-1])
+            for entry in configuration[1].get("output", [])
+            if entry.get("name")
+        )
+        if configuration
         else ()
     )
 

@@ -201,13 +201,13 @@ def read_spec(path: str) -> Spec:
     try:
         with open(path, encoding="utf-8") as file:
             raw = json.load(file)
-        known = {name: raw[name] for name in Spec._fields if raw.get(name) is not None}
-        known["shapes"] = {
+        fields = {name: raw[name] for name in Spec._fields if raw.get(name) is not None}
+        fields["shapes"] = {
             name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()
         }
-        if known.get("providers"):
-            known["providers"] = tuple(known["providers"])
-        return Spec(**known)
+        if fields.get("providers"):
+            fields["providers"] = tuple(fields["providers"])
+        return Spec(**fields)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise Refusal(
             "%s: not a worker's spec (%s)" % (path, one_sentence(error)), code=BAD_INPUT

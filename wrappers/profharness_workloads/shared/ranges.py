@@ -108,12 +108,12 @@ def _tool_ranges() -> List[Span]:
     stays as it is.
     """
     path = os.path.join(HOOKS, "profharness_hooks", "marks.py")
-    found = importlib.util.spec_from_file_location("profharness_hooks.marks", path)
-    if found is None or found.loader is None:
+    spec = importlib.util.spec_from_file_location("profharness_hooks.marks", path)
+    if spec is None or spec.loader is None:
         return []
-    module = importlib.util.module_from_spec(found)
+    module = importlib.util.module_from_spec(spec)
     try:
-        found.loader.exec_module(module)
+        spec.loader.exec_module(module)
         if not module.libraries():
             return []
     except OSError:

@@ -106,10 +106,10 @@ def place_of(device: str) -> str:
 def visible_devices(tf: Any) -> List[Dict[str, Any]]:
     """The CPU and the GPUs that TensorFlow sees."""
     kind = "rocm" if tf.test.is_built_with_rocm() else "cuda"
-    found: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
+    devices: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
     gpus = tf.config.list_physical_devices("GPU")
-    found += [{"index": i, "kind": kind, "name": gpu.name} for i, gpu in enumerate(gpus)]
-    return found
+    devices += [{"index": i, "kind": kind, "name": gpu.name} for i, gpu in enumerate(gpus)]
+    return devices
 
 
 def load(tf: Any, spec: Spec, device: str) -> Loaded:
@@ -142,12 +142,12 @@ def _frozen(tf: Any, path: str, spec: Spec, device: str) -> Loaded:
     if not definition.node:
         raise Refusal("%s: a graph without nodes" % path, code=BAD_INPUT)
     specs = models.triton_inputs(path) or _placeholders(graph, path)
-    specs = tuple(_with_graph(graph, one, path) for one in specs)
+    specs = tuple(_with_graph(graph, tensor, path) for tensor in specs)
     fetched = [_tensor(graph, name, path) for name in models.triton_outputs(path)] or _outputs(
         graph
     )
     session = tf.compat.v1.Session(graph=graph, config=_session_options(tf, spec))
-    feeds = [_tensor(graph, one.name, path) for one in specs]
+    feeds = [_tensor(graph, tensor.name, path) for tensor in specs]
     run = session.make_callable(fetched, feeds)
 
     def operations(full: Sequence[inputs.TensorSpec]) -> List[Any]:
@@ -167,7 +167,8 @@ def _sized(tf: Any, definition: Any, specs: Sequence[inputs.TensorSpec]) -> List
     graph = tf.Graph()
     with graph.as_default():
         given = {
-            one.name + ":0": tf.compat.v1.placeholder(one.dtype, (1, *one.dims)) for one in specs
+            tensor.name + ":0": tf.compat.v1.placeholder(tensor.dtype, (1, *tensor.dims))
+            for tensor in specs
         }
         tf.import_graph_def(definition, input_map=given, name="")
     return list(graph.get_operations())
@@ -185,10 +186,10 @@ def _session_options(tf: Any, spec: Spec) -> Any:
 
 
 def _placeholders(graph: Any, path: str) -> Tuple[inputs.TensorSpec, ...]:
-    found = [op for op in graph.get_operations() if op.type == "Placeholder"]
-    if not found:
+    placeholders = [op for op in graph.get_operations() if op.type == "Placeholder"]
+    if not placeholders:
         raise Refusal("%s: the graph has no placeholder to feed" % path, code=BAD_INPUT)
-    return tuple(inputs.TensorSpec(op.name, op.outputs[0].dtype.name, ()) for op in found)
+    return tuple(inputs.TensorSpec(op.name, op.outputs[0].dtype.name, ()) for op in placeholders)
 
 
 def _with_graph(graph: Any, spec: inputs.TensorSpec, path: str) -> inputs.TensorSpec:
@@ -251,7 +252,7 @@ def _saved(tf: Any, path: str, device: str) -> Loaded:
         # a signature holds its variables weakly: the module that owns them must stay
         with tf.device(place_of(device)):
             results = function(
-                **{one.name: tf.constant(array) for one, array in zip(specs, arrays)}
+                **{tensor.name: tf.constant(array) for tensor, array in zip(specs, arrays)}
             )
         return tuple(results[name].numpy() for name in outputs)
 
@@ -285,11 +286,13 @@ def count(loaded: Loaded, specs: Sequence[inputs.TensorSpec]) -> flops.Count:
 def _work(op: Any) -> int:
     """2 FLOP per multiply-add."""
     if op.type in MATRIX:
-        dims = _known(op.inputs[0])
+        dims = _known_dims(op.inputs[0])
         transposed = op.get_attr("transpose_a" if op.type == "MatMul" else "adj_x")
         return 2 * _size(op.outputs[0]) * dims[-2 if transposed else -1]
     if op.type in CONVOLUTIONS:
-        kernel = _known(op.inputs[1])  # height, width, input channels of a group, output channels
+        kernel = _known_dims(
+            op.inputs[1]
+        )  # height, width, input channels of a group, output channels
         depth = 1 if op.type == "DepthwiseConv2dNative" else kernel[-2]
         window = 1
         for dim in kernel[:-2]:
@@ -298,7 +301,7 @@ def _work(op: Any) -> int:
     return 0
 
 
-def _known(tensor: Any) -> List[int]:
+def _known_dims(tensor: Any) -> List[int]:
     dims: List[Optional[int]] = tensor.shape.as_list()
     if any(dim is None for dim in dims):
         raise ValueError("%s has the shape %s, which depends on data" % (tensor.name, dims))
@@ -307,6 +310,6 @@ def _known(tensor: Any) -> List[int]:
 
 def _size(tensor: Any) -> int:
     total = 1
-    for dim in _known(tensor):
+    for dim in _known_dims(tensor):
         total *= dim
     return total

@@ -114,9 +114,9 @@ def warm_up(
         deadline = perf_counter_ns() + int(cap_s * 1e9)
         while True:
             with span(len(durations)):
-                one = once(action)
-            starts.append(one.starts_ns[0])
-            durations.append(one.durations_ns[0])
+                trial = once(action)
+            starts.append(trial.starts_ns[0])
+            durations.append(trial.durations_ns[0])
             enough = len(durations) >= (asked or 2)
             if enough and agree(durations):
                 return ended(agreed=True)
@@ -218,9 +218,9 @@ def marked_trials(
         deadline = perf_counter_ns() + int(min_seconds * 1e9)
         while len(collected.starts_ns) < count or perf_counter_ns() < deadline:
             with span(len(collected.starts_ns)):
-                one = once(action)
-            collected.starts_ns.extend(one.starts_ns)
-            collected.durations_ns.extend(one.durations_ns)
+                trial = once(action)
+            collected.starts_ns.extend(trial.starts_ns)
+            collected.durations_ns.extend(trial.durations_ns)
             still_wanted()
     return collected
 

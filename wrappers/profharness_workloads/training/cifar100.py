@@ -44,8 +44,8 @@ def load(data_path: str, count: int, seed: int) -> Images:
     """The training images below `data_path`, or `count` synthetic ones where there are none;
     `origin` says which.
     """
-    found = read(data_path)
-    return synthetic(count, seed) if found is None else found
+    images = read(data_path)
+    return synthetic(count, seed) if images is None else images
 
 
 def read(data_path: str) -> Optional[Images]:

@@ -243,14 +243,14 @@ def finish(trainer: Any, parts: Parts) -> None:
     trainer.save_model()
     model = trainer.model
     inputs = parts.tokens(PROMPT, return_tensors="pt").to(model.device)
-    said = model.generate(
+    generated = model.generate(
         **inputs,
         do_sample=True,
         max_new_tokens=40,
         num_return_sequences=2,
         pad_token_id=parts.tokens.eos_token_id,
     )
-    for text in parts.tokens.batch_decode(said, skip_special_tokens=True):
+    for text in parts.tokens.batch_decode(generated, skip_special_tokens=True):
         print("sample: %s" % " ".join(text.split()))
 
 

@@ -72,12 +72,12 @@ def from_hub() -> Texts:
     """
     import datasets
 
-    found = datasets.load_dataset(
+    splits = datasets.load_dataset(
         DATASET, split={"train": "train", "more": "unsupervised", "test": "test"}
     )
     return Texts(
-        list(found["train"]["text"]) + list(found["more"]["text"]),
-        found["test"]["text"],
+        list(splits["train"]["text"]) + list(splits["more"]["text"]),
+        splits["test"]["text"],
         "IMDB (%s)" % DATASET,
     )
 
@@ -125,10 +125,10 @@ def windows(tokens: Any, texts: Sequence[str], length: int) -> List[List[int]]:
     """Each text, closed by the end mark, as token windows of at most `length`; a long text gives
     several.
     """
-    found: List[List[int]] = []
+    token_windows: List[List[int]] = []
     for start in range(0, len(texts), 1000):
         block = [text + tokens.eos_token for text in texts[start : start + 1000]]
-        found += tokens(block, max_length=length, truncation=True, return_overflowing_tokens=True)[
-            "input_ids"
-        ]
-    return found
+        token_windows += tokens(
+            block, max_length=length, truncation=True, return_overflowing_tokens=True
+        )["input_ids"]
+    return token_windows

@@ -126,20 +126,20 @@ def _from_kfd(sysfs: str) -> list[Die]:
 
 def _from_drm(sysfs: str) -> list[Die]:
     drm = f"{sysfs}/class/drm"
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     for card in _listed(drm):
         folder = f"{drm}/{card}/device"
         if card.startswith("card") and card[4:].isdigit() and _text(f"{folder}/vendor") == VENDOR:
             # no pathlib in the sampler
-            found[os.path.basename(os.path.realpath(folder))] = folder  # noqa: PTH119  see above
+            folders[os.path.basename(os.path.realpath(folder))] = folder  # noqa: PTH119  see above
     return [
         Die(
             str(place),
             address,
-            found[address],
-            _text(f"{found[address]}/product_name") or "AMD GPU",
+            folders[address],
+            _text(f"{folders[address]}/product_name") or "AMD GPU",
         )
-        for place, address in enumerate(sorted(found))
+        for place, address in enumerate(sorted(folders))
     ]
 
 
@@ -155,8 +155,8 @@ def _with_packages(dies: list[Die]) -> list[Die]:
     two = sorted(
         {die.address: die for die in dies if _text(f"{die.folder}/device") in TWO_DIES}.items()
     )
-    for (first, one), (second, other) in list(pairwise(two))[::2]:
-        caps = [_cap(one.folder), _cap(other.folder)]
+    for (first, first_die), (second, second_die) in list(pairwise(two))[::2]:
+        caps = [_cap(first_die.folder), _cap(second_die.folder)]
         primary = first if caps[0] or not caps[1] else second
         reporter[first] = reporter[second] = primary
         scope[first] = scope[second] = "package of 2 dies"

@@ -132,11 +132,12 @@ class AmdFallbackSource(AmdFilesSource):
             if metric in PACKAGE_METRICS and not die.reports_package:
                 self._missing.append(Missing(metric, left[metric]))
                 continue
-            known = len(self._missing)
+            already = len(self._missing)
             paths = [_place(die, file) for file in files]
             yield from self._try(Column(metric, unit, "instant", scale, device=0), paths)
-            self._missing[known:] = [
-                Missing(metric, f"{left[metric]}; {absent.why}") for absent in self._missing[known:]
+            self._missing[already:] = [
+                Missing(metric, f"{left[metric]}; {absent.why}")
+                for absent in self._missing[already:]
             ]
 
 

@@ -211,13 +211,13 @@ def layout_of(data: bytes) -> Layout | str:
         return f"gpu_metrics v{form}.{content} says {size} bytes and holds {len(data)}"
     if (form, content) == (1, 9):
         return _layout_of_attributes(data)
-    known = FIXED.get((form, content))
-    if known is None:
+    fixed = FIXED.get((form, content))
+    if fixed is None:
         return f"gpu_metrics v{form}.{content} is not known"
     return (
-        known
-        if known.size == size
-        else f"gpu_metrics v{form}.{content} has {size} bytes, not {known.size}"
+        fixed
+        if fixed.size == size
+        else f"gpu_metrics v{form}.{content} has {size} bytes, not {fixed.size}"
     )
 
 
@@ -225,14 +225,14 @@ def _layout_of_attributes(data: bytes) -> Layout | str:
     """v1.9: a number of attributes, then each as a 64-bit description and its values, packed."""
     try:
         (count,) = struct.unpack_from("<i", data, HEADER.size)
-        found = {
+        fields = {
             ATTRIBUTES[number]: field
             for number, field in _attributes(data, count)
             if number in ATTRIBUTES
         }
     except (struct.error, IndexError):
         return "gpu_metrics v1.9 ends within an attribute"
-    return Layout(len(data), "1.9", found, attributes=count)
+    return Layout(len(data), "1.9", fields, attributes=count)
 
 
 def _attributes(data: bytes, count: int) -> Iterator[tuple[int, Field]]:

@@ -107,7 +107,7 @@ class AmdMetricsSource:
         if why := self._table.open():
             missing = [Missing(metric, why) for metric in _ALL]
         else:
-            missing, columns = self._found()
+            missing, columns = self._all_columns()
             self.columns = self._in_block(columns)
             self._is_whole = len(self._cuts) == 1
             self._shape = self._table.shape
@@ -131,7 +131,7 @@ class AmdMetricsSource:
         Raises OSError and ValueError.
         """
         data = self._table.read()
-        found: dict[str, float] = {}
+        values_now: dict[str, float] = {}
         for metric, _, field, scale, _ in _INSTANTS:
             values = (
                 [value for _, value in set_values(data, self._table.field(field))]
@@ -139,8 +139,8 @@ class AmdMetricsSource:
                 else []
             )
             if values and (metric not in PACKAGE_METRICS or self._dies[0].reports_package):
-                found[metric] = scale * sum(values) / len(values)
-        return found
+                values_now[metric] = scale * sum(values) / len(values)
+        return values_now
 
     def _in_block(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The block, then the columns as they are found in it."""
@@ -166,7 +166,7 @@ class AmdMetricsSource:
             ),
         )
 
-    def _found(self) -> tuple[list[Missing], list[Column]]:
+    def _all_columns(self) -> tuple[list[Missing], list[Column]]:
         missing, columns = self._package_columns()
         for more in (self._throttle_columns(), self._mean_columns()):
             missing += more[0]

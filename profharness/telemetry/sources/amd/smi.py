@@ -54,28 +54,28 @@ class AmdsmiSource:
     name = "amdsmi"
 
     def __init__(
-        self, child: subprocess.Popen[bytes], told: dict[str, Any], dies: Sequence[Die]
+        self, child: subprocess.Popen[bytes], hello: dict[str, Any], dies: Sequence[Die]
     ) -> None:
-        joined = _joined([SampledDevice(**one["device"]) for one in told["sources"]], dies)
+        joined = _joined([SampledDevice(**source["device"]) for source in hello["sources"]], dies)
         self.devices = tuple(device for device, _ in joined)
-        told_of = [
+        columns_and_dies = [
             (Column(**{**column, "device": place}), joined[place][1])
-            for place, one in enumerate(told["sources"])
-            for column in one["columns"]
+            for place, source in enumerate(hello["sources"])
+            for column in source["columns"]
         ]
         # the library repeats a package's power for each of its partitions: it counts once
         kept = [
             place
-            for place, (column, die) in enumerate(told_of)
+            for place, (column, die) in enumerate(columns_and_dies)
             if column.metric not in PACKAGE_METRICS or die is None or die.reports_package
         ]
         self._kept = tuple(place + 1 for place in kept)  # behind the status byte
-        self.columns: tuple[Column, ...] = tuple(told_of[place][0] for place in kept)
-        self.max_hz = min((one["max_hz"] for one in told["sources"]), default=1.0)
+        self.columns: tuple[Column, ...] = tuple(columns_and_dies[place][0] for place in kept)
+        self.max_hz = min((source["max_hz"] for source in hello["sources"]), default=1.0)
         self.ended = ""
         self._child = child
-        self._missing = tuple(Missing(**absent) for absent in told["missing"])
-        self._packed = row_struct([column for column, _ in told_of])
+        self._missing = tuple(Missing(**absent) for absent in hello["missing"])
+        self._packed = row_struct([column for column, _ in columns_and_dies])
         self._waiting = b""
         self._asked_ns = 0
 
@@ -119,16 +119,16 @@ class AmdsmiSource:
         self._asked_ns = time.monotonic_ns()
 
     def _answer(self) -> tuple[int | float, ...] | None:
-        """None where it is not there yet."""
+        """The child's next row; None where it has not come yet."""
         try:
-            found = os.read(_out(self._child), self._packed.size - len(self._waiting))
+            data = os.read(_out(self._child), self._packed.size - len(self._waiting))
         except BlockingIOError:
             if time.monotonic_ns() - self._asked_ns > ANSWER_NS:
                 raise self._over(f"did not answer within {ANSWER_NS / 1e9:g} s") from None
             return None
-        if not found:
+        if not data:
             raise self._over("")
-        self._waiting += found
+        self._waiting += data
         if len(self._waiting) < self._packed.size:
             return None
         whole, self._waiting = self._waiting, b""
@@ -151,7 +151,7 @@ class Standby:
         self._has_ended = has_ended
 
     def probe(self) -> tuple[Missing, ...]:
-        """Ask the source that is stood by for; its columns become ours."""
+        """Ask the source that this one stands in for; its columns become ours."""
         missing = self._inner.probe()
         self.columns, self.devices, self.max_hz = (
             self._inner.columns,
@@ -170,18 +170,18 @@ def open_sources(target: Target) -> tuple[Source, ...]:
     gives nothing.
     """
     dies = find_dies(target.sysfs)
-    own = amd.open_sources(target) if dies else ()
-    found = _started(dies)
-    if isinstance(found, str):
-        return (AbsentSource("amdsmi", found), *own)
-    library: AmdsmiSource = found
+    own_sources = amd.open_sources(target) if dies else ()
+    started = _started(dies)
+    if isinstance(started, str):
+        return (AbsentSource("amdsmi", started), *own_sources)
+    library: AmdsmiSource = started
     return (
         library,
         *(
             Standby(source, lambda: bool(library.ended))
             if isinstance(source, (AmdMetricsSource, AmdFallbackSource))
             else source
-            for source in own
+            for source in own_sources
         ),
     )
 
@@ -199,11 +199,11 @@ def _started(dies: Sequence[Die]) -> AmdsmiSource | str:
         stdout=subprocess.PIPE,
         bufsize=0,
     )
-    told = _told(child)
-    if isinstance(told, str):
-        return told
+    hello = _read_hello(child)
+    if isinstance(hello, str):
+        return hello
     os.set_blocking(_out(child), False)
-    source = AmdsmiSource(child, told, dies)
+    source = AmdsmiSource(child, hello, dies)
     if not source.columns:
         return _ending(child, "") if child.poll() else _put_away(child, _nothing(source.probe()))
     try:
@@ -215,18 +215,18 @@ def _started(dies: Sequence[Die]) -> AmdsmiSource | str:
     return _put_away(child, why) if why else source
 
 
-def _told(child: subprocess.Popen[bytes]) -> dict[str, Any] | str:
+def _read_hello(child: subprocess.Popen[bytes]) -> dict[str, Any] | str:
     """The child's first line, or why there is none."""
     text, end = b"", time.monotonic() + START_S
     while not text.endswith(b"\n"):
         if not select.select([_out(child)], [], [], max(end - time.monotonic(), 0))[0]:
             return _put_away(child, f"AMD's library did not answer within {START_S:g} s")
-        found = os.read(_out(child), 65536)
-        if not found:
+        data = os.read(_out(child), 65536)
+        if not data:
             return _ending(child, "")
-        text += found
-    told: dict[str, Any] = json.loads(text)
-    return _put_away(child, str(told["why"])) if "why" in told else told
+        text += data
+    hello: dict[str, Any] = json.loads(text)
+    return _put_away(child, str(hello["why"])) if "why" in hello else hello
 
 
 def _nothing(missing: Sequence[Missing]) -> str:
@@ -240,23 +240,27 @@ def _disagreement(source: AmdsmiSource, first: Sequence[int | float], dies: Sequ
     """Where the library and our own reading of the same instant differ widely: a package that is
     older than its library misreads structures.
     """
-    own: dict[tuple[str, str], float] = {}
+    own_values: dict[tuple[str, str], float] = {}
     for address in dict.fromkeys(die.address for die in dies):
         reader = AmdMetricsSource(tuple(die for die in dies if die.address == address))
         reader.probe()
         try:
-            own |= {
+            own_values |= {
                 (reader.devices[0].identity, metric): value
                 for metric, value in reader.instants().items()
             }
         except (OSError, ValueError):
             continue  # nothing to compare with
     for key, value in _values(source, first).items():
-        mine, slack = own.get(key), _COMPARED.get(key[1])
-        if mine is not None and slack is not None and abs(value - mine) > slack + 0.25 * mine:
+        own_value, slack = own_values.get(key), _COMPARED.get(key[1])
+        if (
+            own_value is not None
+            and slack is not None
+            and abs(value - own_value) > slack + 0.25 * own_value
+        ):
             return (
                 "the amdsmi package does not fit AMD's library: "
-                f"{key[1]} of {key[0]} is {value:g} by the library and {mine:g} by the "
+                f"{key[1]} of {key[0]} is {value:g} by the library and {own_value:g} by the "
                 "driver's own table"
             )
     return ""
@@ -277,13 +281,13 @@ def _joined(
     order.
     """
     left = list(dies)
-    found: list[tuple[SampledDevice, Die | None]] = []
+    joined: list[tuple[SampledDevice, Die | None]] = []
     for device in devices:
-        die = next((one for one in left if one.address == device.identity), None)
+        die = next((candidate for candidate in left if candidate.address == device.identity), None)
         if die is not None:
             left.remove(die)
-        found.append((device if die is None else sampled(die), die))
-    return found
+        joined.append((device if die is None else sampled(die), die))
+    return joined
 
 
 def _out(child: subprocess.Popen[bytes]) -> int:

@@ -50,12 +50,12 @@ def number(value: Any, *, zero_unset: bool = False) -> float | None:
     number.
     """
     if isinstance(value, (list, tuple)):
-        found = [
-            one
-            for one in (number(part, zero_unset=zero_unset) for part in value)
-            if one is not None
+        numbers = [
+            part_value
+            for part_value in (number(part, zero_unset=zero_unset) for part in value)
+            if part_value is not None
         ]
-        return sum(found) / len(found) if found else None
+        return sum(numbers) / len(numbers) if numbers else None
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))
@@ -139,8 +139,8 @@ class AmdsmiSource:
                 row[place] = int(value) if column.type == "q" else float(value)
 
     def _ask(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._library.amdsmi_get_gpu_metrics_info(self._handle)
-        return found
+        metrics: Mapping[str, Any] = self._library.amdsmi_get_gpu_metrics_info(self._handle)
+        return metrics
 
 
 def load() -> tuple[AmdsmiSource, ...]:

@@ -49,17 +49,17 @@ class Table:
             self._data = os.pread(self._handle, MAX_BYTES, 0)
         except OSError as error:
             return f"{self._path} cannot be read ({error.strerror})"
-        found = layout_of(self._data)
-        if isinstance(found, str):
-            return found
-        self.version = found.version
+        layout = layout_of(self._data)
+        if isinstance(layout, str):
+            return layout
+        self.version = layout.version
         self.shape = Shape(
             self._handle,
-            found.size,
-            self._data[: HEADER.size + (4 if found.attributes >= 0 else 0)],
+            layout.size,
+            self._data[: HEADER.size + (4 if layout.attributes >= 0 else 0)],
         )
-        self._fields = found.fields
-        self._busy = self._busy_fields(found)
+        self._fields = layout.fields
+        self._busy = self._busy_fields(layout)
         return ""
 
     def _busy_fields(self, layout: Layout) -> tuple[Field, ...]:
@@ -89,8 +89,8 @@ class Table:
         """The field's (first) value when the table was opened; None where it is not here or was not
         set.
         """
-        found = self._set(self.field(name)) if name in self._fields else []
-        return found[0][1] if found else None
+        positions = self._set(self.field(name)) if name in self._fields else []
+        return positions[0][1] if positions else None
 
     def field(self, name: str) -> Taken:
         """Where the field's values stand in the table."""
@@ -149,20 +149,20 @@ def cuts(wanted: Iterable[Taken]) -> tuple[Cut, ...]:
     """The parts of a table in which all of `wanted` stand, in order; the first begins with the
     table.
     """
-    found: list[Cut] = []
+    parts: list[Cut] = []
     for start, end in sorted(
         (taken.offset, taken.offset + taken.repeat * struct.calcsize(taken.code))
         for taken in wanted
     ):
-        if found and start <= found[-1].end + _GAP:
-            found[-1] = found[-1]._replace(end=max(end, found[-1].end))
+        if parts and start <= parts[-1].end + _GAP:
+            parts[-1] = parts[-1]._replace(end=max(end, parts[-1].end))
         else:
-            before = found[-1].at + found[-1].end - found[-1].start if found else 0
-            found.append(Cut(start if found else 0, end, before))
-    return tuple(found)
+            before = parts[-1].at + parts[-1].end - parts[-1].start if parts else 0
+            parts.append(Cut(start if parts else 0, end, before))
+    return tuple(parts)
 
 
 def kept(taken: Taken, parts: Sequence[Cut]) -> Taken:
-    """The same values in what is kept of the table."""
+    """The positions of the same values in what is kept of the table."""
     part = next(part for part in parts if part.start <= taken.offset < part.end)
     return taken._replace(offset=taken.offset - part.start + part.at)

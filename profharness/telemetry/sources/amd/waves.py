@@ -51,14 +51,14 @@ class _Use:
         kernel does not say. Raises OSError after its end.
         """
         try:
-            found = -1 if self._waves is None else int(os.pread(self._waves, 32, 0))
+            waves = -1 if self._waves is None else int(os.pread(self._waves, 32, 0))
         except ValueError:
-            found = -1
+            waves = -1
         except OSError as error:
             if error.errno != errno.EINVAL:  # what parts without wave counters answer
                 raise
-            found = -1
-        return found if self.holds or found > 0 else None
+            waves = -1
+        return waves if self.holds or waves > 0 else None
 
     def close(self) -> None:
         for handle in (self._memory, self._waves):
@@ -134,15 +134,15 @@ class AmdWavesSource:
         for first, die in zip(
             range(at, at + width * len(self._dies), width), self._dies, strict=True
         ):
-            found = self._filled(die.gpu_id)
-            known = [waves for waves in found.values() if waves >= 0]
-            if known or not found:
-                row[first] = float(min(sum(known), die.compute_units))
-            row[first + 1] = len(found)
+            filled = self._filled(die.gpu_id)
+            counted = [waves for waves in filled.values() if waves >= 0]
+            if counted or not filled:
+                row[first] = float(min(sum(counted), die.compute_units))
+            row[first + 1] = len(filled)
             if self._ownership.knows:
                 if listed:
                     self._strangers[die.gpu_id] = self._ownership.strangers(
-                        int(pid) for pid in found if pid.isdigit()
+                        int(pid) for pid in filled if pid.isdigit()
                     )
                 row[first + 2] = self._strangers[die.gpu_id]
 
@@ -164,7 +164,7 @@ class AmdWavesSource:
 
     def _filled(self, gpu_id: int) -> dict[str, int]:
         """Filled compute units of each process on the device, -1 where the kernel does not say."""
-        found: dict[str, int] = {}
+        filled: dict[str, int] = {}
         for pid, use in self._uses[gpu_id].items():
             try:
                 waves = use.filled()
@@ -172,5 +172,5 @@ class AmdWavesSource:
                 self._list_next_ns = 0
                 continue
             if waves is not None:
-                found[pid] = waves
-        return found
+                filled[pid] = waves
+        return filled

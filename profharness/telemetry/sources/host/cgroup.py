@@ -70,11 +70,11 @@ class CgroupSource:
         if self._throttled is not None:
             row[at] = throttled_periods(os.pread(self._throttled, 1024, 0)) * self._period_ns
 
-    def _open_memory(self, found: Hierarchy | str) -> tuple[Missing, ...]:
-        if isinstance(found, str):
-            return (Missing("memory_cgroup", found),)
+    def _open_memory(self, group: Hierarchy | str) -> tuple[Missing, ...]:
+        if isinstance(group, str):
+            return (Missing("memory_cgroup", group),)
         path = (
-            f"{found.folder}/{'memory.current' if found.version == 2 else 'memory.usage_in_bytes'}"
+            f"{group.folder}/{'memory.current' if group.version == 2 else 'memory.usage_in_bytes'}"
         )
         self._memory = procfs.open_or_none(path)
         return (
@@ -83,12 +83,12 @@ class CgroupSource:
             else (Missing("memory_cgroup", f"{path} is absent or not readable"),)
         )
 
-    def _open_quota(self, found: Hierarchy | str) -> tuple[Missing, ...]:
-        if isinstance(found, str):
-            return (Missing("cpu_throttled", found),)
-        quota = nearest_quota(found)
+    def _open_quota(self, group: Hierarchy | str) -> tuple[Missing, ...]:
+        if isinstance(group, str):
+            return (Missing("cpu_throttled", group),)
+        quota = nearest_quota(group)
         if quota is None:
-            return (Missing("cpu_throttled", f"no CPU quota is set on {found.folder} or above it"),)
+            return (Missing("cpu_throttled", f"no CPU quota is set on {group.folder} or above it"),)
         self._throttled = procfs.open_or_none(quota.path)
         self._period_ns = quota.period_ns
         return (
@@ -99,7 +99,7 @@ class CgroupSource:
 
 
 def find_hierarchy(groups: str, mounts: str, controller: str) -> Hierarchy | str:
-    """Where `controller` governs the process, or why that cannot be said.
+    """Where `controller` governs the process, or why that is not known.
 
     `groups` and `mounts` are the texts of /proc/<pid>/cgroup and mountinfo. Version 1 is preferred
     where it has the controller, because version 2 does not have it then.

@@ -42,18 +42,18 @@ class NetworkSource:
         """List the interfaces that have carried anything, and choose which to count."""
         try:
             self._handle = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            found = interfaces(os.pread(self._handle, _BYTES, 0))
+            counts = interfaces(os.pread(self._handle, _BYTES, 0))
         except (OSError, ValueError) as error:
             why = f"{self._path} cannot be read ({getattr(error, 'strerror', None) or error})"
             return tuple(Missing(metric, why) for metric in (RECEIVED, SENT, LOOPBACK))
-        self._counted = self._countable(frozenset(found))
+        self._counted = self._countable(frozenset(counts))
         used = [
             name
-            for name, (received, sent) in found.items()
+            for name, (received, sent) in counts.items()
             if name in self._counted and received + sent
         ]
         self._own = (
-            tuple(sorted(used, key=lambda name: -sum(found[name]))[:_MOST])
+            tuple(sorted(used, key=lambda name: -sum(counts[name]))[:_MOST])
             if len(self._counted) > 1
             else ()
         )
@@ -69,15 +69,15 @@ class NetworkSource:
     def read(self, row: list[int | float], at: int) -> None:
         """An interface that went away leaves its columns unread."""
         assert self._handle is not None
-        found = interfaces(os.pread(self._handle, _BYTES, 0))
-        counted = [numbers for name, numbers in found.items() if name in self._counted]
+        counts = interfaces(os.pread(self._handle, _BYTES, 0))
+        counted = [numbers for name, numbers in counts.items() if name in self._counted]
         row[at] = sum(received for received, _ in counted)
         row[at + 1] = sum(sent for _, sent in counted)
-        if _LOOPBACK_NAME in found:
-            row[at + 2] = found[_LOOPBACK_NAME][0]
+        if _LOOPBACK_NAME in counts:
+            row[at + 2] = counts[_LOOPBACK_NAME][0]
         for place, name in enumerate(self._own):
-            if name in found:
-                row[at + 3 + 2 * place], row[at + 4 + 2 * place] = found[name]
+            if name in counts:
+                row[at + 3 + 2 * place], row[at + 4 + 2 * place] = counts[name]
 
     def _countable(self, names: frozenset[bytes]) -> frozenset[bytes]:
         """Interfaces with hardware behind them; without any, all but the loopback."""
@@ -94,14 +94,14 @@ def interfaces(text: bytes) -> dict[bytes, tuple[int, int]]:
     """Bytes received and sent by interface, from the text of /proc/net/dev. Raises ValueError for
     another text.
     """
-    found = {}
+    counts = {}
     for line in text.split(b"\n")[2:]:
         name, colon, numbers = line.rpartition(b":")
         if colon:
             fields = numbers.split(None, _TX + 1)
             if len(fields) <= _TX:
                 raise ValueError("a line has too few numbers")
-            found[name.strip()] = (int(fields[_RX]), int(fields[_TX]))
-    if not found:
+            counts[name.strip()] = (int(fields[_RX]), int(fields[_TX]))
+    if not counts:
         raise ValueError("no interface in it")
-    return found
+    return counts

@@ -102,11 +102,11 @@ class PmCountersSource:
             ]
             self.columns = (Column("", "ns", "instant", role="stamp"), *columns)
         self._cap_watts = [0] * len(self._caps)
-        found = {column.metric for column in columns}
+        metrics = {column.metric for column in columns}
         return tuple(
             Missing(metric, f"{self._folder} does not give it")
             for metric in HOST_METRICS
-            if metric not in found
+            if metric not in metrics
         )
 
     def _modules(self) -> list[str]:
@@ -125,8 +125,8 @@ class PmCountersSource:
     ) -> list[Column]:
         """The column of a file that holds a number; a cap of 0 stands for none."""
         handle = procfs.open_or_none(f"{self._folder}/{file}")
-        found = None if handle is None else parsed(os.pread(handle, 128, 0))
-        if handle is None or found is None or (zero_is_none and not found[0]):
+        reading = None if handle is None else parsed(os.pread(handle, 128, 0))
+        if handle is None or reading is None or (zero_is_none and not reading[0]):
             return []
         handles.append(handle)
         return [Column(metric, "W", "counter" if form == "counter" else "instant")]
@@ -140,18 +140,18 @@ class PmCountersSource:
             fresh = os.pread(self._freshness, 64, 0)
             if fresh == self._last:
                 return
-            found = [parsed(os.pread(handle, 128, 0)) for handle in self._values]
+            readings = [parsed(os.pread(handle, 128, 0)) for handle in self._values]
             if os.pread(self._freshness, 64, 0) == fresh:
                 break
         else:
             raise ValueError("the meter was refreshed during every try to read it")
         self._last = fresh
-        stamp_us = next((reading[1] for reading in found if reading is not None), 0)
+        stamp_us = next((reading[1] for reading in readings if reading is not None), 0)
         row[at] = boot_time(stamp_us)
-        for place, reading in enumerate(found, at + 1):
+        for place, reading in enumerate(readings, at + 1):
             if reading is not None:
                 row[place] = reading[0]
-        first = at + 1 + len(found)
+        first = at + 1 + len(readings)
         row[first : first + len(self._caps)] = self._limits()
 
     def _limits(self) -> list[int]:
@@ -180,8 +180,8 @@ def boot_time(stamp_us: int) -> int:
         )
         if now - before < width:
             width, offset = now - before, real - (before + now) // 2
-    found = 1000 * stamp_us - offset
-    return found if 0 <= now - found < STALE_NS else now
+    time_ns = 1000 * stamp_us - offset
+    return time_ns if 0 <= now - time_ns < STALE_NS else now
 
 
 def parsed(text: bytes) -> tuple[int, int] | None:

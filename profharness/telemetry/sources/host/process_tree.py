@@ -274,16 +274,16 @@ class ProcessTree:
         return {pid: self._children(pid) for pid in self.processes}
 
     def _main_thread_children(self) -> dict[int, list[int]]:
-        found = {}
+        children = {}
         for process in self.processes.values():
             if process.children_fd is not None:
                 try:
-                    found[process.pid] = [
+                    children[process.pid] = [
                         int(child) for child in os.pread(process.children_fd, 65536, 0).split()
                     ]
                 except OSError:
                     continue  # it ended since: the next refresh will say so
-        return found
+        return children
 
     def _follow(self, pid: int) -> bool:
         """False when the process is gone. CPU time from before the last full look is not the

@@ -96,8 +96,8 @@ def children_by_scan() -> dict[int, list[int]]:
     """Children of every process, from one pass over /proc: for kernels without the `children`
     files.
     """
-    found: dict[int, list[int]] = {}
+    children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):  # noqa: PTH208 - once a second: no objects for it
         if name.isdigit() and (stat := process_stat(int(name))):
-            found.setdefault(stat.parent, []).append(int(name))
-    return found
+            children.setdefault(stat.parent, []).append(int(name))
+    return children

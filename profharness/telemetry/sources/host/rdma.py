@@ -49,7 +49,7 @@ class RdmaSource:
         """Open the counters of each RDMA port that is up."""
         why = ""
         carried: list[int] = []
-        for name, folder in self._found():
+        for name, folder in self._ports_of_devices():
             opened = _opened(name, folder)
             if isinstance(opened, str):
                 why = opened
@@ -88,7 +88,7 @@ class RdmaSource:
         ):
             row[first], row[first + 1] = counts[place]
 
-    def _found(self) -> list[tuple[str, str]]:
+    def _ports_of_devices(self) -> list[tuple[str, str]]:
         """Name and folder of every port, in order."""
         return [
             (f"{device}/{port}", f"{self._folder}/{device}/ports/{port}/counters")

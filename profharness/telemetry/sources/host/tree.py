@@ -115,10 +115,10 @@ class TreeWaitSource:
         present = {(pid, tid) for pid in self._tree.processes for tid in procfs.thread_ids(pid)}
         for key in self._threads.keys() - present:
             self._drop(key)
-        known = {pid for pid, _ in self._threads}
+        followed = {pid for pid, _ in self._threads}
         for pid, tid in present - self._threads.keys():
             thread = _Thread(pid, tid, keep_open=len(self._threads) < self._max_open)
-            if pid not in known and self._tree.processes[pid].base:
+            if pid not in followed and self._tree.processes[pid].base:
                 thread.base = thread.waited  # the process is older than the run: so is this waiting
             self._threads[pid, tid] = thread
 

@@ -125,7 +125,7 @@ class NvmlFieldsSource:
         return [
             _number(value)
             if value.nvmlReturn == 0
-            else _said(self._device.library, value.nvmlReturn)
+            else _error_text(self._device.library, value.nvmlReturn)
             for value in values
         ]
 
@@ -155,11 +155,11 @@ class NvmlFieldsSource:
 
 
 def _number(value: Any) -> int | float:
-    found = getattr(value.value, _MEMBERS[value.valueType])
-    return found if isinstance(found, int) else float(found)
+    number = getattr(value.value, _MEMBERS[value.valueType])
+    return number if isinstance(number, int) else float(number)
 
 
-def _said(library: ModuleType, status: int) -> str:
+def _error_text(library: ModuleType, status: int) -> str:
     try:
         return str(library.nvmlErrorString(status))
     except Exception:  # noqa: BLE001 - only the text is missing then
@@ -266,7 +266,7 @@ class NvmlStateSource:
                         "gpu_processes_other",
                         "processes",
                         lambda: self._ownership.strangers(
-                            int(one.pid) for one in ask("nvmlDeviceGetComputeRunningProcesses")
+                            int(user.pid) for user in ask("nvmlDeviceGetComputeRunningProcesses")
                         ),
                     )
                 ]

@@ -73,7 +73,7 @@ def _instances(device: Device) -> tuple[Device, ...]:
         places = range(device.call("nvmlDeviceGetMaxMigDeviceCount"))
     except Exception:  # noqa: BLE001 - parts and drivers without MIG say so by an error
         return ()
-    found = []
+    instances = []
     for place in places:
         try:
             handle = device.call("nvmlDeviceGetMigDeviceHandleByIndex", place)
@@ -93,9 +93,9 @@ def _instances(device: Device) -> tuple[Device, ...]:
             "",
             name.rpartition("MIG ")[2],
         )
-        found.append(Device(library, handle, sampled, Parent(device.handle, instance)))
-    scope = f"package of {len(found)} MIG instances"
-    return tuple(one._replace(sampled=one.sampled._replace(scope=scope)) for one in found)
+        instances.append(Device(library, handle, sampled, Parent(device.handle, instance)))
+    scope = f"package of {len(instances)} MIG instances"
+    return tuple(mig._replace(sampled=mig.sampled._replace(scope=scope)) for mig in instances)
 
 
 def _device(library: ModuleType, number: int) -> Device:
