@@ -2,7 +2,7 @@
 #
 #   make demo        install, scan ParticleNet on this machine, name the merged trace and the report
 #   make test        install, lint, type-check and run all tests
-#   make quick       the tests that take less than a few seconds each
+#   make quick       the tests that take less than about a second each
 #   make statistics  the tests that show with hundreds of simulated scans what intervals cover
 #   make coverage    which branches of profharness/ the tests run
 #

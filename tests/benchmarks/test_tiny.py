@@ -79,6 +79,7 @@ def test_every_benchmark_is_here() -> None:
     assert {*TINY, *elsewhere} == PROGRAMS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TINY)
 def test_it_measures_and_prints(name: str) -> None:
     words, said = TINY[name]
@@ -113,6 +114,7 @@ def test_the_cost_of_the_bare_pass() -> None:
     assert "bare pass / plain script" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, results = in_place(
         monkeypatch, "scale", tmp_path, "--sizes", "100", "--repeats", "1", "--no-hta"

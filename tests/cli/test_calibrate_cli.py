@@ -254,6 +254,7 @@ def test_without_a_source_of_power_the_calibration_says_so(tmp_path, monkeypatch
     assert found.notes[0].startswith("power: ")
 
 
+@pytest.mark.slow
 def test_a_device_that_is_not_there_is_missing(tmp_path):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():

@@ -52,6 +52,7 @@ def host_files(folder: Path) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_a_command_is_sampled_and_its_status_passed_on(tmp_path: Path) -> None:
     # a stamp of another clock is not used: each read of this still picture then counts at its own
     # time
@@ -90,6 +91,7 @@ def test_a_command_is_sampled_and_its_status_passed_on(tmp_path: Path) -> None:
     assert trace.samples.value[trace.samples.metric == trace.strings.find("cpu_tree")].max() > 0.2
 
 
+@pytest.mark.slow
 def test_idle_power_is_measured_before_the_command(tmp_path: Path) -> None:
     """The emulated card draws 100 W until the command itself makes it 324 W."""
     tree = emulated.mi250x(tmp_path / "sys", emulated.State(power_w=100, stamp_ns=1))
@@ -197,6 +199,7 @@ def test_what_cannot_be_done_is_said(
     assert not (tmp_path / "log").exists() or not list((tmp_path / "log").iterdir())
 
 
+@pytest.mark.slow
 def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
     assert call("-o", tmp_path, "--seconds", "0.2").returncode == 0
     again = call("-o", tmp_path, "--seconds", "0.2")
@@ -216,6 +219,7 @@ def test_an_interrupt_ends_the_sampling_and_gives_the_answer(tmp_path: Path) -> 
     assert "verdict" in out
 
 
+@pytest.mark.slow
 def test_live_values_in_lines_and_on_a_terminal(tmp_path: Path) -> None:
     emulated.mi250x(tmp_path / "sys")
     done = call("-o", tmp_path / "lines", "--live", "--seconds", "2.2", sysfs=tmp_path / "sys")

@@ -52,6 +52,7 @@ def test_the_first_failure_is_the_status_and_the_others_do_not_wait_for_ever(
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.slow
 def test_all_ranks_share_one_run_directory(tmp_path: Path) -> None:
     words = [
         sys.executable,

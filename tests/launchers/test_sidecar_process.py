@@ -19,6 +19,7 @@ def started(tmp_path: Path, script: str) -> Sidecar:
     return Sidecar(Command((sys.executable, "-S", "-E", "-c", script)), tmp_path / "log")
 
 
+@pytest.mark.slow
 def test_one_that_works_is_waited_for_and_one_that_sleeps_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,6 +169,7 @@ def limited(rate: str) -> Iterator[Sides]:
         yield sides
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("network-namespaces")
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_delay_between_client_and_server_is_in_the_transport(tmp_path: Path, protocol: str) -> None:
@@ -196,6 +197,7 @@ def test_delay_between_client_and_server_is_in_the_transport(tmp_path: Path, pro
     assert done.figures().little.holds
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("network-namespaces")
 def test_bandwidth_limits_what_a_far_server_gets(tmp_path: Path) -> None:
     """At 20 Mbit/s requests of 100 kB take 40 ms each on the wire, whatever the server could do."""

@@ -112,6 +112,7 @@ def url_of(served: running.Served, protocol: str) -> str:
     return f"{'grpcs' if protocol == 'grpc' else 'https'}://{address}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("protocol", "by_file"), [("grpc", False), ("http", True)])
 def test_a_run_with_a_private_authority_and_a_token(
     tmp_path: Path, authority: Path, protocol: str, by_file: bool
@@ -150,6 +151,7 @@ def test_a_run_with_a_private_authority_and_a_token(
     assert manifest.scan.settings["ca"] == str(authority / "ca.pem")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_what_is_missing_is_told_by_name(tmp_path: Path, authority: Path, protocol: str) -> None:
     with running.server(

@@ -291,6 +291,7 @@ def test_every_source_can_be_looked_up_or_says_that_it_was_not():
     assert used <= set(table().sources)
 
 
+@pytest.mark.slow
 def test_recorded_devices_agree_with_the_table(shared):
     """Compute units and memory as drivers gave them in real files."""
     from profharness import readers

@@ -41,6 +41,7 @@ def test_several_gzip_members_are_one_file(tmp_path: Path) -> None:
     assert all_of(tmp_path / "b") == (b"one two", "")
 
 
+@pytest.mark.slow
 @given(st.integers(30, 2000))
 def test_a_cut_gzip_gives_what_can_be_read(
     tmp_path_factory: pytest.TempPathFactory, cut: int

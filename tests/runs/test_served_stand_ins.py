@@ -434,6 +434,7 @@ def _until(true: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_a_server_elsewhere_is_measured_as_a_client_and_no_idle_cores_are_told(
     tmp_path: Path,
 ) -> None:

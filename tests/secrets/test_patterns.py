@@ -195,6 +195,7 @@ def test_json_at_any_depth_of_strings_loses_exactly_the_value(
     )  # doing it again changes nothing
 
 
+@pytest.mark.slow
 @given(st.integers(0, 200_000), st.integers(1, 90_000))
 def test_blocks_cut_anywhere_give_the_same(before: int, size: int) -> None:
     filler = b'"name": "moe_align_token_kernel<int>", "ts": 12.5, ' * 4500

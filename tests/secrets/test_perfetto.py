@@ -160,6 +160,7 @@ def test_a_cut_trace_stays_and_says_so(tmp_path: Path) -> None:
     assert path.read_bytes() == raw
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(

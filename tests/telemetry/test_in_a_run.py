@@ -44,6 +44,7 @@ def run(folder: Path, sysfs: Path, *options: str, seconds: float = 2.6) -> dict[
     return found
 
 
+@pytest.mark.slow
 def test_power_and_idle_of_a_command(tmp_path: Path) -> None:
     still = emulated.State(
         power_w=0, energy_j=0.0, gpu=0, memory=0, stamp_ns=1
@@ -76,6 +77,7 @@ def test_power_and_idle_of_a_command(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_source_asked_for_by_name_that_gives_nothing_is_a_finding(tmp_path: Path) -> None:
     summary = run(tmp_path / "run", tmp_path / "nowhere", "--telemetry", "amd", seconds=0.2)
     assert [
@@ -85,6 +87,7 @@ def test_a_source_asked_for_by_name_that_gives_nothing_is_a_finding(tmp_path: Pa
     ] == ["--telemetry amd gives nothing"]
 
 
+@pytest.mark.slow
 def test_a_process_of_somebody_else_on_the_device_is_a_finding(tmp_path: Path) -> None:
     """The workload's own process and its child are on one die, and this one, which no root names,
     is beside them.

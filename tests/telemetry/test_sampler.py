@@ -66,6 +66,7 @@ def recorded(trace: Trace) -> int:
     return int(dict(trace.sources[0].details)["rows"])
 
 
+@pytest.mark.slow
 def test_cpu_time_of_a_busy_tree_is_what_the_tree_itself_counts(tmp_path: Path) -> None:
     with Sampler(tmp_path, hz=10) as sampler:
         sampler.ready()
@@ -157,6 +158,7 @@ def test_ready_file_names_what_is_sampled_and_why_the_rest_is_not(tmp_path: Path
     }
 
 
+@pytest.mark.slow
 def test_kill_9_loses_at_most_the_last_second(tmp_path: Path) -> None:
     with Sampler(tmp_path, hz=50) as sampler:
         sampler.ready()

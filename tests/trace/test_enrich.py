@@ -90,6 +90,7 @@ def test_only_kernels_of_the_same_name_give_and_none_gives_twice(
     assert len(set(taken)) == len(taken)
 
 
+@pytest.mark.slow
 @given(traces())
 def test_nothing_but_missing_geometry_changes(trace: Trace) -> None:
     trace = replace(

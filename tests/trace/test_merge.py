@@ -16,6 +16,7 @@ from tests.trace.making import spelled, traces
 FEW = settings(max_examples=40)  # each example is a whole trace
 
 
+@pytest.mark.slow
 @FEW
 @given(st.lists(traces(), min_size=1, max_size=4))
 def test_merging_keeps_every_record_and_what_it_refers_to(parts: list[Trace]) -> None:
@@ -26,6 +27,7 @@ def test_merging_keeps_every_record_and_what_it_refers_to(parts: list[Trace]) ->
     assert len(merged.sources) == sum(len(part.sources) for part in parts)
 
 
+@pytest.mark.slow
 @FEW
 @given(st.lists(traces(), min_size=1, max_size=3))
 def test_merging_keeps_start_duration_and_name_of_every_event(parts: list[Trace]) -> None:
@@ -45,6 +47,7 @@ def test_merging_keeps_start_duration_and_name_of_every_event(parts: list[Trace]
     assert events(merge(parts)) == sum((events(part) for part in parts), Counter())
 
 
+@pytest.mark.slow
 @FEW
 @given(st.lists(traces(), min_size=2, max_size=3))
 def test_merging_in_two_steps_says_the_same(parts: list[Trace]) -> None:

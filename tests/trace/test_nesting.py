@@ -37,6 +37,7 @@ def columns(spans: list[tuple[int, int, int, int, int]]) -> list[np.ndarray]:
     )
 
 
+@pytest.mark.slow
 @given(call_trees(), st.randoms())
 def test_depth_and_parent_of_call_trees(
     spans: list[tuple[int, int, int, int, int]], random: object

@@ -43,6 +43,7 @@ def assert_equal(found: Trace, expected: Trace) -> None:
             np.testing.assert_array_equal(one, other, err_msg=f"{name}.{column}")
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40,
     deadline=None,
@@ -56,6 +57,7 @@ def test_what_was_set_aside_comes_back_as_it_was(tmp_path_factory, given_traces)
     assert_equal(merge_spilled(parts), merge([*given_traces, alone]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "ranks", "lend"), [(1, 4, True), (2, 1, False), (3, 3, True)])
 def test_the_same_records_trace_and_figures(tmp_path, monkeypatch, seed, ranks, lend):
     run = run_of(tmp_path / "run", seed=seed, ranks=ranks, lend=lend)

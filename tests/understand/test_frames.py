@@ -82,6 +82,7 @@ def test_kernels_of_a_file_are_those_that_the_generator_made(ranks: list[Generat
     } == ranks[0].totals
 
 
+@pytest.mark.slow
 @given(traces())
 def test_every_column_says_what_the_trace_says(trace: Trace):
     strings = trace.strings
@@ -170,6 +171,7 @@ def test_metrics_are_those_of_the_command(run, capsys):
     )
 
 
+@pytest.mark.slow
 def test_metrics_of_several_files_are_those_of_the_command(ranks: list[Generated], capsys):
     paths = [one.path for one in ranks]
     shown = json.loads(printed(capsys, "metrics", *paths, "--json"))["metrics"]

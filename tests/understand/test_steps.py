@@ -286,6 +286,7 @@ def same_in_parts(run: RunDir, folder: Path, cut: Cut) -> int:
     return sum(found[0]["gpu"].values())
 
 
+@pytest.mark.slow
 def test_a_merge_in_parts_is_one_in_memory(tmp_path):
     run = run_of(tmp_path / "run", ranks=2)
     everything = same_in_parts(run, tmp_path, Cut())

@@ -165,6 +165,7 @@ def test_the_window_is_one_for_all(tmp_path: Path) -> None:
         assert (starts[1:] - ends[:-1]).sum() <= (ends - starts).sum()
 
 
+@pytest.mark.slow
 def test_a_killed_process_fails_the_point_at_once_and_the_next_is_measured(tmp_path: Path) -> None:
     pinned = Pinned(tmp_path, [place(CPUS[0]), place(CPUS[-1])])
     pinned.ask(asked("both", 2, seconds=120.0), asked("one", 1), END)

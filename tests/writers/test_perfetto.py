@@ -69,6 +69,7 @@ def wanted_requests(trace: Trace) -> Counter[tuple[int, int, str]]:
     )
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(traces())
 def test_every_record_comes_back_once(trace: Trace) -> None:
@@ -89,6 +90,7 @@ def test_every_record_comes_back_once(trace: Trace) -> None:
     )
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(traces())
 def test_track_event_representation_keeps_every_record(trace: Trace) -> None:
@@ -125,6 +127,7 @@ def test_counters_are_exact_and_closed(trace: Trace) -> None:
     assert Counter(tuple(points) for points in found.values()) == expected
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(traces())
 def test_event_ids_are_unique_and_arrows_point_at_the_right_work(trace: Trace) -> None:
@@ -148,6 +151,7 @@ def test_event_ids_are_unique_and_arrows_point_at_the_right_work(trace: Trace) -
             assert table.correlation[row] == notes["correlation"]
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(traces())
 def test_both_representations_draw_the_same_arrows(trace: Trace) -> None:
@@ -201,6 +205,7 @@ def _linked(trace: Trace) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(traces())
 def test_processes_of_different_hosts_passes_ranks_and_files_never_share_a_pid(
@@ -221,6 +226,7 @@ def test_processes_of_different_hosts_passes_ranks_and_files_never_share_a_pid(
     assert set(threads.values()) <= {1}
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(traces())
 def test_equal_traces_give_equal_bytes(trace: Trace) -> None:

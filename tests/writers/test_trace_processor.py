@@ -187,6 +187,7 @@ def busy(tmp_path: Path, load_trace: LoadTrace) -> tuple[Trace, TraceProcessor]:
     return trace, load_trace(tmp_path / "t.pftrace.gz")
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_bent(busy: tuple[Trace, TraceProcessor]) -> None:
     trace, client = busy
     assert errors(client) == []
@@ -209,6 +210,7 @@ def test_nothing_is_lost_or_bent(busy: tuple[Trace, TraceProcessor]) -> None:
     }
 
 
+@pytest.mark.slow
 def test_hosts_passes_and_devices_stand_apart(busy: tuple[Trace, TraceProcessor]) -> None:
     trace, client = busy
     machines = {
@@ -247,6 +249,7 @@ def test_hosts_passes_and_devices_stand_apart(busy: tuple[Trace, TraceProcessor]
     assert {thread for _, thread in threads} == {"thread 100", "thread 101", "thread 102"}
 
 
+@pytest.mark.slow
 def test_launch_arguments_and_attributes_can_be_queried(busy: tuple[Trace, TraceProcessor]) -> None:
     _, client = busy
     rows = client.query("""SELECT extract_arg(arg_set_id, 'launch.grid_size.x') AS grid, extract_arg(arg_set_id, 'registers_per_thread') AS regs,
@@ -266,6 +269,7 @@ def test_launch_arguments_and_attributes_can_be_queried(busy: tuple[Trace, Trace
 
 
 # the fixture that is imported
+@pytest.mark.slow
 def test_track_event_representation_is_as_exact(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811  the fixture
     trace = busy_trace()
     write(trace, tmp_path / "t.pftrace", options=WriteOptions(gpu_repr="track-event"))
@@ -281,6 +285,7 @@ def test_track_event_representation_is_as_exact(tmp_path: Path, load_trace: Load
 
 
 # the fixture that is imported
+@pytest.mark.slow
 def test_calls_inside_ops_keep_their_parents(tmp_path: Path, load_trace: LoadTrace) -> None:  # noqa: F811  the fixture
     strings = Strings(("step", "aten::mm", "hipLaunchKernel", "hip", "range"))
     one = {"pid": 3, "tid": 3, "source": 0}

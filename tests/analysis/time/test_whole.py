@@ -78,6 +78,7 @@ def alike(first: dict[str, Figure], second: dict[str, Figure]) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(pieces, windows)
 def test_a_window_sees_all_that_counts_in_it(

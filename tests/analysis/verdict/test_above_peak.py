@@ -299,6 +299,7 @@ def test_a_point_whose_flops_are_wrong_has_the_reasons_of_an_item():
     assert [one for one in slower.findings if one.id == "above-peak"] == []
 
 
+@pytest.mark.slow
 def test_a_recorded_training_in_tf32_is_judged_by_the_peak_of_tf32(shared):
     """Counted from the file's text: products of fp32 matrices by kernels of the tensor cores, whose
     rate the vector units have not.

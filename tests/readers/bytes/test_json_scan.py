@@ -24,6 +24,7 @@ values = st.recursive(
 objects = st.dictionaries(nasty, values, max_size=4)
 
 
+@pytest.mark.slow
 @given(st.lists(objects, max_size=8), st.sampled_from([None, 1]), st.booleans())
 def test_ends_of_elements_and_of_the_list(
     elements: list[Any], indent: int | None, escaped: bool
@@ -39,6 +40,7 @@ def test_ends_of_elements_and_of_the_list(
     assert found.ends.tolist() == ends
 
 
+@pytest.mark.slow
 @given(st.lists(objects, min_size=1, max_size=5), st.data())
 def test_a_cut_text_has_the_elements_before_the_cut(
     elements: list[Any], data: st.DataObject

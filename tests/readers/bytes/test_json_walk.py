@@ -59,6 +59,7 @@ def test_values_are_those_of_the_document(
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(records, records, st.integers(2, 60), st.sampled_from([None, 2]))
 def test_batches_hold_every_element_once(

@@ -646,6 +646,7 @@ def decoded(trace: Trace) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(2, 30_000), st.booleans())
 def test_any_block_size_gives_the_same_trace(
@@ -681,6 +682,7 @@ ODD = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 180), st.sampled_from(ODD)), max_size=4),
@@ -704,6 +706,7 @@ def test_usual_blocks_say_what_any_other_would(
         assert found == decoded(chrome_json.read_blocks(path, block_bytes=block, wanted=wanted))
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 180), st.sampled_from(ODD)), max_size=4),

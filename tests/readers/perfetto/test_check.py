@@ -328,6 +328,7 @@ def test_incremental_and_related_clocks_are_replayed(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @PROFILE
 @given(
     traces(),

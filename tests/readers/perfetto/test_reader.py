@@ -508,6 +508,7 @@ class TestRecorded:
 class TestOwn:
     """What we write is what we read."""
 
+    @pytest.mark.slow
     @settings(
         max_examples=40,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

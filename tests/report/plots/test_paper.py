@@ -106,6 +106,7 @@ def test_published_devices_have_their_published_colours() -> None:
     assert scan_figure.colour("my cluster", 1) == scan_figure.PALETTE[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "head"),
     [
@@ -153,6 +154,7 @@ def test_wrong_words(
     assert (tmp_path / "there.png").read_bytes() == b"kept"
 
 
+@pytest.mark.slow
 def test_the_published_series_as_published(shared: Path, tmp_path: Path) -> None:
     """Six devices, direct, with the ratio to the MI100, as in the published comparison."""
     source = shared / "fixtures" / "studies" / "particlenet_torch_published.csv"

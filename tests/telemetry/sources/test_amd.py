@@ -486,6 +486,7 @@ def animated(folder: Path, tree: Tree, hz: float, seconds: float) -> tuple[Trace
     return telemetry.read(sampler.file("samples.bin")), np.loadtxt(truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hz", [20.0, 100.0])
 def test_energy_and_edges_of_a_known_waveform(tmp_path: Path, hz: float) -> None:
     trace, truth = animated(tmp_path, emulated.mi250x(tmp_path / "sys"), hz, 3.0)

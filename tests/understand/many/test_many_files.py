@@ -177,6 +177,7 @@ def _check(summary: dict, ranks: list[Generated]) -> None:
     assert counts["distinct_kernels"] == len({name for made in ranks for name in made.totals})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_several_ranks_are_summed(capsys, ranks, processes):
     paths = [made.path for made in ranks]
@@ -259,6 +260,7 @@ def fail(item: int) -> int:
     raise InputError(f"item {item}", "a hint")
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_costs_another_try(tmp_path):
     flag = str(tmp_path / "died")
     found = dict(Processes(2).each(die_once, [(number, flag) for number in range(4)]))
@@ -266,6 +268,7 @@ def test_a_process_that_dies_costs_another_try(tmp_path):
     assert Path(flag).exists()
 
 
+@pytest.mark.slow
 def test_an_item_that_kills_every_process_is_named():
     with pytest.raises(Unavailable, match="worked on 1 died"):
         dict(Processes(2).each(die_always, [0, 1, 2]))

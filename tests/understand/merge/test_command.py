@@ -67,6 +67,7 @@ def test_by_the_command_line_with_processes(run, tmp_path, capsys):
 
 
 # the fixture
+@pytest.mark.slow
 def test_a_selection_says_what_it_left_out(ranks, tmp_path):
     paths = [made.path for made in ranks]
     options = MergeOptions(allow_unaligned=True, cut=Cut(steps=(8, 10), ranks=frozenset({1, 2})))

@@ -234,6 +234,7 @@ def test_one_run_says_the_same_in_parts(run, tmp_path):
     assert parts.brief == whole.brief
 
 
+@pytest.mark.slow
 def test_two_runs_keep_what_belongs_to_each(runs, tmp_path):
     lines = merge_to_file(runs, tmp_path / "m.pftrace", UNALIGNED).lines
     assert any(
@@ -259,6 +260,7 @@ def test_other_runs(tmp_path, seed, ranks, lend, representation):
     both(made, tmp_path, MergeOptions(gpu_repr=representation))
 
 
+@pytest.mark.slow
 def test_ranks_that_are_not_stated_are_looked_at_together(run, tmp_path):
     made = run_of(tmp_path / "run")
     manifest = made.read_manifest()
