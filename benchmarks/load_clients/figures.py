@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+
+from profharness.stats.bootstrap import student95
 
 SAME, CHEAP = 0.05, 1.5
 OURS, PERF_ANALYZER = "ours", "perf_analyzer"
@@ -51,7 +52,7 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     median = float(np.exp(np.median(logs)))
     if len(logs) < 2:
         return Ratio(median, None, None)
-    half = float(stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs)))
+    half = float(student95(len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs)))
     return Ratio(median, float(np.exp(logs.mean() - half)), float(np.exp(logs.mean() + half)))
 
 

@@ -39,7 +39,6 @@ def paths() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def figures() -> ModuleType:
-    pytest.importorskip("scipy")
     return importlib.import_module("load_clients.figures")
 
 

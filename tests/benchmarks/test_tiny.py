@@ -129,7 +129,6 @@ def test_the_load_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         pytest.skip("needs nvidia-pytriton (the triton extra)")
     if not PERF_ANALYZER.exists():
         pytest.skip("needs perf_analyzer (make perf-analyzer)")
-    pytest.importorskip("scipy")
     status, results = in_place(
         monkeypatch,
         "load_generator",
