@@ -131,13 +131,14 @@ def test_the_load_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         pytest.skip("needs nvidia-pytriton (the triton extra)")
     if not PERF_ANALYZER.exists():
         pytest.skip("needs perf_analyzer (make perf-analyzer)")
-    pytest.importorskip("scipy")
     status, results = in_place(
         monkeypatch,
         "load_generator",
         tmp_path,
-        *("--models", "sleep:10ms", "--concurrency", "1", "--rounds", "2", "--seconds", "0.3"),
+        *("--models", "sleep:1ms", "--concurrency", "1", "--protocols", "grpc"),
+        *("--libraries", "h2", "--rounds", "1", "--seconds", "0.2", "--lead", "0.2"),
     )
     assert isinstance(status, int)
     (kept,) = results.glob("load-generator-*.json")
-    assert json.loads(kept.read_text())["levels"]
+    clients = [one["client"] for one in json.loads(kept.read_text())["levels"]]
+    assert clients == ["ours", *(["h2"] if importlib.util.find_spec("h2") else [])]

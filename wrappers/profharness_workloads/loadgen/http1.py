@@ -1,5 +1,9 @@
 """HTTP/1.1 as a byte machine: a request in, bytes out; bytes in, the answer's status out. No
 sockets here (RFC 9112).
+
+CPU time per request over perf_analyzer's, measured as `http2` says: 0.64 to 0.85 here, 1.07 to 1.37
+with h11 0.16 under the same socket loop, 1.11 to 1.47 with http.client, 2.30 to 3.10 with httpx
+0.28 (docs/architecture.md#load-generator).
 """
 
 from __future__ import annotations

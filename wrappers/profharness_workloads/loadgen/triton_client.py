@@ -8,8 +8,8 @@ other. Started by `profharness run`; by hand, for looking at one level:
       5] ...
 
 The clients are processes of their own (crew), each an event loop over plain sockets (loop): a gRPC
-library costs three times the CPU time per request, which is taken from the server where both share
-a node.
+library costs two to three times the CPU time per request, which is taken from the server where both
+share a node (docs/architecture.md#load-generator).
 """
 
 from __future__ import annotations
