@@ -13,6 +13,7 @@ import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,11 @@ class Recording:
     pieces: list[Piece]
     calls: list[Call]
     reach: tuple[int, int]
+
+    @cached_property
+    def with_work(self) -> set[int]:
+        """The calls that started device work, by identity."""
+        return {id(piece.call) for piece in self.pieces if piece.call is not None}
 
 
 def of_kineto(path: Path) -> Recording:
@@ -231,16 +237,18 @@ def gaps(recording: Recording, device: str, low: int, high: int) -> list[Gap]:
         (piece for piece in recording.pieces if piece.device == device and piece.end > piece.start),
         key=lambda piece: piece.start,
     )
+    starting: dict[int, list[Piece]] = {}
+    for piece in lasting:
+        starting.setdefault(piece.start, []).append(piece)
     found, busy_until = [], low if not lasting else min(low, lasting[0].start)
     for piece in lasting:
         if piece.start > busy_until:
-            together = [one for one in lasting if one.start == piece.start]
             found.append(
                 Gap(
                     busy_until,
                     piece.start,
                     min(
-                        together,
+                        starting[piece.start],
                         key=lambda one: (one.call is None, one.call.start if one.call else 0),
                     ),
                 )
@@ -304,12 +312,11 @@ def _behind_event(recording: Recording, launching: Call) -> bool:
     """Whether the last thing that the thread did for the device before this call was to let it wait
     for an event.
     """
-    with_work = {id(piece.call) for piece in recording.pieces if piece.call is not None}
     before = [
         call
         for call in recording.calls
         if call.thread == launching.thread
         and call.start < launching.start
-        and (call.waits_for_event or id(call) in with_work)
+        and (call.waits_for_event or id(call) in recording.with_work)
     ]
     return bool(before) and max(before, key=lambda call: call.start).waits_for_event
