@@ -42,6 +42,7 @@ def spans(folder: Path, name: str) -> list[tuple[int, int]]:
     return [(begin, end) for begin, end in found]
 
 
+@pytest.mark.slow
 def test_nothing_runs_beside_a_test_that_wants_to_be_alone(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
         f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom tests.conftest import "

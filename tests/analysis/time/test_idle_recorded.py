@@ -80,7 +80,19 @@ def recording(path: Path, folder: Path) -> Recording:
     )
 
 
-@pytest.mark.parametrize(("name", "part"), CASES, ids=lambda value: str(value).rpartition("/")[2])
+LONG = (
+    "kineto/a100_multistream_graphs_rank0of16.json.gz",
+    "kineto/a100_nccl_rank0of2.json.gz",
+    "kineto/v100_resnet50_old_schema.json.gz",
+    "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [pytest.param(*case, marks=[pytest.mark.slow] * (case[0] in LONG)) for case in CASES],
+    ids=lambda value: str(value).rpartition("/")[2],
+)
 def test_causes_equal_those_of_an_oracle(shared, tmp_path, name, part):
     path = shared_path(f"fixtures/{name}")
     recorded, trace = recording(path, tmp_path), readers.read(path)

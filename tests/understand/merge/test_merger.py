@@ -33,6 +33,7 @@ from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor
 from tests.understand.merge.decoded_records import records
 from tests.writers.decode import decode
 
+SLOW = pytest.mark.slow
 IN_PARTS = Workers(processes=1)
 UNALIGNED = MergeOptions(allow_unaligned=True)
 CUTS = {
@@ -150,7 +151,10 @@ def both(run: RunDir, folder: Path, options: MergeOptions) -> tuple[MergeReport,
     return merge_to_file([run.root], target, replace(options, workers=IN_ONE)), report
 
 
-@pytest.mark.parametrize("name", ["run", "runs", "runs of one host", "run and files", "files"])
+@pytest.mark.parametrize(
+    "name",
+    ["run", "runs", "runs of one host", "run and files", pytest.param("files", marks=SLOW)],
+)
 def test_parts_are_what_memory_gives(named, tmp_path, name):
     in_parts(named(name), tmp_path, UNALIGNED)
 
@@ -163,8 +167,8 @@ def test_parts_are_what_memory_gives(named, tmp_path, name):
         ("runs of one host", Cut(ranks=frozenset({1}))),
         ("runs of one host", CUTS["steps"]),
         ("runs of one host", Cut(window=(LATER, None), ranks=frozenset({0}))),
-        ("files", Cut(steps=(7, 9))),
-        ("files", Cut(steps=(8, 10), ranks=frozenset({1, 2}))),
+        pytest.param("files", Cut(steps=(7, 9)), marks=SLOW),
+        pytest.param("files", Cut(steps=(8, 10), ranks=frozenset({1, 2})), marks=SLOW),
     ],
     ids=lambda value: value if isinstance(value, str) else value.words(),
 )
@@ -254,7 +258,9 @@ def test_files_of_several_processes_keep_their_processes(ranks, tmp_path):
 @pytest.mark.parametrize(
     ("seed", "ranks", "lend"), [(2, 1, True), (3, 2, False), (4, 3, True), (5, 4, False)]
 )
-@pytest.mark.parametrize("representation", ["render-stage", "track-event"])
+@pytest.mark.parametrize(
+    "representation", ["render-stage", pytest.param("track-event", marks=SLOW)]
+)
 def test_other_runs(tmp_path, seed, ranks, lend, representation):
     made = run_of(tmp_path / "run", seed=seed, ranks=ranks, kernels=30 + seed, lend=lend)
     both(made, tmp_path, MergeOptions(gpu_repr=representation))
