@@ -17,6 +17,8 @@ TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
 EXTRAS := torch,onnx,triton,plots
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# a third of their time tests wait, for servers to start and for clocks
+TESTS_AT_ONCE ?= $(shell expr $(JOBS) + \( $(JOBS) + 1 \) / 2)
 DEMO_ARGS ?= --batch-sizes 1,4,16,64 --trials 30 --profile torch,onnxruntime
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 # with another torch the pin on torch must not bind
@@ -68,18 +70,18 @@ check: setup-dev
 	$(BIN)/lint-imports
 
 test: check trace-processor perf-analyzer amd-tools tensorflow
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q
+	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadgroup -q
 
 quick: setup-dev
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q -m 'not slow and not statistics'
+	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadgroup -q --hypothesis-profile=quick -m 'not slow and not statistics'
 
 statistics: setup-dev
-	$(BIN)/python -m pytest -n $(JOBS) -q -m statistics
+	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) -q -m statistics
 
 # Which lines and branches of profharness/ no test runs; slower than the tests alone, and no part of them.
 coverage: setup-dev
 	@mkdir -p .coverage
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -q --cov --cov-branch --cov-report=term
+	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadgroup -q --cov --cov-branch --cov-report=term
 
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev

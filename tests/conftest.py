@@ -24,6 +24,8 @@ sys.dont_write_bytecode = False
 settings.register_profile(
     "no-deadline", deadline=None, suppress_health_check=(HealthCheck.too_slow,)
 )
+# for `make quick`, where a property has no number of examples of its own
+settings.register_profile("quick", settings.get_profile("no-deadline"), max_examples=25)
 settings.load_profile("no-deadline")
 
 

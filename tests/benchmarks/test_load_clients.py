@@ -142,6 +142,7 @@ def test_a_library_puts_the_same_load_on_a_server(
     assert set(done.raw().numbers.tolist()) <= {one["sequence"] for one in seen}
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_an_error_is_told_by_either_machine() -> None:
     pytest.importorskip("h2")
     pytest.importorskip("h11")

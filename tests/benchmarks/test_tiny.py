@@ -90,6 +90,7 @@ def test_it_measures_and_prints(name: str) -> None:
     assert said in done.stdout
 
 
+@pytest.mark.slow
 def test_a_generated_trace_is_read_by_all_who_are_there(tmp_path: Path) -> None:
     trace, truth = tmp_path / "trace.json", tmp_path / "truth.json"
     done = start("make_kineto", "--kernels", "100", "-o", trace, "--truth", truth)

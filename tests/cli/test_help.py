@@ -79,6 +79,7 @@ def options_of(lines: list[str]) -> set[str]:
     return {word for line in lines for word in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", line)}
 
 
+@pytest.mark.slow
 def test_every_option_of_run_stands_under_one_topic() -> None:
     command = load("run")
     first = screen("run", "--help")
@@ -101,6 +102,7 @@ def test_each_screen_of_run_is_readable(words: tuple[str, ...]) -> None:
     assert max(map(len, lines)) <= 110
 
 
+@pytest.mark.slow
 def test_a_topic_is_asked_for_in_three_ways() -> None:
     assert screen("run", "--help", "serving") == screen("run", "--help=serving")
     assert screen("run", "--help", "serving") == screen("help", "run", "serving")

@@ -78,6 +78,7 @@ def test_jobs_of_batches_says_what_it_needs(tmp_path, capsys):
     assert json.loads(printed.out)["series"][0]["devices"] is None
 
 
+@pytest.mark.slow
 def test_published_table(shared, capsys):
     assert (
         run_cli(

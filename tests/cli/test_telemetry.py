@@ -130,6 +130,7 @@ def test_idle_power_is_measured_before_the_command(tmp_path: Path) -> None:
     assert "idle       not measured: needs a longer --idle-seconds" in again.stdout
 
 
+@pytest.mark.slow
 def test_the_classic_log_and_what_its_columns_mean(tmp_path: Path) -> None:
     emulated.mi250x(tmp_path / "sys")
     before = time.time()
@@ -155,6 +156,7 @@ def test_the_classic_log_and_what_its_columns_mean(tmp_path: Path) -> None:
     assert "allocated" in about
 
 
+@pytest.mark.slow
 def test_json_and_what_is_missing(tmp_path: Path) -> None:
     done = call("-o", tmp_path / "log", "--seconds", "0.7", "--json")
     found = json.loads(done.stdout)
@@ -245,6 +247,7 @@ def test_live_values_in_lines_and_on_a_terminal(tmp_path: Path) -> None:
     assert b"324 W" in shown
 
 
+@pytest.mark.slow
 def test_the_tail_of_a_growing_file_is_read_alone(tmp_path: Path) -> None:
     with Sampler(tmp_path, hz=100) as sampler:
         sampler.ready()

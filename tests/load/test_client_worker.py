@@ -33,6 +33,7 @@ from tests import needs
 from tests.load import running
 
 needs.packages("tritonclient", "grpc")
+pytestmark = pytest.mark.slow
 
 SERVICE_MS = 20.0
 
@@ -45,7 +46,6 @@ def two_slots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[running.Serv
         yield served
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_closed_loop_keeps_its_clients_in_flight(
     tmp_path: Path, two_slots: running.Served, protocol: str
@@ -84,7 +84,6 @@ def test_every_request_carries_its_number_and_the_inputs_differ(tmp_path: Path) 
     assert done.level.clients == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
 def test_open_loop_sends_when_it_is_due_not_when_it_is_free(
     tmp_path: Path, two_slots: running.Served, arrivals: str
@@ -108,7 +107,6 @@ def test_open_loop_sends_when_it_is_due_not_when_it_is_free(
     assert (figures.corrected.mean.value or 0) >= (figures.service.mean.value or 0)
 
 
-@pytest.mark.slow
 def test_overload_shows_in_the_open_loop(tmp_path: Path, two_slots: running.Served) -> None:
     done = running.level(
         tmp_path, two_slots.ready, mode="open", rate=200.0, arrivals="constant", seconds=1.5
@@ -132,7 +130,6 @@ def test_arrivals_of_a_file_begin_with_the_window(
     assert [at - begin for at in np.sort(rows[:, INTENDED]) if 0 <= at - begin < 7e8] == wanted
 
 
-@pytest.mark.slow
 def test_think_time_counts_in_littles_law(tmp_path: Path, two_slots: running.Served) -> None:
     done = running.level(tmp_path, two_slots.ready, concurrency=4, think_ms=100, seconds=2.0)
     assert done.result.ok, done.result.error + done.log
@@ -193,7 +190,6 @@ def _abandoned() -> set[str]:
     return {name for name in names if not Path(f"/proc/{name.split('_')[2]}").exists()}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_large_messages_pass_the_windows_of_http2(tmp_path: Path, protocol: str) -> None:
     with running.server(tmp_path, service_ms=1, slots=2) as served:
@@ -242,7 +238,6 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return cert, key
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_tls_with_a_certificate_and_a_token(
     tmp_path: Path, certificate: tuple[Path, Path], protocol: str
@@ -284,7 +279,6 @@ def test_a_wrong_token_is_an_error_storm_that_ends_early(tmp_path: Path) -> None
     assert "wrong token" in done.result.error
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 def test_errors_are_counted_and_the_level_goes_on(tmp_path: Path, protocol: str) -> None:
     with running.server(tmp_path, service_ms=5, slots=4, fail=0.2) as served:
@@ -299,7 +293,6 @@ def test_errors_are_counted_and_the_level_goes_on(tmp_path: Path, protocol: str)
     assert "errors" in {one.id for one in level_findings(done.figures())}
 
 
-@pytest.mark.slow
 def test_requests_without_an_answer_time_out(tmp_path: Path) -> None:
     with running.server(tmp_path, service_ms=2, slots=2, hang_after=60) as served:
         done = running.level(
@@ -313,7 +306,6 @@ def test_requests_without_an_answer_time_out(tmp_path: Path) -> None:
     assert ((timed_out[:, DONE] - timed_out[:, SENT]) >= 4e8).all()
 
 
-@pytest.mark.slow
 def test_cut_connections_do_not_hang_the_level(tmp_path: Path) -> None:
     with running.server(tmp_path, service_ms=2, slots=2, drop_after=100) as served:
         done = running.level(
@@ -463,7 +455,6 @@ def test_a_killed_client_process_fails_the_level(tmp_path: Path, two_slots: runn
     assert "a client process ended early (by SIGKILL)" in error
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_no_client_process_outlives_the_worker(
     tmp_path: Path, two_slots: running.Served, how: signal.Signals

@@ -105,6 +105,7 @@ def kineto(path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("journal", ["delete", "wal"])
 def test_a_database_loses_its_secrets_and_nothing_else(tmp_path: Path, journal: str) -> None:
     path = write_rocpd(

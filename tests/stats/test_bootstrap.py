@@ -60,6 +60,7 @@ def test_intervals_cover(samples):
     assert hits >= 0.90 * 300
 
 
+@pytest.mark.slow
 def test_block_length_and_student():
     from scipy.stats import t
 

@@ -108,6 +108,7 @@ def test_m_d_n_has_less_wait_with_more_servers() -> None:
     assert waits[1] / waits[0] == pytest.approx(0.2, abs=0.05)
 
 
+@pytest.mark.slow
 def test_the_intervals_hold_the_truth_as_often_as_they_say() -> None:
     mu, rate = 100.0, 50.0
     truth = 1 / (mu - rate)

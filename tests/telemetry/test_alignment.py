@@ -23,6 +23,7 @@ CLOCKS = {
 }
 
 
+@pytest.mark.slow
 def test_markers_on_every_clock_contain_no_error(tmp_path: Path) -> None:
     with Sampler(tmp_path, hz=10) as sampler:
         sampler.ready()

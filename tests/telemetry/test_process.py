@@ -81,6 +81,7 @@ print(json.dumps([timer.taken()]))
 """) == [signal.SIGTERM]
 
 
+@pytest.mark.slow
 def test_a_slow_sampler_flushes_and_ends_in_time(tmp_path: Path) -> None:
     with Sampler(tmp_path, hz=0.1) as sampler:
         sampler.ready()

@@ -109,6 +109,7 @@ def test_cpu_time_of_a_busy_tree_is_what_the_tree_itself_counts(tmp_path: Path) 
     assert values(trace, "memory_tree")[2].max() > 5e6
 
 
+@pytest.mark.slow
 def test_a_process_that_ran_before_it_is_followed_brings_no_old_cpu_time(tmp_path: Path) -> None:
     script = (
         "import sys, time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\n"
@@ -196,6 +197,7 @@ def test_a_file_cut_anywhere_behind_its_header_is_read_up_to_the_cut(tmp_path: P
         assert any("cut off" in problem.message for problem in trace.problems) == bool(kept % width)
 
 
+@pytest.mark.slow
 def test_missed_ticks_are_skipped_and_counted(tmp_path: Path) -> None:
     hz = 50
     with Sampler(tmp_path, hz=hz) as sampler:
@@ -220,6 +222,7 @@ def test_missed_ticks_are_skipped_and_counted(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_rate_is_kept_over_time(tmp_path: Path) -> None:
     with Sampler(tmp_path, hz=100) as sampler:
         sampler.ready()
@@ -283,6 +286,7 @@ def test_an_interrupt_from_the_terminal_does_not_end_it(tmp_path: Path) -> None:
         assert sampler.stop()["reason"] == "terminated"
 
 
+@pytest.mark.slow
 def test_without_sources_it_reads_the_clocks_only(tmp_path: Path) -> None:
     with Sampler(tmp_path, sources=()) as sampler:
         assert sampler.ready()["sources"] == []

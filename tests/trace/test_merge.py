@@ -113,6 +113,7 @@ def test_streams_are_joined_within_one_process_and_tool_only() -> None:
     )
 
 
+@pytest.mark.slow
 @FEW
 @given(traces(), st.data())
 def test_a_source_and_the_rest_are_the_whole(trace: Trace, data: st.DataObject) -> None:
@@ -155,6 +156,7 @@ def test_devices_of_the_other_sources_only_are_left_out() -> None:
     assert part.kernels.stream.tolist() == [0]
 
 
+@pytest.mark.slow
 @FEW
 @given(traces(), st.lists(st.integers(0, 10_000), min_size=2, max_size=4).map(sorted))
 def test_adjacent_windows_lose_and_share_nothing(trace: Trace, cuts: list[int]) -> None:

@@ -58,6 +58,7 @@ def test_hotspots_are_those_of_the_command(run, capsys, by, pass_name):
     }
 
 
+@pytest.mark.slow
 def test_hotspots_of_several_files_are_those_of_the_command(ranks: list[Generated], capsys):
     paths = [one.path for one in ranks]
     text = printed(capsys, "hotspots", *paths, "--format", "csv")
@@ -137,6 +138,7 @@ def test_a_frame_is_the_users_own(run):
     assert again["rank"].equals(before)
 
 
+@pytest.mark.slow
 def test_points_are_those_of_the_report(run, capsys):
     shown = json.loads(printed(capsys, "report", run, "--json", "--force"))["points"]
     details = json.loads(printed(capsys, "metrics", run, "--json"))["points"]

@@ -416,6 +416,7 @@ def test_a_run_keeps_what_its_steps_are(tmp_path, capsys):
     assert [(one["step"], one["number"]) for one in found["steps"]] == [("epoch 7", 7)]
 
 
+@pytest.mark.slow
 def test_recorded_annotations_as_steps(shared, capsys):
     path = str(shared / "fixtures/kineto/a100_nccl_rank0of2.json.gz")
     found = shown(capsys, path, "--steps", "1:", "--step-range", "DistributedDataParallel.forward")

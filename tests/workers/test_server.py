@@ -76,6 +76,7 @@ def test_a_server_of_ours_ends_by_itself_when_asked(tmp_path: Path) -> None:
     assert "stopped" in (tmp_path / "server-1.log").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "status"), [(DEAF, 143), (STUBBORN, 137)])
 def test_what_does_not_listen_is_ended_by_signals(
     tmp_path: Path, program: str, status: int, monkeypatch: pytest.MonkeyPatch

@@ -175,6 +175,7 @@ def test_nvidia_devices_from_its_tool(tmp_path: Path, old: bool, architecture: s
     }
 
 
+@pytest.mark.slow
 def test_tools_tell_their_versions(tmp_path: Path) -> None:
     bin_ = tmp_path / "bin"
     tool(

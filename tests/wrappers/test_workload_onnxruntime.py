@@ -273,6 +273,7 @@ void roctxRangeStop(uint64_t id) { fprintf(stderr, "stop %d\\n", (int)id); }
 """
 
 
+@pytest.mark.slow
 def test_under_a_tracer_points_and_trials_are_its_ranges(small: Path, tmp_path: Path) -> None:
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:

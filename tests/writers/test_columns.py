@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 
 from profharness.trace.model import Strings, Trace
@@ -41,6 +42,7 @@ def test_every_cell_comes_back(trace: Trace) -> None:
                 assert found[column.name].to_pylist() == values, column.name
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(traces())
 def test_a_trace_comes_back_with_texts_among_others(trace: Trace) -> None:

@@ -106,6 +106,7 @@ def test_track_event_representation_keeps_every_record(trace: Trace) -> None:
     assert multiset(got.slices) == device + hosts
 
 
+@pytest.mark.slow
 @PROPERTY
 @given(traces())
 def test_counters_are_exact_and_closed(trace: Trace) -> None:

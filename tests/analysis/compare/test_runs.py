@@ -73,6 +73,7 @@ def test_a_run_against_itself_is_all_noise():
     assert comparison.only_a == comparison.only_b == ()
 
 
+@pytest.mark.slow
 def test_repeated_runs_rarely_differ():
     """Same machine, fresh trials: false alarms in about one comparison of twenty."""
     alarms = 0

@@ -110,6 +110,7 @@ def usl_coverage(seeds, truth, *, errors):
 LAWS = [(10.0, 0.02, 0.0002), (10.0, 0.1, 0.004), (10.0, -0.01, 0.001), (10.0, 0.05, 0.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", LAWS)
 def test_usl_intervals_cover(truth):
     assert usl_coverage(range(20), truth, errors=True).min() >= 0.8

@@ -41,6 +41,7 @@ def test_knee_of_the_law_covers():
     assert hits >= 16
 
 
+@pytest.mark.slow
 def test_knee_of_a_sharp_corner_covers():
     """Throughput flat once the device is full: 115 clients."""
     level = np.array([8.0, 16, 32, 64, 96, 128, 160, 192, 256])

@@ -24,6 +24,7 @@ def residuals(one):
     return np.abs(np.expm1(fit.residual)), np.isin(level, one.flagged)
 
 
+@pytest.mark.slow
 def test_every_direct_series_without_a_step_is_met_within_ten_per_cent(published):
     direct = [one for one in published if one.key["via"] == "direct"]
     assert len(direct) == 6

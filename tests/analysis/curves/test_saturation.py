@@ -57,6 +57,7 @@ def levels_of(one, kind):
     }
 
 
+@pytest.mark.slow
 def test_published_has_every_series(published):
     assert len(published) == 12
     assert all(one.levels == tuple(BATCHES.tolist()) for one in published.values())
@@ -108,6 +109,7 @@ def test_published_curves_agree_with_the_points(published):
         assert one.recommended.throughput >= 0.95 * max(sound)
 
 
+@pytest.mark.slow
 def test_same_table_same_answer(published, shared):
     again = series(read_scan_csv(shared / PUBLISHED))
     assert {(one.key["via"], one.key["device"]): one for one in again} == published

@@ -72,6 +72,7 @@ def over(trace, start, end):
     return Measurement(trace, Windows(intervals.window(start, end), "all"), traced=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINETO)
 def test_nvidia_occupancy_is_kinetos_own_estimate(name):
     path = shared_path(f"fixtures/kineto/{name}.json.gz")
@@ -241,6 +242,7 @@ def test_a_product_that_takes_all_registers_of_a_simd(shared):
     assert found["occupancy"].value == pytest.approx(256 / 304 * 4 / 32, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_trace_of_gfx950_is_covered(shared):
     found = figures(
         measure(readers.read(shared / "fixtures/rocm/rocprofv3/json/908_results.json.gz"))

@@ -247,6 +247,7 @@ def test_metrics_are_asked_for_by_name_or_by_first_word():
     assert "nothing was sampled" in failure.value.hint
 
 
+@pytest.mark.slow
 def test_of_a_run_on_the_command_line(tmp_path, capsys):
     """Two hosts, whose device 0 draws 300 W and 301 W while the kernels run; both trees take a
     tenth of a core.

@@ -45,6 +45,7 @@ def read_all(walk: JsonWalk) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(st.dictionaries(texts, values, max_size=6), st.integers(2, 40), st.sampled_from([None, 1]))
 def test_values_are_those_of_the_document(

@@ -207,6 +207,7 @@ def test_kernels_are_exact_to_the_nanosecond(root: Path, file: str) -> None:
     assert (int(trace.kernels.workgroups[0]), int(trace.kernels.workgroup_size_x[0])) == shape
 
 
+@pytest.mark.slow
 def test_the_large_json_has_its_streams_and_one_device(root: Path) -> None:
     trace = readers.read(root / "json/908_results.json.gz")
     assert (count(trace).streams, len(trace.devices), count(trace).unlinked_kernels) == (

@@ -183,6 +183,7 @@ def test_allocations_and_scratch_are_counted_not_read(tmp_path: Path) -> None:
     assert left_out(readers.read(path)) == [("info", 5, "memory allocations 3, scratch memory 2")]
 
 
+@pytest.mark.slow
 def test_of_several_processes_each_counts_its_own(tmp_path: Path) -> None:
     one, two = (
         replace(program(1, 10, host="a"), allocations=ALLOCATIONS[:4]),

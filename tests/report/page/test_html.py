@@ -264,6 +264,7 @@ def test_hostile_text_stays_text() -> None:
     assert page.stack == []
 
 
+@pytest.mark.slow
 def test_many_points_and_trials_stay_below_the_limit() -> None:
     scan = gpu_scan()
     points = tuple(

@@ -37,6 +37,7 @@ def environment(mode: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "STAND_IN_AMDSMI": mode, "ROCM_PATH": "/nowhere"}
 
 
+@pytest.mark.slow
 def test_values_in_their_units_and_missing_ones_of_every_kind(tmp_path: Path) -> None:
     with Sampler(tmp_path, hz=10, sources=("amdsmi",), env=environment("")) as sampler:
         ready = sampler.ready()
@@ -83,6 +84,7 @@ def test_a_package_that_does_not_fit_is_a_reason_and_no_accident(
         assert sampler.stop()["rows"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "why"),
     [
@@ -106,6 +108,7 @@ def test_our_own_reader_takes_the_place_of_a_library_that_cannot_be_used(
     assert told.endswith("our own reader takes its place")
 
 
+@pytest.mark.slow
 def test_without_the_package_our_own_reader_takes_its_place(tmp_path: Path) -> None:
     emulated.mi250x(tmp_path / "sys", *STILL)
     (tmp_path / "hidden").mkdir()

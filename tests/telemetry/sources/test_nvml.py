@@ -44,6 +44,7 @@ def values(trace: Trace, metric: str) -> np.ndarray:
     return trace.samples.value[trace.samples.metric == trace.strings.find(metric)]
 
 
+@pytest.mark.slow
 def test_every_value_in_its_unit(tmp_path: Path) -> None:
     trace, missing = sampled(tmp_path)
     means = {
@@ -107,6 +108,7 @@ def test_what_a_part_lacks_is_named(tmp_path: Path) -> None:
     assert set(values(trace, "power_average").tolist()) == {415.0}
 
 
+@pytest.mark.slow
 def test_mig_instances_have_gpm_and_memory_of_their_own(tmp_path: Path) -> None:
     trace, missing = sampled(tmp_path, missing="mig")
     assert [

@@ -83,6 +83,7 @@ def test_a_port_that_vanishes_leaves_no_smaller_total(tmp_path: Path) -> None:
         values(source)
 
 
+@pytest.mark.slow
 def test_from_the_counters_to_bytes_per_second(tmp_path: Path) -> None:
     sysfs = tmp_path / "sys"
     port(sysfs, "mlx5_0/1", 0, 0)

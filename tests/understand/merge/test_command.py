@@ -24,6 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     return run_of(tmp_path_factory.mktemp("runs") / "run")
 
 
+@pytest.mark.slow
 def test_large_runs_and_several_paths_go_in_parts(run, tmp_path, monkeypatch):
     file = write_json(tmp_path / "a.json", document([]))
     assert fits_in_memory([run.root])
