@@ -61,7 +61,8 @@ def load_trace(request: pytest.FixtureRequest) -> Iterator[LoadTrace]:
             )
             return clients[-1]
         server = subprocess.Popen(
-            [node, str(SERVER), str(folder)],
+            # traces of tests are small: to optimise its code takes longer than what they ask
+            [node, "--liftoff-only", str(SERVER), str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -125,13 +125,14 @@ def test_a_program_that_is_not_there_is_told_by_name(tmp_path: Path) -> None:
 
 
 def test_a_server_of_anothers_is_ready_when_it_answers(tmp_path: Path) -> None:
-    asked: list[int] = []
+    """It answers once it runs: until a new process runs its own program, a Ctrl-C is lost."""
+    up = tmp_path / "up"
 
     def find() -> bytes | None:
-        asked.append(1)
-        return b'{"v":1,"http":"127.0.0.1:1"}' if len(asked) > 2 else None
+        return b'{"v":1,"http":"127.0.0.1:1"}' if up.exists() else None
 
-    one, pids = server(tmp_path, "import time; time.sleep(100)", managed=False, find=find)
+    program = "import os, pathlib, time\n(pathlib.Path(os.environ['HERE']) / 'up').touch()\n"
+    one, pids = server(tmp_path, program + "time.sleep(100)\n", managed=False, find=find)
     one.ensure(Command(()))
     described = ready.read(tmp_path / "server-ready.json")
     assert described.http == "127.0.0.1:1"

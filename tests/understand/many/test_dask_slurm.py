@@ -43,6 +43,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = stand_in_slurm.install(tmp_path / "slurm")
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     import dask
+    import dask_jobqueue  # noqa: F401  brings the configuration that is changed here
 
     with dask.config.set(
         {f"jobqueue.slurm.{key}": value for key, value in CONFIGURED.items()}
