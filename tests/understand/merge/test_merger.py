@@ -179,18 +179,29 @@ def test_what_is_cut_is_the_same(named, tmp_path, name, cut):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "cut",
-    [Cut(), CUTS["window"], Cut(window=(1_000_000, 3_000_000_000)), CUTS["steps"]],
-    ids=lambda cut: cut.words(),
+    ("name", "cut"),
+    [
+        ("run", Cut()),
+        ("run", CUTS["window"]),
+        ("run", Cut(window=(1_000_000, 3_000_000_000))),
+        ("run", CUTS["steps"]),
+        ("runs of one host", Cut()),
+        ("runs of one host", CUTS["steps"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.words(),
 )
-@pytest.mark.parametrize("name", ["run", "runs of one host"])
 def test_laid_over_the_bare_pass(named, tmp_path, name, cut):
     in_parts(named(name), tmp_path, MergeOptions(overlay=True, cut=cut))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [1, 77, 100, 351, 10_000])
-@pytest.mark.parametrize("name", ["run", "runs of one host"])
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [
+        *(("run", limit) for limit in (1, 100, 10_000)),
+        *(("runs of one host", limit) for limit in (77, 351)),
+    ],
+)
 def test_the_first_kernels(named, tmp_path, name, limit):
     report = in_parts(named(name), tmp_path, MergeOptions(max_kernels=limit))
     kernels = {"run": 2 * 4 * 40, "runs of one host": 2 * 2 * (40 + 20)}[name]
