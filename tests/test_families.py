@@ -13,6 +13,7 @@ import pytest
 from profharness import families, layers, readers, scans
 from profharness.analysis import verdict
 from profharness.telemetry import sources
+from profharness.understand import load
 
 PACKAGE = Path(__file__).parent / "fakes" / "plugin_package"
 LOST = "warning: the plug-in lost of profharness.layers cannot be used (ModuleNotFoundError: "
@@ -113,6 +114,17 @@ def test_a_source_of_another_package_is_sampled(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
     assert [row["mean"] for row in rows if row["metric"] == "demo"] == [42.0]
+
+
+def test_a_run_may_ask_for_a_source_of_another_package_by_name(tmp_path: Path) -> None:
+    words = ("run", "--telemetry", "demo", "--quiet", "-o", "run", "--", "sleep", "0.5")
+    done = profharness(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    samples = load.load([tmp_path / "run"]).trace.samples
+    assert 42.0 in samples.value.tolist()
+    refused = profharness(tmp_path, "run", "--telemetry", "dem", "--", "true")
+    assert refused.returncode == 2
+    assert "'dem' is not one of auto, off, cpu, amd, amdsmi, nvml, demo" in refused.stderr
 
 
 def test_doctor_shows_plug_ins_and_what_is_wrong_with_them(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "amdsmi": ("cpu", "amdsmi"),
     "nvml": ("cpu", "nvml"),
 }
-BY_NAME = ("amd", "amdsmi", "nvml")  # sources that must give something when they are asked for
+UNNAMED = ("auto", "off", "cpu")  # values that ask for no accelerator's source by its name
 
 
 def names() -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import msgspec
 
 from profharness.findings import Finding, finding
 from profharness.launchers.sidecar import Sidecar
-from profharness.layers.telemetry import BY_NAME, Ready, let_rest, sampler_command, spec_json
+from profharness.layers.telemetry import UNNAMED, Ready, let_rest, sampler_command, spec_json
 from profharness.measure.recorder import Recorder
 from profharness.options.request import Request
 from profharness.rundir.paths import RunDir
@@ -49,7 +49,7 @@ class Sampler:
         """A source that was asked for by name and gives nothing is a finding. For amdsmi the
         samples say so, and what replaced it.
         """
-        if self._request.telemetry not in BY_NAME or self._request.telemetry == "amdsmi":
+        if self._request.telemetry in (*UNNAMED, "amdsmi"):
             return
         ready = msgspec.json.decode(
             (self._folder / f"{self._host}.ready.json").read_bytes(), type=Ready

@@ -19,7 +19,7 @@ from profharness.launchers import Job
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.sidecar import Sidecar
-from profharness.layers.telemetry import BY_NAME, Ready, let_rest, sampler_command, spec_json
+from profharness.layers.telemetry import UNNAMED, Ready, let_rest, sampler_command, spec_json
 from profharness.rundir import telemetry
 from profharness.rundir.outputs import make_folder
 from profharness.trace.model import Trace
@@ -132,7 +132,7 @@ def _emptied_folder(settings: Settings, host: str) -> Path:
 
 def _require(source: str, ready: Path) -> None:
     sources = msgspec.json.decode(ready.read_bytes(), type=Ready)
-    why = sources.why_missing(source) if source in BY_NAME else ""
+    why = sources.why_missing(source) if source not in UNNAMED else ""
     if why and source == "amdsmi" and not sources.why_missing("amd"):
         why = ""  # our own reader took its place, as a finding says
     if why:

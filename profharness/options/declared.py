@@ -94,8 +94,9 @@ class Option:
     `names` is its spelling on the command line where that is not --field-name; an `argument` is a
     word without a name, and what stands `in_files_only` is no option of a command. `common` ones
     stand on the first screen of a long help. `gather` joins the words of an option that may be
-    repeated. `choices` is all that it takes, `examples` some of it; both are completed by the
-    shell. `more_help` is asked when the help is shown.
+    repeated. `choices` is all that it takes (a function where other packages may add to it),
+    `examples` some of it; both are completed by the shell. `more_help` is asked when the help is
+    shown.
     """
 
     help: str
@@ -110,7 +111,7 @@ class Option:
     check: Callable[[Any], None] | None = None
     text: TextForm | None = None
     gather: Callable[[Sequence[str]], object] | None = None
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
     examples: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
     only: Only | None = None
     envvar: str | None = None
@@ -145,7 +146,10 @@ class Declared(msgspec.Struct, frozen=True):
     def choices(self) -> tuple[str, ...]:
         """All texts that it takes, where they can be listed."""
         literals = [part for part in parts(self.kind) if get_origin(part) is Literal]
-        return self.option.choices or tuple(word for part in literals for word in get_args(part))
+        choices = self.option.choices
+        if callable(choices):
+            return choices()
+        return choices or tuple(word for part in literals for word in get_args(part))
 
 
 @functools.cache

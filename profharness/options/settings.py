@@ -69,7 +69,8 @@ def _from_text(field: Declared, value: object, origin: str) -> object:
 
 def _check_type(field: Declared, value: object, origin: str) -> None:
     """Raises UsageError that names the option, and what it takes."""
-    kind = field.kind
+    # what other packages add to is known only now
+    kind = Literal.__getitem__(field.choices) if callable(field.option.choices) else field.kind
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -34,6 +34,12 @@ def for_commands(hint: str = "leave it out; a command stands after --") -> Only:
     return Only("command", "is for commands, and a scan was asked for", hint)
 
 
+def _sources() -> tuple[str, ...]:
+    from profharness.layers import telemetry
+
+    return telemetry.names()
+
+
 def _backends(names: tuple[str, ...]) -> None:
     unknown = [name for name in names if name not in BACKENDS]
     if unknown:
@@ -116,11 +122,12 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = ()
     telemetry: Annotated[
-        Literal["auto", "off", "cpu", "amd", "amdsmi", "nvml"],
+        str,
         Option(
             "auto, off, cpu, amd (our own sysfs reader), nvml, or amdsmi (AMD's library).",
             TELEMETRY,
             common=True,
+            choices=_sources,
         ),
     ] = "auto"
     telemetry_hz: Annotated[
