@@ -159,7 +159,7 @@ def level(
     """
     paths = [str(one) for one in ready] if isinstance(ready, list) else str(ready)
     environ = prepare(
-        folder, paths, [{"seconds": 0.4, "warmup_s": 0.1, **params}], where, key, **(spec or {})
+        folder, paths, [{"seconds": 1.0, "warmup_s": 0.3, **params}], where, key, **(spec or {})
     )
     done = subprocess.run(
         [sys.executable, str(worker)],
