@@ -296,16 +296,24 @@ def test_torchscript_is_not_compiled_again(scaled: Path, tmp_path: Path) -> None
 
 
 def narrow(folder: Path) -> Path:
-    """The torch worker with a ParticleNet of narrow blocks: the same code to compile, in two thirds
-    of the time.
+    """The torch worker with no more of ParticleNet than one branch and the head: as much to compile
+    as shows that it is compiled.
     """
     script = folder / "narrow.py"
     script.write_text(
         f"import os, sys\nsys.path.insert(0, {str(WORKLOADS.parent)!r})\n"
+        "import torch\n"
         "from profharness_workloads.batch import torch_worker as batch_torch\n"
         "from profharness_workloads.shared import particlenet, worker\n"
-        "particlenet.BLOCKS = ((32,), (32,), (32,))\nsys.exit(worker.main(batch_torch.load, "
-        "os.environ))\n"
+        "class Narrow(particlenet.ParticleNet):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.head[0] = torch.nn.Linear(particlenet.BRANCH, particlenet.HIDDEN)\n"
+        "    def forward(self, pf_points, pf_features, pf_mask, *secondary):\n"
+        "        mean = self.pf(pf_features, pf_mask).mean(dim=2)\n"
+        "        return torch.softmax(self.head(mean), dim=1)\n"
+        "particlenet.ParticleNet = Narrow\n"
+        "sys.exit(worker.main(batch_torch.load, os.environ))\n"
     )
     return script
 
