@@ -30,7 +30,8 @@ def schema_of(struct: type[msgspec.Struct], title: str) -> Schema:
 def _of_field(field: Declared) -> Schema:
     option = field.option
     more = option.more_help(field.name) if option.more_help is not None else ""
-    kinds = [_of_kind(kind, option.limit, field.choices) for kind in parts(field.kind)]
+    choices = option.choices() if callable(option.choices) else option.choices
+    kinds = [_of_kind(kind, option.limit, choices) for kind in parts(field.kind)]
     if option.text is not None:
         pattern = {"pattern": option.text.pattern} if option.text.pattern else {}
         kinds.append({"type": "string", **pattern})
