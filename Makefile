@@ -17,8 +17,8 @@ TORCH ?= torch==2.13.0
 TORCH_INDEX ?=
 EXTRAS := torch,onnx,triton,plots
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-# half of their time tests wait, for servers to start and for clocks
-TESTS_AT_ONCE ?= $(shell expr 2 \* $(JOBS))
+# more than cores, since tests also wait: for servers to start, and for clocks
+TESTS_AT_ONCE ?= $(shell expr $(JOBS) + \( $(JOBS) + 1 \) / 2)
 DEMO_ARGS ?= --batch-sizes 1,4,16,64 --trials 30 --profile torch,onnxruntime
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 # with another torch the pin on torch must not bind

@@ -16,10 +16,8 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.findings import Finding, Severity
-
-# two of the records: who uses them finds them here
-from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  found here
-from profharness.stats.estimate import Figure as Figure  # noqa: PLC0414  found here
+from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records
+from profharness.stats.estimate import Figure as Figure  # noqa: PLC0414  one of the records
 
 SCHEMA = 1
 

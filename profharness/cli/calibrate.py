@@ -17,7 +17,7 @@ from profharness.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from profharness.node.ceilings import Calibration
-    from profharness.node.devices import Accelerator
+    from profharness.node.devices import Accelerator, Dtype
 
 
 def calibrate(
@@ -94,8 +94,8 @@ def _rates(found: Calibration, sheet: Accelerator) -> Iterator[tuple[str, str, s
     from profharness.report.text.figures import quantity_text
 
     for name, rate in found.gemm_flops.items():
-        # the test is that it is one of them
-        peak = sheet.best_peak(name) if name in _TYPES else None  # type: ignore[arg-type]
+        dtype = _TYPES.get(name)
+        peak = sheet.best_peak(dtype) if dtype else None
         yield f"GEMM {name:<5}", quantity_text(rate, "FLOP/s"), _share(rate, peak and peak[0])
     if found.copy_bytes_per_s:
         share = _share(found.copy_bytes_per_s, sheet.bandwidth)
@@ -115,4 +115,12 @@ def _times_and_power(found: Calibration) -> Iterator[tuple[str, str, str]]:
         yield "power", f"{found.gemm_power_w:.0f} W", f"at rest {idle}; {found.power_scope}"
 
 
-_TYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
+_TYPES: dict[str, Dtype] = {
+    "fp64": "fp64",
+    "fp32": "fp32",
+    "tf32": "tf32",
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "fp8": "fp8",
+    "int8": "int8",
+}

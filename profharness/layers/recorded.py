@@ -65,8 +65,7 @@ def _any_row(path: Path, tables: Sequence[str]) -> bool:
     with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as database:
         present = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
         return any(
-            # names from the list above
-            database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  see above
+            database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  constants
             for name in tables
             if name in present
         )

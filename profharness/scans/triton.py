@@ -30,8 +30,11 @@ class TritonScan(OnServers):
         return request.served
 
     @classmethod
-    # levels do not depend on the device
-    def from_request(cls, request: Request, environment: Environment) -> TritonScan:  # noqa: ARG003
+    def from_request(
+        cls,
+        request: Request,
+        environment: Environment,  # noqa: ARG003  levels do not depend on the device
+    ) -> TritonScan:
         """Lay out the points. Raises UsageError where model file and backend do not fit."""
         found = service(request)
         return cls(request.name or request.scan, found, tuple(_laid_out(found, loads(request))))

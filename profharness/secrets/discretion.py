@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +30,9 @@ def without_secrets(trace: Trace) -> Trace:
     if strings is None:
         return trace if sources == trace.sources else replace(trace, sources=sources)
     pool, codes = strings
-    tables = {name: _recoded(table, codes) for name, table in trace.tables()}
-    # each name maps to its own kind of table
-    return replace(trace, sources=sources, strings=pool, **tables)  # type: ignore[arg-type]
+    # each name has a table of its own kind, which a dict cannot say
+    tables: dict[str, Any] = {name: _recoded(table, codes) for name, table in trace.tables()}
+    return replace(trace, sources=sources, strings=pool, **tables)
 
 
 def _discreet(source: Source) -> Source:

@@ -89,8 +89,8 @@ def _why_in_child(family: str, sysfs: str) -> str:
 
 def check_command(family: str, sysfs: str = "/sys") -> list[str]:
     """How one family is checked in a process of its own, from wherever this package lies."""
-    # runs in the sampler too, without pathlib
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100,PTH120
+    here = os.path.abspath(__file__)  # noqa: PTH100  runs in the sampler too, without pathlib
+    package = os.path.dirname(os.path.dirname(here))  # noqa: PTH120  as above
     root = os.path.dirname(package)  # noqa: PTH120  as above
     code = (
         f"import sys; sys.path.insert(0, {root!r}); from profharness.telemetry.checkup "

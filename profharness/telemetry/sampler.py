@@ -279,10 +279,12 @@ def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
     return Session(spec, clocks, samples, rows, parent, timer)
 
 
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
 def _facts(spec: Spec, period_ns: int, missing: Sequence[Missing]) -> dict[str, Any]:
     try:
-        # see above
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123
+        with open(_BOOT_ID, encoding="ascii") as file:  # noqa: PTH123  no pathlib in the sampler
             boot_id = file.read().strip()
     except OSError:
         boot_id = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,9 +38,9 @@ def test_the_examples_of_frames_run(
     name: str, heading: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)
-    made: dict[str, object] = {}
+    made: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         exec(compile(examples(name, heading), name, "exec"), made)
     for frame in ("kernels", "cores", "points"):
-        assert len(made[frame]), frame  # type: ignore[arg-type]
+        assert len(made[frame]), frame

@@ -210,7 +210,7 @@ def test_errors_are_the_products_own(run, tmp_path: Path):
     with pytest.raises(UsageError, match="named twice"):
         frames.metrics([run, run])
     with pytest.raises(UsageError, match="'kernels': no such rows"):
-        frames.hotspots(run, "kernels")  # type: ignore[arg-type]
+        frames.hotspots(run, "kernels")  # type: ignore[arg-type]  # which is wrong
     path = write(tmp_path / "a.json", document([kernel("k", 1, 1)]))
     with pytest.raises(UsageError, match="is no run"):
         frames.points(path)

@@ -149,17 +149,17 @@ def _effects(a: Side, b: Side) -> _Effects:
 
 def _parts(a: Side, b: Side) -> Iterator[Reason]:
     for name, (before, after) in _effects(a, b).items():
-        kind, _, cause = name.partition(":")
-        if kind == "compute":
+        part, _, cause = name.partition(":")
+        if part == "compute":
             continue  # its kernels are listed one by one
-        words = {
-            "communication": "exposed communication",
-            "copy": "exposed copies",
-            "idle": f"idle: {_CAUSES[cause]}" if cause else "idle time",
-        }[kind]
+        named: dict[str, tuple[Kind, str]] = {
+            "communication": ("communication", "exposed communication"),
+            "copy": ("copy", "exposed copies"),
+            "idle": ("idle", f"idle: {_CAUSES[cause]}" if cause else "idle time"),
+        }
+        kind, words = named[part]
         message = f"{words} {_moved(before, after)}"
-        # one of the three keys above
-        yield Reason(kind=kind, message=message, effect=after - before)  # type: ignore[arg-type]
+        yield Reason(kind=kind, message=message, effect=after - before)
 
 
 def _moved(before: float, after: float) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -32,6 +32,10 @@ _WINDOW = 1 << 16
 _LONGEST_EVENT = 64 << 20
 _UNUSUAL = 16  # blocks in a row
 _HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
+
+
+def _of_lists(event: object) -> Any:
+    return msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # a class, as a value
 
 
 class EventStream(Generic[EventT]):
@@ -63,12 +67,8 @@ class EventStream(Generic[EventT]):
         self.first_error = ""
         self.damage = ""
         self.is_list = False
-        # the class is a value here
-        self._decoder = msgspec.json.Decoder(list[event])  # type: ignore[valid-type]  # a value
-        self._usual: msgspec.json.Decoder[list[EventT]] | None = (
-            # as above
-            msgspec.json.Decoder(list[usual]) if usual else None  # type: ignore[valid-type]
-        )
+        self._decoder: msgspec.json.Decoder[list[EventT]] = _of_lists(event)
+        self._usual: msgspec.json.Decoder[list[EventT]] | None = _of_lists(usual) if usual else None
         self._unusual = 0
         self._blocks = Blocks(path, block_bytes)
         self._text = bytearray()

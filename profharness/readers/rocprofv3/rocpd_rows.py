@@ -273,9 +273,9 @@ class ProcessReader:
             yield rows
 
     def _select(self, view: str, selected: Sequence[str]) -> sqlite3.Cursor:
+        columns = ", ".join(selected)
         return self._connection.execute(
-            # made of constants
-            f"SELECT {', '.join(selected)} FROM {view}{self._where(view)}",  # noqa: S608  see above
+            f"SELECT {columns} FROM {view}{self._where(view)}",  # noqa: S608  made of constants
             self._wanted(),
         )
 

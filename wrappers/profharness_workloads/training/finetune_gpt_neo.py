@@ -35,12 +35,13 @@ TOKENS = 256
 GLOBAL_BATCH = 32
 EVALUATION_BATCH = 128
 SYNTHETIC_REVIEWS = (800, 100)
+VOCABULARY = 2048
 SMALL = {
     "hidden_size": 128,
     "num_layers": 4,
     "num_heads": 4,
     "attention_types": [[["global", "local"], 2]],
-    "vocab_size": 2048,
+    "vocab_size": VOCABULARY,
 }
 PROMPT = "The movie was"
 
@@ -132,8 +133,7 @@ def small() -> Parts:
     import transformers
 
     texts = reviews.synthetic(*SYNTHETIC_REVIEWS, seed=SEED)
-    # a literal number
-    tokens = reviews.tokenizer(texts.train, int(SMALL["vocab_size"]))  # type: ignore[call-overload]
+    tokens = reviews.tokenizer(texts.train, VOCABULARY)
     config = transformers.GPTNeoConfig(
         max_position_embeddings=TOKENS,
         bos_token_id=tokens.bos_token_id,

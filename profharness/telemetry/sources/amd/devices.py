@@ -130,8 +130,8 @@ def _from_drm(sysfs: str) -> list[Die]:
     for card in _listed(drm):
         folder = f"{drm}/{card}/device"
         if card.startswith("card") and card[4:].isdigit() and _text(f"{folder}/vendor") == VENDOR:
-            # no pathlib in the sampler
-            folders[os.path.basename(os.path.realpath(folder))] = folder  # noqa: PTH119  see above
+            real = os.path.realpath(folder)
+            folders[os.path.basename(real)] = folder  # noqa: PTH119  no pathlib in the sampler
     return [
         Die(
             str(place),

@@ -84,10 +84,12 @@ class NetworkSource:
         real = frozenset(
             name
             for name in names
-            # no pathlib in the sampler
-            if os.path.exists(f"{self._sysfs}/class/net/{name.decode()}/device")  # noqa: PTH110
+            if os.path.exists(self._hardware(name))  # noqa: PTH110  no pathlib in the sampler
         )
         return real or names - {_LOOPBACK_NAME}
+
+    def _hardware(self, name: bytes) -> str:
+        return f"{self._sysfs}/class/net/{name.decode()}/device"
 
 
 def interfaces(text: bytes) -> dict[bytes, tuple[int, int]]:
