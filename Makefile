@@ -19,6 +19,8 @@ EXTRAS := torch,onnx,triton,plots
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # more than cores, since tests also wait: for servers to start, and for clocks
 TESTS_AT_ONCE ?= $(shell expr $(JOBS) + \( $(JOBS) + 1 \) / 2)
+# in the order that tests/conftest.py gives them
+PYTEST := $(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadgroup --no-loadscope-reorder
 DEMO_ARGS ?= --batch-sizes 1,4,16,64 --trials 30 --profile torch,onnxruntime
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 # with another torch the pin on torch must not bind
@@ -70,18 +72,18 @@ check: setup-dev
 	$(BIN)/lint-imports
 
 test: check trace-processor perf-analyzer amd-tools tensorflow
-	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadgroup -q
+	$(PYTEST)
 
 quick: setup-dev
-	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadgroup -q --hypothesis-profile=quick -m 'not slow and not statistics'
+	$(PYTEST) --hypothesis-profile=quick -m 'not slow and not statistics'
 
 statistics: setup-dev
-	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) -q -m statistics
+	$(PYTEST) -m statistics
 
 # Which lines and branches of profharness/ no test runs; slower than the tests alone, and no part of them.
 coverage: setup-dev
 	@mkdir -p .coverage
-	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist loadgroup -q --cov --cov-branch --cov-report=term
+	$(PYTEST) --cov --cov-branch --cov-report=term
 
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev

@@ -32,15 +32,17 @@ settings.load_profile("no-deadline")
 @pytest.hookimpl(tryfirst=True)  # before xdist, which writes the groups into the names
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes run the tests: those that share a fixture of their file stay in one
-    of them, so that it is made once, and the slow ones come first, so that no process ends with a
-    long one while the others wait.
+    of them, so that it is made once. Those that run alone come first, where nothing that has begun
+    must end before them; then the slow ones, whole groups before single ones, so that no process
+    ends with long ones while the others wait.
     """
     if not hasattr(config, "workerinput"):
         return
     for item in items:
         if _shares_a_fixture(item) and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    order = ("alone", "slow", "xdist_group")
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in order])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -96,6 +98,17 @@ def shared() -> Path:
     if not (SHARED / "fixtures").is_dir():
         pytest.skip(f"needs the shared recorded files ({SHARED} is absent)")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def model_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for the exports of the built-in model, one for all processes of this test run: each
+    export takes seconds, and the user's own cache stays as it is.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "model-cache"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,9 @@ with the real tools' words and exit codes.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import io
 import json
 import os
 import shlex
@@ -54,7 +57,8 @@ def install(
         if (tool in tools) if tools is not None else (release in releases):
             program = rocm / "bin" / tool
             program.write_text(
-                f'#!/bin/sh\nPYTHONPATH="{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}" '
+                f"#!/bin/sh\n{_version_in_shell(tool, release)}"
+                f'PYTHONPATH="{ROOT}${{PYTHONPATH:+:$PYTHONPATH}}" '
                 f"STAND_IN_ROCM={shlex.quote(str(rocm))} exec {shlex.quote(sys.executable)} -m "
                 f'tests.fakes.stand_in_tools {tool} {release} "$@"\n'
             )
@@ -74,6 +78,25 @@ def install(
             check=True,
         )
     return rocm / "bin"
+
+
+@functools.cache
+def _version_in_shell(tool: str, release: str) -> str:
+    """Lines of a shell script that answer `--version` as `main` does. Every run asks each tool, and
+    to start Python for each answer would be a good part of what the tests cost.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status: int | str | None = main(tool, release, ["--version"])
+        except SystemExit as end:
+            status = end.code
+    return (
+        'if [ "$*" = --version ]; then\n'
+        f"  printf %s {shlex.quote(out.getvalue())}\n"
+        f"  printf %s {shlex.quote(err.getvalue())} >&2\n"
+        f"  exit {status or 0}\nfi\n"
+    )
 
 
 def _traced(**variables: str) -> dict[str, str]:

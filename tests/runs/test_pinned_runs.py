@@ -113,8 +113,8 @@ def test_pinning_without_processes_is_refused(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return {**ENV, "PROFHARNESS_CACHE": str(tmp_path_factory.mktemp("cache"))}
+def cache(model_cache: Path) -> dict[str, str]:
+    return {**ENV, "PROFHARNESS_CACHE": str(model_cache)}
 
 
 def start(folder: Path, env: dict[str, str], *words: str) -> subprocess.Popen[str]:

@@ -45,11 +45,9 @@ def profharness(
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Exports of the built-in model are shared by the runs of this file, and leave the user's cache
-    alone.
-    """
-    return {**ENV, "PROFHARNESS_CACHE": str(tmp_path_factory.mktemp("cache"))}
+def cache(model_cache: Path) -> dict[str, str]:
+    """Exports of the built-in model are shared by all runs."""
+    return {**ENV, "PROFHARNESS_CACHE": str(model_cache)}
 
 
 @pytest.fixture(scope="session")

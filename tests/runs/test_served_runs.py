@@ -36,10 +36,9 @@ SLEEPING = (
 )
 
 
-def profharness(*words: str, cwd: Path) -> None:
-    done = started.run(
-        *words, cwd=cwd, env={**ENV, "PROFHARNESS_CACHE": str(cwd.parent / "cache")}, timeout=400
-    )
+def profharness(*words: str, cwd: Path, cache: Path | None = None) -> None:
+    folder = cache or cwd.parent / "cache"
+    done = started.run(*words, cwd=cwd, env={**ENV, "PROFHARNESS_CACHE": str(folder)}, timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -54,7 +53,7 @@ def value(figure: Figure) -> float:
 
 
 @pytest.fixture(scope="module")
-def particlenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def particlenet(tmp_path_factory: pytest.TempPathFactory, model_cache: Path) -> Path:
     pytest.importorskip("pytriton", reason="needs the extra triton")
     folder = tmp_path_factory.mktemp("particlenet")
     profharness(
@@ -67,9 +66,9 @@ def particlenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--concurrency",
         "1..8",
         "--time",
-        "1",
+        "0.6",
         "--warmup-time",
-        "0.5",
+        "0.2",
         "--threads",
         "1",
         "--profile",
@@ -82,6 +81,7 @@ def particlenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-o",
         "run",
         cwd=folder,
+        cache=model_cache,
     )
     return folder / "run"
 
@@ -183,9 +183,9 @@ def test_a_real_onnx_model_is_served_over_http(shared: Path, tmp_path: Path) -> 
         "--concurrency",
         "1,8",
         "--time",
-        "1",
+        "0.6",
         "--warmup-time",
-        "0.5",
+        "0.2",
         "--threads",
         "1",
         "--profile",

@@ -195,6 +195,8 @@ def test_the_perf_analyzer_study(tmp_path: Path) -> None:
         "particlenet-perf-analyzer",
         tmp_path,
         *SERVED,
+        "--batch-sizes",
+        "4",
         "--time",
         "2.5",
         "--concurrency",

@@ -464,7 +464,9 @@ def test_a_taken_port_is_refused_before_anything_starts(tmp_path: Path):
     assert f"grpc port {port}" in said["error"]
 
 
-def test_a_missing_device_is_refused_and_the_cpu_stands_in_only_when_allowed(tmp_path: Path):
+def test_a_missing_device_is_refused_and_the_cpu_stands_in_only_when_allowed(
+    tmp_path: Path, model_cache: Path
+):
     import torch
 
     if torch.cuda.is_available():
@@ -475,7 +477,13 @@ def test_a_missing_device_is_refused_and_the_cpu_stands_in_only_when_allowed(tmp
     assert "sees no GPU" in said["error"]
     assert "--allow-fallback" in said["hint"]
     (tmp_path / "onnx").mkdir()
-    said = refused(tmp_path / "onnx", backend="onnxruntime", model="particlenet", device="cuda")
+    said = refused(
+        tmp_path / "onnx",
+        backend="onnxruntime",
+        model="particlenet",
+        device="cuda",
+        cache_dir=str(model_cache),
+    )
     assert (said["status"], "no GPU provider" in said["error"]) == (3, True)
     (tmp_path / "allowed").mkdir()
     with running(
