@@ -81,9 +81,10 @@ statistics: setup-dev
 	$(PYTEST) -m statistics
 
 # Which lines and branches of profharness/ no test runs; slower than the tests alone, and no part of them.
+# What runs in a workload's own processes (tests/wrappers) is not measured, so as not to stand in its way.
 coverage: setup-dev
 	@mkdir -p .coverage
-	$(PYTEST) --cov --cov-branch --cov-report=term
+	$(PYTEST) --ignore=tests/wrappers --cov --cov-branch --cov-report=term
 
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev
