@@ -131,18 +131,20 @@ def _plugins() -> tuple[PluginState, ...]:
 
 def _layer_state(layer: Layer, found: Environment, python: str, *, try_layers: bool) -> LayerState:
     state = layer.probe(found)
-    tried = _try(layer, python) if try_layers and state.available else ""
+    result = tried(layer, python) if try_layers and state.available else ""
     return LayerState(
         layer.name,
         state.available,
         state.version,
         _HERE.sub("", state.why.replace("\n", "; ")),
-        tried,
+        result,
     )
 
 
-def _try(layer: Layer, python: str) -> str:
-    """`works: ...`, `nothing recorded: ...` or `failed: ...`, each with what to do."""
+def tried(layer: Layer, python: str) -> str:
+    """How the layer does on its tiny program under this interpreter: `works: ...`, `nothing
+    recorded: ...` or `failed: ...`, each with what to do.
+    """
     with tempfile.TemporaryDirectory(prefix="profharness-doctor-") as folder:
         request = Request(
             command=(python, str(wrappers_dir() / layer.about.trial)),

@@ -50,11 +50,6 @@ def saturation(
         sys.stdout.write(saturation_text(found, jobs, limit, points))
 
 
-def load_series(path: Path) -> tuple[Series, ...]:
-    """The series of a run directory or a CSV. Raises InputError when there is none."""
-    return load_scan(path)[0]
-
-
 def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]:
     """The series, and the points of a run, of which a CSV has none. Raises InputError when there is
     no series.

@@ -54,10 +54,6 @@ class Outcome:
         """Whether a signal to the harness was passed on."""
         return bool(self.forwarded)
 
-    @property
-    def seconds(self) -> float:
-        return (self.end_boot_ns - self.start_boot_ns) / 1e9
-
 
 class Surrounding(Protocol):
     """What every command is started in, such as a container."""

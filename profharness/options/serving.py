@@ -304,11 +304,6 @@ class ServingOptions(RecordingOptions, frozen=True, kw_only=True):
         return tuple(part.strip() for part in self.url.split(",") if part.strip())
 
     @property
-    def starts_server(self) -> bool:
-        """Whether the scan starts a server itself: ours, or the one of --server-command."""
-        return not self.url
-
-    @property
     def managed(self) -> bool:
         """Whether the server is ours, so that it opens and closes a window for each level."""
         return not self.url and not self.server_command

@@ -132,16 +132,6 @@ class LevelFigures:
         )
 
     @property
-    def network_per_s(self) -> float | None:
-        """Bytes per second between clients and server, both ways."""
-        network = self.level.network_bytes
-        return (
-            None
-            if network is None
-            else (network.rx + network.tx) / self.level.window_ns * SECOND_NS
-        )
-
-    @property
     def settled(self) -> bool:
         """No change within the window, and a warm-up that ended by itself or an interval narrower
         than 5 % either way.

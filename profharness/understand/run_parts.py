@@ -153,11 +153,6 @@ class _GroupJob(Generic[PartT]):
     name: str
 
     @property
-    def path(self) -> str:
-        """What the files are called."""
-        return ", ".join(artifact.path for artifact in self.group)
-
-    @property
     def paths(self) -> list[Path]:
         return [self.root / artifact.path for artifact in self.group]
 

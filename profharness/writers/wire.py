@@ -8,8 +8,6 @@ complement.
 
 from __future__ import annotations
 
-import struct
-
 VARINT, I64BIT, LENGTH = 0, 1, 2
 _TRACE_PACKET = b"\x0a"  # Trace.packet = 1, length-delimited
 _MASK64 = (1 << 64) - 1
@@ -34,11 +32,6 @@ def tag(number: int, wire_type: int) -> bytes:
 def integer(number: int, value: int) -> bytes:
     """A varint field."""
     return tag(number, VARINT) + varint(value)
-
-
-def double(number: int, value: float) -> bytes:
-    """A 64-bit floating-point field."""
-    return tag(number, I64BIT) + struct.pack("<d", value)
 
 
 def blob(number: int, data: bytes) -> bytes:

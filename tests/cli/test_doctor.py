@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profharness import cli
+from profharness import cli, layers
+from profharness.cli import doctor_checks
 from profharness.launchers.local import LocalLauncher
+from tests import needs
 
 NODE: dict[str, Any] = {
     "host": "n1",
@@ -104,3 +109,23 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
             "group": "",
         },
     ]
+
+
+@pytest.mark.slow
+def test_a_layer_is_tried_on_a_tiny_program() -> None:
+    needs.packages("torch")
+    (layer,) = (layer for layer in layers.members() if layer.name == "torch")
+    tried = doctor_checks.tried(layer, sys.executable)
+    assert re.fullmatch(r"works: 0 kernels and [1-9]\d* operators recorded", tried)
+
+
+def test_a_trial_that_fails_says_how_to_see_it(tmp_path: Path) -> None:
+    (layer,) = (layer for layer in layers.members() if layer.name == "torch")
+    broken = tmp_path / "python"
+    broken.write_text(
+        f'#!/bin/sh\ncase "$1" in */tiny_*) exit 3 ;; esac\nexec {sys.executable} "$@"\n'
+    )
+    broken.chmod(0o755)
+    tried = doctor_checks.tried(layer, str(broken))
+    assert tried.startswith("failed: the trial program exited 3; run it by hand: ")
+    assert str(broken) in tried

@@ -12,7 +12,6 @@ scheduling prefix, since the rest of their name lists every operator that was ne
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -223,11 +222,6 @@ def op_category(name: str) -> Category:
         plain.rpartition("::")[2] if plain.startswith(("aten::", "onnx::", "prim::")) else plain,
         plain,
     )
-
-
-def kernel_categories(names: Iterable[str]) -> list[Category]:
-    """The category of each kernel name."""
-    return [kernel_category(name) for name in names]
 
 
 def _first(rules: tuple[Rule, ...], function: str, whole: str) -> Category:

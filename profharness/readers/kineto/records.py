@@ -180,10 +180,6 @@ class RangeArgs(msgspec.Struct, gc=False):
     types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
 
 
-class NoArgs(msgspec.Struct, gc=False):
-    """Arguments that are not needed."""
-
-
 class _Usual(msgspec.Struct, tag_field="cat", gc=False):
     """A span of a usual category. `ph` that is no span makes the block an unusual one."""
 

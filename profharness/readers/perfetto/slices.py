@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from profharness.readers.bytes.proto_scan import I64, Mask
+from profharness.readers.bytes.proto_scan import I64
 from profharness.readers.perfetto.events import BEGIN, END, INSTANT
 from profharness.readers.perfetto.notes import Events
 from profharness.readers.perfetto.stacks import StackEvents, replay
@@ -242,9 +242,3 @@ def distinct(numbers: I64) -> tuple[I64, npt.NDArray[np.int32]]:
     return np.flatnonzero(present) + low, (np.cumsum(present, dtype=np.int32) - np.int32(1))[
         numbers - low
     ]
-
-
-def of_kind(slices: Slices, kind: int) -> Mask:
-    """Which slices are of a kind."""
-    mask: Mask = slices.kind == kind
-    return mask

@@ -106,10 +106,6 @@ class Tracks:
             uuid = track.parent
         return NULL
 
-    def group(self, uuid: int) -> str:
-        """The name of what a track stands under."""
-        return self[self[uuid].parent].name
-
     @staticmethod
     def _bytes(fields: Fields, number: int) -> dict[int, tuple[int, int]]:
         texts = fields.pick(number, LENGTH)

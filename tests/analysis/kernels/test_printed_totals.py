@@ -6,6 +6,8 @@ from dataclasses import replace
 import msgspec
 
 from profharness.analysis.kernels import hotspots
+from profharness.analysis.kernels.hotspots import tally
+from profharness.analysis.kernels.tally import join
 from profharness.cli.hotspots import Form, text_of
 from profharness.report.text.hotspots import plain_table
 from profharness.trace import merge
@@ -93,3 +95,16 @@ def test_what_is_not_known_is_a_dash_and_a_null() -> None:
     assert (row["min_ns"], row["median_ns"], row["std_ns"]) == (None, None, None)
     assert "hipMalloc,other,4,900," in text_of(table, Form.CSV, None)
     assert msgspec.json.encode(table)
+
+
+def test_printed_totals_of_several_files_add_up_and_what_one_lacks_stays_unknown() -> None:
+    more = (StatRow(GEMM, "kernel", 8, 730, 20, 190, 3.0), StatRow("fill", "kernel", 1, 5))
+    both = join([tally(printed(), None), tally(printed(more), None)]).table()
+    assert [
+        (row.name, row.calls, row.total_ns, row.min_ns, row.max_ns, row.mean_ns, row.std_ns)
+        for row in both.rows
+    ] == [
+        (GEMM, 10, 800, 20, 190, 80.0, None),
+        (COPY, 3, 30, 5, 15, 10.0, 2.5),
+        ("fill", 1, 5, None, None, 5.0, None),
+    ]
