@@ -18,7 +18,7 @@ TORCH_INDEX ?=
 EXTRAS := torch,onnx,triton,plots
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # more than cores, since tests also wait: for servers to start, and for clocks
-TESTS_AT_ONCE ?= $(shell expr $(JOBS) + \( $(JOBS) + 1 \) / 2)
+TESTS_AT_ONCE ?= $(shell expr $(JOBS) \* 2)
 # in the order that tests/conftest.py gives them
 PYTEST := $(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadgroup --no-loadscope-reorder
 DEMO_ARGS ?= --batch-sizes 1,4,16,64 --trials 30 --profile torch,onnxruntime
@@ -71,7 +71,9 @@ check: setup-dev
 	$(BIN)/vermin --quiet --no-tips --violations --target=3.8- wrappers
 	$(BIN)/lint-imports
 
+# collected once beforehand: else each of the processes compiles the files of all tests
 test: check trace-processor perf-analyzer amd-tools tensorflow
+	@$(BIN)/python -m pytest -q --collect-only >/dev/null
 	$(PYTEST)
 
 quick: setup-dev

@@ -205,15 +205,13 @@ def exported(root: Path, backend: str) -> str:
     return str(path)
 
 
-def measured(asked: argparse.Namespace, start: int) -> tuple[float, float]:
+def measured(asked: argparse.Namespace, model: str, start: int) -> tuple[float, float]:
     """One start of all three: worker / plain and plain / plain in throughput, each the median over
     rounds.
     """
     order = random.Random(SEED + start)
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        model = exported(root, asked.backend)
-        worker = Worker(root, asked.backend, model)
+        worker = Worker(Path(folder), asked.backend, model)
         plain, again = (Plain(asked.backend, model, asked.batch) for _ in range(2))
         asks = {
             "worker": lambda trials: worker.median_ns(asked.batch, trials, 3),
@@ -254,7 +252,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--starts", type=int, default=6)
     asked = parser.parse_args()
-    found = np.array([measured(asked, start) for start in range(asked.starts)])
+    with tempfile.TemporaryDirectory() as folder:
+        model = exported(Path(folder), asked.backend)
+        found = np.array([measured(asked, model, start) for start in range(asked.starts)])
     print(
         f"{asked.backend}, batch {asked.batch}, {asked.starts} starts of {asked.rounds} rounds "
         f"of {asked.trials} trials"

@@ -171,7 +171,7 @@ def test_a_known_server_serves_what_it_can_and_queues_as_theory_says(tmp_path: P
             mode="open",
             arrivals="poisson",
             rate=rate,
-            seconds=12.0,
+            seconds=8.0,
             seed=4,
             batch_size=1,
             key="open",
