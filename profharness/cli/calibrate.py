@@ -94,7 +94,7 @@ def _rates(found: Calibration, sheet: Accelerator) -> Iterator[tuple[str, str, s
     from profharness.report.text.figures import quantity_text
 
     for name, rate in found.gemm_flops.items():
-        dtype = _TYPES.get(name)
+        dtype = next((known for known in _TYPES if known == name), None)
         peak = sheet.best_peak(dtype) if dtype else None
         yield f"GEMM {name:<5}", quantity_text(rate, "FLOP/s"), _share(rate, peak and peak[0])
     if found.copy_bytes_per_s:
@@ -115,12 +115,4 @@ def _times_and_power(found: Calibration) -> Iterator[tuple[str, str, str]]:
         yield "power", f"{found.gemm_power_w:.0f} W", f"at rest {idle}; {found.power_scope}"
 
 
-_TYPES: dict[str, Dtype] = {
-    "fp64": "fp64",
-    "fp32": "fp32",
-    "tf32": "tf32",
-    "bf16": "bf16",
-    "fp16": "fp16",
-    "fp8": "fp8",
-    "int8": "int8",
-}
+_TYPES: tuple[Dtype, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")

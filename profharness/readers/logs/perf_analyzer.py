@@ -28,7 +28,6 @@ from profharness.trace.wanted import Wanted
 
 name = "perf_analyzer"
 
-STABLE_WINDOWS = 3
 _EXPORT = re.compile(rb'^\s*\{\s*"experiments"\s*:')
 _HINT = "perf_analyzer writes it at its end, with --profile-export-file"
 _CSV_HINT = "perf_analyzer writes it at its end, with -f"

@@ -17,8 +17,6 @@ import numpy as np
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Device, Stream
 
-AMD_VENDOR_ID = 0x1002
-
 
 @dataclass(frozen=True)
 class Agent:

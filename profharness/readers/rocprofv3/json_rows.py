@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import numpy as np
 
@@ -29,8 +28,6 @@ from profharness.readers.rocprofv3.tables import RocmTables
 from profharness.trace.columns.build import Growing
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Strings
-
-RecordT = TypeVar("RecordT")
 
 _CALLS = ("hip_api", "hsa_api", "marker_api", "rccl_api", "rocdecode_api", "rocjpeg_api")
 _CALL = ("start", "end", "operation", "tid", "correlation")

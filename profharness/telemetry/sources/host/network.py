@@ -84,11 +84,12 @@ class NetworkSource:
         real = frozenset(
             name
             for name in names
-            if os.path.exists(self._hardware(name))  # noqa: PTH110  no pathlib in the sampler
+            if os.path.exists(self._device_link(name))  # noqa: PTH110  no pathlib in the sampler
         )
         return real or names - {_LOOPBACK_NAME}
 
-    def _hardware(self, name: bytes) -> str:
+    def _device_link(self, name: bytes) -> str:
+        """The path that exists where an interface belongs to a device."""
         return f"{self._sysfs}/class/net/{name.decode()}/device"
 
 
