@@ -119,12 +119,32 @@ class KinetoRows:
             "collective",
         )
         self.copies = Growing(
-            *times, "device", "stream", "correlation", "bytes", "from_device", "to_device", "fill"
+            *times,
+            "device",
+            "stream",
+            "correlation",
+            "external",
+            "bytes",
+            "from_device",
+            "to_device",
+            "fill",
         )
         self.calls = Growing(
             *times, "pid", "tid", "correlation", "grid", "block", "shared", "bytes"
         )
-        self.ops = Growing(*times, "pid", "tid", "external", "shapes", "types", "collective")
+        self.ops = Growing(
+            *times,
+            "pid",
+            "tid",
+            "external",
+            "shapes",
+            "types",
+            "concrete",
+            "strides",
+            "sequence",
+            "forward_tid",
+            "collective",
+        )
         self.marks = Growing(*times, "pid", "tid", "spoken")
         self.spoken: Pool[Spoken] = Pool()
         self.devices: Pool[str] = Pool()
@@ -238,6 +258,7 @@ class KinetoRows:
             device=self._device_codes(events, args),
             stream=self._stream_codes(events, args),
             correlation=integers([a.correlation for a in args]),
+            external=rare_integers([a.external for a in args]),
             bytes=integers([a.bytes for a in args]),
             from_device=self._optional_devices(a.from_device for a in args),
             to_device=self._optional_devices(a.to_device for a in args),
@@ -280,6 +301,10 @@ class KinetoRows:
             external=integers([a.external for a in args]),
             shapes=self._texts.codes(raw_bytes([a.dims for a in args])),
             types=self._texts.codes(raw_bytes([a.types for a in args])),
+            concrete=self._texts.codes(raw_bytes([a.concrete for a in args])),
+            strides=self._texts.codes(raw_bytes([a.strides for a in args])),
+            sequence=rare_integers([a.sequence for a in args]),
+            forward_tid=rare_integers([a.forward_tid for a in args]),
             collective=self._collectives(args),
         )
 

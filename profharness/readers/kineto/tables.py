@@ -83,7 +83,7 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     vendor = "amd" if is_rocm else "nvidia" if bool(np.any(domain == strings.find("cuda"))) else ""
     builder = _Builder(rows, origin, calls, Places(rows), shared)
     kernels = builder.kernels(ops, nested, dynamic_lds, is_rocm=is_rocm)
-    copies, dropped = builder.copies(call_sizes, is_rocm=is_rocm)
+    copies, dropped = builder.copies(ops, nested, call_sizes, is_rocm=is_rocm)
     return Tables(
         kernels=kernels,
         copies=copies,
@@ -157,7 +157,9 @@ class _Builder:
             **self.shared,
         )
 
-    def copies(self, call_sizes: I64, *, is_rocm: bool) -> tuple[Copies, int]:
+    def copies(
+        self, ops: Ops, nested: nesting.Nesting, call_sizes: I64, *, is_rocm: bool
+    ) -> tuple[Copies, int]:
         """The copies, and how many sizes were dropped.
 
         roctracer stamps one byte where it does not know the size: one byte is kept only if the call
@@ -189,6 +191,9 @@ class _Builder:
             stream=self.places.stream(device, take("stream")),
             pid=self._process(launch),
             correlation=correlation,
+            op=kineto_links.operators(
+                ops, nested, self.calls, launch, (take("external"), correlation)
+            ),
             **self.shared,
         )
         return copies, int((doubtful & (size == NULL)).sum())
@@ -233,6 +238,10 @@ def _ops(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> tuple[Ops,
         external=take("external"),
         shapes=take("shapes"),
         dtype=take("types"),
+        concrete=take("concrete"),
+        strides=take("strides"),
+        sequence=take("sequence"),
+        forward_tid=take("forward_tid"),
         **shared,
     ), nested
 
