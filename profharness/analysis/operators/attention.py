@@ -68,26 +68,25 @@ class _Mask:
         return self.back is not None or self.ahead is not None
 
 
-def forward(entry: Attention, call: Call, given: Given) -> Work:
-    """The work of attention forward. Raises Misfit."""
+def work(entry: Attention | AttentionBackward, call: Call, given: Given) -> Work:
+    """The work of attention, forward or (by one fused operator) backward. Raises Misfit."""
     shape = _shape(entry, call)
     if shape is None:
         return unknown(NO_SHAPES)
     pairs = _pairs(entry, call, shape, given)
     if pairs is None:
         return unknown(NO_LENGTHS)
+    if isinstance(entry, Attention):
+        return _forward(entry, call, shape, pairs, given)
+    return _backward(entry, call, shape, pairs)
+
+
+def _forward(entry: Attention, call: Call, shape: _Shape, pairs: Pairs, given: Given) -> Work:
     per_pair = 2.0 * shape.batch * shape.heads * (shape.depth_k + shape.depth_v)
     return _work(entry, call, pairs, per_pair, _moved(entry, call, shape, given))
 
 
-def backward(entry: AttentionBackward, call: Call, given: Given) -> Work:
-    """The work of a fused backward operator. Raises Misfit."""
-    shape = _shape(entry, call)
-    if shape is None:
-        return unknown(NO_SHAPES)
-    pairs = _pairs(entry, call, shape, given)
-    if pairs is None:
-        return unknown(NO_LENGTHS)
+def _backward(entry: AttentionBackward, call: Call, shape: _Shape, pairs: Pairs) -> Work:
     per_pair = 2.0 * shape.batch * shape.heads * (3 * shape.depth_k + 2 * shape.depth_v)
     places = (entry.grad, entry.q, entry.k, entry.v, entry.out, entry.lse, entry.bias)
     read = [call.tensor(place) for place in places]

@@ -26,8 +26,14 @@ from profharness.analysis.operators.records import (
 Extents = tuple[int, ...]
 
 
-def forward(entry: Conv, call: Call, given: Given) -> Work:
-    """The work of a forward convolution. Raises Misfit."""
+def work(entry: Conv | ConvBackward, call: Call, given: Given) -> Work:
+    """The work of a convolution, or of those of its gradients that are wanted. Raises Misfit."""
+    if isinstance(entry, Conv):
+        return _forward(entry, call, given)
+    return _backward(entry, call, given)
+
+
+def _forward(entry: Conv, call: Call, given: Given) -> Work:
     x, w = call.tensor(entry.x), call.tensor(entry.w)
     if x is None or w is None:
         if call.at(entry.x) is None or call.at(entry.w) is None:
@@ -132,8 +138,7 @@ def _truth(value: Position | bool, call: Call) -> bool:
     return value if isinstance(value, bool) else bool(call.flag(value))
 
 
-def backward(entry: ConvBackward, call: Call, given: Given) -> Work:
-    """The work of those gradients that are wanted. Raises Misfit."""
+def _backward(entry: ConvBackward, call: Call, given: Given) -> Work:
     grad, x, w = (call.tensor(place) for place in (entry.grad, entry.x, entry.w))
     if grad is None or (entry.x is not None and x is None):
         if call.at(entry.grad) is None or (entry.x is not None and call.at(entry.x) is None):
@@ -162,9 +167,7 @@ def backward(entry: ConvBackward, call: Call, given: Given) -> Work:
 
 def _mask(entry: ConvBackward, call: Call) -> tuple[bool, bool, bool] | None:
     """Which of input, weight and bias gradients are formed; None where that is not recorded."""
-    if isinstance(entry.mask, tuple):
-        return entry.mask
-    held = call.numbers(entry.mask)
+    held = entry.mask if isinstance(entry.mask, tuple) else call.numbers(entry.mask)
     if held is None:
         return None
     wanted = [*(bool(value) for value in held), False, False, False][:3]

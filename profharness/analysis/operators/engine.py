@@ -53,6 +53,7 @@ class Engine:
         types: str,
         concrete: str = "",
         strides: str = "",
+        *,
         given: Given = ALONE,
     ) -> Work:
         """The work of an operator call from its name and its recorded JSON texts, any of which may
@@ -106,6 +107,8 @@ def own_engine() -> Engine:
 
 def _misfit(row: Row) -> Work:
     matrix = row.entry.is_matrix
+    if row.entry.nest == "outer":  # what is nested in it counts
+        return Work(matrix=matrix, nest="outer")
     reason = NO_FIT if matrix else ""
     return Work(matrix=matrix, reason=reason, nest=row.entry.nest, misfit=row.label)
 
@@ -138,33 +141,26 @@ def _evaluated(row: Row, name: str, call: Call, given: Given) -> Work:
             return traffic.moved(entry, call)
         case entries.Arithmetic() as entry:
             return _arithmetic(row, entry, name, call)
-        case entries.Template() as entry:
-            return templates.template(entry, call)
-        case entries.Rnn() as entry:
-            return recurrent.rnn(entry, call)
-        case entries.Outer() as entry:
-            return Work(matrix=entry.matrix, nest="outer")
-        case entries.Unknown() as entry:
-            return unknown(entry.reason)
+        case entries.Conv() | entries.ConvBackward() as entry:
+            return convolutions.work(entry, call, given)
+        case entries.Attention() | entries.AttentionBackward() as entry:
+            return attention.work(entry, call, given)
         case _ as entry:
-            return _convolved_or_attended(entry, call, given)
+            return _of_rare_kinds(entry, call)
 
 
-def _convolved_or_attended(
-    entry: entries.Conv | entries.ConvBackward | entries.Attention | entries.AttentionBackward,
-    call: Call,
-    given: Given,
+def _of_rare_kinds(
+    entry: entries.Rnn | entries.Template | entries.Outer | entries.Unknown, call: Call
 ) -> Work:
-    """The kinds of which other records of a trace may say more."""
     match entry:
-        case entries.Conv():
-            return convolutions.forward(entry, call, given)
-        case entries.ConvBackward():
-            return convolutions.backward(entry, call, given)
-        case entries.Attention():
-            return attention.forward(entry, call, given)
-        case entries.AttentionBackward():
-            return attention.backward(entry, call, given)
+        case entries.Rnn():
+            return recurrent.rnn(entry, call)
+        case entries.Template():
+            return templates.template(entry, call)
+        case entries.Outer():
+            return Work(matrix=entry.matrix, nest="outer")
+        case entries.Unknown():
+            return unknown(entry.reason)
 
 
 def _arithmetic(row: Row, entry: entries.Arithmetic, name: str, call: Call) -> Work:

@@ -14,7 +14,6 @@ from profharness.node.devices import Dtype
 
 Position = Annotated[int, msgspec.Meta(ge=0)]
 Positions = tuple[Position, ...]
-Mask = tuple[bool, bool, bool]
 
 
 class Entry(
@@ -95,8 +94,12 @@ class ConvBackward(Entry, tag="conv_backward", frozen=True, kw_only=True):
     grad: Position
     x: Position | None = None
     w: Position | None = None
-    mask: Position | Mask = (True, True, False)
+    mask: Position | tuple[bool, ...] = (True, True, False)
     transposed: Position | bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.mask, tuple) and len(self.mask) != 3:
+            raise ValueError("`mask` holds three truth values, of input, weight and bias")
 
 
 class AttentionShape(Entry, frozen=True, kw_only=True):

@@ -101,6 +101,11 @@ def _work(
 def _result_type(entry: Matmul, call: Call, a: Tensor) -> ElementType | None:
     if isinstance(entry.out, str):
         return named(entry.out)
+    last = call.inputs[-1]
+    if isinstance(last, Tensor) and len(call.inputs) - 1 > max(
+        entry.a, entry.b, entry.added or 0, entry.bias or 0, *entry.scales
+    ):
+        return last.kind  # mm(.., out=)
     held = call.at(entry.out)
     if isinstance(held, Plain) and isinstance(held.value, int) and not isinstance(held.value, bool):
         return by_number(held.value)
