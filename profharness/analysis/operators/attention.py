@@ -171,26 +171,52 @@ def _pairs(
         return Pairs(given.pairs, given.pairs if given.pairs_full is None else given.pairs_full)
     if entry.paged or shape.columns < 0:
         return None
-    mask = _mask(entry, call)
+    causal, at_end = _causal(entry, call)
+    if causal is None:
+        return _of_unknown_mask(entry, call, shape, at_end=at_end)
+    return _masked(entry, call, shape, _limits(entry, call, causal=causal, at_end=at_end))
+
+
+def _of_unknown_mask(
+    entry: Attention | AttentionBackward, call: Call, shape: _Shape, *, at_end: bool
+) -> Pairs | None:
+    """Whether a causal mask was asked for is not recorded: between the pairs with and without."""
+    least, every = (
+        _masked(entry, call, shape, _limits(entry, call, causal=causal, at_end=at_end))
+        for causal in (True, False)
+    )
+    if least is None or every is None:
+        return None
+    return Pairs(least.useful, every.full, every.useful if every.most is None else every.most)
+
+
+def _masked(
+    entry: Attention | AttentionBackward, call: Call, shape: _Shape, mask: _Mask
+) -> Pairs | None:
     if not shape.tokens:
         every = float(shape.rows * shape.columns)
         return Pairs(_counted(shape.rows, shape.columns, mask), every)
     lengths = call.tensor(entry.cu_q)
     if lengths is None or not lengths.dims:
         return None
-    sequences = max(lengths.elements - 1, 1)
+    rows, columns = shape.rows * shape.batch, shape.columns * shape.batch
     longest = (call.integer(entry.max_q), call.integer(entry.max_k))
-    return _of_tokens(
-        shape.rows * shape.batch, shape.columns * shape.batch, sequences, longest, mask
-    )
+    return _of_tokens(rows, columns, max(lengths.elements - 1, 1), longest, mask)
 
 
-def _mask(entry: Attention | AttentionBackward, call: Call) -> _Mask:
-    at_end = entry.align == "bottom-right"
-    causal = entry.causal if isinstance(entry.causal, bool) else bool(call.flag(entry.causal))
+def _causal(entry: Attention | AttentionBackward, call: Call) -> tuple[bool | None, bool]:
+    """Whether the mask is causal (None: not recorded), and whether it is aligned at the end."""
     if entry.mask_type is not None:
-        form = call.integer(entry.mask_type) or 0
-        causal, at_end = form in (_TOP_LEFT, _BOTTOM_RIGHT), form == _BOTTOM_RIGHT
+        form = call.integer(entry.mask_type)
+        causal = None if form is None else form in (_TOP_LEFT, _BOTTOM_RIGHT)
+        return causal, form == _BOTTOM_RIGHT
+    causal = entry.causal if isinstance(entry.causal, bool) else call.flag(entry.causal)
+    return causal, entry.align == "bottom-right"
+
+
+def _limits(
+    entry: Attention | AttentionBackward, call: Call, *, causal: bool, at_end: bool
+) -> _Mask:
     back, ahead = (
         (call.integer(entry.window[0]), call.integer(entry.window[1]))
         if entry.window is not None

@@ -59,16 +59,21 @@ class Engine:
         """The work of an operator call from its name and its recorded JSON texts, any of which may
         be empty.
         """
-        if given is not ALONE:
-            return self._worked_out(name, read_call(name, shapes, types, concrete, strides), given)
         key = (name, shapes, types, concrete, strides)
-        known = self._known.get(key)
-        if known is None:
+        known = self._known.get(key) if given is ALONE else None
+        if known is not None:
+            return known
+        rows = self.table.meant_for(name)
+        if not rows:
+            return unknown(NO_FORMULA) if op_category(name) in _MATRIX else NOTHING
+        if isinstance(rows[0].entry, entries.Outer):
+            return Work(matrix=rows[0].entry.matrix, nest="outer")
+        found = _worked_out(rows, read_call(name, shapes, types, concrete, strides), given)
+        if given is ALONE:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            call = read_call(name, shapes, types, concrete, strides)
-            known = self._known[key] = self._worked_out(name, call, given)
-        return known
+            self._known[key] = found
+        return found
 
     def kernel_work(self, kernel: str, call: Call | None = None) -> Work:
         """The work of a kernel by entries for kernels, from its name and the call (if any) that
@@ -81,28 +86,21 @@ class Engine:
                 return _applied(row, kernel, call or Call(kernel, ()), ALONE)
         return NOTHING
 
-    def _worked_out(self, name: str, call: Call | None, given: Given) -> Work:
-        rows = self.table.meant_for(name)
-        if not rows:
-            return unknown(NO_FORMULA) if op_category(name) in _MATRIX else NOTHING
-        if isinstance(rows[0].entry, entries.Outer):
-            return Work(matrix=rows[0].entry.matrix, nest="outer")
-        if call is None:
-            entry = rows[0].entry
-            return (
-                Work(matrix=True, reason=NO_SHAPES, nest=entry.nest) if entry.is_matrix else NOTHING
-            )
-        arguments = len(call.inputs)
-        row = next((row for row in rows if row.takes(arguments)), None)
-        if row is None:
-            return _misfit(rows[0])
-        return _applied(row, name, call, given)
-
 
 @cache
 def own_engine() -> Engine:
     """The engine of our table and those of installed packages."""
     return Engine(load())
+
+
+def _worked_out(rows: tuple[Row, ...], call: Call | None, given: Given) -> Work:
+    """The work by the first of the rows that expects as many arguments."""
+    if call is None:
+        entry = rows[0].entry
+        return Work(matrix=True, reason=NO_SHAPES, nest=entry.nest) if entry.is_matrix else NOTHING
+    arguments = len(call.inputs)
+    row = next((row for row in rows if row.takes(arguments)), None)
+    return _misfit(rows[0]) if row is None else _applied(row, call.name, call, given)
 
 
 def _misfit(row: Row) -> Work:

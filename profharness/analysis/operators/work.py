@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -100,9 +101,8 @@ def _recorded(ops: Ops, rows: I32) -> list[I32]:
     """The texts that were recorded of these operators, in the order of `Engine.work`: columns that
     the trace model does not have end the list.
     """
-    texts = [getattr(ops, name, None) for name in _TEXTS]
-    held = texts[: texts.index(None)] if None in texts else texts
-    return [column[rows] for column in held if column is not None]
+    held = takewhile(lambda name: hasattr(ops, name), _TEXTS)
+    return [getattr(ops, name)[rows] for name in held]
 
 
 def work_of(name: str, shapes: str, types: str, concrete: str = "", strides: str = "") -> Work:
