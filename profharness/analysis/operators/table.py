@@ -9,11 +9,11 @@ documented in docs/formulas.md.
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -25,7 +25,7 @@ from profharness.analysis.operators.expressions import Expression, ExpressionErr
 from profharness.errors import InputError
 
 GROUP = "profharness.formulas"
-OWN = "formulas.toml"
+OWN = Path(__file__).with_name("formulas.toml")
 _HINT = "docs/formulas.md describes the keys of every kind"
 _TEXTS = ("flops", "bytes", "flops_full")
 
@@ -95,6 +95,10 @@ def load(paths: Sequence[Path] = ()) -> Table:
             rows.extend(read(_text_of(member), f"the plug-in {name}"))
         except InputError as error:
             refused.append(error.message)
+            sys.stderr.write(
+                f"warning: the table of formulas of the plug-in {name} cannot be used "
+                f"({error.message}); update or uninstall its package\n"
+            )
     for path in paths:
         try:
             text = path.read_text(encoding="utf-8")
@@ -107,7 +111,7 @@ def load(paths: Sequence[Path] = ()) -> Table:
 @cache
 def own() -> tuple[Row, ...]:
     """The rows of the table that ships with profharness."""
-    return tuple(read(files(__package__).joinpath(OWN).read_text(encoding="utf-8"), OWN))
+    return tuple(read(OWN.read_text(encoding="utf-8"), OWN.name))
 
 
 def read(text: str, source: str) -> Iterable[Row]:

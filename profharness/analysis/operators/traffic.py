@@ -77,8 +77,10 @@ def _kind(entry: Traffic, call: Call, tensors: list[Tensor]) -> ElementType | No
     kinds = [tensor.kind for tensor in tensors]
     if entry.result == "bool":
         return named("bool")
-    if entry.result == "first" or None in kinds:
+    if entry.result == "first":
         return kinds[0]
+    if None in kinds:
+        return None
     if isinstance(entry.result, int):
         held = call.at(entry.result)
         value = held.value if isinstance(held, Plain) else None

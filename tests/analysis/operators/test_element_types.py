@@ -25,7 +25,9 @@ PLAIN = (
     "float8_e5m2",
 )  # fmt: skip
 COMMON = tuple(
-    name for name in PLAIN if name == "uint8" or not name.startswith(("uint", "float8", "complex32"))
+    name
+    for name in PLAIN
+    if name == "uint8" or not name.startswith(("uint", "float8", "complex32"))
 )
 
 
