@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from profharness import readers
-from profharness.analysis.operators.work import NOTHING, of_kernels, read_tensors, work_of
+from profharness.analysis.operators.work import of_kernels, work_of
 from tests.analysis.scene import Scene
 
 
@@ -59,7 +59,6 @@ def test_work_worked_out_by_hand(name, dims, kinds, flops, moved):
             [[1, 3, 8, 8], [4, 3, 3, 3]],
             [F32, F32],
         ),  # strides are not recorded
-        ("aten::_flash_attention_forward", [[1, 8, 2, 4]] * 3, [BF16] * 3),  # nor is the mask
         ("aten::cat", [[[2, 3], [2, 3]], []], ["TensorList", "Scalar"]),
         ("aten::mm", [[3, 5]], [F32]),
         ("aten::mm", [[3, 5], [4, 7]], [F32, F32]),
@@ -68,14 +67,8 @@ def test_work_worked_out_by_hand(name, dims, kinds, flops, moved):
     ],
 )
 def test_what_has_no_formula_says_nothing(name, dims, kinds):
-    assert asked(name, dims, kinds) == NOTHING
-
-
-@pytest.mark.parametrize(
-    ("shapes", "types"), [("", ""), ("[[3]", "[]"), ("3", "4"), ("[[3]]", '["quaternion"]')]
-)
-def test_what_is_not_recorded_is_no_tensor(shapes, types):
-    assert read_tensors(shapes, types) is None
+    found = asked(name, dims, kinds)
+    assert (found.flops, found.low_bytes) == (None, None)
 
 
 def test_an_operator_counts_once_over_its_kernels():
@@ -144,5 +137,5 @@ def test_real_matrix_products_stay_below_the_peak_and_streams_below_the_memory(s
     known = np.isfinite(found.flops)
     assert set(found.dtypes) == {"bf16", "fp32"}
     assert trace.kernels.dur_ns[known].sum() / trace.kernels.dur_ns.sum() == pytest.approx(
-        0.195, abs=0.001
+        0.255, abs=0.001
     )
