@@ -49,6 +49,13 @@ class Nests:
             nearest[inner] = np.where(marked[inner], inner, nearest[holder])
         return nearest
 
+    def inside(self, marked: Mask) -> Mask:
+        """Which rows lie inside of a marked one, itself not counted."""
+        inside: Mask = np.zeros(len(marked), np.bool_)
+        for inner, holder in self.inward():
+            inside[inner] = inside[holder] | marked[holder]
+        return inside
+
     def with_inner(self, values: I64) -> I64:
         """Per row the sum of a value over itself and everything inside of it."""
         total = values.copy()
@@ -66,10 +73,7 @@ class Nests:
             standing[rows] &= ~below[rows] | whole[rows]
             inner = rows[(standing[rows] | below[rows]) & (self.parent[rows] != NULL)]
             below[self.parent[inner]] = True
-        covered = np.zeros(len(known), np.bool_)  # something around the row stands for all inside
-        for inner, holder in self.inward():
-            covered[inner] = covered[holder] | (standing[holder] & whole[holder])
-        return standing & ~covered
+        return standing & ~self.inside(standing & whole)
 
 
 def nests(ops: Ops) -> Nests:
