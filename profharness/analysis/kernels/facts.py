@@ -15,6 +15,7 @@ from profharness.analysis.kernels.counter_work import Counted
 from profharness.analysis.kernels.occupancy import Residency, residency
 from profharness.analysis.kernels.roofline import Rates
 from profharness.analysis.operators import work as op_work
+from profharness.analysis.operators.rows import RowWork, row_work
 from profharness.analysis.operators.work import KernelWork
 from profharness.node.ceilings import Calibration
 from profharness.trace.model import F64, Trace
@@ -55,8 +56,13 @@ class KernelFacts:
         return ceilings.of_trace(self.trace, self.yardstick.calibrations, self.yardstick.software)
 
     @cached_property
+    def operators(self) -> RowWork | None:
+        """The work of every operator; None without operators."""
+        return row_work(self.trace) if len(self.trace.ops) else None
+
+    @cached_property
     def work(self) -> KernelWork:
-        return op_work.of_kernels(self.trace)
+        return op_work.of_kernels(self.trace, self.operators)
 
     @cached_property
     def counted(self) -> Counted | None:

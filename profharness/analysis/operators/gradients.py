@@ -61,4 +61,5 @@ def recomputed(ops: Ops, strings: Strings) -> Mask:
     tree = nests(ops)
     in_engine = tree.nearest(engine[place]) != NULL
     again = in_engine & (ops.sequence >= 0) & (ops.forward_tid <= 0)
-    return tree.nearest(again) != NULL
+    within: Mask = tree.nearest(again) != NULL
+    return within

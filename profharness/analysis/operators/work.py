@@ -9,102 +9,129 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.kernels.grouping import pack
-from profharness.analysis.operators.engine import Engine, own_engine
+from profharness.analysis.kernels.categories import kernel_category
+from profharness.analysis.operators.engine import own_engine
+from profharness.analysis.operators.nests import nests
 from profharness.analysis.operators.records import Work
+from profharness.analysis.operators.rows import RowWork, row_work
 from profharness.node.devices import Dtype
-from profharness.trace.columns.keys import coded, first_rows
+from profharness.trace.columns.keys import coded
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import F64, I32, I64, Ops, Trace
+from profharness.trace.model import F64, I32, I64, Strings, Trace
 
+Mask = npt.NDArray[np.bool_]
 # Kernels that multiply fp32 operands in TF32 (AMD: XF32), by their names: CUTLASS calls its
 # instruction m16n8k8 on fp32 operands s1688gemm (s1688f32gemm takes three of them for fp32's own
 # precision), cuDNN and later libraries say tf32.
 _TF32 = re.compile(r"[tx]f32|s1688gemm", re.IGNORECASE)
-_TEXTS = ("name", "shapes", "dtype", "concrete", "strides")
+MATRIX = frozenset(("gemm", "conv", "attention"))
 
 
 @dataclass(frozen=True, eq=False)
 class KernelWork:
-    """Per kernel: its share of its operator's work, by its share of the operator's kernel time. NaN
-    where not known.
+    """Per kernel: its share of its operator's work, by its share of the time of the kernels that do
+    this work. NaN where not known.
 
-    `dtype` is a position in `dtypes`, NULL where the operator multiplies no matrices: the type of
-    the operands, or TF32 where the kernel's name says that it rounds fp32 operands to that.
+    Matrix work is that of the operator's kernels of matrix categories, or of all of them where none
+    is known by its name: a transpose beside a convolution multiplies nothing. `dtype` is a position
+    in `dtypes`, NULL where the operator multiplies no matrices: the type of the operands, or TF32
+    where the kernel's name says that it rounds fp32 operands to that. `again` are the kernels of a
+    forward pass that the backward pass runs again: their work is no useful one.
     """
 
     flops: F64
     low_bytes: F64
     dtype: I64
     dtypes: tuple[Dtype, ...]
+    again: Mask
+
+    @property
+    def useful(self) -> F64:
+        """FLOPs without those that are done again."""
+        return np.where(self.again, 0.0, self.flops)
 
 
-def of_kernels(trace: Trace, engine: Engine | None = None) -> KernelWork:
+def of_kernels(trace: Trace, known: RowWork | None = None) -> KernelWork:
     """The work of every kernel that a recorded operator launched; an operator counts once, however
-    many kernels it has. FLOPs of which only the most is known are not known.
+    many kernels and nested operators it has.
     """
-    engine = engine or own_engine()
     kernels, ops = trace.kernels, trace.ops
     flops, low_bytes = np.full(len(kernels), np.nan), np.full(len(kernels), np.nan)
     dtype = np.full(len(kernels), NULL, np.int64)
+    again = np.zeros(len(kernels), np.bool_)
     rows = np.flatnonzero((kernels.op != NULL) & (kernels.dur_ns > 0))
     if not len(rows):
-        return KernelWork(flops, low_bytes, dtype, ())
-    used, place = coded(kernels.op[rows])
-    columns = _recorded(ops, used)
-    first, alike = first_rows(pack(columns))
-    works = [
-        engine.work(*(trace.strings[int(column[row])] for column in columns))
-        for row in first.tolist()
-    ]
-    dtypes = tuple(dict.fromkeys(work.dtype for work in works if work.dtype is not None))
-    total_ns = np.bincount(place, weights=kernels.dur_ns[rows])
-    part = kernels.dur_ns[rows] / total_ns[place]
-
-    def each(values: list[float | None]) -> F64:
-        return np.array([np.nan if value is None else value for value in values], np.float64)[
-            alike
-        ][place]
-
-    flops[rows] = part * each([None if work.bound == "most" else work.flops for work in works])
-    low_bytes[rows] = part * each([work.low_bytes for work in works])
-    dtype[rows] = np.array(
-        [NULL if work.dtype is None else dtypes.index(work.dtype) for work in works], np.int64
-    )[alike][place]
-    in_tf32 = (
-        np.bincount(place, weights=_in_tf32(trace, kernels.name[rows])) > 0
-    )  # of an operator's kernels one that adds up parts may not say it
-    rounded = (
-        rows[(dtype[rows] == dtypes.index("fp32")) & in_tf32[place]]
-        if "fp32" in dtypes
-        else rows[:0]
+        return KernelWork(flops, low_bytes, dtype, (), again)
+    works = row_work(trace) if known is None else known
+    op = kernels.op[rows].astype(np.int64)
+    again[rows] = works.again[op]
+    owner = works.owner[op]
+    doing = _doing(trace, rows, owner)
+    flops[rows] = _shared(works.flops, np.where(doing, owner, NULL), kernels.dur_ns[rows])
+    streams = nests(ops).nearest(np.isfinite(works.low_bytes) & ~works.known)[op]
+    mover = np.where(
+        doing, owner, np.where(owner == NULL, streams, _deeper(ops.depth, streams, owner))
     )
+    low_bytes[rows] = _shared(works.low_bytes, mover, kernels.dur_ns[rows])
+    multiplying = rows[doing]
+    dtype[multiplying] = works.dtype[owner[doing]]
+    dtypes = works.dtypes
+    rounded = _rounded(trace, multiplying, owner[doing], dtype, dtypes)
     if len(rounded):
         dtype[rounded], dtypes = len(dtypes), (*dtypes, "tf32")
-    return KernelWork(flops, low_bytes, dtype, dtypes)
-
-
-def _in_tf32(trace: Trace, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Per kernel name; each distinct one is looked at once."""
-    codes, place = coded(names)
-    return np.array(
-        [_TF32.search(trace.strings[code]) is not None for code in codes.tolist()], np.bool_
-    )[place]
-
-
-def _recorded(ops: Ops, rows: I32) -> list[I32]:
-    """The texts that were recorded of these operators, in the order of `Engine.work`: columns that
-    the trace model does not have end the list.
-    """
-    held = takewhile(lambda name: hasattr(ops, name), _TEXTS)
-    return [getattr(ops, name)[rows] for name in held]
+    return KernelWork(flops, low_bytes, dtype, dtypes, again)
 
 
 def work_of(name: str, shapes: str, types: str, concrete: str = "", strides: str = "") -> Work:
     """The work of one operator from its name and the recorded JSON of its inputs."""
     return own_engine().work(name, shapes, types, concrete, strides)
+
+
+def matrix_kernels(names: I32, strings: Strings) -> Mask:
+    """Which kernels are of a category that multiplies matrices; each name is looked at once."""
+    codes, place = coded(names)
+    of_matrices = [kernel_category(strings[code]) in MATRIX for code in codes.tolist()]
+    return np.array(of_matrices, np.bool_)[place]
+
+
+def _doing(trace: Trace, rows: I64, owner: I64) -> Mask:
+    """Which of these kernels do the matrix work of their owners."""
+    named = matrix_kernels(trace.kernels.name[rows], trace.strings) & (owner != NULL)
+    has_named = np.zeros(len(trace.ops) + 1, np.bool_)
+    has_named[owner[named]] = True
+    doing: Mask = named | ((owner != NULL) & ~has_named[owner])
+    return doing
+
+
+def _deeper(depth: I32, streams: I64, owner: I64) -> I64:
+    """What a kernel beside an owner's matrix work streams for: only an operator inside of that
+    owner.
+    """
+    inside = (streams != NULL) & (depth[streams] > depth[owner])
+    return np.where(inside, streams, NULL)
+
+
+def _shared(work: F64, owner: I64, dur_ns: I64) -> F64:
+    """Each kernel's part of its owner's work, by time; NaN for none."""
+    held = owner != NULL
+    total = np.bincount(owner[held], weights=dur_ns[held], minlength=len(work))
+    parts = np.full(len(owner), np.nan)
+    parts[held] = work[owner[held]] * (dur_ns[held] / total[owner[held]])
+    return parts
+
+
+def _rounded(trace: Trace, rows: I64, owner: I64, dtype: I64, dtypes: tuple[Dtype, ...]) -> I64:
+    """The kernels of fp32 operators that multiply in TF32: of an operator's kernels one that adds
+    up parts may not say it.
+    """
+    if "fp32" not in dtypes or not len(rows):
+        return rows[:0]
+    codes, place = coded(trace.kernels.name[rows])
+    says = np.array([_TF32.search(trace.strings[code]) is not None for code in codes.tolist()])
+    in_tf32 = np.bincount(owner, weights=says[place], minlength=len(trace.ops)) > 0
+    rounded: I64 = rows[(dtype[rows] == dtypes.index("fp32")) & in_tf32[owner]]
+    return rounded
