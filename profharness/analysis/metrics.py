@@ -238,6 +238,7 @@ def _work_rows() -> Iterator[Metric]:
     yield Metric("hfu", "share", "higher", KERNELS, work_metrics.hfu)
     yield Metric("achieved_bandwidth", "B/s", "higher", KERNELS, work_metrics.achieved_bandwidth)
     yield Metric("bandwidth_share", "share", "higher", KERNELS, work_metrics.bandwidth_share)
+    yield Metric("mbu", "share", "higher", KERNELS, work_metrics.mbu)
     yield Metric("fabric_bytes", "B", "lower", KERNELS, work_metrics.fabric_bytes)
     yield Metric("hbm_bytes", "B", "lower", KERNELS, work_metrics.hbm_bytes)
     yield Metric(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.analysis.kernels import ceilings, counter_shares, counter_work, roofline
 from profharness.analysis.kernels.ceilings import Ceilings
@@ -63,6 +64,11 @@ class KernelFacts:
     @cached_property
     def work(self) -> KernelWork:
         return op_work.of_kernels(self.trace, self.operators)
+
+    @cached_property
+    def multiplying(self) -> npt.NDArray[np.bool_]:
+        """Which kernels are of a category that multiplies matrices."""
+        return op_work.matrix_kernels(self.trace.kernels.name, self.trace.strings)
 
     @cached_property
     def counted(self) -> Counted | None:

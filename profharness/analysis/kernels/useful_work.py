@@ -21,23 +21,35 @@ from profharness.node.devices import Dtype
 from profharness.stats.streams import mean, streams, weights
 from profharness.trace.columns.keys import distinct
 from profharness.trace.model import Trace
+from profharness.units import format_share
 
 _WITH_FLOPS = ("gemm", "conv", "attention")
+KNOWN_SHARE = 0.5  # of the time of matrix kernels: with less, a share of a peak tells of the rest
 NO_FLOPS = "operators with shapes (--profile torch), or --flops-per-item"
+NO_SHAPES = "operators with shapes (--profile torch)"
 NO_TRAFFIC = "operators with shapes (--profile torch), or counters (--pmc)"
 COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernels"
 
 
 def _missing(m: Measurement) -> str:
-    """Which kinds of matrix work in the windows have no count, as a note."""
+    """Which kinds of matrix work in the windows are not known, as a note."""
     rows = (m.kernel_ns > 0) & ~np.isfinite(m.facts.work.flops)
     kinds = {
         kernel_category(m.trace.strings[int(code)]) for code in distinct(m.trace.kernels.name[rows])
     }
     left = [kind for kind in _WITH_FLOPS if kind in kinds]
-    return (
-        f"at least: without {', '.join(left)} kernels whose shapes are not recorded" if left else ""
-    )
+    return f"at least: without {', '.join(left)} kernels of unknown work" if left else ""
+
+
+def _known_share(m: Measurement) -> tuple[float | None, float]:
+    """The known share of the time of matrix kernels in the windows (None without any), and the time
+    of the others as a share of the windows, which is the most that they can add: nothing does more
+    than its peak.
+    """
+    matrix_ns = m.kernel_ns[m.facts.multiplying]
+    unknown = ~np.isfinite(m.facts.work.flops[m.facts.multiplying])
+    total, hidden = int(matrix_ns.sum()), int(matrix_ns[unknown].sum())
+    return (1 - hidden / total if total else None), hidden / m.window_ns
 
 
 def _seconds(m: Measurement) -> float:
@@ -71,7 +83,7 @@ def _over_peak(
             rows = (
                 (m.trace.kernels.device == device) & (work.dtype == code) & np.isfinite(work.flops)
             )
-            flops = float(np.dot(work.flops[rows], inside[rows]))
+            flops = float(np.dot(work.useful[rows], inside[rows]))
             ceiling = peak_of(roof, dtype)
             if not flops:
                 continue
@@ -86,13 +98,24 @@ def _share(peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> Callable[[Me
     def compute(m: Measurement) -> Figure:
         if m.useful_flops is None or not m.facts.timed:
             return _lacking("share", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
+        known, hidden = _known_share(m)
+        if known is not None and known < KNOWN_SHARE:
+            return _lacking(
+                "share",
+                m,
+                f"the work of most matrix kernels; known is that of {format_share(known)} of their "
+                "time",
+            )
         share = _over_peak(m, peak_of)
         if share is None:
             return _lacking("share", m, NO_CEILING)
         return Figure(
             value=share[0],
+            low=share[0] if hidden else None,
+            high=share[0] + hidden if hidden else None,
             unit="share",
             source=m.origin,
+            coverage=known,
             note="; ".join(part for part in (f"of {share[1]}", _missing(m)) if part),
         )
 
@@ -175,6 +198,26 @@ def bandwidth_share(m: Measurement) -> Figure:
         source=m.origin,
         note=f"of {roof.source}; {_traffic_note(m)}",
         coverage=_traffic_coverage(m),
+    )
+
+
+def mbu(m: Measurement) -> Figure:
+    """The least bytes that the operators' tensors need over the bandwidth ceiling and the windows,
+    whatever counters say: what a step that only moves weights can be set against.
+    """
+    low_bytes = m.facts.work.low_bytes
+    if not np.isfinite(low_bytes).any() or not m.facts.timed:
+        return _lacking("share", m, NO_SHAPES if m.facts.timed else COUNTED_TIMES)
+    roof = _lowest(roof.bandwidth for roof in m.facts.roofs.values())
+    if roof is None:
+        return _lacking("share", m, NO_CEILING)
+    total = int(m.kernel_ns.sum())
+    return Figure(
+        value=float(np.nansum(low_bytes * m.kernel_shares)) / _seconds(m) / roof.value,
+        unit="share",
+        source=m.origin,
+        coverage=int(m.kernel_ns[np.isfinite(low_bytes)].sum()) / total if total else None,
+        note=f"of {roof.source}; at least: every tensor once, by its shape",
     )
 
 
