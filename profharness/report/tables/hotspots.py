@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from profharness.analysis.records import HotspotRow, Hotspots, SampledRow, Summary
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.figures import finite
-from profharness.report.text.folding import distinct_names, fold_kernel_name
+from profharness.report.text.folding import distinct_names
 from profharness.report.text.samples import sample_text, sampled_metrics
 from profharness.units import format_ns, format_number, format_share
 
@@ -77,7 +77,8 @@ def hotspot_listing(table: Hotspots, top: int, width: int | None) -> Table:
     texts = [_texts(row, metrics) for row in rows]
     lead = sum(max(len(line[at]) for line in (heads, *texts)) + 2 for at in range(len(heads)))
     room = None if width is None else max(width - lead, _NARROWEST_NAME)
-    names = [row.name if room is None else fold_kernel_name(row.name, room) for row in rows]
+    whole = [row.name for row in rows]
+    names = whole if room is None else distinct_names(whole, room)
     columns = (*(Column(name, "right") for name in figures), Column("category"), Column("name"))
     return Table(
         f"by {table.by}",
