@@ -160,6 +160,7 @@ KERNEL_RULES: tuple[Rule, ...] = (
         whole=True,
     ),
     _rule("copy", r"multi_tensor_apply.*CopyFunctor", whole=True),
+    _rule("reduction", r"multi_tensor_apply.*(Lp|L2)NormFunctor", whole=True),
     _rule("elementwise", r"elementwise|multi_tensor_apply"),
     _rule(
         "reduction",
@@ -203,6 +204,13 @@ OP_RULES: tuple[Rule, ...] = (
         r"all_to_all|[Bb]roadcast_$",
     ),
     _rule("attention", r"attention|Attention|_mha_"),
+    # the norm of a tensor is a number, not a normalised tensor; its gradient is a scaled tensor
+    _rule(
+        "reduction",
+        r"^(linalg_(vector_|matrix_)?norm|norm|native_norm|frobenius_norm|norm_except_dim|"
+        r"_foreach_norm)$",
+    ),
+    _rule("elementwise", r"^((Linalg)?Vector|Linalg|Foreach)?NormBackward"),
     _rule(
         "normalisation",
         r"_norm(_|alization|$)|norm_backward|Norm(alization|Backward)|[Ss]oftmax|batch_norm|"

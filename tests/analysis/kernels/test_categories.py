@@ -11,6 +11,7 @@ from profharness.analysis.kernels.categories import (
     kernel_category,
     op_category,
 )
+from profharness.analysis.kernels.hotspots import by_op
 
 ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::{}, "
@@ -45,6 +46,8 @@ KERNELS = {
     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
     "at::native::sum_functor<float> > >(at::native::ReduceOp)": "reduction",
     "_sum_bitmatrix_rows": "reduction",
+    "void at::native::multi_tensor_apply_kernel<at::native::TensorListMetadata<1>, "
+    "at::native::LpNormFunctor<float, (at::native::NormType)1, float, 1, 1, 0>, float>(int)": "reduction",
     "__amd_rocclr_copyBuffer": "copy",
     "__amd_rocclr_fillBufferAligned": "copy",
     "MEMORY_COPY_DEVICE_TO_HOST": "copy",
@@ -176,6 +179,15 @@ def test_function_name(name, own):
         ("BatchNormalization", "normalisation"),
         ("aten::_softmax", "normalisation"),
         ("aten::sum", "reduction"),
+        ("aten::linalg_vector_norm", "reduction"),
+        ("aten::linalg_norm", "reduction"),
+        ("aten::norm", "reduction"),
+        ("aten::_foreach_norm", "reduction"),
+        ("LinalgVectorNormBackward0", "elementwise"),
+        ("aten::native_batch_norm", "normalisation"),
+        ("aten::rms_norm", "normalisation"),
+        ("aten::_weight_norm", "normalisation"),
+        ("NativeLayerNormBackward0", "normalisation"),
         ("ReduceMean", "reduction"),
         ("aten::copy_", "copy"),
         ("aten::cat", "copy"),
@@ -210,3 +222,10 @@ def test_little_kernel_time_of_recorded_files_has_no_category(shared, file, at_m
     ):
         times[kernel_category(kernels.strings[code])] += dur_ns
     assert times["other"] <= at_most * times.total()
+
+
+def test_norms_of_a_recorded_file_are_reductions(shared):
+    trace = readers.read(shared / "fixtures/kineto/sampled_rank0of128.json.gz")
+    rows = {row.name: row.category for row in by_op(trace).rows}
+    assert rows["aten::linalg_vector_norm"] == rows["aten::linalg_norm"] == "reduction"
+    assert rows["aten::layer_norm"] == "normalisation"
