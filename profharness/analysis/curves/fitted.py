@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from profharness.analysis.curves.batch import BATCH, batch_curve
@@ -252,6 +253,25 @@ def step_finding(step: StepChange | None, measured: Measured) -> tuple[Finding, 
             f"{step.at:g}{doubt}",
             at=step.at,
             ratio=step.ratio,
+        ),
+    )
+
+
+def within_peak(fitted: Fitted, fall: Finding) -> Fitted:
+    """The curve figures of a series that falls after its peak: the knee is no further than the
+    peak, and nothing advises to go beyond it, whatever the curve leaves open.
+    """
+    peak = float(fall.figures["peak_at"])
+    ends = (fitted.knee.n, fitted.knee.low, fitted.knee.high)
+    knee, low, high = (None if end is None else min(end, peak) for end in ends)
+    return replace(
+        fitted,
+        knee=Knee(n=knee, low=low, high=high),
+        findings=tuple(
+            msgspec.structs.replace(item, advice=f"measure more levels around the peak at {peak:g}")
+            if item.id == "peak-beyond-range"
+            else item
+            for item in fitted.findings
         ),
     )
 
