@@ -65,7 +65,7 @@ def _series(
     measured = measured.at(used)
     step, fitted = analyse(measured, table.axis, seed, wrong)
     fall = fall_finding(measured, fitted.usl)
-    fitted = within_peak(fitted, fall[0]) if fall else fitted
+    fitted = within_peak(fitted, fall[0], measured) if fall else fitted
     findings = (
         *checks,
         *step_finding(step, measured),

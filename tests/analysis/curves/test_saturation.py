@@ -1,3 +1,4 @@
+import json
 import math
 
 import msgspec
@@ -11,6 +12,7 @@ from profharness.analysis.curves.saturation import (
     series,
 )
 from profharness.readers.own.scan_csv import read_scan_csv
+from profharness.report.json import saturation_json
 from profharness.report.text.saturation import saturation_text
 from profharness.trace.scan_table import ScanTable
 from tests.analysis.curves.curves_simulation import BATCHES, CLIENTS, batch_truth, usl_truth
@@ -212,7 +214,13 @@ def test_nothing_advises_to_go_beyond_the_peak_of_a_falling_series(axis, fallen)
     (fall,) = [item for item in one.findings if item.id == "falls-after-peak"]
     assert not any("larger" in item.advice for item in one.findings)
     assert "scan larger levels" not in saturation_text((one,))
-    if axis == "concurrency":
+    if axis == "batch_size":
+        # a maximum below a measured rate is told as what it is
+        assert one.batch.t_max.value < rates.max()
+        assert "poor-fit" in ids(one)
+        assert "T_max" not in saturation_text((one,))
+        assert json.loads(saturation_json((one,)))["series"][0]["batch"]["t_max"]["value"] > 0
+    else:
         assert one.knee.n <= fall.figures["peak_at"]
         assert one.jobs_per_device <= fall.figures["peak_at"]
 
