@@ -159,12 +159,18 @@ def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
         span_ns=_span_ns(parts) if placed else None,
         busy_ns=total(lambda c: c.busy_ns or 0) if placed else None,
         busy_any_ns=total(lambda c: c.busy_any_ns or 0) if placed else None,
-        sum_kernel_ns=total(lambda c: c.sum_kernel_ns),
+        sum_kernel_ns=_sum_kernel_ns(counts),
         unlinked_kernels=sum(judged) if judged else None,
         graph_launches=total(lambda c: c.graph_launches),
         kernels_in_graphs=total(lambda c: c.kernels_in_graphs),
         distinct_kernels=distinct,
     )
+
+
+def _sum_kernel_ns(counts: Sequence[TraceCounts]) -> int | None:
+    """Over the files whose kernels have times; None where there are kernels and no such file."""
+    known = [count.sum_kernel_ns for count in counts if count.sum_kernel_ns is not None]
+    return sum(known) if known else None
 
 
 def _span_ns(parts: Sequence[Part]) -> int:

@@ -24,7 +24,8 @@ SCHEMA = 1
 
 class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Whole-file counts (docs/metrics.md#whole-file-counts). Spans and unions are of half-open
-    intervals, in ns; None where kernels lie on no time axis.
+    intervals, in ns; None where kernels lie on no time axis, `sum_kernel_ns` where nobody recorded
+    their times.
     """
 
     pass_name: str | None = msgspec.field(default=None, name="pass")
@@ -36,7 +37,7 @@ class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
     span_ns: int | None = 0
     busy_ns: int | None = 0
     busy_any_ns: int | None = 0
-    sum_kernel_ns: int = 0
+    sum_kernel_ns: int | None = 0
     unlinked_kernels: int | None = None
     graph_launches: int = 0
     kernels_in_graphs: int = 0
@@ -63,7 +64,7 @@ class ProblemRow(msgspec.Struct, frozen=True, kw_only=True):
 
 class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     """One group of kernels, ops or a category. Times in ns, None where a statistics file does not
-    print them.
+    print them; all of them and `share` where nobody recorded the times of one of its records.
 
     `fill` and `occupancy` are shares, `flops_per_s` and `bytes_per_s` rates while the kernel runs,
     `shapes` and `dtypes` the inputs (JSON, as recorded) that an op had most often; None where not
@@ -73,9 +74,9 @@ class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     category: str
     calls: int
-    total_ns: int
-    share: float
-    mean_ns: float
+    total_ns: int | None
+    share: float | None
+    mean_ns: float | None
     median_ns: float | None
     min_ns: int | None
     max_ns: int | None
@@ -99,17 +100,17 @@ class SampledRow(HotspotRow, frozen=True, kw_only=True):
 
 
 class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
-    """A hotspot table, sorted by total_ns (falling), then name.
+    """A hotspot table, sorted by total_ns (falling, those without times last), then name.
 
     `busy_ns` (kernels) and `busy_any_ns` (with copies) are unions, `device_span_ns` is the time
     from a device's first start to its last end, each summed over devices; None where the trace
-    holds no device work, or no timeline of it.
+    holds no device work, or no timeline of it. `total_ns` is None where no row has times.
     """
 
     schema: int = SCHEMA
     by: Literal["kernel", "op", "category", "call"]
     pass_name: str | None = msgspec.field(default=None, name="pass")
-    total_ns: int
+    total_ns: int | None
     busy_ns: int | None = None
     busy_any_ns: int | None = None
     device_span_ns: int | None = None

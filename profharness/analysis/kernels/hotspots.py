@@ -28,6 +28,7 @@ from profharness.analysis.kernels.tally import (
 )
 from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of
+from profharness.analysis.time.timeless import no_times, without_times
 from profharness.trace import log_names
 from profharness.trace.columns.keys import coded, distinct
 from profharness.trace.columns.table import NULL
@@ -162,7 +163,7 @@ def _of_kernels(trace: Trace) -> Tally:
     kernels = trace.kernels
     if not len(kernels):
         return _printed("kernel", trace, kernel_rows(trace))
-    groups, names = _named(trace, kernels.name, kernels.dur_ns)
+    groups, names = _named(trace, kernels.name, _durations(trace))
     place = _places(trace, groups)
     return Tally(
         by="kernel",
@@ -188,7 +189,7 @@ def _of_ops(trace: Trace) -> Tally:
         categories=tuple(op_category(name) for name in names),
         groups=_numbered(groups),
         kernel_ns=tuple(launched.get(int(code), 0) for code in groups.key)
-        if len(trace.kernels)
+        if len(trace.kernels) and not no_times(trace)
         else (),
     )
 
@@ -200,7 +201,7 @@ def _of_categories(trace: Trace) -> Tally:
     copies = np.full(len(trace.copies), CATEGORIES.index("copy"), np.int64)
     groups = group(
         np.concatenate((kernel_codes, copies)),
-        np.concatenate((trace.kernels.dur_ns, trace.copies.dur_ns)),
+        np.concatenate((_durations(trace), trace.copies.dur_ns)),
     )
     names = tuple(CATEGORIES[int(code)] for code in groups.key)
     return Tally(
@@ -251,6 +252,13 @@ def _of_calls(trace: Trace) -> Tally:
 def _domain(trace: Trace, row: int) -> str:
     code = int(trace.api.domain[row])
     return "" if code == NULL else trace.strings[code]
+
+
+def _durations(trace: Trace) -> I64:
+    """How long each kernel ran, in ns; NULL where nobody recorded it."""
+    unknown = without_times(trace)
+    dur_ns: I64 = trace.kernels.dur_ns
+    return dur_ns if unknown is None else np.where(unknown, NULL, dur_ns)
 
 
 def _printed(by: Grouping, trace: Trace, rows: Sequence[HotspotRow]) -> Tally:

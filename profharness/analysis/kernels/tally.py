@@ -3,7 +3,8 @@ joined.
 
 A tally holds each distinct duration of a group once, with how often it occurs, so that sums,
 extremes, medians and deviations of many files together are those of all their records, whatever the
-number of files.
+number of files. The duration of a record that nobody timed is NULL, and a group that holds one has
+no times: unknown is not 0.
 """
 
 from __future__ import annotations
@@ -116,18 +117,16 @@ class Tally:
         return bool(self.names or self.printed)
 
     def table(self) -> Hotspots:
-        """The table: rows by falling total, then by name."""
+        """The table: rows by falling total, then by name; those without times last."""
         table_rows = [*_rows(self), *self.printed]
-        whole = sum(row.total_ns for row in table_rows)
-        rows = [
-            _shared(row, whole)
-            for row in sorted(table_rows, key=lambda row: (-row.total_ns, row.name))
-        ]
+        times = [row.total_ns for row in table_rows if row.total_ns is not None]
+        whole = sum(times)
+        rows = [_shared(row, whole) for row in sorted(table_rows, key=_order)]
         busy = self.busy
         return Hotspots(
             by=self.by,
             pass_name=self.pass_name,
-            total_ns=whole,
+            total_ns=whole if times or not table_rows else None,
             rows=tuple(rows),
             busy_ns=busy.kernels_ns if busy else None,
             busy_any_ns=busy.any_ns if busy else None,
@@ -249,7 +248,7 @@ def _joined_rows(rows: Sequence[HotspotRow]) -> tuple[HotspotRow, ...]:
 
 
 def _joined_row(rows: Sequence[HotspotRow]) -> HotspotRow:
-    calls, total = sum(row.calls for row in rows), sum(row.total_ns for row in rows)
+    calls, total = sum(row.calls for row in rows), sum(row.total_ns or 0 for row in rows)
     low = [row.min_ns for row in rows if row.min_ns is not None]
     high = [row.max_ns for row in rows if row.max_ns is not None]
     return HotspotRow(
@@ -276,18 +275,19 @@ def _rows(tally: Tally) -> list[HotspotRow]:
     rows = []
     for position, key in enumerate(groups.key.tolist()):
         workgroups, *size = shapes.get(key, (NULL, NULL, NULL, NULL))
+        timed = smallest[position] != NULL
         rows.append(
             HotspotRow(
                 name=tally.names[key],
                 category=tally.categories[key],
                 calls=int(groups.count[position]),
-                total_ns=int(total[position]),
-                share=0.0,
-                mean_ns=float(mean[position]),
-                median_ns=float(medians[position]),
-                min_ns=int(smallest[position]),
-                max_ns=int(largest[position]),
-                std_ns=float(deviations[position]),
+                total_ns=int(total[position]) if timed else None,
+                share=None,
+                mean_ns=float(mean[position]) if timed else None,
+                median_ns=float(medians[position]) if timed else None,
+                min_ns=int(smallest[position]) if timed else None,
+                max_ns=int(largest[position]) if timed else None,
+                std_ns=float(deviations[position]) if timed else None,
                 kernel_ns=tally.kernel_ns[key] if tally.kernel_ns else None,
                 workgroups=None if workgroups == NULL else workgroups,
                 workgroup_size=(size[0], size[1], size[2]) if NULL not in size else None,
@@ -300,4 +300,10 @@ def _rows(tally: Tally) -> list[HotspotRow]:
 def _shared(row: HotspotRow, whole: int) -> HotspotRow:
     import msgspec
 
+    if row.total_ns is None:
+        return row
     return msgspec.structs.replace(row, share=row.total_ns / whole if whole else 0.0)
+
+
+def _order(row: HotspotRow) -> tuple[bool, int, str]:
+    return row.total_ns is None, -(row.total_ns or 0), row.name

@@ -253,6 +253,8 @@ def _largest_row(summary: Summary) -> str:
     if table is None:
         return ""
     row = table.rows[0]
+    if row.share is None or table.total_ns is None:
+        return ""
     return (
         f"{fold_kernel_name(row.name, 48)}: {format_share(row.share)} of "
         f"{format_ns(table.total_ns, 3)} in {_kind(table)}"

@@ -82,7 +82,11 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
         for number, singular, plural in things
     )
     if counts.busy_ns is None or counts.busy_any_ns is None or counts.span_ns is None:
-        yield f"          {format_ns(counts.sum_kernel_ns)} kernels (sum), on no common timeline"
+        yield (
+            "          the times of kernels are not recorded"
+            if counts.sum_kernel_ns is None
+            else f"          {format_ns(counts.sum_kernel_ns)} kernels (sum), on no common timeline"
+        )
     else:
         yield (
             f"          {format_ns(counts.busy_ns)} kernels (union), "

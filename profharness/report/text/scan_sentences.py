@@ -132,6 +132,13 @@ def still_rising(series: Series) -> bool:
     )
 
 
+def fit_holds(series: Series) -> bool:
+    """Whether the fitted curve describes the series: one that does not is neither drawn nor told,
+    and its parameters stand in the JSON alone.
+    """
+    return all(finding.id != "poor-fit" for finding in series.findings)
+
+
 def _other_series(summary: Summary, best: Series) -> str:
     if len(summary.series) < 2:
         return ""
