@@ -1,4 +1,4 @@
-"""`run --json` and `metrics --json`, from a `Summary`.
+"""`run --json`, `metrics --json` and `summary.json`, from a `Summary`.
 
 Fields that do not apply to a point are left out; a figure always carries value, unit, low, high and
 from, null where there is none. Numbers that are not finite become null.
@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from profharness.analysis.curves.records import Series
-from profharness.analysis.records import SCHEMA, Estimate, Figure, StepSummary, Summary
+from profharness.analysis.records import (
+    SCHEMA,
+    Estimate,
+    Figure,
+    IdleCauses,
+    Partition,
+    PointSummary,
+    StepSummary,
+    Summary,
+)
+from profharness.analysis.verdict.evidence import CAUSES
+from profharness.analysis.verdict.records import KernelParts, Verdict
 from profharness.findings import Finding
 from profharness.report.table import as_objects
 from profharness.report.tables.comparison import breach_table
@@ -32,7 +43,12 @@ def run_json(summary: Summary) -> bytes:
         {
             "schema": SCHEMA,
             "run": summary.run.path if summary.run is not None else summary.source,
-            "points": as_objects(point_results(summary)),
+            "points": [
+                {**row, **judged(point)}
+                for row, point in zip(
+                    as_objects(point_results(summary)), summary.points, strict=True
+                )
+            ],
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **({"sharing": summary.sharing} if summary.sharing else {}),
@@ -56,6 +72,7 @@ def metrics_json(summary: Summary) -> bytes:
                     "metrics": {
                         name: _point_figure(figure) for name, figure in point.metrics.items()
                     },
+                    **judged(point),
                 }
                 for point in summary.points
             ],
@@ -63,6 +80,7 @@ def metrics_json(summary: Summary) -> bytes:
                 name: {**_figure(figure), "needs": figure.needs}
                 for name, figure in summary.metrics.items()
             },
+            **judged(summary),
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **(
@@ -75,6 +93,50 @@ def metrics_json(summary: Summary) -> bytes:
             **({"steps": [_step(step) for step in summary.steps]} if summary.steps else {}),
         }
     )
+
+
+def summary_json(summary: Summary) -> bytes:
+    """`summary.json`: all of the summary, with verdicts and partitions as `metrics --json` has them.
+    Ends with a newline.
+    """
+    document = msgspec.to_builtins(summary)
+    for record, shown in ((summary, document), *zip(summary.points, document["points"], strict=True)):
+        shown.pop("grounds")
+        shown.update(judged(record))
+    for step, shown in zip(summary.steps, document["steps"], strict=True):
+        shown["partition"] = partition_object(step.partition)
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def judged(record: Summary | PointSummary) -> dict[str, object]:
+    """The verdict of a window or point, what it needs where there is none, and its partition."""
+    return {
+        "verdict": verdict_object(record.verdict),
+        "verdict_needs": record.verdict_needs or None,
+        "partition": partition_object(record.partition),
+    }
+
+
+def verdict_object(verdict: Verdict | None) -> dict[str, object] | None:
+    """A verdict as JSON shows it."""
+    if verdict is None:
+        return None
+    return {"kind": verdict.kind, "text": verdict.text, "at_most": verdict.at_most}
+
+
+def partition_object(partition: Partition | None) -> dict[str, int] | None:
+    """A partition as JSON shows it: `window_ns`, and disjoint parts in ns that sum to it."""
+    if partition is None:
+        return None
+    kernels = partition.kernel_parts or KernelParts(unknown_work_ns=partition.compute_ns)
+    causes = partition.idle_causes or IdleCauses(no_host_record_ns=partition.idle_ns)
+    return {
+        "window_ns": partition.window_ns,
+        **{name: getattr(kernels, name) for name in KernelParts.__struct_fields__},
+        "exposed_communication_ns": partition.exposed_communication_ns,
+        "exposed_copy_ns": partition.exposed_copy_ns,
+        **{f"idle_{name}": getattr(causes, name) for name in CAUSES},
+    }
 
 
 def _step(step: StepSummary) -> dict[str, object]:
