@@ -96,16 +96,22 @@ def metrics_json(summary: Summary) -> bytes:
 
 
 def summary_json(summary: Summary) -> bytes:
-    """`summary.json`: all of the summary, with verdicts and partitions as `metrics --json` has them.
-    Ends with a newline.
+    """`summary.json`: all of the summary, with verdicts and partitions as in `metrics --json`. Ends
+    with a newline.
     """
     document = msgspec.to_builtins(summary)
-    for record, shown in ((summary, document), *zip(summary.points, document["points"], strict=True)):
-        shown.pop("grounds")
-        shown.update(judged(record))
-    for step, shown in zip(summary.steps, document["steps"], strict=True):
+    _show_judged(document, summary)
+    for shown, point in zip(document["points"], summary.points, strict=True):
+        _show_judged(shown, point)
+    for shown, step in zip(document["steps"], summary.steps, strict=True):
         shown["partition"] = partition_object(step.partition)
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _show_judged(shown: dict[str, object], record: Summary | PointSummary) -> None:
+    """Put the forms that JSON has into a record that was turned into an object."""
+    del shown["grounds"]
+    shown.update(judged(record))
 
 
 def judged(record: Summary | PointSummary) -> dict[str, object]:

@@ -235,7 +235,9 @@ def _judged(
     judged = (
         judge(point.partition, metrics, of_point, point.grounds)
         if point.state == "ok"
-        else Judgement(None, f"the point to be measured: its state is {point.state}", point.partition)
+        else Judgement(
+            None, f"the point to be measured: its state is {point.state}", point.partition
+        )
     )
     return msgspec.structs.replace(
         point,

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from profharness.analysis.kernels.ceilings import REACHED
+from profharness.analysis.kernels.roofline import FAR_OF_SHEET
 from profharness.analysis.records import Figure, IdleCauses, Partition
 from profharness.analysis.verdict.cpu import value_of as _value
 from profharness.analysis.verdict.records import Grounds
@@ -28,6 +30,16 @@ _GROUPS = {
     "inside-kernel": "inside_kernel",
 }
 """Kinds of kernel time by the figure that measures them; the figure's note is the evidence."""
+_UNJUDGED = {
+    "measured": "at no ceiling by what is known: hardware counters (--pmc) tell the rest",
+    "data sheet": (
+        f"between {100 * FAR_OF_SHEET:.0f} and {100 * REACHED:.0f} % of the data sheet or with one "
+        "of FLOPs and bytes not known: "
+        "`profharness calibrate` measures what a program can reach, hardware counters (--pmc) the "
+        "rest"
+    ),
+    "none": "and the ceilings of this device are not known: `profharness calibrate` measures them",
+}
 _CATEGORIES = 4
 
 
@@ -74,7 +86,7 @@ def evidence_of(
         return (
             f"the device is idle {format_share(share)} of the time"
             + (f" ({causes})" if causes and grounds.host_calls else "")
-            + _lone(partition, grounds)
+            + _one_gap(partition, grounds)
         )
     if part == "communication":
         whole = format_share(partition.communication_ns / window)
@@ -115,22 +127,13 @@ def _unjudged_evidence(
 ) -> str:
     """Kernels that fill the device and of which nobody can say whether they reach a ceiling."""
     fill = _value(figures, "fill_busy")
-    filling = (
-        "run (how far they fill the device is not measured)"
-        if fill is None
-        else "fill the device"
-    )
+    verb = "run" if fill is None else "fill the device"
+    measured = "" if fill is not None else " (how far they fill the device is not measured)"
+    during = f"{verb} {format_share(share)} of the time{measured}"
     if part == "undetermined":
-        return (
-            f"kernels of known work {filling} {format_share(share)} of the time, below the "
-            "ceilings of the data sheet, which no program reaches: `profharness calibrate` "
-            "measures those that one can reach"
-        )
-    record = f": record {grounds.record}" if grounds.record else ""
-    return (
-        f"kernels of unknown work{_categories(grounds)} {filling} {format_share(share)} of the "
-        f"time{record}"
-    )
+        return f"kernels of known work {during}, {_UNJUDGED[grounds.ceilings]}"
+    remedy = f": {grounds.remedy}" if grounds.remedy else ""
+    return f"kernels of unknown work{_categories(grounds)} {during}{remedy}"
 
 
 def _categories(grounds: Grounds) -> str:
@@ -146,17 +149,25 @@ def _categories(grounds: Grounds) -> str:
     return f" ({', '.join(named)}{more})"
 
 
-def _lone(partition: Partition, grounds: Grounds) -> str:
-    """Said where most of the idle time is one gap, which happened once and is not what each step
-    costs, and where hardly anything ran.
+def _one_gap(partition: Partition, grounds: Grounds) -> str:
+    """Said where most of the idle time is one gap: something that happened once, and not what each
+    step costs.
     """
-    if grounds.records is not None and grounds.records < HANDFUL:
-        things = "piece" if grounds.records == 1 else "pieces"
-        return f"; only {grounds.records} {things} of work ran on it"
-    if not _of_one_gap(partition, grounds):
-        return ""
     gap = grounds.longest_gap_ns
+    if not _of_one_gap(partition, grounds) or gap >= partition.idle_ns:
+        return ""
     return f"; one gap of {format_ns(gap)} makes up {format_share(gap / partition.window_ns)}"
+
+
+def few_text(grounds: Grounds) -> str:
+    """`only 3 kernels and copies ran`, where a handful makes all of it."""
+    if grounds.records is None or not 0 < grounds.records < HANDFUL:
+        return ""
+    return (
+        "only one kernel or copy ran"
+        if grounds.records == 1
+        else f"only {grounds.records} kernels and copies ran"
+    )
 
 
 def _named_causes(causes: IdleCauses | None, window_ns: int) -> str:
@@ -165,6 +176,8 @@ def _named_causes(causes: IdleCauses | None, window_ns: int) -> str:
     """
     if causes is None:
         return ""
-    times = sorted(((getattr(causes, field), words) for field, words in CAUSES.items()), reverse=True)
+    times = sorted(
+        ((getattr(causes, field), words) for field, words in CAUSES.items()), reverse=True
+    )
     kept = [(ns, words) for ns, words in times[:3] if ns and 10 * ns >= times[0][0]]
     return ", ".join(f"{words} {format_share(ns / window_ns)}" for ns, words in kept)

@@ -1,8 +1,10 @@
-"""What the records of a window can carry: whether a verdict may be made of them at all, and which of
-its kernels do work that nobody knows (docs/metrics.md#no-verdict).
+"""What the records of a window can carry: whether a verdict may be made of them at all, and which
+of its kernels do work that nobody knows (docs/metrics.md#verdict).
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,6 @@ from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import coded
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Trace
 
 Mask = npt.NDArray[np.bool_]
 _MATRIX_WORK = frozenset({"gemm", "conv", "attention"})
@@ -28,12 +29,11 @@ COPIES_ONLY = (
     "(record them too: --profile torch, or --kernel-trace with rocprofv3)"
 )
 COUNTED = "a pass without counters, as counters make kernels run one after another"
-NO_WORK_KNOWN = "the shapes of the operators (--profile torch, or record_shapes=True)"
-_IN_GRAPHS = "the capture of the graphs that they ran in, or hardware counters (--pmc)"
-_UNLINKED = (
-    "from before their launches on, so that operators show for them, or hardware counters (--pmc)"
-)
-_NO_FORMULA = "hardware counters (--pmc) for them"
+_NO_SHAPES = "record the operators' shapes (--profile torch, or record_shapes=True)"
+_IN_GRAPHS = "they ran in graphs, whose capture the trace does not hold"
+_UNLINKED = "their launches lie before the recording, or no operator stands around them"
+_NO_FORMULA = "no formula tells the work of their operators"
+_COUNTERS = "; hardware counters (--pmc) would tell"
 
 
 def grounds_of(m: Measurement) -> Grounds:
@@ -50,7 +50,8 @@ def grounds_of(m: Measurement) -> Grounds:
         records=_records(m),
         longest_gap_ns=sum(m.whole.idle.longest(device, m.when) for device in m.devices),
         unknown=_by_category(m, unknown),
-        record=_to_record(m, unknown),
+        remedy=_remedy(m, unknown),
+        ceilings=_ceilings(m),
     )
 
 
@@ -151,14 +152,15 @@ def _by_category(m: Measurement, rows: Mask) -> tuple[CategoryTime, ...]:
     return ordered(totals)
 
 
-def _to_record(m: Measurement, unknown: Mask) -> str:
-    """What would make the work of most of these kernels known."""
+def _remedy(m: Measurement, unknown: Mask) -> str:
+    """Why the work of most of these kernels is not known, or what would make it known."""
     times = np.where(unknown, m.kernel_ns, 0)
     if not times.any():
         return ""
     trace = m.trace
-    if not len(trace.ops) or not _with_shapes(trace):
-        return NO_WORK_KNOWN
+    counters = _COUNTERS if any("amd" in device.vendor.lower() for device in trace.devices) else ""
+    if not len(trace.ops) or not (trace.ops.shapes != NULL).any():
+        return f"{_NO_SHAPES}{counters}"
     without = trace.kernels.op == NULL
     in_graph = without & m.work.links.in_graph
     reasons = {
@@ -166,8 +168,11 @@ def _to_record(m: Measurement, unknown: Mask) -> str:
         _UNLINKED: int(times[without & ~in_graph].sum()),
         _NO_FORMULA: int(times[~without].sum()),
     }
-    return max(reasons, key=lambda reason: reasons[reason])
+    return f"{max(reasons, key=lambda reason: reasons[reason])}{counters}"
 
 
-def _with_shapes(trace: Trace) -> bool:
-    return bool((trace.ops.shapes != NULL).any())
+def _ceilings(m: Measurement) -> Literal["measured", "data sheet", "none"]:
+    roofs = m.facts.roofs.values()
+    if not roofs:
+        return "none"
+    return "measured" if any(roof.calibration is not None for roof in roofs) else "data sheet"

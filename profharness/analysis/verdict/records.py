@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 
@@ -71,8 +73,8 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     `withheld` says what it would take where the records carry no verdict at all. `host_calls` tells
     whether the file holds any. `records` counts kernels and copies in the window (None: not
     counted), `longest_gap_ns` is the longest gap of each device, summed over devices. `unknown` are
-    the kernels of unknown work by category, largest first, and `record` says what would make their
-    work known.
+    the kernels of unknown work by category, largest first, and `remedy` says what would make their
+    work known. `ceilings` are what kernels are set against: measured, of a data sheet, or none.
     """
 
     withheld: str = ""
@@ -80,12 +82,13 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     records: int | None = None
     longest_gap_ns: int = 0
     unknown: tuple[CategoryTime, ...] = ()
-    record: str = ""
+    remedy: str = ""
+    ceilings: Literal["measured", "data sheet", "none"] = "data sheet"
 
 
 def add_grounds(grounds: list[Grounds]) -> Grounds:
     """What a verdict on several files together stands on. A file that carries no verdict stands for
-    all; of what to record, the file with most unknown kernel time speaks.
+    all; for what would make work known, the file with most unknown kernel time speaks.
     """
     if not grounds:
         return Grounds()
@@ -101,7 +104,8 @@ def add_grounds(grounds: list[Grounds]) -> Grounds:
         records=sum(counts) if len(counts) == len(grounds) else None,
         longest_gap_ns=sum(part.longest_gap_ns for part in grounds),
         unknown=ordered(categories),
-        record=speaking.record,
+        remedy=speaking.remedy,
+        ceilings=speaking.ceilings,
     )
 
 

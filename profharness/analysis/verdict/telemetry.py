@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from profharness.analysis.power.clock_caps import clock_caps
 from profharness.analysis.records import Figure
 from profharness.analysis.verdict.window import Judgement, judge
-from profharness.analysis.verdict.wording import with_remark, verdict_of
+from profharness.analysis.verdict.wording import verdict_of, with_remark
 from profharness.units import format_share
 
 FULL = 0.6  # of a peak, from which it is called the limit

@@ -20,9 +20,9 @@ from profharness.analysis.records import Figure, Partition
 from profharness.analysis.verdict.above_peak import impossible
 from profharness.analysis.verdict.cpu import Withheld, cpu_verdict
 from profharness.analysis.verdict.cpu import value_of as _value
-from profharness.analysis.verdict.evidence import bound_of, evidence_of, known_cause
+from profharness.analysis.verdict.evidence import bound_of, evidence_of, few_text, known_cause
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
-from profharness.analysis.verdict.wording import verdict_of
+from profharness.analysis.verdict.wording import NOT_KNOWN, verdict_of
 from profharness.findings import Finding
 from profharness.units import format_share
 
@@ -40,7 +40,8 @@ UNTRUSTWORTHY = frozenset(
     }
 )
 NOTHING_MEASURED = (
-    "kernels of a device (--profile torch, or rocprofv3 on AMD), or samples of the CPU (--telemetry)"
+    "kernels of a device (--profile torch, or rocprofv3 on AMD), "
+    "or samples of the CPU (--telemetry)"
 )
 HOST_CALLS = "host calls (--profile torch, or --hip-trace with rocprofv3)"
 NOTABLE_LOSS = 0.01
@@ -145,9 +146,7 @@ def times_by_kind(partition: Partition) -> dict[str, int]:
     }
 
 
-def _of_device(
-    partition: Partition, figures: Mapping[str, Figure], grounds: Grounds
-) -> Judgement:
+def _of_device(partition: Partition, figures: Mapping[str, Figure], grounds: Grounds) -> Judgement:
     window, times = partition.window_ns, times_by_kind(partition)
     part = max(times, key=lambda name: times[name])
     share = times[part] / window
@@ -158,18 +157,21 @@ def _of_device(
         )
     kind = part if part != "idle" else known_cause(partition) or "undetermined"
     bound = None
-    if kind in ("kernels", "undetermined"):
+    if kind in NOT_KNOWN:
         evidence += _largest_loss(part, partition, figures, grounds)
     else:
         bound = bound_of(part, times[part], partition, grounds)
     caps = () if part == "idle" else clock_caps(figures, 1 - times["idle"] / window)
-    said = verdict_of(kind, share, "; ".join((evidence, *caps)), bound, _opening(part, kind))
+    clauses = "; ".join(clause for clause in (evidence, few_text(grounds), *caps) if clause)
+    said = verdict_of(kind, share, clauses, bound, _opening(part, 1 - times["idle"] / window))
     return Judgement(said, "", partition)
 
 
-def _opening(part: str, kind: str) -> str:
-    """Idle time of an unknown cause is no saturation for all that."""
-    return "Not saturated" if part == "idle" and kind == "undetermined" else ""
+def _opening(part: str, busy: float) -> str:
+    """What the kind alone does not say: an idle device is not saturated, whatever the cause."""
+    if part in NOT_KNOWN:
+        return f"Busy {format_share(busy)} of the time, and whether saturated then is not known"
+    return "Not saturated" if part == "idle" else ""
 
 
 def _largest_loss(

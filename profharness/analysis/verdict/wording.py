@@ -52,8 +52,8 @@ def _opening(kind: str, share: float) -> str:
 
 
 def bound_text(kind: str, at_most: float | None) -> str:
-    """`without them the work would run at most 1.28 times as fast`; of idle time the bound is for all
-    of it. Empty without a bound.
+    """`without them the work would run at most 1.28 times as fast`; of idle time the bound is for
+    all of it. Empty without a bound.
     """
     if at_most is None:
         return ""

@@ -157,9 +157,9 @@ def limit_of(verdict: Verdict, partition: Partition | None) -> Limit:
     if partition is None or not partition.window_ns:
         return CPU_LIMITERS.get(verdict.kind) or _limiter(verdict)
     cause = _CAUSE_OF.get(verdict.kind)
-    if cause is not None and partition.idle_causes is not None:
-        if 2 * int(getattr(partition.idle_causes, cause)) >= partition.idle_ns:
-            return IDLE_CAUSES[cause]
+    causes = partition.idle_causes
+    if cause is not None and causes is not None and 2 * getattr(causes, cause) >= partition.idle_ns:
+        return IDLE_CAUSES[cause]
     return _limiter(verdict)
 
 

@@ -141,8 +141,7 @@ def node_verdict(figures: dict[str, Figure]) -> Judgement:
         return Judgement(None, NOTHING_MEASURED, None)
     share = min(used.value / cores, 1.0)
     evidence = (
-        f"the node kept {brief_text(used.value, 3)} of its {cores:g} cores busy, "
-        "whatever ran on it"
+        f"the node kept {brief_text(used.value, 3)} of its {cores:g} cores busy, whatever ran on it"
     )
     said = (
         verdict_of("idle-cores", 1 - share, evidence, opening=CORES_IDLE)
