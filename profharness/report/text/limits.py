@@ -116,7 +116,7 @@ _CAUSE_OF = {kind_of_cause(name): name for name in IDLE_CAUSES}
 CPU_LIMITERS: dict[str, Limit] = {
     "idle-waiting": Limit(
         "waiting",
-        "the process waits {share} of the time",
+        "{share} of the time the process waits",
         "finding what it waits for: input, output, a timer or another process",
     ),
     "idle-cores": Limit(
