@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 def run_json(summary: Summary) -> bytes:
-    """`run --json`: one object per point over all passes, then findings and problems. Ends with a
-    newline.
+    """`run --json`: one object per point over all passes, then the verdict on the whole window,
+    findings and problems. Ends with a newline.
     """
     return _document(
         {
@@ -49,6 +49,7 @@ def run_json(summary: Summary) -> bytes:
                     as_objects(point_results(summary)), summary.points, strict=True
                 )
             ],
+            **judged(summary),
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **({"sharing": summary.sharing} if summary.sharing else {}),
