@@ -31,12 +31,12 @@ _GROUPS = {
 }
 """Kinds of kernel time by the figure that measures them; the figure's note is the evidence."""
 _UNJUDGED = {
-    "measured": "at no ceiling by what is known: hardware counters (--pmc) tell the rest",
+    "measured": "at no ceiling by what is known: hardware counters (--pmc on AMD) tell the rest",
     "data sheet": (
         f"between {100 * FAR_OF_SHEET:.0f} and {100 * REACHED:.0f} % of the data sheet or with one "
         "of FLOPs and bytes not known: "
-        "`profharness calibrate` measures what a program can reach, hardware counters (--pmc) the "
-        "rest"
+        "`profharness calibrate` measures what a program can reach, hardware counters (--pmc on "
+        "AMD) the rest"
     ),
     "none": "and the ceilings of this device are not known: `profharness calibrate` measures them",
 }

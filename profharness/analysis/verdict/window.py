@@ -146,9 +146,15 @@ def times_by_kind(partition: Partition) -> dict[str, int]:
     }
 
 
+def largest_part(partition: Partition) -> str:
+    """The key of `times_by_kind` with most time."""
+    times = times_by_kind(partition)
+    return max(times, key=lambda name: times[name])
+
+
 def _of_device(partition: Partition, figures: Mapping[str, Figure], grounds: Grounds) -> Judgement:
     window, times = partition.window_ns, times_by_kind(partition)
-    part = max(times, key=lambda name: times[name])
+    part = largest_part(partition)
     share = times[part] / window
     evidence = evidence_of(part, times[part], partition, figures, grounds)
     if part == "idle" and not grounds.host_calls:

@@ -339,8 +339,7 @@ def _verdict(point: PointSummary) -> Cell:
             emphasis="muted" if reason else "",
         )
     text = short_verdict(point.verdict, point.partition)
-    tip = point.verdict.evidence if point.verdict.evidence != text else ""
-    return Cell(text, provenance=tip)
+    return Cell(text, provenance=point.verdict.text)
 
 
 def _first_line(error: str) -> str:

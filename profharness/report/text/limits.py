@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profharness.analysis.records import IdleCauses, Partition
-from profharness.analysis.verdict.evidence import kind_of_cause
+from profharness.analysis.verdict.evidence import UNKNOWN_CAUSE, kind_of_cause
 from profharness.analysis.verdict.records import Verdict
-from profharness.analysis.verdict.window import NOTHING_MEASURED
+from profharness.analysis.verdict.window import NOTHING_MEASURED, largest_part
 from profharness.analysis.verdict.wording import bound_text
 from profharness.units import format_share
 
@@ -160,6 +160,8 @@ def limit_of(verdict: Verdict, partition: Partition | None) -> Limit:
     causes = partition.idle_causes
     if cause is not None and causes is not None and 2 * getattr(causes, cause) >= partition.idle_ns:
         return IDLE_CAUSES[cause]
+    if verdict.kind == "undetermined" and largest_part(partition) == "idle":
+        return IDLE_CAUSES[UNKNOWN_CAUSE]
     return _limiter(verdict)
 
 
