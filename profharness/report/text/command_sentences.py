@@ -14,7 +14,7 @@ from profharness.report.text import names
 from profharness.report.text.figures import brief_text, figure_text, finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
-from profharness.report.text.limits import clause_of, headroom_text, largest_cause, limit_of
+from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
 from profharness.units import format_ns, format_share
 
 OTHER_WORK = (
@@ -100,7 +100,7 @@ def next_step(summary: Summary) -> str:
         )
     verdict = summary.verdict
     if verdict is not None and verdict.kind != "idle-waiting":
-        gain = headroom_text(verdict)
+        gain = gain_text(verdict)
         if verdict.kind in NOT_KNOWN and verdict.evidence:
             return (
                 f"{verdict.evidence[0].upper()}{verdict.evidence[1:].rstrip('.')}. "

@@ -219,7 +219,7 @@ def withheld_text(needs: str) -> str:
     return f"{NO_VERDICT}: needs {needs}"
 
 
-def headroom_text(verdict: Verdict) -> str:
+def gain_text(verdict: Verdict) -> str:
     """`without them the work would run at most 1.28 times as fast`, where the verdict bounds it; of
     idle time the bound is for all of it.
     """

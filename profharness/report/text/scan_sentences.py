@@ -20,7 +20,7 @@ from profharness.report.text.labels import (
     rate_text,
     series_name,
 )
-from profharness.report.text.limits import clause_of, headroom_text, limit_of
+from profharness.report.text.limits import clause_of, gain_text, limit_of
 from profharness.report.text.load_sentences import load_sentences, shared_sentence
 from profharness.report.text.rates import throughput_text, unproven
 from profharness.rundir.levels import SHARED
@@ -291,7 +291,7 @@ def _at_recommended(summary: Summary, series: Series) -> str:
         verdict, point.partition
     ):
         return ""
-    gain = headroom_text(verdict)
+    gain = gain_text(verdict)
     evidence = verdict.evidence.rstrip(".")
     limit = limit_of(verdict, point.partition).label
     return f"At {_level(series, point)} the limit is {limit}: {evidence}; {gain}."
