@@ -15,6 +15,7 @@ from profharness.analysis.communication.records import Communication
 from profharness.analysis.curves.records import Series
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
+from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
 from profharness.findings import Finding, Severity
 from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records
 from profharness.stats.estimate import Figure as Figure  # noqa: PLC0414  one of the records
@@ -135,7 +136,7 @@ class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
     """Disjoint parts of one window that sum to `window_ns` exactly; overlaps are "of which"
-    figures.
+    figures. `kernel_parts` divides `compute_ns`, `idle_causes` divides `idle_ns`.
     """
 
     window_ns: int
@@ -146,22 +147,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     communication_ns: int = 0
     copy_ns: int = 0
     idle_causes: IdleCauses | None = None
-
-
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The largest disjoint share of a window, its evidence, and the bound 1 / (1 - share) on what
-    removing it gains.
-
-    `limiter` is idle, communication, copy, underfilled, compute, bandwidth, inside-kernel,
-    undetermined or none; of none the evidence is the whole answer: why there is no verdict
-    (untrusted), or that a process on the CPU waits.
-    """
-
-    limiter: str
-    share: float
-    evidence: str
-    headroom: float | None = None
-    trusted: bool = True
+    kernel_parts: KernelParts | None = None
 
 
 class PointKernel(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +178,7 @@ class Classic(msgspec.Struct, frozen=True, kw_only=True):
 
 class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One point over all passes. Throughput in items/s, latency mean in ms; `rate` is that of an
-    open loop, in requests/s.
+    open loop, in requests/s. `verdict_needs` says what a verdict would take where there is none.
     """
 
     point: str
@@ -216,6 +202,8 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, Figure] = {}
     partition: Partition | None = None
     verdict: Verdict | None = None
+    verdict_needs: str = ""
+    grounds: Grounds = Grounds()
     trials_ms: tuple[float, ...] = ()
     kernels: tuple[PointKernel, ...] = ()
     classic: Classic | None = None
@@ -312,6 +300,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceRow, ...] = ()
     partition: Partition | None = None
     verdict: Verdict | None = None
+    verdict_needs: str = ""
+    grounds: Grounds = Grounds()
     hotspots: tuple[Hotspots, ...] = ()
     telemetry: tuple[TelemetryRow, ...] = ()
     communication: Communication | None = None

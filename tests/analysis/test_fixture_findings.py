@@ -292,6 +292,6 @@ def test_a_recorded_file_that_is_cut_is_called_truncated(
     else:
         told = [one for one in summary.findings if one.id == "truncated-file"]
         assert [one.severity for one in told] == ["error"], summary.problems
-        assert summary.verdict is None or not summary.verdict.trusted
+        assert summary.verdict is None
         return
     assert re.search(r"cut|damaged|ends|malformed|cannot be read", refused)

@@ -4,9 +4,10 @@
 A kernel is compute-bound or bandwidth-bound when it reaches at least 60 % of that ceiling,
 inside-kernel when it is known to reach neither (latency, LDS, gathers, atomics), undetermined when
 neither its operations nor its traffic are known. Traffic is what counters say where a counter pass
-exists, else what its tensors need at least. That a roof is not reached can be said of measured ones
-only: no real program reaches the peak of a data sheet. A rate above what is possible says nothing
-of the kernel: its operations or its device are wrong, or its traffic stays in a cache.
+exists, else what its tensors need at least. No real program reaches the peak of a data sheet: that
+a roof is not reached can be said of a measured one, or of a share of the sheet so small that no
+device's measured roof lies so low. A rate above what is possible says nothing of the kernel: its
+operations or its device are wrong, or its traffic stays in a cache.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ from profharness.units import format_share
 Mask = npt.NDArray[np.bool_]
 COMPUTE, BANDWIDTH, INSIDE, UNDETERMINED = range(4)
 LONGEST_NAME = 48
+FAR_OF_SHEET = REACHED / 2
+"""Below this share of a data sheet a kernel is taken to be below `REACHED` of the measured roof: a
+large matrix product or copy reaches at least half of the sheet.
+"""
 CLASSES = ("compute", "bandwidth", "inside_kernel", "undetermined")
 
 
@@ -83,7 +88,12 @@ def rates(
     measured = np.isin(
         kernels.device, [device for device, roof in roofs.items() if roof.calibration is not None]
     )
-    known = measured & (np.isfinite(compute_share) | from_counters) & np.isfinite(bandwidth_share)
+    far = np.maximum(np.nan_to_num(compute_share), np.nan_to_num(bandwidth_share)) < FAR_OF_SHEET
+    known = (
+        (measured | far)
+        & (np.isfinite(compute_share) | from_counters)
+        & np.isfinite(bandwidth_share)
+    )
     kind = _kinds(compute_share, np.where(cached, np.nan, bandwidth_share), known & ~cached)
     return Rates(
         flops,

@@ -91,12 +91,12 @@ def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     launches = (
         launches
         & ~patterns.matching(trace.strings, api, patterns.GRAPH_LAUNCH)
-        & ~_captured(trace)
+        & ~captured_calls(trace)
         & ~of_host_files(trace)[api.source]
     )
     if not launches.any():
         return []
-    recorded = _recorded(trace, work)
+    recorded = recorded_calls(trace, work)
     missing = (
         launches
         & ~recorded
@@ -222,7 +222,7 @@ def from_problems(problems: Sequence[Problem]) -> list[Finding]:
     return incomplete
 
 
-def _recorded(trace: Trace, work: Work) -> Mask:
+def recorded_calls(trace: Trace, work: Work) -> Mask:
     """Calls that share their id with a device record; a runtime and a driver call may share
     one id.
     """
@@ -249,7 +249,7 @@ def _last_recorded_launch(trace: Trace, recorded: Mask, work: Work) -> I64:
     return last[api.source]
 
 
-def _captured(trace: Trace) -> Mask:
+def captured_calls(trace: Trace) -> Mask:
     """Calls between the begin and the end of a stream capture of their thread."""
     api = trace.api
     begin = patterns.matching(trace.strings, api, patterns.CAPTURE_BEGIN)

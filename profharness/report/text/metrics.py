@@ -30,8 +30,9 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
     yield from _trace_lines(summary)
     if summary.steps_from:
         yield f"steps     {summary.steps_from}"
-    if summary.verdict is not None:
-        yield f"verdict   {full_verdict(summary.verdict, summary.partition)}"
+    verdict = full_verdict(summary.verdict, summary.verdict_needs)
+    if verdict:
+        yield f"verdict   {verdict}"
     yield from _partition_lines(summary.partition)
     if summary.communication is not None:
         yield from communication.lines(summary.communication)

@@ -177,8 +177,9 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
             table.by
         ]
         yield from labelled(label, hotspot_lines(table, width - _LABELS))
-    if summary.verdict is not None:
-        yield VERDICT, full_verdict(summary.verdict, summary.partition)
+    verdict = full_verdict(summary.verdict, summary.verdict_needs)
+    if verdict:
+        yield VERDICT, verdict
     for row in summary.passes:
         for layer, overhead in row.overhead.items():
             yield f"overhead {layer}", percent_text(overhead)
