@@ -26,6 +26,9 @@ from profharness.trace.model import F64, I32, I64, Ops, Trace
 # instruction m16n8k8 on fp32 operands s1688gemm (s1688f32gemm takes three of them for fp32's own
 # precision), cuDNN and later libraries say tf32.
 _TF32 = re.compile(r"[tx]f32|s1688gemm", re.IGNORECASE)
+# Algorithms of convolutions that multiply less often than the direct method, for which the formulas
+# stand: Winograd (MIOpen calls its own miopenSp3AsmConv) and Fourier transforms.
+_FEWER = re.compile(r"winograd|miopenSp3AsmConv|fft", re.IGNORECASE)
 _TEXTS = ("name", "shapes", "dtype", "concrete", "strides")
 
 
@@ -36,12 +39,15 @@ class KernelWork:
 
     `dtype` is a position in `dtypes`, NULL where the operator multiplies no matrices: the type of
     the operands, or TF32 where the kernel's name says that it rounds fp32 operands to that.
+    `fewer`: some kernel of the operator is of an algorithm that multiplies less often than the
+    formulas count, so that the operator may exceed the peak.
     """
 
     flops: F64
     low_bytes: F64
     dtype: I64
     dtypes: tuple[Dtype, ...]
+    fewer: npt.NDArray[np.bool_]
 
 
 def of_kernels(trace: Trace, engine: Engine | None = None) -> KernelWork:
@@ -52,9 +58,10 @@ def of_kernels(trace: Trace, engine: Engine | None = None) -> KernelWork:
     kernels, ops = trace.kernels, trace.ops
     flops, low_bytes = np.full(len(kernels), np.nan), np.full(len(kernels), np.nan)
     dtype = np.full(len(kernels), NULL, np.int64)
+    fewer = np.zeros(len(kernels), np.bool_)
     rows = np.flatnonzero((kernels.op != NULL) & (kernels.dur_ns > 0))
     if not len(rows):
-        return KernelWork(flops, low_bytes, dtype, ())
+        return KernelWork(flops, low_bytes, dtype, (), fewer)
     used, place = coded(kernels.op[rows])
     columns = _recorded(ops, used)
     first, alike = first_rows(pack(columns))
@@ -76,25 +83,27 @@ def of_kernels(trace: Trace, engine: Engine | None = None) -> KernelWork:
     dtype[rows] = np.array(
         [NULL if work.dtype is None else dtypes.index(work.dtype) for work in works], np.int64
     )[alike][place]
-    in_tf32 = (
-        np.bincount(place, weights=_in_tf32(trace, kernels.name[rows])) > 0
-    )  # of an operator's kernels one that adds up parts may not say it
+    fewer[rows] = _of_operators(trace, kernels.name[rows], place, _FEWER)
+    # of an operator's kernels one that adds up parts may not say it
+    in_tf32 = _of_operators(trace, kernels.name[rows], place, _TF32)
     rounded = (
-        rows[(dtype[rows] == dtypes.index("fp32")) & in_tf32[place]]
-        if "fp32" in dtypes
-        else rows[:0]
+        rows[(dtype[rows] == dtypes.index("fp32")) & in_tf32] if "fp32" in dtypes else rows[:0]
     )
     if len(rounded):
         dtype[rounded], dtypes = len(dtypes), (*dtypes, "tf32")
-    return KernelWork(flops, low_bytes, dtype, dtypes)
+    return KernelWork(flops, low_bytes, dtype, dtypes, fewer)
 
 
-def _in_tf32(trace: Trace, names: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Per kernel name; each distinct one is looked at once."""
-    codes, place = coded(names)
-    return np.array(
-        [_TF32.search(trace.strings[code]) is not None for code in codes.tolist()], np.bool_
-    )[place]
+def _of_operators(
+    trace: Trace, names: I32, place: npt.NDArray[np.intp], pattern: re.Pattern[str]
+) -> npt.NDArray[np.bool_]:
+    """Per kernel whether the name of some kernel of its operator, which is its `place`, matches;
+    each distinct name is looked at once.
+    """
+    codes, alike = coded(names)
+    says = np.array([pattern.search(trace.strings[code]) is not None for code in codes.tolist()])
+    found: npt.NDArray[np.bool_] = np.bincount(place, weights=says[alike])[place] > 0
+    return found
 
 
 def _recorded(ops: Ops, rows: I32) -> list[I32]:
