@@ -47,7 +47,8 @@ class Rates:
     its class.
 
     `flops` and `moved` are operations and bytes of the kernel; `counted` says which have their
-    traffic from counters, `above` which do more operations per second than their device can.
+    traffic from counters, `above` which do more operations per second than their device can
+    (those left out whose algorithm does fewer than are counted).
     """
 
     flops: F64
@@ -102,7 +103,7 @@ def rates(
         bandwidth_share,
         np.where(above, UNDETERMINED, kind),
         from_counters,
-        above,
+        above & ~work.fewer,
     )
 
 

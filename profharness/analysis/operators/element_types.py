@@ -196,8 +196,7 @@ def _float(low: ElementType, high: ElementType) -> ElementType:
 
 def _complex(low: ElementType, high: ElementType) -> ElementType:
     """The complex type whose halves hold both."""
-    wide = {"float64": "complex128", "float32": "complex64", "bfloat16": "complex64"}
-    needed = low if low.family == "complex" else _TYPES[wide.get(low.name, high.name)]
+    needed = low if low.family == "complex" else _TYPES[_COMPLEX_OF.get(low.name, high.name)]
     return max(needed, high, key=lambda kind: kind.item_bytes)
 
 
@@ -215,23 +214,34 @@ def result_type(
     float64 or complex128); the later a group stands, the less it counts: it raises the type only
     where its family is higher. None where there is nothing, or no such type.
     """
-    numbers = [_DEFAULT.get(kind.name, kind) for kind in numbers]
     result: ElementType | None = None
-    for group in (tensors, zero_dim, numbers):
+    for group in (tensors, zero_dim, [_DEFAULT.get(kind.name, kind) for kind in numbers]):
         if not group:
             continue
         joined: ElementType | None = group[0]
         for kind in group[1:]:
             joined = None if joined is None else promote(joined, kind)
-        if joined is None:
-            return None
+        result = joined if result is None or joined is None else _raised(result, joined)
         if result is None:
-            result = joined
-        elif _RANK.get(joined.family, -1) > _RANK.get(result.family, -1):
-            result = promote(result, joined)
-            if result is None:
-                return None
+            return None
     return result
 
 
+def _raised(result: ElementType, joined: ElementType) -> ElementType | None:
+    """A type that meets one of a group that counts less: a real type that becomes complex keeps its
+    width (c10 `combine_categories`).
+    """
+    if _RANK.get(joined.family, -1) <= _RANK.get(result.family, -1):
+        return result
+    if result.family == "float":
+        return _TYPES[_COMPLEX_OF[result.name]]
+    return promote(result, joined)
+
+
+_COMPLEX_OF = {
+    "float16": "complex32",
+    "bfloat16": "complex64",
+    "float32": "complex64",
+    "float64": "complex128",
+}
 _DEFAULT = {"float64": _TYPES["float32"], "complex128": _TYPES["complex64"]}

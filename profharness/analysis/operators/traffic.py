@@ -75,10 +75,8 @@ def _broadcast(tensors: list[Tensor]) -> int:
 def _kind(entry: Traffic, call: Call, tensors: list[Tensor]) -> ElementType | None:
     """The type of a result that is not recorded."""
     kinds = [tensor.kind for tensor in tensors]
-    if entry.result == "bool":
-        return named("bool")
-    if entry.result == "first":
-        return kinds[0]
+    if entry.result in ("bool", "first"):
+        return named("bool") if entry.result == "bool" else kinds[0]
     if None in kinds:
         return None
     if isinstance(entry.result, int):
@@ -86,12 +84,9 @@ def _kind(entry: Traffic, call: Call, tensors: list[Tensor]) -> ElementType | No
         value = held.value if isinstance(held, Plain) else None
         return by_number(value) if type(value) is int else kinds[0]
     kind = _promoted(entry, call, tensors)
-    if kind is not None and kind.family in ("bool", "integer"):
-        if entry.result == "float":
-            return named("float32")
-        if entry.result == "integral":
-            return named("int64")
-    return kind
+    if kind is None or kind.family not in ("bool", "integer") or entry.result == "promoted":
+        return kind
+    return named("float32" if entry.result == "float" else "int64")
 
 
 def _promoted(entry: Traffic, call: Call, tensors: list[Tensor]) -> ElementType | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import pytest
@@ -75,7 +76,9 @@ def test_every_type_is_named_as_the_profiler_of_this_torch_does():
     import torch
 
     held = [name for name in names() if hasattr(torch, name) and not name.startswith(("q", "bits"))]
-    held = [name for name in held if "int4" not in name and "int2" not in name]
+    held = [
+        name for name in held if "int4" not in name and "int2" not in name and name != "complex32"
+    ]
     tensors = {name: torch.empty(3, dtype=getattr(torch, name)) for name in held}
     castable = [name for name in held if not name.startswith("float4")]
     cases = [lambda tensor=tensor: tensor.detach() for tensor in tensors.values()]
@@ -87,14 +90,14 @@ def test_every_type_is_named_as_the_profiler_of_this_torch_does():
     rows = record([*cases, *casts])
     for row, (name, tensor) in zip(rows, tensors.items(), strict=False):
         (detached,) = (inner for inner in row.inside if inner.name == "aten::detach")
-        (word,) = __import__("json").loads(detached.texts[1])
+        (word,) = json.loads(detached.texts[1])
         assert BY_WORD[word].name == name
         assert BY_WORD[word].item_bytes == tensor.element_size()
     for row, name in zip(
         rows[len(cases) :], [name for name in castable if name != "float32"], strict=True
     ):
         (cast,) = (inner for inner in row.all() if inner.name == "aten::_to_copy")
-        number = __import__("json").loads(cast.texts[2])[1]
+        number = json.loads(cast.texts[2])[1]
         found = by_number(int(number))
         assert found is not None
         assert found.name == name

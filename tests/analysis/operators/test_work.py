@@ -128,6 +128,16 @@ def test_the_type_of_a_product_is_that_of_its_operands_unless_the_kernel_says_tf
     assert {found.dtypes[code] for code in found.dtype.tolist()} == {dtype}
 
 
+def test_an_algorithm_that_multiplies_less_is_told_apart_for_all_kernels_of_its_operator():
+    scene = Scene()
+    first, second = scene.op("aten::cudnn_convolution", 0, 10), scene.op("aten::mm", 20, 30)
+    scene.kernel(0, 5, name="void cudnn::winograd_nonfused::winogradForwardData4x4", op=first)
+    scene.kernel(5, 9, name="volta_sgemm_64x64_nt", op=first)
+    scene.kernel(20, 25, name="volta_sgemm_64x64_nt", op=second)
+    scene.kernel(40, 45, name="winograd_of_no_operator")
+    assert of_kernels(scene.build()).fewer.tolist() == [True, True, False, False]
+
+
 def test_real_matrix_products_stay_below_the_peak_and_streams_below_the_memory(shared):
     trace = readers.read(shared / "fixtures/kineto/h100_qwen0.5b_prefill.json.gz")
     found = of_kernels(trace)
