@@ -28,6 +28,9 @@ Mask = npt.NDArray[np.bool_]
 # instruction m16n8k8 on fp32 operands s1688gemm (s1688f32gemm takes three of them for fp32's own
 # precision), cuDNN and later libraries say tf32.
 _TF32 = re.compile(r"[tx]f32|s1688gemm", re.IGNORECASE)
+# Kernels of convolutions that multiply less often than the direct method, for which the formulas
+# stand: Winograd (MIOpen calls its own miopenSp3AsmConv) and Fourier transforms.
+_FEWER = re.compile(r"winograd|miopenSp3AsmConv|fft", re.IGNORECASE)
 MATRIX = frozenset(("gemm", "conv", "attention"))
 
 
@@ -39,7 +42,9 @@ class KernelWork:
     Matrix work is that of the operator's kernels of matrix categories, or of all of them where none
     is known by its name: a transpose beside a convolution multiplies nothing. `dtype` is a position
     in `dtypes`, NULL where the operator multiplies no matrices: the type of the operands, or TF32
-    where the kernel's name says that it rounds fp32 operands to that. `again` are the kernels of a
+    where the kernel's name says that it rounds fp32 operands to that. `fewer`: some kernel of the
+    operator is of an algorithm that multiplies less often than the formulas count, so that the
+    operator may exceed the peak. `again` are the kernels of a
     forward pass that the backward pass runs again: their work is no useful one.
     """
 
@@ -47,6 +52,7 @@ class KernelWork:
     low_bytes: F64
     dtype: I64
     dtypes: tuple[Dtype, ...]
+    fewer: Mask
     again: Mask
 
     @property
@@ -62,10 +68,10 @@ def of_kernels(trace: Trace, known: RowWork | None = None) -> KernelWork:
     kernels, ops = trace.kernels, trace.ops
     flops, low_bytes = np.full(len(kernels), np.nan), np.full(len(kernels), np.nan)
     dtype = np.full(len(kernels), NULL, np.int64)
-    again = np.zeros(len(kernels), np.bool_)
+    fewer, again = np.zeros(len(kernels), np.bool_), np.zeros(len(kernels), np.bool_)
     rows = np.flatnonzero((kernels.op != NULL) & (kernels.dur_ns > 0))
     if not len(rows):
-        return KernelWork(flops, low_bytes, dtype, (), again)
+        return KernelWork(flops, low_bytes, dtype, (), fewer, again)
     works = row_work(trace) if known is None else known
     op = kernels.op[rows].astype(np.int64)
     again[rows] = works.again[op]
@@ -80,10 +86,13 @@ def of_kernels(trace: Trace, known: RowWork | None = None) -> KernelWork:
     multiplying = rows[doing]
     dtype[multiplying] = works.dtype[owner[doing]]
     dtypes = works.dtypes
-    rounded = _rounded(trace, multiplying, owner[doing], dtype, dtypes)
-    if len(rounded):
-        dtype[rounded], dtypes = len(dtypes), (*dtypes, "tf32")
-    return KernelWork(flops, low_bytes, dtype, dtypes, again)
+    fewer[multiplying] = _says(trace, multiplying, owner[doing], _FEWER)
+    if "fp32" in dtypes:
+        in_tf32 = _says(trace, multiplying, owner[doing], _TF32)
+        rounded = multiplying[(dtype[multiplying] == dtypes.index("fp32")) & in_tf32]
+        if len(rounded):
+            dtype[rounded], dtypes = len(dtypes), (*dtypes, "tf32")
+    return KernelWork(flops, low_bytes, dtype, dtypes, fewer, again)
 
 
 def work_of(name: str, shapes: str, types: str, concrete: str = "", strides: str = "") -> Work:
@@ -124,14 +133,12 @@ def _shared(work: F64, owner: I64, dur_ns: I64) -> F64:
     return parts
 
 
-def _rounded(trace: Trace, rows: I64, owner: I64, dtype: I64, dtypes: tuple[Dtype, ...]) -> I64:
-    """The kernels of fp32 operators that multiply in TF32: of an operator's kernels one that adds
-    up parts may not say it.
+def _says(trace: Trace, rows: I64, owner: I64, pattern: re.Pattern[str]) -> Mask:
+    """Per kernel whether the name of some kernel of its owner matches: one that only adds up parts
+    may not say it. Each distinct name is looked at once.
     """
-    if "fp32" not in dtypes or not len(rows):
-        return rows[:0]
     codes, place = coded(trace.kernels.name[rows])
-    says = np.array([_TF32.search(trace.strings[code]) is not None for code in codes.tolist()])
-    in_tf32 = np.bincount(owner, weights=says[place], minlength=len(trace.ops)) > 0
-    rounded: I64 = rows[(dtype[rows] == dtypes.index("fp32")) & in_tf32[owner]]
-    return rounded
+    says = [pattern.search(trace.strings[code]) is not None for code in codes.tolist()]
+    counts = np.bincount(owner, weights=np.array(says, np.float64)[place], minlength=1)
+    said: Mask = counts[owner] > 0
+    return said
