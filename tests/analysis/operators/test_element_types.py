@@ -71,6 +71,7 @@ def test_nothing_has_no_type():
     assert result_type([named("float8_e4m3fn"), named("float32")], [], []) is None
 
 
+@pytest.mark.slow
 def test_every_type_is_named_as_the_profiler_of_this_torch_does():
     """Words and sizes, and the numbers by which types are passed."""
     import torch
