@@ -110,4 +110,5 @@ class KernelFacts:
             undetermined,
             kernel_rates.counted,
             np.zeros(len(unknown), np.bool_),
+            unknown,
         )

@@ -146,7 +146,7 @@ def test_kernels_of_unknown_work_are_named_by_category_with_the_largest_loss():
 
 @pytest.mark.parametrize(
     ("ceilings", "said"),
-    [("data sheet", "30 and 60 % of the data sheet"), ("none", "not known"), ("measured", "--pmc")],
+    [("data sheet", "below the data sheet"), ("none", "not known"), ("measured", "--pmc")],
 )
 def test_kernels_of_known_work_that_no_ceiling_judges(ceilings, said):
     partition = split(compute=100, kernels=KernelParts(undetermined_ns=60, unknown_work_ns=40))
