@@ -107,8 +107,8 @@ class KernelFacts:
             kernel_rates.moved,
             unknown,
             unknown,
+            unknown,
             undetermined,
             kernel_rates.counted,
             np.zeros(len(unknown), np.bool_),
-            unknown,
         )

@@ -46,22 +46,21 @@ CLASSES = ("compute", "bandwidth", "inside_kernel", "undetermined")
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Per kernel: its shares of the compute and of the bandwidth ceiling (NaN where not known), and
-    its class.
+    """Per kernel: its shares of the compute and of the bandwidth ceiling, the share of the compute
+    ceiling that programs `reach` (each NaN where not known), and its class.
 
     `flops` and `moved` are operations and bytes of the kernel; `counted` says which have their
-    traffic from counters, `above` which do more operations per second than their device can, and
-    `reach` the share of the compute ceiling that programs reach (NaN where not known).
+    traffic from counters, `above` which do more operations per second than their device can.
     """
 
     flops: F64
     moved: F64
     compute_share: F64
     bandwidth_share: F64
+    reach: F64
     kind: I64
     counted: Mask
     above: Mask
-    reach: F64
 
     def of(self, rows: I64 | None) -> Rates:
         """The rates of these kernels; None: of all."""
@@ -106,10 +105,10 @@ def rates(
         moved,
         compute_share,
         bandwidth_share,
+        reach,
         np.where(above, UNDETERMINED, kind),
         from_counters,
         above,
-        reach,
     )
 
 
