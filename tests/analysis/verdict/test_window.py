@@ -323,13 +323,13 @@ NOTES = {
             {"compute_bound_ns": 50, "bandwidth_bound_ns": 30},
             "compute",
             0.5,
-            "Saturated by compute for 50.0 % of the time: gemm at 90.0 % of the measured GEMM;",
+            "Saturated by compute part of the time: gemm at 90.0 % of the measured GEMM;",
         ),
         (
             {"bandwidth_bound_ns": 60, "inside_kernel_ns": 20},
             "bandwidth",
             0.6,
-            "Saturated by memory bandwidth for 60.0 % of the time: gather at 71.0 %",
+            "Saturated by memory bandwidth part of the time: gather at 71.0 %",
         ),
         (
             {"inside_kernel_ns": 75, "unknown_work_ns": 5},
