@@ -119,6 +119,7 @@ class KernelFacts:
             kernel_rates.moved,
             unknown,
             unknown,
+            unknown,
             undetermined,
             kernel_rates.counted,
             np.zeros(len(unknown), np.bool_),

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from profharness.analysis.kernels.ceilings import REACHED
-from profharness.analysis.kernels.roofline import FAR_OF_SHEET
 from profharness.analysis.records import Figure, IdleCauses, Partition
 from profharness.analysis.verdict.cpu import value_of as _value
 from profharness.analysis.verdict.records import Grounds
@@ -33,8 +31,7 @@ _GROUPS = {
 _UNJUDGED = {
     "measured": "at no ceiling by what is known: hardware counters (--pmc on AMD) tell the rest",
     "data sheet": (
-        f"between {100 * FAR_OF_SHEET:.0f} and {100 * REACHED:.0f} % of the data sheet or with one "
-        "of FLOPs and bytes not known: "
+        "not far enough below the data sheet to tell, or with one of FLOPs and bytes not known: "
         "`profharness calibrate` measures what a program can reach, hardware counters (--pmc on "
         "AMD) the rest"
     ),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import msgspec
 
 from profharness.analysis.verdict.records import Verdict
-from profharness.units import format_number, format_share
+from profharness.units import format_number
 
 LARGEST_FACTOR = 100_000
 _NEARLY_ALL = 0.9
@@ -44,8 +44,7 @@ def with_remark(said: Verdict, remark: str) -> Verdict:
 
 def _opening(kind: str, share: float) -> str:
     if kind in _ROOFS:
-        during = "" if share >= _NEARLY_ALL else f" for {format_share(share)} of the time"
-        return f"{_ROOFS[kind]}{during}"
+        return _ROOFS[kind] + ("" if share >= _NEARLY_ALL else " part of the time")
     if kind in NOT_KNOWN:
         return "Whether the device is saturated is not known"
     return "Not saturated"

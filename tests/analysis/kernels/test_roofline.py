@@ -96,6 +96,27 @@ def test_a_data_sheet_says_that_a_roof_is_not_reached_only_far_below_it():
     assert facts.rates.kind.tolist() == [COMPUTE, UNDETERMINED, INSIDE, UNDETERMINED]
 
 
+def test_what_products_reach_on_such_devices_stands_for_a_missing_calibration():
+    def product(device, share_of_peak):
+        made = Scene(devices=(Device("0", name=device, vendor="AMD"),))
+        made.kernel(
+            0,
+            round(2 * N**3 / (1307.4e12 if device == "MI300X" else 181e12) / share_of_peak * 1e9),
+            op=made.op("aten::mm", 0, 10),
+            name="gemm",
+        )
+        trace = with_ops(made, [([[N, N], [N, N]], ["c10::BFloat16", "c10::BFloat16"])])
+        summary = summarise_trace(trace, "made up")
+        return KernelFacts(trace).rates.kind.tolist(), summary.metrics["compute_bound"].note
+
+    kind, note = product("MI300X", 0.4)  # of which products reach 708 TFLOP/s
+    assert kind == [COMPUTE]
+    assert note.startswith("gemm at 73.")
+    assert "of what products reach on such devices (40." in note
+    assert product("MI300X", 0.28)[0] == [INSIDE]
+    assert product("MI210", 0.4)[0] == [UNDETERMINED]
+
+
 def test_the_filled_time_splits_exactly_and_names_the_kernels():
     trace = mixed()
     summary = summarise_trace(trace, "made up", yardstick=Yardstick((MEASURED,)))
