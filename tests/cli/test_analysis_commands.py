@@ -192,6 +192,7 @@ def test_metrics_json(capsys, kineto):
         "metrics",
         "findings",
         "problems",
+        "queues",
     ]
     assert document["source"] == str(kineto)
     assert document["trace"] == {
