@@ -209,6 +209,20 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     classic: Classic | None = None
 
 
+class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Queue depth of one stream over the window: the mean number of launched and unfinished pieces
+    of work from each of `at_ns` to the next (the last one to `end_ns`), and the most at once.
+    """
+
+    device: str
+    stream: str
+    mean: float
+    peak: int
+    end_ns: int
+    at_ns: tuple[int, ...]
+    depth: tuple[float, ...]
+
+
 class StepSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One step (or trial): its label and own number (null: its mark has none), how many processes
     ran it, `dur_ns` from the first start to the last end.
@@ -309,6 +323,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     steps_from: str = ""
     sharing: tuple[SharedLevel, ...] = ()
     counters: tuple[CounterRow, ...] = ()
+    queues: tuple[QueueRow, ...] = ()
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

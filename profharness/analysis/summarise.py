@@ -26,6 +26,7 @@ from profharness.analysis.records import (
     Summary,
 )
 from profharness.analysis.time import counts
+from profharness.analysis.time.queue_series import queue_series
 from profharness.analysis.time.whole import Whole
 from profharness.analysis.verdict import integrity
 from profharness.analysis.verdict.above_peak import above_peak, kernels_above_peak
@@ -85,6 +86,7 @@ def summarise_trace(
         hotspots=(with_rates(hotspots.default(trace, devices), whole.facts),),
         communication=talk,
         counters=counter_rows(trace),
+        queues=queue_series(whole),
     )
 
 

@@ -90,6 +90,7 @@ def metrics_json(summary: Summary) -> bytes:
                 else {}
             ),
             **({"counters": summary.counters} if summary.counters else {}),
+            **({"queues": summary.queues} if summary.queues else {}),
             **({"steps_from": summary.steps_from} if summary.steps_from else {}),
             **({"steps": [_step(step) for step in summary.steps]} if summary.steps else {}),
         }

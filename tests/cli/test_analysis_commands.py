@@ -195,6 +195,7 @@ def test_metrics_json(capsys, kineto):
         "partition",
         "findings",
         "problems",
+        "queues",
     ]
     assert document["source"] == str(kineto)
     assert document["trace"] == {

@@ -166,7 +166,7 @@ KERNEL_RULES: tuple[Rule, ...] = (
         "reduction",
         r"[Rr]educe|_reduction|Reduction|(?<![A-Za-z])sum(?![a-z])|arg_?(max|min)|"
         r"[Cc]riterion_updateOutput|[Nn]orm[12]?Kernel|lpnorm_cleanup"
-        r"|DotKernel|dot_kernel|(max|avg)_pool|Pooling|[Cc]ount_?[Nn]onzero",
+        r"|DotKernel|dot_kernel|(max|avg|average)_pool|Pooling|[Cc]ount_?[Nn]onzero",
     ),
     _rule(
         "copy",

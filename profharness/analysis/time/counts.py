@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from profharness.analysis.kernels import patterns
 from profharness.analysis.records import DeviceCounts, TraceCounts
 from profharness.analysis.time.linking import Links, link_kernels
-from profharness.analysis.time.timeless import no_places, without_times
+from profharness.analysis.time.timeless import counted_ranges, no_places, without_times
 from profharness.stats import intervals
 from profharness.trace.columns.keys import distinct
 from profharness.trace.columns.table import NULL
@@ -32,8 +33,12 @@ def count(
 
     `ranks` counts the distinct ranks among the sources, a source without one counting as a rank of
     its own kind; `unlinked_kernels` is None where no source with kernels holds a host call.
-    `devices` are the `counts_of_devices`, where they are known.
+    `devices` are the `counts_of_devices`, where they are known. Ranges of CUPTI's profiler are no
+    records of kernels.
     """
+    ranges = counted_ranges(trace)
+    if ranges is not None:
+        return count(replace(trace, kernels=trace.kernels.take(~ranges)))
     kernels, copies = trace.kernels, trace.copies
     placed = not no_places(trace)
     links = link_kernels(trace) if links is None else links
@@ -78,6 +83,9 @@ def count_devices(
     trace: Trace, devices: Sequence[DeviceCounts] | None = None
 ) -> dict[str, DeviceCounts]:
     """The counts of each device that did work, under its key (`device_keys`)."""
+    ranges = counted_ranges(trace)
+    if ranges is not None:
+        return count_devices(replace(trace, kernels=trace.kernels.take(~ranges)))
     return dict(
         zip(
             device_keys(trace).values(),

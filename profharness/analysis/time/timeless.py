@@ -69,6 +69,18 @@ def without_times(trace: Trace) -> npt.NDArray[np.bool_] | None:
     return unknown if unknown.any() else None
 
 
+def counted_ranges(trace: Trace) -> npt.NDArray[np.bool_] | None:
+    """For each kernel whether it is a range of CUPTI's profiler in a Kineto file: counters, and no
+    record of a kernel. None where none is.
+    """
+    unknown = without_times(trace)
+    if unknown is None:
+        return None
+    of_kineto = [source.format == "kineto" for source in trace.sources]
+    ranges: npt.NDArray[np.bool_] = unknown & np.array([*of_kineto, False])[trace.kernels.source]
+    return ranges if ranges.any() else None
+
+
 def no_times(trace: Trace) -> bool:
     """Whether the trace holds kernels and nobody recorded the times of any."""
     unknown = without_times(trace)

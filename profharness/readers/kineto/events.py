@@ -19,6 +19,7 @@ import numpy as np
 
 from profharness.readers.bytes.decimals import microseconds
 from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.kineto import ranges
 from profharness.readers.kineto.comms import PREFIXES, Spoken
 from profharness.readers.kineto.records import (
     CallArgs,
@@ -146,6 +147,7 @@ class KinetoRows:
             "collective",
         )
         self.marks = Growing(*times, "pid", "tid", "spoken")
+        self.ranges = ranges.RangeRows()
         self.spoken: Pool[Spoken] = Pool()
         self.devices: Pool[str] = Pool()
         self.streams: Pool[str] = Pool()
@@ -173,6 +175,7 @@ class KinetoRows:
             _CALL: self._add_calls,
             _OP: self._add_ops,
             _MARK: self._add_marks,
+            ranges.CATEGORY: self._add_ranges,
         }
 
     def add(self, batch: Sequence[Record]) -> None:
@@ -246,6 +249,11 @@ class KinetoRows:
             shared=rare_integers([a.shared for a in args]),
             collective=self._collectives(args),
         )
+
+    def _add_ranges(self, events: Sequence[Event]) -> None:
+        devices = self._device_numbers.codes(event.pid for event in events)
+        streams = self._stream_numbers.codes(event.tid for event in events)
+        self.ranges.add(events, devices.tolist(), streams.tolist())
 
     def _add_copies(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)

@@ -66,7 +66,8 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
     yield f"{summary.source}{name}"
     if not counts.kernels and not counts.copies:
         yield (
-            f"trace     no device work, {format_number(counts.ranks)} "
+            f"trace     {'hardware counters, and ' if summary.counters else ''}no device work, "
+            f"{format_number(counts.ranks)} "
             f"{'rank' if counts.ranks == 1 else 'ranks'}"
         )
         return
