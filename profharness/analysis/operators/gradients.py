@@ -3,7 +3,7 @@ for each node of its graph, and the thread that made it.
 
 A node's backward operators carry its number and a forward thread above 0. The number stands on
 every forward operator since the last node, so the one that made the node is the last of that number
-to begin before it (docs/metrics.md#operators).
+to begin before it (docs/metrics.md#gradients).
 """
 
 from __future__ import annotations
