@@ -70,6 +70,11 @@ class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     `fill` and `occupancy` are shares, `flops_per_s` and `bytes_per_s` rates while the kernel runs,
     `shapes` and `dtypes` the inputs (JSON, as recorded) that an op had most often; None where not
     known.
+
+    Of rows by op: `device_ns` is the time of the device records that belong to them, `inclusive`
+    with those of nested operators; `flops`, `flops_full` and `bytes` are the work that is known, of
+    as many calls as stand beside; `peak_share`, `limiter` and `excess_ns` how it was done, and
+    `forward_op` the forward operator of a backward one (docs/metrics.md#hotspots).
     """
 
     name: str
@@ -92,6 +97,18 @@ class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_s: float | None = None
     shapes: str | None = None
     dtypes: str | None = None
+    device_ns: int | None = None
+    device_share: float | None = None
+    device_inclusive_ns: int | None = None
+    flops: float | None = None
+    flops_calls: int | None = None
+    flops_full: float | None = None
+    bytes: float | None = None
+    bytes_calls: int | None = None
+    peak_share: float | None = None
+    limiter: str | None = None
+    excess_ns: float | None = None
+    forward_op: str | None = None
 
 
 class SampledRow(HotspotRow, frozen=True, kw_only=True):
@@ -115,6 +132,8 @@ class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
     busy_ns: int | None = None
     busy_any_ns: int | None = None
     device_span_ns: int | None = None
+    device_ns_outside: int | None = None
+    conventions: dict[str, str] = {}
     rows: tuple[HotspotRow, ...]
     counters: tuple[CounterRow, ...] = ()
 

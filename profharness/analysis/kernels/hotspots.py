@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.categories import CATEGORIES, kernel_category, op_category
+from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.grouping import Grouped, combinations, group, pack
 from profharness.analysis.kernels.printed_totals import call_rows, category_rows, kernel_rows
 from profharness.analysis.kernels.tally import (
@@ -26,6 +27,7 @@ from profharness.analysis.kernels.tally import (
     Shapes,
     Tally,
 )
+from profharness.analysis.operators.sums import operator_sums
 from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of
 from profharness.analysis.time.timeless import no_times, without_times
@@ -182,6 +184,7 @@ def _of_ops(trace: Trace) -> Tally:
         return _printed("op", trace, call_rows(trace))
     groups, names = _named(trace, ops.name, own_ns(ops))
     launched = _kernel_ns_by_op(trace)
+    of_group = _places(trace, groups)[ops.name]
     return Tally(
         by="op",
         pass_name=pass_of(trace),
@@ -191,6 +194,7 @@ def _of_ops(trace: Trace) -> Tally:
         kernel_ns=tuple(launched.get(int(code), 0) for code in groups.key)
         if len(trace.kernels) and not no_times(trace)
         else (),
+        operators=operator_sums(KernelFacts(trace), of_group, len(names)),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from profharness.analysis.operators.nests import nests
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Copies, I64, Kernels, Trace
+from profharness.trace.model import I64, Copies, Kernels, Trace
 
 
 @dataclass(frozen=True, eq=False)
