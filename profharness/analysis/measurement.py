@@ -122,8 +122,10 @@ class Measurement:
 
     @cached_property
     def useful_flops(self) -> float | None:
-        """FLOPs of matrix products in the windows; None where no operator says its shapes."""
-        flops = self.facts.work.flops
+        """FLOPs of matrix products in the windows, without those of a forward pass that is run
+        again; None where no operator says its shapes.
+        """
+        flops = self.facts.work.useful
         return float(np.nansum(flops * self.kernel_shares)) if np.isfinite(flops).any() else None
 
     @cached_property

@@ -34,6 +34,7 @@ from profharness.analysis.formulas import (
     steps_per_second,
 )
 from profharness.analysis.kernels import counter_shares
+from profharness.analysis.kernels import traffic_figures as traffic
 from profharness.analysis.kernels import useful_work as work_metrics
 from profharness.analysis.kernels.counter_figures import figure as figure_of_counters
 from profharness.analysis.kernels.roofline import BANDWIDTH, COMPUTE, INSIDE, UNDETERMINED
@@ -236,10 +237,11 @@ def _work_rows() -> Iterator[Metric]:
     yield Metric("mfu_at_clock", "share", "higher", KERNELS, work_metrics.mfu_at_clock)
     yield Metric("flops_of_ceiling", "share", "higher", KERNELS, work_metrics.flops_of_ceiling)
     yield Metric("hfu", "share", "higher", KERNELS, work_metrics.hfu)
-    yield Metric("achieved_bandwidth", "B/s", "higher", KERNELS, work_metrics.achieved_bandwidth)
-    yield Metric("bandwidth_share", "share", "higher", KERNELS, work_metrics.bandwidth_share)
-    yield Metric("fabric_bytes", "B", "lower", KERNELS, work_metrics.fabric_bytes)
-    yield Metric("hbm_bytes", "B", "lower", KERNELS, work_metrics.hbm_bytes)
+    yield Metric("achieved_bandwidth", "B/s", "higher", KERNELS, traffic.achieved_bandwidth)
+    yield Metric("bandwidth_share", "share", "higher", KERNELS, traffic.bandwidth_share)
+    yield Metric("mbu", "share", "higher", KERNELS, traffic.mbu)
+    yield Metric("fabric_bytes", "B", "lower", KERNELS, traffic.fabric_bytes)
+    yield Metric("hbm_bytes", "B", "lower", KERNELS, traffic.hbm_bytes)
     yield Metric(
         "operational_intensity", "FLOP/B", "neither", KERNELS, work_metrics.operational_intensity
     )

@@ -25,7 +25,6 @@ from profharness.analysis.kernels.tally import Tally, alike, join
 from profharness.analysis.records import (
     DeviceCounts,
     Figure,
-    IdleCauses,
     Partition,
     PointSummary,
     Summary,
@@ -33,7 +32,9 @@ from profharness.analysis.records import (
 )
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.counts import device_keys
-from profharness.analysis.verdict.window import verdict
+from profharness.analysis.time.timeline import add
+from profharness.analysis.verdict.records import Grounds, add_grounds
+from profharness.analysis.verdict.window import judge
 from profharness.findings import Finding
 from profharness.trace.columns.keys import distinct
 from profharness.trace.model import ClockDomain, Trace
@@ -121,6 +122,8 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         ),
     )
     findings = (*_findings(summaries), *(straggler(talk.skew) if talk is not None else ()))
+    grounds = _grounds(summaries)
+    judged = judge(split, figures, findings, grounds)
     table = join(alike([file_part.tally for file_part in parts])).table()
     return Summary(
         source=source,
@@ -131,8 +134,10 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         findings=findings,
         problems=tuple(problem for summary in summaries for problem in summary.problems),
         sources=tuple(row for summary in summaries for row in summary.sources),
-        partition=split,
-        verdict=verdict(split, figures, findings),
+        partition=judged.partition,
+        verdict=judged.verdict,
+        verdict_needs=judged.needs,
+        grounds=grounds,
         hotspots=(table,),
         communication=talk,
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
@@ -159,12 +164,18 @@ def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
         span_ns=_span_ns(parts) if placed else None,
         busy_ns=total(lambda c: c.busy_ns or 0) if placed else None,
         busy_any_ns=total(lambda c: c.busy_any_ns or 0) if placed else None,
-        sum_kernel_ns=total(lambda c: c.sum_kernel_ns),
+        sum_kernel_ns=_sum_kernel_ns(counts),
         unlinked_kernels=sum(judged) if judged else None,
         graph_launches=total(lambda c: c.graph_launches),
         kernels_in_graphs=total(lambda c: c.kernels_in_graphs),
         distinct_kernels=distinct,
     )
+
+
+def _sum_kernel_ns(counts: Sequence[TraceCounts]) -> int | None:
+    """Over the files whose kernels have times; None where there are kernels and no such file."""
+    known = [count.sum_kernel_ns for count in counts if count.sum_kernel_ns is not None]
+    return sum(known) if known else None
 
 
 def _span_ns(parts: Sequence[Part]) -> int:
@@ -222,14 +233,18 @@ def _points(summaries: Sequence[Summary], findings: Sequence[Finding]) -> tuple[
             _figures(points),
             _partition([point.partition for point in points if point.partition is not None]),
         )
+        grounds = _grounds(points)
+        judged = judge(
+            split, figures, [item for item in findings if item.point in (None, name)], grounds
+        )
         merge_communication.append(
             PointSummary(
                 point=name,
                 metrics=figures,
-                partition=split,
-                verdict=verdict(
-                    split, figures, [item for item in findings if item.point in (None, name)]
-                ),
+                partition=judged.partition,
+                verdict=judged.verdict,
+                verdict_needs=judged.needs,
+                grounds=grounds,
             )
         )
     return tuple(merge_communication)
@@ -290,25 +305,13 @@ def _most(values: Iterable[float | None]) -> float:
 
 def _partition(splits: Sequence[Partition]) -> Partition | None:
     """The sum over all windows."""
-    if not splits:
-        return None
-    causes = [split.idle_causes for split in splits if split.idle_causes is not None]
-    total = (
-        IdleCauses(
-            **{
-                name: sum(getattr(cause, name) for cause in causes)
-                for name in IdleCauses.__struct_fields__
-            }
-        )
-        if causes
-        else None
-    )
-    sums = {
-        name: sum(getattr(split, name) for split in splits)
-        for name in Partition.__struct_fields__
-        if name.endswith("_ns")
-    }
-    return msgspec.structs.replace(splits[0], **sums, idle_causes=total)
+    return add(list(splits)) if splits else None
+
+
+def _grounds(summaries: Sequence[Summary] | Sequence[PointSummary]) -> Grounds:
+    """What a verdict on all of them stands on: on those that have a partition, where any has."""
+    placed = [summary.grounds for summary in summaries if summary.partition is not None]
+    return add_grounds(placed or [summary.grounds for summary in summaries])
 
 
 def _findings(summaries: Sequence[Summary]) -> tuple[Finding, ...]:

@@ -15,6 +15,7 @@ from profharness.analysis.communication.records import Communication
 from profharness.analysis.curves.records import Series
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
+from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
 from profharness.findings import Finding, Severity
 from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records
 from profharness.stats.estimate import Figure as Figure  # noqa: PLC0414  one of the records
@@ -24,7 +25,8 @@ SCHEMA = 1
 
 class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Whole-file counts (docs/metrics.md#whole-file-counts). Spans and unions are of half-open
-    intervals, in ns; None where kernels lie on no time axis.
+    intervals, in ns; None where kernels lie on no time axis, `sum_kernel_ns` where nobody recorded
+    their times.
     """
 
     pass_name: str | None = msgspec.field(default=None, name="pass")
@@ -36,7 +38,7 @@ class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):
     span_ns: int | None = 0
     busy_ns: int | None = 0
     busy_any_ns: int | None = 0
-    sum_kernel_ns: int = 0
+    sum_kernel_ns: int | None = 0
     unlinked_kernels: int | None = None
     graph_launches: int = 0
     kernels_in_graphs: int = 0
@@ -63,19 +65,24 @@ class ProblemRow(msgspec.Struct, frozen=True, kw_only=True):
 
 class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     """One group of kernels, ops or a category. Times in ns, None where a statistics file does not
-    print them.
+    print them; all of them and `share` where nobody recorded the times of one of its records.
 
     `fill` and `occupancy` are shares, `flops_per_s` and `bytes_per_s` rates while the kernel runs,
     `shapes` and `dtypes` the inputs (JSON, as recorded) that an op had most often; None where not
     known.
+
+    Of rows by op: `device_ns` is the time of the device records that belong to them, `inclusive`
+    with those of nested operators; `flops`, `flops_full` and `bytes` are the work that is known, of
+    as many calls as stand beside; `peak_share`, `limiter` and `excess_ns` how it was done, and
+    `forward_op` the forward operator of a backward one (docs/metrics.md#hotspots).
     """
 
     name: str
     category: str
     calls: int
-    total_ns: int
-    share: float
-    mean_ns: float
+    total_ns: int | None
+    share: float | None
+    mean_ns: float | None
     median_ns: float | None
     min_ns: int | None
     max_ns: int | None
@@ -90,6 +97,18 @@ class HotspotRow(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_s: float | None = None
     shapes: str | None = None
     dtypes: str | None = None
+    device_ns: int | None = None
+    device_share: float | None = None
+    device_inclusive_ns: int | None = None
+    flops: float | None = None
+    flops_calls: int | None = None
+    flops_full: float | None = None
+    bytes: float | None = None
+    bytes_calls: int | None = None
+    peak_share: float | None = None
+    limiter: str | None = None
+    excess_ns: float | None = None
+    forward_op: str | None = None
 
 
 class SampledRow(HotspotRow, frozen=True, kw_only=True):
@@ -99,20 +118,22 @@ class SampledRow(HotspotRow, frozen=True, kw_only=True):
 
 
 class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
-    """A hotspot table, sorted by total_ns (falling), then name.
+    """A hotspot table, sorted by total_ns (falling, those without times last), then name.
 
     `busy_ns` (kernels) and `busy_any_ns` (with copies) are unions, `device_span_ns` is the time
     from a device's first start to its last end, each summed over devices; None where the trace
-    holds no device work, or no timeline of it.
+    holds no device work, or no timeline of it. `total_ns` is None where no row has times.
     """
 
     schema: int = SCHEMA
     by: Literal["kernel", "op", "category", "call"]
     pass_name: str | None = msgspec.field(default=None, name="pass")
-    total_ns: int
+    total_ns: int | None
     busy_ns: int | None = None
     busy_any_ns: int | None = None
     device_span_ns: int | None = None
+    device_ns_outside: int | None = None
+    conventions: dict[str, str] = {}
     rows: tuple[HotspotRow, ...]
     counters: tuple[CounterRow, ...] = ()
 
@@ -134,7 +155,7 @@ class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
     """Disjoint parts of one window that sum to `window_ns` exactly; overlaps are "of which"
-    figures.
+    figures. `kernel_parts` divides `compute_ns`, `idle_causes` divides `idle_ns`.
     """
 
     window_ns: int
@@ -145,22 +166,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     communication_ns: int = 0
     copy_ns: int = 0
     idle_causes: IdleCauses | None = None
-
-
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The largest disjoint share of a window, its evidence, and the bound 1 / (1 - share) on what
-    removing it gains.
-
-    `limiter` is idle, communication, copy, underfilled, compute, bandwidth, inside-kernel,
-    undetermined or none; of none the evidence is the whole answer: why there is no verdict
-    (untrusted), or that a process on the CPU waits.
-    """
-
-    limiter: str
-    share: float
-    evidence: str
-    headroom: float | None = None
-    trusted: bool = True
+    kernel_parts: KernelParts | None = None
 
 
 class PointKernel(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +197,7 @@ class Classic(msgspec.Struct, frozen=True, kw_only=True):
 
 class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One point over all passes. Throughput in items/s, latency mean in ms; `rate` is that of an
-    open loop, in requests/s.
+    open loop, in requests/s. `verdict_needs` says what a verdict would take where there is none.
     """
 
     point: str
@@ -215,9 +221,25 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, Figure] = {}
     partition: Partition | None = None
     verdict: Verdict | None = None
+    verdict_needs: str = ""
+    grounds: Grounds = Grounds()
     trials_ms: tuple[float, ...] = ()
     kernels: tuple[PointKernel, ...] = ()
     classic: Classic | None = None
+
+
+class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Queue depth of one stream over the window: the mean number of launched and unfinished pieces
+    of work from each of `at_ns` to the next (the last one to `end_ns`), and the most at once.
+    """
+
+    device: str
+    stream: str
+    mean: float
+    peak: int
+    end_ns: int
+    at_ns: tuple[int, ...]
+    depth: tuple[float, ...]
 
 
 class StepSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -311,6 +333,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[SourceRow, ...] = ()
     partition: Partition | None = None
     verdict: Verdict | None = None
+    verdict_needs: str = ""
+    grounds: Grounds = Grounds()
     hotspots: tuple[Hotspots, ...] = ()
     telemetry: tuple[TelemetryRow, ...] = ()
     communication: Communication | None = None
@@ -318,6 +342,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     steps_from: str = ""
     sharing: tuple[SharedLevel, ...] = ()
     counters: tuple[CounterRow, ...] = ()
+    queues: tuple[QueueRow, ...] = ()
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from profharness.analysis.communication.figures import communication, communication_findings
@@ -25,10 +26,12 @@ from profharness.analysis.records import (
     Summary,
 )
 from profharness.analysis.time import counts
+from profharness.analysis.time.queue_series import queue_series
 from profharness.analysis.time.whole import Whole
 from profharness.analysis.verdict import integrity
 from profharness.analysis.verdict.above_peak import above_peak, kernels_above_peak
-from profharness.analysis.verdict.window import verdict
+from profharness.analysis.verdict.grounds import grounds_of, kernel_parts
+from profharness.analysis.verdict.window import judge
 from profharness.findings import Finding
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Source, Trace
@@ -64,6 +67,8 @@ def summarise_trace(
         for point in points_of(trace)
     )
     every_finding = (*every_finding, *_above_peak(whole, values, points))
+    grounds = grounds_of(whole)
+    judgement = judge(split, values, every_finding, grounds)
     devices = counts.counts_of_devices(trace)
     return Summary(
         source=source,
@@ -74,11 +79,14 @@ def summarise_trace(
         findings=every_finding,
         problems=tuple(problem_row(problem) for problem in trace.problems),
         sources=tuple(source_row(record) for record in trace.sources),
-        partition=split,
-        verdict=verdict(split, values, every_finding),
+        partition=judgement.partition,
+        verdict=judgement.verdict,
+        verdict_needs=judgement.needs,
+        grounds=grounds,
         hotspots=(with_rates(hotspots.default(trace, devices), whole.facts),),
         communication=talk,
         counters=counter_rows(trace),
+        queues=queue_series(whole),
     )
 
 
@@ -121,11 +129,15 @@ def summarise_point(
     values = figures(inside)
     split = device_partition(inside)
     of_point = [item for item in findings if item.point in (None, point)]
+    grounds = grounds_of(inside)
+    judgement = judge(split, values, of_point, grounds)
     return PointSummary(
         point=point,
         metrics=values,
-        partition=split,
-        verdict=verdict(split, values, of_point),
+        partition=judgement.partition,
+        verdict=judgement.verdict,
+        verdict_needs=judgement.needs,
+        grounds=grounds,
         kernels=notable_kernels(inside),
     )
 
@@ -138,12 +150,12 @@ def points_of(trace: Trace) -> list[str]:
 
 
 def device_partition(measurement: Measurement) -> Partition | None:
-    """The split of the window where the trace holds device work on a time axis, else None."""
-    return (
-        measurement.partition
-        if measurement.devices and measurement.window_ns and not measurement.timeless
-        else None
-    )
+    """The split of the window, kernel time by what holds it back, where the trace holds device work
+    on a time axis, else None.
+    """
+    if not measurement.devices or not measurement.window_ns or measurement.timeless:
+        return None
+    return msgspec.structs.replace(measurement.partition, kernel_parts=kernel_parts(measurement))
 
 
 def problem_row(problem: Problem) -> ProblemRow:

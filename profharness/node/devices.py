@@ -121,7 +121,8 @@ class DeviceModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     device for the runtime.
 
     Bandwidth in 10^9 B/s, memory in GiB, clocks in MHz, power in W; None where the vendor says
-    nothing.
+    nothing. `gemm_tflops` is what the largest matrix product was measured to reach, in 10^12
+    FLOP/s.
     """
 
     name: str
@@ -138,6 +139,7 @@ class DeviceModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     partitions: dict[str, int] = {}
     matrix_clock_mhz: int | None = None
     power_w: int | None = None
+    gemm_tflops: dict[Dtype, float] = {}
 
     @property
     def listed_units(self) -> int:
@@ -233,6 +235,16 @@ class Accelerator:
         }.get(dtype, (dtype,))  # type: ignore[assignment]  # mypy widens literals
         known = [(peak, form) for form in forms if (peak := self.peak(form, clock_mhz)) is not None]
         return max(known) if known else None
+
+    def reached_share(self, dtype: Dtype) -> float | None:
+        """The share of its peak that the largest matrix product of this type was measured to reach
+        on such a device; None where nobody published it.
+        """
+        measured = None if self.model is None else self.model.gemm_tflops.get(dtype)
+        peak = self.peak(dtype)
+        if measured is None or not peak:
+            return None
+        return measured * 1e12 * self.fraction / peak
 
     @property
     def bandwidth(self) -> float | None:

@@ -1,4 +1,4 @@
-"""`run --json` and `metrics --json`, from a `Summary`.
+"""`run --json`, `metrics --json` and `summary.json`, from a `Summary`.
 
 Fields that do not apply to a point are left out; a figure always carries value, unit, low, high and
 from, null where there is none. Numbers that are not finite become null.
@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from profharness.analysis.curves.records import Series
-from profharness.analysis.records import SCHEMA, Estimate, Figure, StepSummary, Summary
+from profharness.analysis.records import (
+    SCHEMA,
+    Estimate,
+    Figure,
+    IdleCauses,
+    Partition,
+    PointSummary,
+    StepSummary,
+    Summary,
+)
+from profharness.analysis.verdict.evidence import CAUSES
+from profharness.analysis.verdict.records import KernelParts, Verdict
 from profharness.findings import Finding
 from profharness.report.table import as_objects
 from profharness.report.tables.comparison import breach_table
@@ -25,14 +36,20 @@ if TYPE_CHECKING:
 
 
 def run_json(summary: Summary) -> bytes:
-    """`run --json`: one object per point over all passes, then findings and problems. Ends with a
-    newline.
+    """`run --json`: one object per point over all passes, then the verdict on the whole window,
+    findings and problems. Ends with a newline.
     """
     return _document(
         {
             "schema": SCHEMA,
             "run": summary.run.path if summary.run is not None else summary.source,
-            "points": as_objects(point_results(summary)),
+            "points": [
+                {**row, **judged(point)}
+                for row, point in zip(
+                    as_objects(point_results(summary)), summary.points, strict=True
+                )
+            ],
+            **judged(summary),
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **({"sharing": summary.sharing} if summary.sharing else {}),
@@ -56,6 +73,7 @@ def metrics_json(summary: Summary) -> bytes:
                     "metrics": {
                         name: _point_figure(figure) for name, figure in point.metrics.items()
                     },
+                    **judged(point),
                 }
                 for point in summary.points
             ],
@@ -63,6 +81,7 @@ def metrics_json(summary: Summary) -> bytes:
                 name: {**_figure(figure), "needs": figure.needs}
                 for name, figure in summary.metrics.items()
             },
+            **judged(summary),
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **(
@@ -71,10 +90,61 @@ def metrics_json(summary: Summary) -> bytes:
                 else {}
             ),
             **({"counters": summary.counters} if summary.counters else {}),
+            **({"queues": summary.queues} if summary.queues else {}),
             **({"steps_from": summary.steps_from} if summary.steps_from else {}),
             **({"steps": [_step(step) for step in summary.steps]} if summary.steps else {}),
         }
     )
+
+
+def summary_json(summary: Summary) -> bytes:
+    """`summary.json`: all of the summary, with verdicts and partitions as in `metrics --json`. Ends
+    with a newline.
+    """
+    document = msgspec.to_builtins(summary)
+    _show_judged(document, summary)
+    for shown, point in zip(document["points"], summary.points, strict=True):
+        _show_judged(shown, point)
+    for shown, step in zip(document["steps"], summary.steps, strict=True):
+        shown["partition"] = partition_object(step.partition)
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def _show_judged(shown: dict[str, object], record: Summary | PointSummary) -> None:
+    """Put the forms that JSON has into a record that was turned into an object."""
+    del shown["grounds"]
+    shown.update(judged(record))
+
+
+def judged(record: Summary | PointSummary) -> dict[str, object]:
+    """The verdict of a window or point, what it needs where there is none, and its partition."""
+    return {
+        "verdict": verdict_object(record.verdict),
+        "verdict_needs": record.verdict_needs or None,
+        "partition": partition_object(record.partition),
+    }
+
+
+def verdict_object(verdict: Verdict | None) -> dict[str, object] | None:
+    """A verdict as JSON shows it."""
+    if verdict is None:
+        return None
+    return {"kind": verdict.kind, "text": verdict.text, "at_most": verdict.at_most}
+
+
+def partition_object(partition: Partition | None) -> dict[str, int] | None:
+    """A partition as JSON shows it: `window_ns`, and disjoint parts in ns that sum to it."""
+    if partition is None:
+        return None
+    kernels = partition.kernel_parts or KernelParts(unknown_work_ns=partition.compute_ns)
+    causes = partition.idle_causes or IdleCauses(no_host_record_ns=partition.idle_ns)
+    return {
+        "window_ns": partition.window_ns,
+        **{name: getattr(kernels, name) for name in KernelParts.__struct_fields__},
+        "exposed_communication_ns": partition.exposed_communication_ns,
+        "exposed_copy_ns": partition.exposed_copy_ns,
+        **{f"idle_{name}": getattr(causes, name) for name in CAUSES},
+    }
 
 
 def _step(step: StepSummary) -> dict[str, object]:

@@ -93,6 +93,7 @@ class Copies(Table):
     rank: I32 = int32("global rank of the process")
     pid: I64 = int64("process")
     correlation: I64 = int64("id shared with the launching call")
+    op: I32 = index("ops", "innermost framework op that asked for it")
     point: I32 = code("point of the scan")
     source: I32 = index("sources", "where the record came from")
 
@@ -129,6 +130,10 @@ class Ops(Table):
     external: I64 = int64("framework's id that kernels refer to")
     shapes: I32 = code("input shapes as recorded")
     dtype: I32 = code("input types as recorded")
+    concrete: I32 = code("values of the inputs that are no tensors, as recorded")
+    strides: I32 = code("input strides as recorded")
+    sequence: I64 = int64("number of its node in the graph of gradients")
+    forward_tid: I64 = int64("thread of the forward operator, above 0 for backward ones only")
     flops: F64 = float64("floating-point operations", "FLOP")
     point: I32 = code("point of the scan")
     source: I32 = index("sources", "where the record came from")

@@ -95,10 +95,16 @@ def _one_thread(start: I64, dur: I64, rows: I64) -> tuple[I64, I64]:
 
 
 def innermost(
-    start_ns: I64, dur_ns: I64, thread: I64, nesting: Nesting, at: tuple[I64, I64]
+    start_ns: I64,
+    dur_ns: I64,
+    thread: I64,
+    nesting: Nesting,
+    at: tuple[I64, I64],
+    *,
+    with_end: bool = True,
 ) -> I64:
-    """The row of the innermost span that contains each time `at[0]` on each thread `at[1]`, ends
-    included; NULL for none.
+    """The row of the innermost span that contains each time `at[0]` on each thread `at[1]`; NULL
+    for none. A span contains its start, and its end too where `with_end` says so.
     """
     at_ns, at_thread = at
     found = np.full(len(at_ns), NULL, np.int64)
@@ -110,6 +116,7 @@ def innermost(
         last = np.searchsorted(start_ns[rows], at_ns[asked], side="right") - 1
         found[asked] = np.where(last >= 0, rows[np.maximum(last, 0)], NULL)
     end_ns = start_ns + dur_ns
-    while len(ended := np.flatnonzero((found != NULL) & (end_ns[found] < at_ns))):
+    first_after = end_ns + 1 if with_end else end_ns
+    while len(ended := np.flatnonzero((found != NULL) & (first_after[found] <= at_ns))):
         found[ended] = nesting.parent[found[ended]]
     return found

@@ -39,6 +39,7 @@ def finish(
     written, or no range is a step as asked.
     """
     from profharness.report.csv import hotspots_csv, results_csv
+    from profharness.report.json import summary_json
     from profharness.report.page import html
     from profharness.rundir.paths import RunDir, write_atomic
     from profharness.understand import telemetry_products
@@ -56,7 +57,7 @@ def finish(
     loaded, write_trace = _loaded(root, run)
     summary = summarise(loaded, step_range)
     write_trace()
-    write_atomic(run.summary, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
+    write_atomic(run.summary, summary_json(summary))
     if summary.hotspots:
         write_atomic(run.hotspots, hotspots_csv(summary.hotspots[0]).encode())
     if loaded.manifest is not None and any(

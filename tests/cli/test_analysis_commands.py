@@ -190,8 +190,12 @@ def test_metrics_json(capsys, kineto):
         "devices",
         "points",
         "metrics",
+        "verdict",
+        "verdict_needs",
+        "partition",
         "findings",
         "problems",
+        "queues",
     ]
     assert document["source"] == str(kineto)
     assert document["trace"] == {
@@ -213,6 +217,14 @@ def test_metrics_json(capsys, kineto):
     assert document["devices"] == {
         "0": {"kernels": 2, "busy_ns": 40_750, "busy_any_ns": 45_750, "span_ns": 65_000}
     }
+    assert document["verdict"]["kind"] == "kernels"
+    assert document["verdict"]["at_most"] is document["verdict_needs"] is None
+    assert f"verdict   {document['verdict']['text']}\n" in output(capsys, "metrics", kineto)
+    partition = document["partition"]
+    idle = sum(ns for name, ns in partition.items() if "idle" in name)
+    assert (partition["window_ns"], partition["unknown_work_ns"]) == (65_000, 40_750)
+    assert (partition["exposed_copy_ns"], idle) == (5_000, 19_250)
+    assert sum(partition.values()) == 2 * 65_000
     assert document["metrics"]["busy"]["value"] == pytest.approx(40_750 / 65_000)
     for figure in document["metrics"].values():
         assert {"value", "unit", "low", "high", "from", "needs"} <= set(figure)

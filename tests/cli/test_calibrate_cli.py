@@ -170,9 +170,9 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
     assert moved.note.startswith("of calibrated copy; at least")
     assert 0 < moved.value < 0.1
     assert point.verdict is not None
-    assert f"of {len(os.sched_getaffinity(0))} allowed cores" in point.verdict.evidence
+    assert f"of {len(os.sched_getaffinity(0))} allowed cores" in point.verdict.text
     if mfu.value >= 0.6 and not too_much:
-        assert point.verdict.limiter == "compute"
+        assert point.verdict.kind == "compute"
         assert point.verdict.evidence.startswith(
             f"{format_share(mfu.value)} of the measured GEMM; "
         )

@@ -40,6 +40,7 @@ DOCUMENTS = (
     "command-line.md",
     "architecture.md",
     "extending.md",
+    "formulas.md",
 )
 
 

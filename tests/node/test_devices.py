@@ -55,6 +55,7 @@ def test_every_figure_says_where_it_comes_from():
                 "power_w",
                 "pci_ids",
                 "partitions",
+                "gemm_tflops",
             )
             if getattr(model, name)
         }
@@ -68,6 +69,17 @@ def test_every_figure_says_where_it_comes_from():
         }, name
         assert set(architecture.sources.values()) <= set(whole.sources), name
         assert (architecture.amd is None) != (architecture.nvidia is None)
+
+
+def test_what_products_reach_is_a_part_of_the_peak():
+    for model in table().devices:
+        device = identify(name=model.names[0])
+        assert device.model == model
+        for dtype in model.gemm_tflops:
+            assert 0.45 < device.reached_share(dtype) < 0.95
+    assert identify(name="MI300X").reached_share("bf16") == pytest.approx(708 / 1307.4, rel=1e-3)
+    assert identify(name="MI300X").reached_share("fp32") is None
+    assert identify(name="no such device").reached_share("bf16") is None
 
 
 def test_no_name_or_pci_id_means_two_products():

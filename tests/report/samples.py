@@ -24,8 +24,9 @@ from profharness.analysis.records import (
     Summary,
     TelemetryRow,
     TraceCounts,
-    Verdict,
 )
+from profharness.analysis.verdict.records import Verdict
+from profharness.analysis.verdict.wording import verdict_of
 from profharness.findings import finding
 
 KERNELS = (
@@ -328,19 +329,15 @@ def _gpu_verdict(backend: str, idle: float) -> Verdict:
             f"the device is idle {100 * idle:.1f} % of the time: "
             f"launches in progress {86 * idle:.1f} %"
         )
-        return Verdict(limiter="idle", share=idle, evidence=evidence, headroom=1 / (1 - idle))
+        return verdict_of("idle-launch-in-progress", idle, evidence, 1 / (1 - idle))
     if backend == "torch":
-        return Verdict(
-            limiter="bandwidth",
-            share=0.58,
-            evidence="EdgeConv gathers at 71 % of the measured copy",
-            headroom=1.4,
-        )
+        evidence = "EdgeConv gathers at 71 % of the measured copy"
+        return verdict_of("bandwidth", 0.58, evidence, 1.4)
     evidence = (
         f"kernels fill the device {100 - 100 * idle:.1f} % of the time; "
         "whether by compute or by bandwidth is not measured"
     )
-    return Verdict(limiter="undetermined", share=1 - idle, evidence=evidence)
+    return verdict_of("undetermined", 1 - idle, evidence)
 
 
 def _partition(window: int, idle: float, communication: float, copy: float) -> Partition:
@@ -582,11 +579,11 @@ def _cpu_point(batch: int) -> PointSummary:
             ),
             "cores_used": Figure(value=cores, unit="cores", source="bare pass, CPU telemetry"),
         },
-        verdict=Verdict(
-            limiter="idle" if cores < 4 else "undetermined",
-            share=1 - cores / 8 if cores < 4 else cores / 8,
-            evidence=f"the process ran on {cores:.1f} of 8 allowed cores",
-            headroom=8 / cores if cores < 4 else None,
+        verdict=verdict_of(
+            "idle-cores" if cores < 4 else "undetermined",
+            1 - cores / 8 if cores < 4 else cores / 8,
+            f"the process ran on {cores:.1f} of 8 allowed cores",
+            8 / cores if cores < 4 else None,
         ),
     )
 
@@ -712,14 +709,14 @@ def command() -> Summary:
         partition=partition,
         hotspots=(gpu_hotspots(), gpu_categories()),
         telemetry=gpu_telemetry(),
-        verdict=Verdict(
-            limiter="idle",
-            share=0.301,
-            headroom=1.431,
-            evidence=(
-                "the device is idle 30.1 % of the time: the host not ready 21.7 %, "
-                "the host in a synchronisation call 5.9 %"
+        verdict=verdict_of(
+            "idle-host-not-ready",
+            0.301,
+            (
+                "the device is idle 30.1 % of the time (the host not ready 21.7 %, "
+                "the host in a synchronisation call 5.9 %)"
             ),
+            1.431,
         ),
     )
 

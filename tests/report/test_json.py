@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
-from profharness.report.json import metrics_json, run_json
+from profharness.report.json import metrics_json, run_json, summary_json
 from tests.report.samples import SAMPLES, failing, gpu_scan, odd_numbers
 
 RUN_FIELDS = {
@@ -24,6 +25,28 @@ RUN_FIELDS = {
     "error",
 }
 FINDING_FIELDS = {"id", "severity", "message", "figures"}
+JUDGED = ["verdict", "verdict_needs", "partition"]
+
+
+def check_judged(value: dict[str, Any]) -> None:
+    """A verdict or what it needs, and a partition whose parts sum to its window."""
+    verdict, partition = value["verdict"], value["partition"]
+    if verdict is not None:
+        assert list(verdict) == ["kind", "text", "at_most"]
+        assert verdict["at_most"] is None or 1 <= verdict["at_most"] <= 100_000
+    assert verdict is None or value["verdict_needs"] is None
+    if partition is not None:
+        parts = [ns for name, ns in partition.items() if name != "window_ns"]
+        assert sum(parts) == partition["window_ns"]
+        assert min(parts) >= 0
+
+
+def test_summary_json_has_the_same_verdicts_and_partitions() -> None:
+    summary = gpu_scan()
+    whole, shown = json.loads(summary_json(summary)), json.loads(metrics_json(summary))
+    for mine, theirs in zip((whole, *whole["points"]), (shown, *shown["points"]), strict=True):
+        assert {name: mine[name] for name in JUDGED} == {name: theirs[name] for name in JUDGED}
+        assert "grounds" not in mine
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -31,12 +54,14 @@ def test_run_json_has_the_documented_shape(name: str) -> None:
     data = run_json(SAMPLES[name]())
     assert data.endswith(b"}\n")
     value = json.loads(data)
-    assert list(value) == ["schema", "run", "points", "findings", "problems"]
+    assert list(value) == ["schema", "run", "points", *JUDGED, "findings", "problems"]
+    check_judged(value)
     assert value["schema"] == 1
     assert isinstance(value["run"], str)
     for point in value["points"]:
-        assert set(point) <= RUN_FIELDS
-        assert "point" in point
+        assert set(point) <= RUN_FIELDS | set(JUDGED)
+        assert {"point", *JUDGED} <= set(point)
+        check_judged(point)
     for finding in value["findings"]:
         assert FINDING_FIELDS <= set(finding) <= FINDING_FIELDS | {"advice", "point"}
     for problem in value["problems"]:
@@ -56,6 +81,7 @@ def test_a_point_of_run_json_holds_plain_numbers() -> None:
         "latency_ms",
         "consistency",
         "overhead",
+        *JUDGED,
     }
     assert point["batch_size"] == 4
     assert isinstance(point["throughput"], float)
@@ -84,9 +110,11 @@ def test_metrics_json_has_the_documented_shape(name: str) -> None:
         "devices",
         "points",
         "metrics",
+        *JUDGED,
         "findings",
         "problems",
     ]
+    check_judged(value)
     assert set(value["trace"]) == {
         "pass",
         "kernels",
@@ -108,7 +136,8 @@ def test_metrics_json_has_the_documented_shape(name: str) -> None:
     for figure in value["metrics"].values():
         assert {"value", "unit", "low", "high", "from", "needs"} <= set(figure)
     for point in value["points"]:
-        assert set(point) == {"point", "metrics"}
+        assert set(point) == {"point", "metrics", *JUDGED}
+        check_judged(point)
         for figure in point["metrics"].values():
             assert {"value", "unit", "low", "high", "from"} <= set(figure)
 

@@ -258,11 +258,11 @@ def shown(**values):
 
 
 @pytest.mark.parametrize(
-    ("values", "limiter", "said"),
+    ("values", "kind", "said"),
     [
         (
             {"gpu_percent": 20.0, "cores_used": 1.0, "cores_allowed": 8.0},
-            "idle",
+            "idle-unexplained",
             "idle 80.0 % of the time while the host ran on 1.0 of 8 cores",
         ),
         ({"gpu_percent": 100.0, "wave_fill": 0.03}, "underfilled", "holds 3.0 % of the waves"),
@@ -306,24 +306,25 @@ def shown(**values):
             "undetermined",
             "its power limit held the clock down 50.0 %",
         ),
-        ({"cores_used": 1.0, "cores_allowed": 8.0}, "idle", "1.0 of 8 allowed cores"),
+        ({"cores_used": 1.0, "cores_allowed": 8.0}, "idle-cores", "1.0 of 8 allowed cores"),
     ],
 )
-def test_the_verdict_from_telemetry_alone(values, limiter, said):
-    found = telemetry_verdict(shown(**values))
-    assert found.limiter == limiter
-    assert said in found.evidence
-    assert "lower confidence" in found.evidence
+def test_the_verdict_from_telemetry_alone(values, kind, said):
+    found = telemetry_verdict(shown(**values)).verdict
+    assert found.kind == kind
+    assert said in found.text
+    assert "lower confidence" in found.text
 
 
 def test_telemetry_alone_keeps_its_distrust():
     found = telemetry_verdict(shown(cores_used=0.5, cores_allowed=8.0, cpu_node=8.0))
-    assert (found.limiter, found.trusted) == ("none", False)
-    assert "other work held the cores" in found.evidence
+    assert found.verdict is None
+    assert found.needs.startswith("a quiet node, as other work held the cores")
 
 
 def test_no_verdict_without_figures():
-    assert telemetry_verdict({}) is None
+    assert telemetry_verdict({}).verdict is None
+    assert telemetry_verdict({}).needs
 
 
 def known(gemm: float | None = 450.0, idle: float | None = 80.0) -> Calibration:

@@ -32,13 +32,14 @@ class OperatorSide:
 
     @property
     def window_ns(self) -> float:
-        return self.table.total_ns / self.running
+        return (self.table.total_ns or 0) / self.running
 
 
 def side(summary: Summary, time: float) -> OperatorSide | None:
-    """None for a run with device work, or whose operators were not recorded."""
+    """None for a run with device work, or whose operators were not recorded with their times."""
     table = next(
-        (hotspots for hotspots in summary.hotspots if hotspots.by == "op" and hotspots.rows), None
+        (hotspots for hotspots in summary.hotspots if hotspots.by == "op" and hotspots.total_ns),
+        None,
     )
     running = summary.metrics.get("operators")
     if summary.partition is not None or table is None or running is None or not running.value:
@@ -54,7 +55,8 @@ def operator_reasons(a: OperatorSide, b: OperatorSide, noise: float | None) -> l
     before, after = ({row.name: row for row in run_side.table.rows} for run_side in (a, b))
     reasons = list(_switch(a, b, stretch))
     for name in before.keys() & after.keys():
-        effect = stretch * after[name].total_ns / b.window_ns - before[name].total_ns / a.window_ns
+        now_ns, then_ns = after[name].total_ns or 0, before[name].total_ns or 0
+        effect = stretch * now_ns / b.window_ns - then_ns / a.window_ns
         if abs(effect) > least:
             calls = (after[name].calls / b.window_ns * stretch) / (before[name].calls / a.window_ns)
             reasons.append(
@@ -71,7 +73,9 @@ def operator_reasons(a: OperatorSide, b: OperatorSide, noise: float | None) -> l
 def _switch(a: OperatorSide, b: OperatorSide, stretch: float) -> Iterator[Reason]:
     sides = [
         [
-            PointKernel(name=row.name, calls=row.calls, total_ns=row.total_ns, share=row.share)
+            PointKernel(
+                name=row.name, calls=row.calls, total_ns=row.total_ns or 0, share=row.share or 0.0
+            )
             for row in run_side.table.rows
         ]
         for run_side in (a, b)
@@ -92,7 +96,7 @@ def _switch(a: OperatorSide, b: OperatorSide, stretch: float) -> Iterator[Reason
 
 def _change_words(before: HotspotRow, after: HotspotRow, call_ratio: float) -> str:
     """More calls per step, or more time per call: whichever ratio is larger; and other inputs."""
-    time_ratio = after.mean_ns / before.mean_ns if before.mean_ns > 0 else 1.0
+    time_ratio = (after.mean_ns or 0) / before.mean_ns if before.mean_ns else 1.0
     if call_ratio > 0 and abs(math.log(call_ratio)) > abs(math.log(max(time_ratio, 1e-9))):
         return f"{before.name} is called {call_ratio:.2f} times as often"
     return f"{before.name} takes {time_ratio:.2f} times as long per call" + (

@@ -40,7 +40,7 @@ def row_reason(
     if a is None or b is None:
         return RowReason(message="new" if a is None else "gone")
     noise = _noise(a, b)
-    change = b.mean_ns / a.mean_ns - 1 if a.mean_ns > 0 else 0.0
+    change = b.mean_ns / a.mean_ns - 1 if a.mean_ns and b.mean_ns is not None else 0.0
     significant = None if noise is None else abs(change) > noise
     causes = [*_calls(a, b), *_shape(a, b), *_switched(a, b, tables)]
     if significant and not causes:
@@ -53,20 +53,12 @@ def row_reason(
 
 def _noise(a: HotspotRow, b: HotspotRow) -> float | None:
     """95 % bound on the ratio of two means, from the spread of the calls."""
-    if (
-        a.std_ns is None
-        or b.std_ns is None
-        or min(a.calls, b.calls) < 3
-        or min(a.mean_ns, b.mean_ns) <= 0
-    ):
-        return None
-    return 1.96 * math.hypot(
-        *(
-            row.std_ns / math.sqrt(row.calls) / row.mean_ns
-            for row in (a, b)
-            if row.std_ns is not None
-        )
-    )
+    scatter = [
+        row.std_ns / math.sqrt(row.calls) / row.mean_ns
+        for row in (a, b)
+        if row.std_ns is not None and row.calls >= 3 and row.mean_ns
+    ]
+    return 1.96 * math.hypot(*scatter) if len(scatter) == 2 else None
 
 
 def _calls(a: HotspotRow, b: HotspotRow) -> Iterator[str]:

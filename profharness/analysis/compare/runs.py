@@ -248,7 +248,10 @@ def _table_kernels(summary: Summary) -> tuple[PointKernel, ...]:
         for table in summary.hotspots
         if table.by == "kernel"
         for row in table.rows[:MOST_KERNELS]
-        if row.share >= 0.01 and row.category != "communication"
+        if row.total_ns is not None
+        and row.share is not None
+        and row.share >= 0.01
+        and row.category != "communication"
     )
 
 
@@ -385,7 +388,7 @@ def _rows(a: Hotspots, b: Hotspots, clock: float | None) -> list[HotspotDelta]:
                 share_a=row_a.share if row_a else None,
                 share_b=row_b.share if row_b else None,
                 change=row_b.mean_ns / row_a.mean_ns - 1
-                if row_a and row_b and row_a.mean_ns > 0
+                if row_a and row_b and row_a.mean_ns and row_b.mean_ns is not None
                 else None,
                 reason=_with_inputs(why.message, row_a, row_b),
                 noise=why.noise,

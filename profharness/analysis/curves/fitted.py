@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from profharness.analysis.curves.batch import BATCH, batch_curve
@@ -102,7 +103,7 @@ def _fit_batch(measured: Measured, seed: str, wrong: Mapping[float, str]) -> Fit
         top = float(measured.level[-1])
         reached = (
             "90 % of the extrapolated maximum is not reached in this scan"
-            if curve.b90.value is None
+            if curve.b90.value is None and not findings
             else "the plateau is not bounded by this scan"
         )
         findings.append(
@@ -252,6 +253,47 @@ def step_finding(step: StepChange | None, measured: Measured) -> tuple[Finding, 
             f"{step.at:g}{doubt}",
             at=step.at,
             ratio=step.ratio,
+        ),
+    )
+
+
+def within_peak(fitted: Fitted, fall: Finding, measured: Measured) -> Fitted:
+    """The curve figures of a series that falls after its peak: the knee is no further than the
+    peak, and nothing advises to go beyond it, whatever the curve leaves open. A curve that only
+    rises does not describe it where its maximum lies below the peak.
+    """
+    peak = float(fall.figures["peak_at"])
+    ends = (fitted.knee.n, fitted.knee.low, fitted.knee.high)
+    knee, low, high = (None if end is None else min(end, peak) for end in ends)
+    return replace(
+        fitted,
+        knee=Knee(n=knee, low=low, high=high),
+        findings=tuple(
+            msgspec.structs.replace(item, advice=f"measure more levels around the peak at {peak:g}")
+            if item.id == "peak-beyond-range"
+            else item
+            for item in (*fitted.findings, *_surpassed(fitted, peak, measured))
+        ),
+    )
+
+
+def _surpassed(fitted: Fitted, peak: float, measured: Measured) -> tuple[Finding, ...]:
+    """The finding on a curve over the batch size whose maximum the measured peak exceeds by more
+    than 3 %; none where the fit is marked already.
+    """
+    if fitted.batch is None or any(item.id == "poor-fit" for item in fitted.findings):
+        return ()
+    largest = fitted.batch.t_max.value
+    best = float(measured.throughput[measured.level == peak].max())
+    if not largest or best <= (1 + _FALL) * largest:
+        return ()
+    return (
+        finding(
+            "poor-fit",
+            f"the curve T(b) tends to {largest:.4g} items/s, and "
+            f"{100 * (best / largest - 1):.0f} % more were measured at {peak:g}",
+            misfit_share=best / largest - 1,
+            at=peak,
         ),
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from profharness.analysis.curves.batch import BATCH
 from profharness.analysis.curves.fit import Measured
-from profharness.analysis.curves.fitted import analyse, fall_finding, step_finding
+from profharness.analysis.curves.fitted import analyse, fall_finding, step_finding, within_peak
 from profharness.analysis.curves.knee import (
     MARGIN,
     jobs_per_device,
@@ -64,10 +64,12 @@ def _series(
     used = fit_levels(level, wrong)
     measured = measured.at(used)
     step, fitted = analyse(measured, table.axis, seed, wrong)
+    fall = fall_finding(measured, fitted.usl)
+    fitted = within_peak(fitted, fall[0], measured) if fall else fitted
     findings = (
         *checks,
         *step_finding(step, measured),
-        *fall_finding(measured, fitted.usl),
+        *fall,
         *fitted.findings,
     )
     doubted, wrong = wrong, {at: kind for at, kind in wrong.items() if kind not in _DOUBTFUL}

@@ -3,10 +3,15 @@ matches wins.
 
 Most rules look at a kernel's own function name, without return type, template arguments and
 parameters: a `sum` among the template arguments of an elementwise kernel does not make it a
-reduction. Frameworks that put the operation into a template argument (torch's elementwise kernels)
-have rules for the whole name. Triton kernels fused by torch's inductor are judged by their
-scheduling prefix, since the rest of their name lists every operator that was near
-(`triton_red_fused_add_addmm_...` multiplies no matrix).
+reduction. Frameworks that put the operation into a template argument (torch's elementwise kernels,
+everything that ck_tile starts by its `kentry`) have rules for the whole name. Triton kernels fused
+by torch's inductor are judged by their scheduling prefix, since the rest of their name lists every
+operator that was near (`triton_red_fused_add_addmm_...` multiplies no matrix).
+
+A step that a library runs for a product or convolution in a kernel of its own (the sum over a split
+K, the epilogue of cublasLt) has the category of the product. Quantised products are products. A
+gather or scatter of whole rows is a copy. Sorting, scans, embedding bags and routing have no
+category here and stay `other`: a wrong word misleads more than none.
 """
 
 from __future__ import annotations
@@ -15,6 +20,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
+
+from profharness.analysis.kernels.mangled import readable
 
 Category = Literal[
     "gemm",
@@ -71,21 +78,46 @@ KERNEL_RULES: tuple[Rule, ...] = (
     _rule("normalisation", r"^triton_(red|per|split_scan)_.*(norm|softmax|rsqrt)"),
     _rule("reduction", r"^triton_(red|per|split_scan)_"),
     _rule("other", r"^triton__?\d"),
-    _rule("copy", r"reshape_and_cache|concat_and_cache|copy_blocks|swap_blocks"),
+    # ck_tile: one entry for all kernels, which names the one that it runs first
+    _rule("attention", r"ck_tile::kentry<(.*?\W)?Fmha\w*\b", whole=True),
+    _rule("conv", r"ck_tile::kentry<(.*?\W)?(\w*Convolution\w*Kernel|ImageToColumn)\b", whole=True),
+    _rule("normalisation", r"ck_tile::kentry<(.*?\W)?\w*(Rms|Layer)norm2d\w*\b", whole=True),
+    _rule("gemm", r"ck_tile::kentry<(.*?\W)?\w*(Gemm|Flatmm|StreamK)\w*Kernel\b", whole=True),
+    _rule("elementwise", r"ck_tile::kentry<(.*?\W)?(ElementWise\w*|\w*Smoothquant)\b", whole=True),
+    _rule("copy", r"ck_tile::kentry<(.*?\W)?(BatchedTranspose|GenericPermute)\w*\b", whole=True),
+    _rule("reduction", r"ck_tile::kentry<(.*?\W)?Reduce(Kernel)?\b", whole=True),
+    _rule("other", r"(^|::)kentry$"),
+    _rule(
+        "copy",
+        r"reshape_and_cache|concat_and_cache|copy_blocks|swap_blocks|store_kv_?cache|"
+        r"store_mla_kv_cache",
+    ),
     _rule(
         "attention",
-        r"attn_|_attn|[Aa]ttention|flash_(fwd|bwd)|fmha|Fmha|_mha_|mla_(fwd|decode|prefill)|"
-        r"flashinfer.*(Decode|Prefill)",
+        r"attn_|_attn|[Aa]ttention|flash_(fwd|bwd)|fmha|Fmha|FMHA|_mha_|mla_(fwd|decode|prefill)|"
+        r"flashinfer.*(Decode|Prefill)|gemm_softmax_gemm",
+    ),
+    # AOTriton's backward kernels, decoding in Triton by vllm and sglang, aiter's own kernels
+    _rule(
+        "attention",
+        r"^_?bwd_kernel_(dk_?dv|dq|split_d|fuse$|(fused_(atomic_)?)?(non)?causal)"
+        r"|^_?bwd_(pre|post)process(_varlen|_do_o_dot)?$"
+        r"|^_fwd_(grouped_)?kernel_stage[12]|^reduce_segments$|^la_persistent"
+        r"|(^|::)(pa_(bf16|fp16|fp8|decode|prefill|ps)|PA_A\d+W\d+)_|(^|::)_?mla_(a\d+w\d+|dec)_"
+        r"|kn_mla_reduce",
     ),
     _rule(
         "copy",
         r"^__amd_rocclr_(copy|fill)|^MEMORY_COPY|^(hip|cuda)?[Mm]em(cpy|set)|[Ff]ill_?[Bb]uffer|"
-        r"recat_copy",
+        r"recat_copy|(^|_)fill_kernel",
     ),
+    _rule("copy", r"Kokkos::Impl::ViewFill<", whole=True),
     _rule(
         "normalisation",
         r"batch_?norm|BatchNorm|batchnorm|cudnn::bn_|^bn_(fw|bw)|[Ll]ayer_?[Nn]orm|[Rr]ms_?[Nn]orm"
-        r"|[Gg]roup_?[Nn]orm|[Ii]nstance_?[Nn]orm|RowwiseMoments|[Ss]oft_?[Mm]ax|GammaBetaBackward",
+        r"|[Gg]roup_?[Nn]orm|[Ii]nstance_?[Nn]orm|RowwiseMoments|[Ss]oft_?[Mm]ax|GammaBetaBackward"
+        r"|Compute(Part)?GradGammaBeta|kernel_normalization|AsmBN(Fwd|Bwd)|MIOpenLRN"
+        r"|^(l2_)?norm_(back_)?f32|^l2norm_(fwd|bwd)_kernel",
     ),
     _rule(
         "conv",
@@ -96,15 +128,28 @@ KERNEL_RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "conv",
-        r"ImplicitGemmConvolution|kernel_grouped_conv|cutlass.*([fd]prop|dgrad|wgrad)",
+        r"ImplicitGemmConvolution|kernel_grouped_conv|cutlass.*([fd]prop|dgrad|wgrad)|"
+        r"cutlass_cudnn\w*::reduction::kernel::ReduceSplitK",
         whole=True,
     ),
     _rule(
         "gemm",
-        r"^Cijk_|(?<!fb)[Gg]emm(?!_gpu)|GEMM|gemv|nvjet|matmul|MatMul|wvSplitK|LLMM1|"
-        r"splitKreduce|splitk|SplitK|cublas",
+        r"^(Custom_)?Cijk_|(?<!fb)[Gg]emm(?!_gpu)|GEMM|gemv|GEMV|nvjet|matmul|MatMul|wvSplitK|"
+        r"LLMM1|splitKreduce|splitk|SplitK|cublas",
     ),
-    _rule("gemm", r"cutlass_?\w*(gemm|tensorop)", whole=True),
+    # llama.cpp's products, quantised or not; fused experts; BLAS beyond the general product
+    _rule(
+        "gemm",
+        r"(^|_)mul_mat(_|$)|[Mm]atrix_?[Mm]ul|[Ff]latmm|kernel_contraction|(^|::)fmoe_"
+        r"|^_?fused_moe_(persistent_)?(silu_)?kernel|(^|_)t?gmm(_(non_)?persistent)?(_kernel)?$"
+        r"|rocblas_\w*(syrk|herk|symm|trmm)",
+    ),
+    _rule(
+        "gemm",
+        r"cutlass_?\w*(gemm|tensorop)|cutlass\w*::reduction::kernel::ReduceSplitK"
+        r"|^void epilogue::impl::globalKernel<.*cublasLtEpilogue",
+        whole=True,
+    ),
     # torch puts the operation of its loops into the template arguments
     _rule(
         "copy",
@@ -114,17 +159,24 @@ KERNEL_RULES: tuple[Rule, ...] = (
         whole=True,
     ),
     _rule("copy", r"multi_tensor_apply.*CopyFunctor", whole=True),
+    _rule("reduction", r"multi_tensor_apply.*(Lp|L2)NormFunctor", whole=True),
     _rule("elementwise", r"elementwise|multi_tensor_apply"),
     _rule(
         "reduction",
         r"[Rr]educe|_reduction|Reduction|(?<![A-Za-z])sum(?![a-z])|arg_?(max|min)|"
-        r"[Cc]riterion_updateOutput|[Nn]orm[12]?Kernel"
-        r"|DotKernel|dot_kernel|(max|avg)_pool|Pooling|[Cc]ount_?[Nn]onzero",
+        r"[Cc]riterion_updateOutput|[Nn]orm[12]?Kernel|lpnorm_cleanup"
+        r"|DotKernel|dot_kernel|(max|avg|average)_pool|Pooling|[Cc]ount_?[Nn]onzero",
     ),
     _rule(
         "copy",
         r"[Tt]ranspose|CatArray|nchwTo|nhwcTo|NCHW2|NHWC2|(?<![A-Za-z])copy(?![a-z])|"
         r"Copy(?![a-z])|[Mm]emset|[Mm]em_?[Cc]py|permute",
+    ),
+    # rows by an index, concatenation and casts: torch's, llama.cpp's, MIOpen's, aiter's
+    _rule(
+        "copy",
+        r"indexSelect(Large|Small)Index|vectorized_gather|(^|_)[gs]et_rows(_|$)|^concat_"
+        r"|^cpy_|^convert_unary|^Cat\d+FwdPacked|^dtype_convert_",
     ),
     _rule(
         "elementwise",
@@ -132,6 +184,14 @@ KERNEL_RULES: tuple[Rule, ...] = (
         r"sgd|[Dd]ropout"
         r"|[Ss]calePackedTensor|OpTensor|Op[1-5]dTensor|[Qq]uant|add_?bias|bias_?add|gelu|silu|"
         r"relu|sigmoid|clamp_|arange",
+    ),
+    # llama.cpp, Julia, MIOpen's and cuDNN's cells of RNNs, aiter's operators and rotary positions
+    _rule(
+        "elementwise",
+        r"^unary_(gated_)?op_kernel|^k_bin_bcast|^scale_f32|^gpu_(broadcast|map)_kernel"
+        r"|^vec(tor)?_?[Aa]dd|^MIOpenActive(Fwd|Bwd)|LSTM(Fwd|Bwd)HidUpdate|elemWiseRNNcell"
+        r"|(^|::)operator_(bcast|contiguous|element|tn)\w*_|(^|::)kn_entry_[12]c_"
+        r"|^(rocblas_)?(scal|axpy)_kernel",
     ),
 )
 
@@ -143,6 +203,13 @@ OP_RULES: tuple[Rule, ...] = (
         r"all_to_all|[Bb]roadcast_$",
     ),
     _rule("attention", r"attention|Attention|_mha_"),
+    # the norm of a tensor is a number, not a normalised tensor; its gradient is a scaled tensor
+    _rule(
+        "reduction",
+        r"^(linalg_(vector_|matrix_)?norm|norm|native_norm|frobenius_norm|norm_except_dim|"
+        r"_foreach_norm)$",
+    ),
+    _rule("elementwise", r"^((Linalg)?Vector|Linalg|Foreach)?NormBackward"),
     _rule(
         "normalisation",
         r"_norm(_|alization|$)|norm_backward|Norm(alization|Backward)|[Ss]oftmax|batch_norm|"
@@ -185,10 +252,11 @@ def function_name(name: str) -> str:
     as it is.
 
     Return type, template arguments, parameters and what belongs to an anonymous namespace are left
-    out.
+    out. A mangled name is read as far as its function's own words.
     """
     text = (
-        name.replace("(anonymous namespace)::", "")
+        readable(name)
+        .replace("(anonymous namespace)::", "")
         .replace("decltype(nullptr)", "nullptr")
         .removesuffix(".kd")
         .removesuffix(" [clone .kd]")
@@ -210,7 +278,7 @@ def function_name(name: str) -> str:
 @lru_cache(_NAMES)
 def kernel_category(name: str) -> Category:
     """The category of a device kernel by its recorded name; `other` where no rule fits."""
-    return _first(KERNEL_RULES, function_name(name), name)
+    return _first(KERNEL_RULES, function_name(name), readable(name))
 
 
 @lru_cache(_NAMES)

@@ -65,6 +65,15 @@ class Ceilings:
             return Ceiling(measured, f"{CALIBRATED} GEMM, {dtype}", measured=True)
         return self.peak(dtype)
 
+    def reach(self, dtype: Dtype) -> float | None:
+        """The share of `flops` that programs reach: all of a measured product; of a data sheet's
+        peak what was published of such devices, None where nothing was.
+        """
+        ceiling = self.flops(dtype)
+        if ceiling is not None and ceiling.measured:
+            return 1.0
+        return self.device.reached_share(dtype)
+
     def peak(self, dtype: Dtype, clock_mhz: float | None = None) -> Ceiling | None:
         """The dense peak of the data sheet, at its clock or at the one given; of fp32 and fp64 the
         higher of vector and matrix units.

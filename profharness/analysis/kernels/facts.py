@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.analysis.kernels import ceilings, counter_shares, counter_work, roofline
 from profharness.analysis.kernels.ceilings import Ceilings
@@ -15,6 +16,7 @@ from profharness.analysis.kernels.counter_work import Counted
 from profharness.analysis.kernels.occupancy import Residency, residency
 from profharness.analysis.kernels.roofline import Rates
 from profharness.analysis.operators import work as op_work
+from profharness.analysis.operators.rows import RowWork, row_work
 from profharness.analysis.operators.work import KernelWork
 from profharness.node.ceilings import Calibration
 from profharness.trace.model import F64, Trace
@@ -55,8 +57,18 @@ class KernelFacts:
         return ceilings.of_trace(self.trace, self.yardstick.calibrations, self.yardstick.software)
 
     @cached_property
+    def operators(self) -> RowWork | None:
+        """The work of every operator; None without operators."""
+        return row_work(self.trace) if len(self.trace.ops) else None
+
+    @cached_property
     def work(self) -> KernelWork:
-        return op_work.of_kernels(self.trace)
+        return op_work.of_kernels(self.trace, self.operators)
+
+    @cached_property
+    def multiplying(self) -> npt.NDArray[np.bool_]:
+        """Which kernels are of a category that multiplies matrices."""
+        return op_work.matrix_kernels(self.trace.kernels.name, self.trace.strings)
 
     @cached_property
     def counted(self) -> Counted | None:
@@ -105,6 +117,7 @@ class KernelFacts:
         return Rates(
             kernel_rates.flops,
             kernel_rates.moved,
+            unknown,
             unknown,
             unknown,
             undetermined,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.categories import CATEGORIES, kernel_category, op_category
+from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.grouping import Grouped, combinations, group, pack
 from profharness.analysis.kernels.printed_totals import call_rows, category_rows, kernel_rows
 from profharness.analysis.kernels.tally import (
@@ -26,8 +27,10 @@ from profharness.analysis.kernels.tally import (
     Shapes,
     Tally,
 )
+from profharness.analysis.operators.sums import operator_sums
 from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of
+from profharness.analysis.time.timeless import no_times, without_times
 from profharness.trace import log_names
 from profharness.trace.columns.keys import coded, distinct
 from profharness.trace.columns.table import NULL
@@ -162,7 +165,7 @@ def _of_kernels(trace: Trace) -> Tally:
     kernels = trace.kernels
     if not len(kernels):
         return _printed("kernel", trace, kernel_rows(trace))
-    groups, names = _named(trace, kernels.name, kernels.dur_ns)
+    groups, names = _named(trace, kernels.name, _durations(trace))
     place = _places(trace, groups)
     return Tally(
         by="kernel",
@@ -181,6 +184,7 @@ def _of_ops(trace: Trace) -> Tally:
         return _printed("op", trace, call_rows(trace))
     groups, names = _named(trace, ops.name, own_ns(ops))
     launched = _kernel_ns_by_op(trace)
+    of_group = _places(trace, groups)[ops.name]
     return Tally(
         by="op",
         pass_name=pass_of(trace),
@@ -188,8 +192,9 @@ def _of_ops(trace: Trace) -> Tally:
         categories=tuple(op_category(name) for name in names),
         groups=_numbered(groups),
         kernel_ns=tuple(launched.get(int(code), 0) for code in groups.key)
-        if len(trace.kernels)
+        if len(trace.kernels) and not no_times(trace)
         else (),
+        operators=operator_sums(KernelFacts(trace), of_group, len(names)),
     )
 
 
@@ -200,7 +205,7 @@ def _of_categories(trace: Trace) -> Tally:
     copies = np.full(len(trace.copies), CATEGORIES.index("copy"), np.int64)
     groups = group(
         np.concatenate((kernel_codes, copies)),
-        np.concatenate((trace.kernels.dur_ns, trace.copies.dur_ns)),
+        np.concatenate((_durations(trace), trace.copies.dur_ns)),
     )
     names = tuple(CATEGORIES[int(code)] for code in groups.key)
     return Tally(
@@ -251,6 +256,13 @@ def _of_calls(trace: Trace) -> Tally:
 def _domain(trace: Trace, row: int) -> str:
     code = int(trace.api.domain[row])
     return "" if code == NULL else trace.strings[code]
+
+
+def _durations(trace: Trace) -> I64:
+    """How long each kernel ran, in ns; NULL where nobody recorded it."""
+    unknown = without_times(trace)
+    dur_ns: I64 = trace.kernels.dur_ns
+    return dur_ns if unknown is None else np.where(unknown, NULL, dur_ns)
 
 
 def _printed(by: Grouping, trace: Trace, rows: Sequence[HotspotRow]) -> Tally:

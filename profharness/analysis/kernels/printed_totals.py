@@ -74,4 +74,4 @@ def _rows(statistics: Iterable[StatRow], category: Callable[[StatRow], str]) -> 
         )
         for row in listed
     ]
-    return sorted(rows, key=lambda row: (-row.total_ns, row.name))
+    return sorted(rows, key=lambda row: (-(row.total_ns or 0), row.name))

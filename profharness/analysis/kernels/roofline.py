@@ -4,9 +4,11 @@
 A kernel is compute-bound or bandwidth-bound when it reaches at least 60 % of that ceiling,
 inside-kernel when it is known to reach neither (latency, LDS, gathers, atomics), undetermined when
 neither its operations nor its traffic are known. Traffic is what counters say where a counter pass
-exists, else what its tensors need at least. That a roof is not reached can be said of measured ones
-only: no real program reaches the peak of a data sheet. A rate above what is possible says nothing
-of the kernel: its operations or its device are wrong, or its traffic stays in a cache.
+exists, else what its tensors need at least. No real program reaches the peak of a data sheet: where
+the device was not measured, what large products were published to reach on such devices stands in
+its place, and without such figures only a small share of the sheet says that a roof is not reached.
+A rate above what is possible says nothing of the kernel: its operations or its device are wrong, or
+its traffic stays in a cache.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from profharness.analysis.kernels.ceilings import REACHED, Ceiling, Ceilings
 from profharness.analysis.kernels.counter_work import Counted
 from profharness.analysis.operators.work import KernelWork
 from profharness.analysis.time.timeline import is_communication
+from profharness.node.devices import Dtype
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import coded
@@ -33,22 +36,29 @@ from profharness.units import format_share
 Mask = npt.NDArray[np.bool_]
 COMPUTE, BANDWIDTH, INSIDE, UNDETERMINED = range(4)
 LONGEST_NAME = 48
+FAR_OF_PEAK, FAR_OF_BANDWIDTH = 0.5 * REACHED, 2 / 3 * REACHED
+"""Below these shares of a data sheet a kernel is taken to be below `REACHED` of the measured roof:
+a large matrix product reaches about half of the sheet's peak at least, a large copy two thirds of
+its bandwidth.
+"""
 CLASSES = ("compute", "bandwidth", "inside_kernel", "undetermined")
 
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Per kernel: its shares of the compute and of the bandwidth ceiling (NaN where not known), and
-    its class.
+    """Per kernel: its shares of the compute and of the bandwidth ceiling, the share of the compute
+    ceiling that programs `reach` (each NaN where not known), and its class.
 
     `flops` and `moved` are operations and bytes of the kernel; `counted` says which have their
-    traffic from counters, `above` which do more operations per second than their device can.
+    traffic from counters, `above` which do more operations per second than their device can
+    (those left out whose algorithm does fewer than are counted).
     """
 
     flops: F64
     moved: F64
     compute_share: F64
     bandwidth_share: F64
+    reach: F64
     kind: I64
     counted: Mask
     above: Mask
@@ -80,19 +90,26 @@ def rates(
     bandwidth_share = moved / seconds / _bandwidth_roofs(trace, roofs, "value")
     above = flops / seconds > _compute_roofs(trace, work, roofs, "limit")
     cached = moved / seconds > _bandwidth_roofs(trace, roofs, "limit")
-    measured = np.isin(
-        kernels.device, [device for device, roof in roofs.items() if roof.calibration is not None]
+    reach = _compute_roofs(trace, work, roofs, "reach")
+    reached = compute_share / np.where(np.isfinite(reach), reach, 1.0)
+    below_peak = np.nan_to_num(reached) < np.where(np.isfinite(reach), REACHED, FAR_OF_PEAK)
+    below_copy = np.nan_to_num(bandwidth_share) < _bandwidth_roofs(trace, roofs, "near")
+    known = (
+        below_peak
+        & below_copy
+        & (np.isfinite(compute_share) | from_counters)
+        & np.isfinite(bandwidth_share)
     )
-    known = measured & (np.isfinite(compute_share) | from_counters) & np.isfinite(bandwidth_share)
-    kind = _kinds(compute_share, np.where(cached, np.nan, bandwidth_share), known & ~cached)
+    kind = _kinds(reached, np.where(cached, np.nan, bandwidth_share), known & ~cached)
     return Rates(
         flops,
         moved,
         compute_share,
         bandwidth_share,
+        reach,
         np.where(above, UNDETERMINED, kind),
         from_counters,
-        above,
+        above & ~work.fewer,
     )
 
 
@@ -106,25 +123,37 @@ def _kinds(compute: F64, bandwidth: F64, known: Mask) -> I64:
     return np.where((high >= REACHED) & (high >= wide), COMPUTE, kind).astype(np.int64)
 
 
-Part = Literal["value", "limit"]
+Part = Literal["value", "limit", "reach", "near"]
 
 
 def _compute_roofs(trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], part: Part) -> F64:
-    """Per kernel the ceiling of the type that it multiplies in; operations known from counters
-    alone are set against the highest.
+    """Per kernel the ceiling of the type that it multiplies in (or the share of it that programs
+    reach); operations known from counters alone are set against the highest.
     """
     kernels = trace.kernels
     ceiling = np.full(len(kernels), np.nan)
     for device, roof in roofs.items():
         on_device = kernels.device == device
         for code, dtype in enumerate(work.dtypes):
-            ceiling[on_device & (work.dtype == code)] = _part(roof.flops(dtype), part)
-        ceiling[on_device & (work.dtype == NULL)] = _part(roof.flops("fp16"), part)
+            ceiling[on_device & (work.dtype == code)] = _compute_part(roof, dtype, part)
+        ceiling[on_device & (work.dtype == NULL)] = _compute_part(roof, "fp16", part)
     return ceiling
 
 
+def _compute_part(roof: Ceilings, dtype: Dtype, part: Part) -> float:
+    if part != "reach":
+        return _part(roof.flops(dtype), part)
+    reach = roof.reach(dtype)
+    return np.nan if reach is None else reach
+
+
 def _part(ceiling: Ceiling | None, part: Part) -> float:
-    return np.nan if ceiling is None else float(getattr(ceiling, part))
+    """`near`: the share of the ceiling below which it is known not to be reached."""
+    if ceiling is None:
+        return np.nan
+    if part == "near":
+        return REACHED if ceiling.measured else FAR_OF_BANDWIDTH
+    return ceiling.value if part == "value" else ceiling.limit
 
 
 def _bandwidth_roofs(trace: Trace, roofs: dict[int, Ceilings], part: Part) -> F64:
@@ -202,6 +231,14 @@ def _evidence(trace: Trace, kernel_rates: Rates, inside: I64, kind: int, *, meas
         for share in (kernel_rates.compute_share, kernel_rates.bandwidth_share)
     )
     if kind == COMPUTE and compute is not None:
+        of_reached = _average(
+            kernel_rates.compute_share[top] / kernel_rates.reach[top], inside[top]
+        )
+        if not measured and of_reached is not None:
+            return (
+                f"{name} at {format_share(of_reached)} of what products reach on such devices "
+                f"({format_share(compute)} of {gemm})"
+            )
         return f"{name} at {format_share(compute)} of {gemm}"
     if kind == BANDWIDTH and bandwidth is not None:
         return f"{name} at {format_share(bandwidth)}{bound} of {copy}"

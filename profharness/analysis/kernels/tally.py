@@ -3,25 +3,30 @@ joined.
 
 A tally holds each distinct duration of a group once, with how often it occurs, so that sums,
 extremes, medians and deviations of many files together are those of all their records, whatever the
-number of files.
+number of files. The duration of a record that nobody timed is NULL, and a group that holds one has
+no times: unknown is not 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.grouping import Grouped, combinations, group, modes
+from profharness.analysis.operators import sums
+from profharness.analysis.operators.sums import OperatorSums
 from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.trace.columns.table import NULL
 
 I64 = npt.NDArray[np.int64]
 Grouping = Literal["kernel", "op", "category", "call"]
 _FIRST: tuple[Grouping, ...] = ("kernel", "op", "category", "call")
+CONVENTIONS = {"causal": "exact"}
+"""How operations are counted, where programs differ: exact pairs of causal attention."""
 NO_GROUPS = group(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -95,8 +100,8 @@ class Tally:
     """Groups by name: `groups.key` are positions in `names` and `categories`. `printed` are rows
     that a tool added up itself.
 
-    `kernel_ns` is what each group's operators launched; empty where that is not known. `busy` is
-    None without device work.
+    `kernel_ns` is what each group's operators launched; empty where that is not known. `operators`
+    is None for rows that are no operators, `busy` without device work.
     """
 
     by: Grouping
@@ -107,6 +112,7 @@ class Tally:
     shapes: Shapes = NO_SHAPES
     launchers: Launchers = NO_LAUNCHERS
     kernel_ns: tuple[int, ...] = ()
+    operators: OperatorSums | None = None
     printed: tuple[HotspotRow, ...] = ()
     busy: Busy | None = None
 
@@ -116,22 +122,26 @@ class Tally:
         return bool(self.names or self.printed)
 
     def table(self) -> Hotspots:
-        """The table: rows by falling total, then by name."""
+        """The table: rows by falling total, then by name; those without times last. Rows of
+        operators are in the order of their device time where a device was recorded.
+        """
         table_rows = [*_rows(self), *self.printed]
-        whole = sum(row.total_ns for row in table_rows)
-        rows = [
-            _shared(row, whole)
-            for row in sorted(table_rows, key=lambda row: (-row.total_ns, row.name))
-        ]
-        busy = self.busy
+        times = [row.total_ns for row in table_rows if row.total_ns is not None]
+        whole = sum(times)
+        rows = [_shared(row, whole) for row in sorted(table_rows, key=_order)]
+        sums, busy = self.operators, self.busy
+        if sums is not None and sums.traced:
+            rows = _by_device(rows)
         return Hotspots(
             by=self.by,
             pass_name=self.pass_name,
-            total_ns=whole,
+            total_ns=whole if times or not table_rows else None,
             rows=tuple(rows),
             busy_ns=busy.kernels_ns if busy else None,
             busy_any_ns=busy.any_ns if busy else None,
             device_span_ns=busy.span_ns if busy else None,
+            device_ns_outside=None if sums is None else sums.outside_ns,
+            conventions={} if sums is None else CONVENTIONS,
         )
 
 
@@ -174,6 +184,7 @@ def join(tallies: Sequence[Tally]) -> Tally:
         shapes=_joined_shapes(tallies, moved),
         launchers=_joined_launchers(tallies, moved),
         kernel_ns=tuple(launched.values()) if any(tally.kernel_ns for tally in tallies) else (),
+        operators=_joined_operators(tallies, moved, len(names)),
         printed=_joined_rows([row for tally in tallies for row in tally.printed]),
         busy=_joined_busy([one.busy for one in tallies if one.busy]),
     )
@@ -237,6 +248,19 @@ def _joined_launchers(tallies: Sequence[Tally], moved: Sequence[I64]) -> Launche
     return Launchers(names, owner[row], name[row], count)
 
 
+def _joined_operators(
+    tallies: Sequence[Tally], moved: Sequence[I64], groups: int
+) -> OperatorSums | None:
+    parts = [
+        (tally.operators, place)
+        for tally, place in zip(tallies, moved, strict=True)
+        if tally.operators is not None
+    ]
+    if not parts:
+        return None
+    return sums.join([part for part, _ in parts], [place for _, place in parts], groups)
+
+
 def _joined_rows(rows: Sequence[HotspotRow]) -> tuple[HotspotRow, ...]:
     """Printed rows of one name as one; what they do not print of each stays unknown."""
     by_name: dict[str, list[HotspotRow]] = {}
@@ -249,7 +273,7 @@ def _joined_rows(rows: Sequence[HotspotRow]) -> tuple[HotspotRow, ...]:
 
 
 def _joined_row(rows: Sequence[HotspotRow]) -> HotspotRow:
-    calls, total = sum(row.calls for row in rows), sum(row.total_ns for row in rows)
+    calls, total = sum(row.calls for row in rows), sum(row.total_ns or 0 for row in rows)
     low = [row.min_ns for row in rows if row.min_ns is not None]
     high = [row.max_ns for row in rows if row.max_ns is not None]
     return HotspotRow(
@@ -276,28 +300,72 @@ def _rows(tally: Tally) -> list[HotspotRow]:
     rows = []
     for position, key in enumerate(groups.key.tolist()):
         workgroups, *size = shapes.get(key, (NULL, NULL, NULL, NULL))
+        timed = smallest[position] != NULL
         rows.append(
             HotspotRow(
                 name=tally.names[key],
                 category=tally.categories[key],
                 calls=int(groups.count[position]),
-                total_ns=int(total[position]),
-                share=0.0,
-                mean_ns=float(mean[position]),
-                median_ns=float(medians[position]),
-                min_ns=int(smallest[position]),
-                max_ns=int(largest[position]),
-                std_ns=float(deviations[position]),
+                total_ns=int(total[position]) if timed else None,
+                share=None,
+                mean_ns=float(mean[position]) if timed else None,
+                median_ns=float(medians[position]) if timed else None,
+                min_ns=int(smallest[position]) if timed else None,
+                max_ns=int(largest[position]) if timed else None,
+                std_ns=float(deviations[position]) if timed else None,
                 kernel_ns=tally.kernel_ns[key] if tally.kernel_ns else None,
                 workgroups=None if workgroups == NULL else workgroups,
                 workgroup_size=(size[0], size[1], size[2]) if NULL not in size else None,
                 op=launchers.get(key),
+                **_of_operators(tally.operators, key),
             )
         )
     return rows
 
 
+def _of_operators(of_groups: OperatorSums | None, at: int) -> dict[str, Any]:
+    """The further fields of a row of operators."""
+    if of_groups is None:
+        return {}
+    figures = sums.figures(of_groups, at)
+    return {
+        "device_ns": int(of_groups.device[at]) if of_groups.traced else None,
+        "device_inclusive_ns": int(of_groups.inclusive[at]) if of_groups.traced else None,
+        "flops": figures.flops,
+        "flops_calls": figures.flops_calls,
+        "flops_full": figures.flops_full,
+        "bytes": figures.low_bytes,
+        "bytes_calls": figures.bytes_calls,
+        "peak_share": figures.peak_share,
+        "limiter": figures.limiter,
+        "excess_ns": figures.excess_ns,
+        "forward_op": of_groups.forward[at] or None,
+    }
+
+
+def _by_device(rows: list[HotspotRow]) -> list[HotspotRow]:
+    """Rows of operators by their device time, with their shares of it."""
+    import msgspec
+
+    whole = sum(row.device_ns or 0 for row in rows)
+    return sorted(
+        (
+            msgspec.structs.replace(
+                row, device_share=(row.device_ns or 0) / whole if whole else 0.0
+            )
+            for row in rows
+        ),
+        key=lambda row: (-(row.device_ns or 0), row.name),
+    )
+
+
 def _shared(row: HotspotRow, whole: int) -> HotspotRow:
     import msgspec
 
+    if row.total_ns is None:
+        return row
     return msgspec.structs.replace(row, share=row.total_ns / whole if whole else 0.0)
+
+
+def _order(row: HotspotRow) -> tuple[bool, int, str]:
+    return row.total_ns is None, -(row.total_ns or 0), row.name

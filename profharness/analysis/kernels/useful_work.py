@@ -13,7 +13,6 @@ import numpy as np
 
 from profharness.analysis.kernels.categories import kernel_category
 from profharness.analysis.kernels.ceilings import NO_CEILING, Ceiling, Ceilings
-from profharness.analysis.kernels.counter_work import ARCHITECTURES
 from profharness.analysis.kernels.roofline import UNDETERMINED
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import Figure
@@ -21,26 +20,38 @@ from profharness.node.devices import Dtype
 from profharness.stats.streams import mean, streams, weights
 from profharness.trace.columns.keys import distinct
 from profharness.trace.model import Trace
+from profharness.units import format_share
 
 _WITH_FLOPS = ("gemm", "conv", "attention")
+KNOWN_SHARE = 0.5  # of the time of matrix kernels: with less, a share of a peak tells of the rest
 NO_FLOPS = "operators with shapes (--profile torch), or --flops-per-item"
 NO_TRAFFIC = "operators with shapes (--profile torch), or counters (--pmc)"
 COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernels"
 
 
 def _missing(m: Measurement) -> str:
-    """Which kinds of matrix work in the windows have no count, as a note."""
+    """Which kinds of matrix work in the windows are not known, as a note."""
     rows = (m.kernel_ns > 0) & ~np.isfinite(m.facts.work.flops)
     kinds = {
         kernel_category(m.trace.strings[int(code)]) for code in distinct(m.trace.kernels.name[rows])
     }
     left = [kind for kind in _WITH_FLOPS if kind in kinds]
-    return (
-        f"at least: without {', '.join(left)} kernels whose shapes are not recorded" if left else ""
-    )
+    return f"at least: without {', '.join(left)} kernels of unknown work" if left else ""
 
 
-def _seconds(m: Measurement) -> float:
+def _known_share(m: Measurement) -> tuple[float | None, float]:
+    """The known share of the time of matrix kernels in the windows (None without any), and the time
+    of the others as a share of the windows, which is the most that they can add: nothing does more
+    than its peak.
+    """
+    matrix_ns = m.kernel_ns[m.facts.multiplying]
+    unknown = ~np.isfinite(m.facts.work.flops[m.facts.multiplying])
+    total, hidden = int(matrix_ns.sum()), int(matrix_ns[unknown].sum())
+    return (1 - hidden / total if total else None), hidden / m.window_ns
+
+
+def seconds(m: Measurement) -> float:
+    """The length of the windows, summed over devices."""
     return m.window_ns / 1e9
 
 
@@ -48,13 +59,14 @@ def achieved_flops(m: Measurement) -> Figure:
     """Useful FLOP/s over the windows, of all devices together."""
     flops = m.useful_flops
     if flops is None or not m.facts.timed:
-        return _lacking("FLOP/s", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
+        return lacking("FLOP/s", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
     return Figure(
-        value=flops / _seconds(m) * len(m.devices), unit="FLOP/s", source=m.origin, note=_missing(m)
+        value=flops / seconds(m) * len(m.devices), unit="FLOP/s", source=m.origin, note=_missing(m)
     )
 
 
-def _lacking(unit: str, m: Measurement, needs: str) -> Figure:
+def lacking(unit: str, m: Measurement, needs: str) -> Figure:
+    """A figure without a value, and what would give it."""
     return Figure(value=None, unit=unit, source=m.origin, needs=needs)
 
 
@@ -71,7 +83,7 @@ def _over_peak(
             rows = (
                 (m.trace.kernels.device == device) & (work.dtype == code) & np.isfinite(work.flops)
             )
-            flops = float(np.dot(work.flops[rows], inside[rows]))
+            flops = float(np.dot(work.useful[rows], inside[rows]))
             ceiling = peak_of(roof, dtype)
             if not flops:
                 continue
@@ -79,20 +91,31 @@ def _over_peak(
                 return None
             total += flops / ceiling.value
             sources.append((flops, ceiling.source))
-    return (total / _seconds(m), max(sources)[1]) if sources else None
+    return (total / seconds(m), max(sources)[1]) if sources else None
 
 
 def _share(peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> Callable[[Measurement], Figure]:
     def compute(m: Measurement) -> Figure:
         if m.useful_flops is None or not m.facts.timed:
-            return _lacking("share", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
+            return lacking("share", m, NO_FLOPS if m.facts.timed else COUNTED_TIMES)
+        known, hidden = _known_share(m)
+        if known is not None and known < KNOWN_SHARE:
+            return lacking(
+                "share",
+                m,
+                f"the work of most matrix kernels; known is that of {format_share(known)} of their "
+                "time",
+            )
         share = _over_peak(m, peak_of)
         if share is None:
-            return _lacking("share", m, NO_CEILING)
+            return lacking("share", m, NO_CEILING)
         return Figure(
             value=share[0],
+            low=share[0] if hidden else None,
+            high=share[0] + hidden if hidden else None,
             unit="share",
             source=m.origin,
+            coverage=known,
             note="; ".join(part for part in (f"of {share[1]}", _missing(m)) if part),
         )
 
@@ -107,7 +130,7 @@ def mfu_at_clock(m: Measurement) -> Figure:
     """Useful FLOP/s over the peak at the mean clock that telemetry saw in the windows."""
     clock = observed_clock(m.trace, m)
     if clock is None:
-        return _lacking("share", m, "the clock: telemetry of the device")
+        return lacking("share", m, "the clock: telemetry of the device")
     return _share(lambda roof, dtype: roof.peak(dtype, clock))(m)
 
 
@@ -123,68 +146,13 @@ def observed_clock(trace: Trace, m: Measurement) -> float | None:
     return float(np.mean(means)) if means else None
 
 
-def _traffic_note(m: Measurement) -> str:
-    counted = m.facts.rates.counted & (m.kernel_ns > 0)
-    if not counted.any():
-        return "at least: every tensor once, by its shape"
-    hbm = m.facts.counted is not None and np.isfinite(m.facts.counted.hbm_bytes[counted]).all()
-    return (
-        f"by counters: {_dram_note(m)}"
-        if hbm
-        else "by counters, between L2 and fabric: an upper bound of memory traffic"
-    )
-
-
-def _dram_note(m: Measurement) -> str:
-    """What requests to DRAM are on this architecture."""
-    cached = any(
-        ARCHITECTURES.get(roof.device.architecture_name, True) for roof in m.facts.roofs.values()
-    )
-    return "requests to DRAM" + (", hits of the Infinity Cache included" if cached else "")
-
-
-def _traffic_coverage(m: Measurement) -> float | None:
-    total = int(m.kernel_ns.sum())
-    return int(m.kernel_ns[np.isfinite(m.facts.rates.moved)].sum()) / total if total else None
-
-
-def achieved_bandwidth(m: Measurement) -> Figure:
-    """Bytes per second over the windows, of all devices together."""
-    moved_bytes = m.moved_bytes
-    if moved_bytes is None or not m.facts.timed:
-        return _lacking("B/s", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
-    return Figure(
-        value=moved_bytes / _seconds(m) * len(m.devices),
-        unit="B/s",
-        source=m.origin,
-        note=_traffic_note(m),
-        coverage=_traffic_coverage(m),
-    )
-
-
-def bandwidth_share(m: Measurement) -> Figure:
-    """Bytes per second over the bandwidth ceiling, on average over the devices."""
-    moved_bytes, roof = m.moved_bytes, _lowest(roof.bandwidth for roof in m.facts.roofs.values())
-    if moved_bytes is None or not m.facts.timed:
-        return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
-    if roof is None:
-        return _lacking("share", m, NO_CEILING)
-    return Figure(
-        value=moved_bytes / _seconds(m) / roof.value,
-        unit="share",
-        source=m.origin,
-        note=f"of {roof.source}; {_traffic_note(m)}",
-        coverage=_traffic_coverage(m),
-    )
-
-
 def operational_intensity(m: Measurement) -> Figure:
     """FLOP per byte of the kernels whose operations and traffic are both known."""
     rows = np.isfinite(m.facts.work.flops) & np.isfinite(m.facts.rates.moved) & (m.kernel_ns > 0)
     inside = m.kernel_shares[rows]
     moved = float(np.dot(m.facts.rates.moved[rows], inside))
     if not moved:
-        return _lacking("FLOP/B", m, NO_FLOPS)
+        return lacking("FLOP/B", m, NO_FLOPS)
     note = "matrix products; " + (
         "traffic by counters"
         if m.facts.rates.counted[rows].all()
@@ -208,12 +176,12 @@ def ceiling_flops(m: Measurement) -> Figure:
         for code in range(len(work.dtypes))
     ]
     dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp32"
-    return _of_roof(_lowest(roof.flops(dtype) for roof in m.facts.roofs.values()), "FLOP/s")
+    return _of_roof(lowest(roof.flops(dtype) for roof in m.facts.roofs.values()), "FLOP/s")
 
 
 def ceiling_bandwidth(m: Measurement) -> Figure:
     """The bandwidth roof of one device."""
-    return _of_roof(_lowest(roof.bandwidth for roof in m.facts.roofs.values()), "B/s")
+    return _of_roof(lowest(roof.bandwidth for roof in m.facts.roofs.values()), "B/s")
 
 
 def _of_roof(roof: Ceiling | None, unit: str) -> Figure:
@@ -222,7 +190,7 @@ def _of_roof(roof: Ceiling | None, unit: str) -> Figure:
     return Figure(value=roof.value, unit=unit, source=roof.source)
 
 
-def _lowest(roofs: Iterable[Ceiling | None]) -> Ceiling | None:
+def lowest(roofs: Iterable[Ceiling | None]) -> Ceiling | None:
     """The roof that all devices have; None where one of them has none."""
     every = list(roofs)
     present = [roof for roof in every if roof is not None]
@@ -233,52 +201,13 @@ def _lowest(roofs: Iterable[Ceiling | None]) -> Ceiling | None:
     )
 
 
-def fabric_bytes(m: Measurement) -> Figure:
-    """Bytes between L2 and fabric, by counters."""
-    counted = m.facts.counted
-    if counted is None or not np.isfinite(counted.fabric_bytes).any():
-        return _lacking("B", m, "counters (--pmc FETCH_SIZE WRITE_SIZE)")
-    total = int(m.kernel_ns.sum())
-    known = np.isfinite(counted.fabric_bytes)
-    return Figure(
-        value=float(np.nansum(counted.fabric_bytes * m.kernel_shares)),
-        unit="B",
-        source=m.origin,
-        coverage=int(m.kernel_ns[known].sum()) / total if total else None,
-        note="upper bound of memory traffic",
-    )
-
-
-def hbm_bytes(m: Measurement) -> Figure:
-    """Bytes to and from memory, by counters of DRAM requests; not measured where the architecture's
-    were not collected.
-    """
-    counted = m.facts.counted
-    if counted is None or not np.isfinite(counted.hbm_bytes).any():
-        return _lacking(
-            "B",
-            m,
-            "counters of DRAM requests (--pmc TCC_EA0_RDREQ_DRAM_sum and "
-            "TCC_EA0_WRREQ_DRAM_sum, TCC_EA_... before gfx942, "
-            "beside FETCH_SIZE and WRITE_SIZE)",
-        )
-    total, known = int(m.kernel_ns.sum()), np.isfinite(counted.hbm_bytes)
-    return Figure(
-        value=float(np.nansum(counted.hbm_bytes * m.kernel_shares)),
-        unit="B",
-        source=m.origin,
-        coverage=int(m.kernel_ns[known].sum()) / total if total else None,
-        note=_dram_note(m),
-    )
-
-
 def hfu(m: Measurement) -> Figure:
     """Operations that the hardware did, by counters, each type over its peak; where no type is
     known, over that with most useful FLOPs.
     """
     counted = m.facts.counted
     if counted is None or not np.isfinite(counted.operations).any() or not m.facts.timed:
-        return _lacking("share", m, "a counter pass (--pmc MfmaFlops) beside one without counters")
+        return lacking("share", m, "a counter pass (--pmc MfmaFlops) beside one without counters")
     typed = _hfu_by_type(m)
     if typed is not None:
         return typed
@@ -288,11 +217,11 @@ def hfu(m: Measurement) -> Figure:
         for code in range(len(work.dtypes))
     ]
     dtype = work.dtypes[int(np.argmax(amounts))] if any(amounts) else "fp16"
-    roof = _lowest(roofs.peak(dtype) for roofs in m.facts.roofs.values())
+    roof = lowest(roofs.peak(dtype) for roofs in m.facts.roofs.values())
     if roof is None:
-        return _lacking("share", m, NO_CEILING)
+        return lacking("share", m, NO_CEILING)
     return Figure(
-        value=float(np.nansum(counted.operations * inside)) / _seconds(m) / roof.value,
+        value=float(np.nansum(counted.operations * inside)) / seconds(m) / roof.value,
         unit="share",
         source=m.origin,
         note=f"of {roof.source}",
@@ -324,7 +253,7 @@ def _hfu_by_type(m: Measurement) -> Figure | None:
                 total += done / peak.value
                 largest = max(largest, (done, peak.source))
     return Figure(
-        value=total / _seconds(m),
+        value=total / seconds(m),
         unit="share",
         source=m.origin,
         note=f"vector and matrix instructions, each type of its peak; most of {largest[1]}"
@@ -347,7 +276,7 @@ def of_class(kind: int) -> Callable[[Measurement], Figure]:
                 in_windows
             ].any()
         ):
-            return _lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
+            return lacking("share", m, NO_TRAFFIC if m.facts.timed else COUNTED_TIMES)
         total = int(m.kernel_ns.sum())
         determined = int(m.kernel_ns[rates.kind != UNDETERMINED].sum())
         return Figure(

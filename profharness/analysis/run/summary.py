@@ -33,7 +33,7 @@ from profharness.analysis.run.view import PointResult, RunView
 from profharness.analysis.run.work import ceilings_of_points
 from profharness.analysis.summarise import problem_row, source_row, summarise_trace
 from profharness.analysis.verdict.above_peak import above_peak
-from profharness.analysis.verdict.window import verdict
+from profharness.analysis.verdict.window import Judgement, judge
 from profharness.findings import Finding, finding
 from profharness.node.ceilings import Calibration
 from profharness.rundir.levels import SHARED
@@ -87,6 +87,7 @@ def summarise_run(
         **step_figures(manifest, trace),
         **step_energy(view, trace),
     }
+    judged = judge(device.partition, metrics, findings, device.grounds)
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(
         device,
@@ -98,7 +99,9 @@ def summarise_run(
         passes=rows,
         series=run_series(on_curves, findings, source, run_levels.clients_per_job(manifest)),
         sources=_sources(trace),
-        verdict=verdict(device.partition, metrics, findings),
+        partition=judged.partition,
+        verdict=judged.verdict,
+        verdict_needs=judged.needs,
         telemetry=run_telemetry.rows(trace),
         counters=counter_rows(trace),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
@@ -229,8 +232,20 @@ def _judged(
     ):
         metrics["cores_allowed"] = Figure(value=cores, unit="cores", source="the probe")
     of_point = [item for item in findings if item.point in (None, point.point)]
-    judged = verdict(point.partition, metrics, of_point) if point.state == "ok" else None
-    return msgspec.structs.replace(point, metrics=metrics, verdict=judged)
+    judged = (
+        judge(point.partition, metrics, of_point, point.grounds)
+        if point.state == "ok"
+        else Judgement(
+            None, f"the point to be measured: its state is {point.state}", point.partition
+        )
+    )
+    return msgspec.structs.replace(
+        point,
+        metrics=metrics,
+        partition=judged.partition,
+        verdict=judged.verdict,
+        verdict_needs=judged.needs,
+    )
 
 
 def _overhead_findings(rows: tuple[PassRow, ...]) -> tuple[Finding, ...]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from profharness.analysis.kernels import patterns
 from profharness.analysis.records import DeviceCounts, TraceCounts
 from profharness.analysis.time.linking import Links, link_kernels
-from profharness.analysis.time.timeless import no_places
+from profharness.analysis.time.timeless import counted_ranges, no_places, without_times
 from profharness.stats import intervals
 from profharness.trace.columns.keys import distinct
 from profharness.trace.columns.table import NULL
@@ -32,14 +33,20 @@ def count(
 
     `ranks` counts the distinct ranks among the sources, a source without one counting as a rank of
     its own kind; `unlinked_kernels` is None where no source with kernels holds a host call.
-    `devices` are the `counts_of_devices`, where they are known.
+    `devices` are the `counts_of_devices`, where they are known. Ranges of CUPTI's profiler are no
+    records of kernels.
     """
+    ranges = counted_ranges(trace)
+    if ranges is not None:
+        return count(replace(trace, kernels=trace.kernels.take(~ranges)))
     kernels, copies = trace.kernels, trace.copies
     placed = not no_places(trace)
     links = link_kernels(trace) if links is None else links
     per_device = counts_of_devices(trace) if devices is None else devices
-    starts = np.concatenate((kernels.start_ns, copies.start_ns))
-    ends = np.concatenate((kernels.start_ns + kernels.dur_ns, copies.start_ns + copies.dur_ns))
+    unknown = without_times(trace)
+    timed = kernels if unknown is None else kernels.take(~unknown)
+    starts = np.concatenate((timed.start_ns, copies.start_ns))
+    ends = np.concatenate((timed.start_ns + timed.dur_ns, copies.start_ns + copies.dur_ns))
     judged = links.has_calls
     return TraceCounts(
         pass_name=pass_of(trace),
@@ -60,7 +67,7 @@ def count(
         span_ns=(int(ends.max() - starts.min()) if len(starts) else 0) if placed else None,
         busy_ns=sum(device.busy_ns or 0 for device in per_device) if placed else None,
         busy_any_ns=sum(device.busy_any_ns or 0 for device in per_device) if placed else None,
-        sum_kernel_ns=int(kernels.dur_ns.sum()),
+        sum_kernel_ns=int(timed.dur_ns.sum()) if len(timed) or not len(kernels) else None,
         unlinked_kernels=int(np.sum(judged & ~links.linked))
         if judged.any() or not len(kernels)
         else None,
@@ -76,6 +83,9 @@ def count_devices(
     trace: Trace, devices: Sequence[DeviceCounts] | None = None
 ) -> dict[str, DeviceCounts]:
     """The counts of each device that did work, under its key (`device_keys`)."""
+    ranges = counted_ranges(trace)
+    if ranges is not None:
+        return count_devices(replace(trace, kernels=trace.kernels.take(~ranges)))
     return dict(
         zip(
             device_keys(trace).values(),

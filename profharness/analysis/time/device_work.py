@@ -125,7 +125,7 @@ def delays(trace: Trace, work: Work) -> Delays:
     """The delay of every linked kernel, and whether it met an empty queue."""
     launched = work.launched
     met_empty = np.zeros(len(work.start), np.bool_)
-    for rows in _streams(work):
+    for rows in streams_of(work):
         order = rows[np.lexsort((work.start[rows], launched[rows]))]
         done = np.maximum.accumulate(work.end[order])
         met_empty[order[:1]] = True
@@ -150,7 +150,7 @@ def backlogged_streams(work: Work, device: int) -> Steps:
     """How many streams of a device held unfinished work, over time."""
     backlog = [
         intervals.merge(Intervals(work.launched[rows], work.end[rows]))
-        for rows in _streams(work)
+        for rows in streams_of(work)
         if int(work.device[rows[0]]) == device
     ]
     if not backlog:
@@ -163,7 +163,7 @@ def backlogged_streams(work: Work, device: int) -> Steps:
     )
 
 
-def _streams(work: Work) -> list[I64]:
+def streams_of(work: Work) -> list[I64]:
     """Rows of each stream; work without a stream forms one per device."""
     if not len(work.start):
         return []

@@ -137,8 +137,8 @@ def measured(trace: Trace, point: str | None = None) -> Windows:
 
 
 def everything(trace: Trace) -> Windows:
-    """From the first to the last device work; of operators where there is none; empty for an empty
-    trace.
+    """From the first to the last device work; of operators where there is none with times; empty
+    for an empty trace.
     """
     for tables, words in (
         ((trace.kernels, trace.copies), "all device work"),
@@ -147,9 +147,12 @@ def everything(trace: Trace) -> Windows:
     ):
         starts = np.concatenate([table.start_ns for table in tables])
         ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
-        if len(starts):
-            return Windows(intervals.window(int(starts.min()), int(ends.max())), words)
-    return Windows(intervals.EMPTY, "nothing")
+        known = starts != NULL
+        if known.any():
+            return Windows(
+                intervals.window(int(starts[known].min()), int(ends[known].max())), words
+            )
+    return Windows(intervals.EMPTY, "all device work" if len(trace.kernels) else "nothing")
 
 
 def _are_trials(trace: Trace, point: str | None) -> bool:

@@ -9,6 +9,7 @@ lengths and no places. A counter table without times has neither.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.trace.columns.keys import distinct
 from profharness.trace.columns.table import NULL
@@ -55,5 +56,32 @@ def no_places(trace: Trace) -> bool:
         for position in distinct(trace.kernels.source)
         if position != NULL
     )
-    # kernels at zero are without a time, unless the clock of the file begins there
-    return replayed or not (trace.kernels.start_ns.any() or (trace.copies.start_ns == 0).any())
+    # kernels at zero are without a place, unless the clock of the file begins there
+    at_zero = not (trace.kernels.start_ns.any() or (trace.copies.start_ns == 0).any())
+    return replayed or at_zero or no_times(trace)
+
+
+def without_times(trace: Trace) -> npt.NDArray[np.bool_] | None:
+    """For each kernel whether nobody recorded its times, so that its length is unknown and not 0;
+    None where all have them. Readers give such a kernel no start, and the length 0.
+    """
+    unknown = (trace.kernels.start_ns == NULL) & (trace.kernels.dur_ns == 0)
+    return unknown if unknown.any() else None
+
+
+def counted_ranges(trace: Trace) -> npt.NDArray[np.bool_] | None:
+    """For each kernel whether it is a range of CUPTI's profiler in a Kineto file: counters, and no
+    record of a kernel. None where none is.
+    """
+    unknown = without_times(trace)
+    if unknown is None:
+        return None
+    of_kineto = [source.format == "kineto" for source in trace.sources]
+    ranges: npt.NDArray[np.bool_] = unknown & np.array([*of_kineto, False])[trace.kernels.source]
+    return ranges if ranges.any() else None
+
+
+def no_times(trace: Trace) -> bool:
+    """Whether the trace holds kernels and nobody recorded the times of any."""
+    unknown = without_times(trace)
+    return unknown is not None and bool(unknown.all())

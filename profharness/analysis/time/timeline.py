@@ -18,6 +18,7 @@ from profharness.analysis.kernels.categories import kernel_category
 from profharness.analysis.records import IdleCauses, Partition
 from profharness.analysis.time.counts import devices_with_work
 from profharness.analysis.time.idle import IdleAnalysis
+from profharness.analysis.verdict.records import add_kernel_parts
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import distinct
@@ -134,8 +135,11 @@ def _device_partition(
 
 
 def add(parts: list[Partition]) -> Partition:
-    """The sum of partitions, part by part; causes are kept only where all have them."""
+    """The sum of partitions, part by part; causes and parts of kernel time are kept only where all
+    have them.
+    """
     causes = [part.idle_causes for part in parts if part.idle_causes is not None]
+    kernels = [part.kernel_parts for part in parts if part.kernel_parts is not None]
     return Partition(
         window_ns=sum(part.window_ns for part in parts),
         compute_ns=sum(part.compute_ns for part in parts),
@@ -145,6 +149,9 @@ def add(parts: list[Partition]) -> Partition:
         communication_ns=sum(part.communication_ns for part in parts),
         copy_ns=sum(part.copy_ns for part in parts),
         idle_causes=_add_causes(causes) if causes and len(causes) == len(parts) else None,
+        kernel_parts=(
+            add_kernel_parts(kernels) if kernels and len(kernels) == len(parts) else None
+        ),
     )
 
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from profharness.analysis.records import Figure, Verdict
+from profharness.analysis.records import Figure
 from profharness.analysis.run.checks import OTHERS, THROTTLED, alone, waiting_share
+from profharness.analysis.verdict.records import Verdict
+from profharness.analysis.verdict.wording import verdict_of
 from profharness.findings import Finding
 from profharness.units import format_ns, format_share
 
@@ -21,52 +24,58 @@ ONE_CORE = 0.9  # below this the process itself pauses: more threads would pause
 HALF_A_CORE = 0.5  # a process that wants less would sleep on a quiet node too
 MOSTLY = 0.8  # of what others used
 SHORTEST_NS = 1_000_000_000
+CORES_BUSY, CORES_IDLE = "Cores busy", "Cores idle"
 _PACED = ("steps_per_second", "throughput")
 
 
-def cpu_verdict(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdict | None:
+@dataclass(frozen=True)
+class Withheld:
+    """No verdict on the cores, and what it would take."""
+
+    needs: str
+
+
+def cpu_verdict(
+    figures: Mapping[str, Figure], findings: Sequence[Finding]
+) -> Verdict | Withheld | None:
     """By `cores_used` of `cores_allowed`; None where these are not known.
 
-    The limiter is undetermined (the cores are busy), communication, idle, or none: untrusted where
-    the time was too short or other work held the cores, trusted where the process itself waits. A
-    bound on the gain needs steps or points.
+    The kind is undetermined (the cores are busy), communication, idle-cores, or idle-waiting where
+    the process itself waits; it is withheld where the time was too short or other work held the
+    cores. A bound on the gain needs steps or points.
     """
     used, allowed = value_of(figures, "cores_used"), value_of(figures, "cores_allowed")
     if used is None or not allowed:
         return None
     evidence = f"the process ran on {used:.1f} of {allowed:g} allowed cores"
     if used / allowed >= BUSY:
-        return Verdict(
-            limiter="undetermined",
-            share=min(used / allowed, 1.0),
-            evidence=f"{evidence}; whether by compute or by bandwidth is not measured",
+        return verdict_of(
+            "undetermined",
+            min(used / allowed, 1.0),
+            f"{evidence}; whether by compute or by bandwidth is not measured",
+            opening=CORES_BUSY,
         )
     sleeps = wanted_cores(figures) < HALF_A_CORE
     why = _too_short(figures) or ("" if sleeps else _held(figures, findings, used, allowed))
     if why:
-        return Verdict(
-            limiter="none", share=0.0, evidence=f"no verdict: {why}; {evidence}", trusted=False
-        )
+        return Withheld(f"{why}; {evidence}")
     free = allowed - _others(figures, used)
     talking = _waiting_for_ranks(findings)
     if talking >= 0.5:
-        return Verdict(
-            limiter="communication",
-            share=talking,
-            evidence=(
-                f"its ranks wait {format_share(talking)} of the time in collectives with "
-                f"nothing to compute; {evidence}"
-            ),
-            headroom=1 / (1 - talking) if talking < 1 and _paced(figures) else None,
+        return verdict_of(
+            "communication",
+            talking,
+            f"its ranks wait {format_share(talking)} of the time in collectives with nothing to "
+            f"compute; {evidence}",
+            1 / (1 - talking) if talking < 1 and _paced(figures) else None,
         )
     if used < ONE_CORE:
-        return Verdict(
-            limiter="none",
-            share=1 - min(used, 1.0),
-            evidence=(
-                "the process waits (for input, output, a timer or another process): "
-                f"it ran on {used:.2g} of {allowed:g} allowed cores"
-            ),
+        return verdict_of(
+            "idle-waiting",
+            1 - min(used, 1.0),
+            "for input, output, a timer or another process: "
+            f"it ran on {used:.2g} of {allowed:g} allowed cores",
+            opening="The process waits",
         )
     return _of_free_cores(used, free, evidence, paced=_paced(figures))
 
@@ -90,18 +99,18 @@ def _paced(figures: Mapping[str, Figure]) -> bool:
 def _of_free_cores(used: float, free: float, evidence: str, *, paced: bool) -> Verdict:
     busy = min(used / free, 1.0)
     if busy < 0.5:
-        return Verdict(
-            limiter="idle", share=1 - busy, evidence=evidence, headroom=1 / busy if paced else None
+        return verdict_of(
+            "idle-cores", 1 - busy, evidence, 1 / busy if paced else None, opening=CORES_IDLE
         )
     gain = f"; using the others gains at most {1 / busy:.2f}x" if paced else ""
-    return Verdict(limiter="undetermined", share=busy, evidence=f"{evidence}{gain}")
+    return verdict_of("undetermined", busy, f"{evidence}{gain}", opening=CORES_BUSY)
 
 
 def _too_short(figures: Mapping[str, Figure]) -> str:
     sampled = value_of(figures, "cpu_sampled")
     return (
-        f"sampled for less than {format_ns(SHORTEST_NS, 1)} ({format_ns(round(sampled))}), "
-        "too short to judge the cores"
+        f"a longer time, as less than {format_ns(SHORTEST_NS, 1)} was sampled "
+        f"({format_ns(round(sampled))})"
         if sampled is not None and sampled < SHORTEST_NS
         else ""
     )
@@ -110,18 +119,21 @@ def _too_short(figures: Mapping[str, Figure]) -> str:
 def _held(
     figures: Mapping[str, Figure], findings: Sequence[Finding], used: float, allowed: float
 ) -> str:
-    """Why the process could not have had the other cores; empty where it could."""
+    """What a verdict would take where the process could not have had the other cores, and why;
+    empty where it could.
+    """
     stopped = value_of(figures, "cpu_throttled")
     if stopped is not None and stopped > THROTTLED:
         return (
-            f"the CPU quota of its cgroup stopped the process ({format_share(stopped)} of the time)"
+            "a larger CPU quota, as that of its cgroup stopped the process "
+            f"({format_share(stopped)} of the time)"
         )
     other_cores = _others(figures, used)
     if under_pressure(figures, findings) or used / (allowed - other_cores) >= BUSY:
         if alone(figures):
             return (
-                "it waited for cores although nothing else ran here (its own threads on the "
-                "same cores, or a virtual machine's host)"
+                "cores of its own, as it waited for cores although nothing else ran here (its own "
+                "threads on the same cores, or a virtual machine's host)"
             )
         amount = f" ({other_cores:.1f} on average)" if other_cores >= OTHERS else ""
         if (
@@ -129,10 +141,10 @@ def _held(
             and (value_of(figures, "client_cores") or 0.0) >= MOSTLY * other_cores
         ):
             return (
-                f"the load generator held the other cores{amount}: "
-                "load the server from another machine (--url), or give it more cores"
+                "a load from another machine (--url) or more cores, as the load generator held "
+                f"the other cores{amount}"
             )
-        return f"other work held the cores{amount}"
+        return f"a quiet node, as other work held the cores{amount}"
     return ""
 
 

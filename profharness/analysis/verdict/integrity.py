@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import partial
+from pathlib import PurePath
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from profharness.analysis.verdict.host_files import meant_none, of_host_files
 from profharness.findings import Finding, finding
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
-from profharness.trace.columns.keys import distinct
+from profharness.trace.columns.keys import distinct, first_rows
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
 
@@ -81,7 +82,8 @@ def empty_trace(trace: Trace, work: Work) -> list[Finding]:
 
 
 def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
-    """Launch calls without a device record, though later launches of the same source have one.
+    """Launch calls without a device record, though later launches of the same process have one: one
+    finding for each process that lost some.
 
     Launches after the last recorded one may have run beyond the end of the file. Launches into a
     graph that is being captured run no kernel.
@@ -91,31 +93,47 @@ def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     launches = (
         launches
         & ~patterns.matching(trace.strings, api, patterns.GRAPH_LAUNCH)
-        & ~_captured(trace)
+        & ~captured_calls(trace)
         & ~of_host_files(trace)[api.source]
     )
     if not launches.any():
         return []
-    recorded = _recorded(trace, work)
-    missing = (
-        launches
-        & ~recorded
-        & (api.start_ns < _last_recorded_launch(trace, launches & recorded, work))
-    )
-    count, total = int(missing.sum()), int(launches.sum())
-    if not count:
-        return []
-    share = count / total
+    recorded = recorded_calls(trace, work)
+    first, process = first_rows(pack([api.source, api.pid]))
+    last = _last_recorded_launch(trace, launches & recorded, work, process)
+    missing = launches & ~recorded & (api.start_ns < last)
+    lost = np.bincount(process[missing], minlength=len(first)).tolist()
+    whole = np.bincount(process[launches], minlength=len(first)).tolist()
+    several = sum(count > 0 for count in whole) > 1
     return [
-        finding(
-            "kernels-missing",
-            f"{count} of {total} kernel launches have no kernel in the trace",
-            severity="error" if share >= NOTABLE_SHARE else "warning",
-            missing=count,
-            launches=total,
-            missing_share=share,
-        )
+        _kernels_missing(_process_name(trace, int(row)) if several else "", count, total)
+        for row, count, total in zip(first, lost, whole, strict=True)
+        if count
     ]
+
+
+def _kernels_missing(process: str, count: int, total: int) -> Finding:
+    """So many of a process's launches have no kernel; `process` is empty for the only one."""
+    share = count / total
+    return finding(
+        "kernels-missing",
+        f"{process}{': ' if process else ''}{count} of {total} kernel launches have no kernel in "
+        "the trace",
+        severity="error" if share >= NOTABLE_SHARE else "warning",
+        missing=count,
+        launches=total,
+        missing_share=share,
+        **({"process": process} if process else {}),
+    )
+
+
+def _process_name(trace: Trace, call: int) -> str:
+    """The process of a call: its number, and its file where the trace has several."""
+    pid = int(trace.api.pid[call])
+    name = f"process {pid}" if pid != NULL else "a process without a number"
+    if len(trace.sources) < 2:
+        return name
+    return f"{name} of {PurePath(trace.sources[int(trace.api.source[call])].path).name}"
 
 
 def launches_missing(trace: Trace, work: Work) -> list[Finding]:
@@ -222,7 +240,7 @@ def from_problems(problems: Sequence[Problem]) -> list[Finding]:
     return incomplete
 
 
-def _recorded(trace: Trace, work: Work) -> Mask:
+def recorded_calls(trace: Trace, work: Work) -> Mask:
     """Calls that share their id with a device record; a runtime and a driver call may share
     one id.
     """
@@ -233,23 +251,25 @@ def _recorded(trace: Trace, work: Work) -> Mask:
     return recorded
 
 
-def _last_recorded_launch(trace: Trace, recorded: Mask, work: Work) -> I64:
-    """Per call, the start of the last launch of its source that has a record.
+def _last_recorded_launch(trace: Trace, recorded: Mask, work: Work, process: I64) -> I64:
+    """Per call, the start of the last launch of its process that has a record; of a process without
+    one, that of its file.
 
-    A source with no recorded launch has lost them all where the trace holds no kernels, and cannot
-    be judged where it holds some that are linked to nothing.
+    A file with no recorded launch has lost them all where the trace holds no kernels, and cannot be
+    judged where it holds some that are linked to nothing.
     """
     api = trace.api
-    last = np.full(
-        len(trace.sources), np.iinfo(np.int64).min if work.kernels else np.iinfo(np.int64).max
-    )
-    with_records = distinct(api.source[recorded])
-    last[with_records] = np.iinfo(np.int64).min
-    np.maximum.at(last, api.source[recorded], api.start_ns[recorded])
-    return last[api.source]
+    none = np.iinfo(np.int64).min
+    of_source = np.full(len(trace.sources), none if work.kernels else np.iinfo(np.int64).max)
+    of_source[distinct(api.source[recorded])] = none
+    np.maximum.at(of_source, api.source[recorded], api.start_ns[recorded])
+    of_process = np.full(int(process.max(initial=-1)) + 1, none)
+    np.maximum.at(of_process, process[recorded], api.start_ns[recorded])
+    last: I64 = np.where(of_process[process] == none, of_source[api.source], of_process[process])
+    return last
 
 
-def _captured(trace: Trace) -> Mask:
+def captured_calls(trace: Trace) -> Mask:
     """Calls between the begin and the end of a stream capture of their thread."""
     api = trace.api
     begin = patterns.matching(trace.strings, api, patterns.CAPTURE_BEGIN)

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from profharness.analysis.power.clock_caps import clock_caps
-from profharness.analysis.records import Figure, Verdict
-from profharness.analysis.verdict.window import verdict
+from profharness.analysis.records import Figure
+from profharness.analysis.verdict.window import Judgement, judge
+from profharness.analysis.verdict.wording import verdict_of, with_remark
 from profharness.units import format_share
 
 FULL = 0.6  # of a peak, from which it is called the limit
@@ -27,36 +26,29 @@ CONFIDENCE = (
 )
 
 
-def telemetry_verdict(figures: Mapping[str, Figure]) -> Verdict | None:
-    """The verdict from telemetry alone; None where nothing was sampled that could give one. Without
-    a device the CPU is judged.
+def telemetry_verdict(figures: Mapping[str, Figure]) -> Judgement:
+    """The verdict from telemetry alone, or what it would take. Without a device the CPU is judged.
+
+    Idle time is `idle-unexplained`: no gap and no host call was recorded.
     """
     busy = _busy(figures)
     if busy is None:
-        by_cpu = verdict(None, figures, ())
+        by_cpu = judge(None, figures, ())
         return (
-            None
-            if by_cpu is None
-            else msgspec.structs.replace(by_cpu, evidence=f"{by_cpu.evidence} ({CONFIDENCE})")
+            by_cpu
+            if by_cpu.verdict is None
+            else Judgement(with_remark(by_cpu.verdict, CONFIDENCE), "", None)
         )
     idle = max(1 - busy, 0.0)
     if idle >= 0.5:
-        return _verdict(
-            "idle",
-            idle,
-            f"the device is idle {format_share(idle)} of the time{_host(figures)}",
-            1 / busy if busy else None,
-        )
-    limiter, evidence = _while_busy(figures, busy)
-    if idle > 0.05:
-        evidence += f"; idle {format_share(idle)}{_host(figures)}"
-    return _verdict(limiter, busy, "; ".join((evidence, *clock_caps(figures))), None)
-
-
-def _verdict(limiter: str, share: float, evidence: str, headroom: float | None) -> Verdict:
-    return Verdict(
-        limiter=limiter, share=share, evidence=f"{evidence} ({CONFIDENCE})", headroom=headroom
-    )
+        evidence = f"the device is idle {format_share(idle)} of the time{_host(figures)}"
+        said = verdict_of("idle-unexplained", idle, evidence, 1 / busy if busy else None)
+    else:
+        kind, evidence = _while_busy(figures, busy)
+        if idle > 0.05:
+            evidence += f"; idle {format_share(idle)}{_host(figures)}"
+        said = verdict_of(kind, busy, "; ".join((evidence, *clock_caps(figures))))
+    return Judgement(with_remark(said, CONFIDENCE), "", None)
 
 
 def _busy(figures: Mapping[str, Figure]) -> float | None:
@@ -71,7 +63,7 @@ def _busy(figures: Mapping[str, Figure]) -> float | None:
 
 
 def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
-    """The limiter of the busy time, and its evidence."""
+    """The kind of the busy time, and its evidence."""
     busy_for = f"busy {format_share(busy)} of the time"
     tensor, dram = _value(figures, "tensor_activity"), _value(figures, "dram_activity")
     if tensor is not None and tensor >= FULL:

@@ -3,23 +3,28 @@
 
 Shares of the window: idle, exposed communication, exposed copies, kernel time that leaves more than
 half of the compute units empty, and the kernel time that fills them, split into what runs at the
-compute ceiling, at the bandwidth ceiling, at neither (inside-kernel), and what FLOPs and counters
-say nothing of (undetermined).
+compute ceiling, at the bandwidth ceiling, at neither (inside-kernel), what no ceiling judges
+(undetermined), and kernels of unknown work (kernels).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
 
 from profharness.analysis.kernels.ceilings import REACHED
 from profharness.analysis.power.clock_caps import clock_caps
-from profharness.analysis.records import Figure, IdleCauses, Partition, Verdict
-from profharness.analysis.time.timeless import TIMELINE
+from profharness.analysis.records import Figure, Partition
 from profharness.analysis.verdict.above_peak import impossible
-from profharness.analysis.verdict.cpu import cpu_verdict
+from profharness.analysis.verdict.cpu import Withheld, cpu_verdict
 from profharness.analysis.verdict.cpu import value_of as _value
+from profharness.analysis.verdict.evidence import bound_of, evidence_of, few_text, known_cause
+from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
+from profharness.analysis.verdict.wording import NOT_KNOWN, verdict_of
 from profharness.findings import Finding
-from profharness.units import format_ns, format_share
+from profharness.units import format_share
 
 UNTRUSTWORTHY = frozenset(
     {
@@ -34,90 +39,77 @@ UNTRUSTWORTHY = frozenset(
         "clock-stepped",
     }
 )
+NOTHING_MEASURED = (
+    "kernels of a device (--profile torch, or rocprofv3 on AMD), "
+    "or samples of the CPU (--telemetry)"
+)
+HOST_CALLS = "host calls (--profile torch, or --hip-trace with rocprofv3)"
 NOTABLE_LOSS = 0.01
-_GROUPS = {
-    "compute": "compute_bound",
-    "bandwidth": "bandwidth_bound",
-    "inside-kernel": "inside_kernel",
-}
-"""Parts of the filled time by the figure that measures them; the figure's note is the evidence."""
+_LOSSES = ("idle", "communication", "copy", "underfilled")
 
-_CAUSES = {
-    "no_host_record_ns": "no host record",
-    "waiting_copy_or_event_ns": "waiting on a copy or an event",
-    "queued_gap_ns": "gaps between queued kernels",
-    "launch_in_progress_ns": "launches in progress",
-    "synchronisation_ns": "the host in a synchronisation call",
-    "host_not_ready_ns": "the host not ready",
-}
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, or in `needs` what it would take; and the partition that it stands on, None where
+    no device work has times.
+    """
+
+    verdict: Verdict | None
+    needs: str
+    partition: Partition | None
+
+
+def judge(
+    partition: Partition | None,
+    figures: Mapping[str, Figure],
+    findings: Sequence[Finding],
+    grounds: Grounds | None = None,
+) -> Judgement:
+    """The verdict on a window, by its partition, figures and findings, and what else the records
+    say.
+
+    Without device work (`partition` None or empty) the CPU is judged, by `cores_used` of
+    `cores_allowed`; where the records carry no verdict on a device, nothing is.
+    """
+    grounds = Grounds() if grounds is None else grounds
+    settled = None if partition is None else _settled(partition, figures)
+    broken = [item for item in findings if item.severity == "error" and item.id in UNTRUSTWORTHY]
+    if broken:
+        return Judgement(None, f"a complete trace, as {broken[0].message}", settled)
+    if grounds.withheld:
+        return Judgement(None, grounds.withheld, settled)
+    if settled is None or not settled.window_ns:
+        return _of_cpu(figures, findings, partition)
+    return _of_device(settled, figures, grounds)
 
 
 def verdict(
-    partition: Partition | None, figures: Mapping[str, Figure], findings: Sequence[Finding]
+    partition: Partition | None,
+    figures: Mapping[str, Figure],
+    findings: Sequence[Finding],
+    grounds: Grounds | None = None,
 ) -> Verdict | None:
-    """The verdict on a window; None where nothing was measured that could give one.
-
-    Without device work (`partition` None or empty) the CPU is judged, by `cores_used` of
-    `cores_allowed`; where there is device work on no time axis, nothing is.
-    """
-    broken = [item for item in findings if item.severity == "error" and item.id in UNTRUSTWORTHY]
-    if broken:
-        return Verdict(
-            limiter="none", share=0.0, evidence=f"no verdict: {broken[0].message}", trusted=False
-        )
-    if partition is None or not partition.window_ns:
-        return None if _timeless(figures) else _of_cpu(figures, findings)
-    return _of_device(partition, figures)
+    """The verdict of `judge` alone."""
+    return judge(partition, figures, findings, grounds).verdict
 
 
-def _timeless(figures: Mapping[str, Figure]) -> bool:
-    return any(figure.needs.startswith(TIMELINE) for figure in figures.values())
-
-
-def _of_device(partition: Partition, figures: Mapping[str, Figure]) -> Verdict:
-    window = partition.window_ns
-    underfilled = min(_value(figures, "underfilled") or 0.0, partition.compute_ns / window)
-    losses = {
-        "idle": partition.idle_ns / window,
-        "communication": partition.exposed_communication_ns / window,
-        "copy": partition.exposed_copy_ns / window,
-        "underfilled": underfilled,
-    }
-    shares = losses | _filled(partition.compute_ns / window - underfilled, figures)
-    limiter = max(shares, key=lambda name: shares[name])
-    evidence, headroom = _evidence(limiter, shares[limiter], partition, figures), None
-    loss = max(losses, key=lambda name: losses[name])
-    if limiter != "undetermined":
-        headroom = _headroom(shares[limiter])
-    elif losses[loss] >= NOTABLE_LOSS:
-        evidence += (
-            f"; the largest loss: {_evidence(loss, losses[loss], partition, figures)} "
-            f"(removing it gains at most {1 / (1 - losses[loss]):.2f}x)"
-        )
-    caps = () if limiter == "idle" else clock_caps(figures, 1 - partition.idle_ns / window)
-    return Verdict(
-        limiter=limiter,
-        share=shares[limiter],
-        evidence="; ".join((evidence, *caps)),
-        headroom=headroom,
-    )
-
-
-def _filled(whole: float, figures: Mapping[str, Figure]) -> dict[str, float]:
-    """The time that fills the device by kernel group, what is left being undetermined.
+def _settled(partition: Partition, figures: Mapping[str, Figure]) -> Partition:
+    """The partition with its kernel time by what holds it back.
 
     Where no kernel could be judged, the window's own FLOP/s and bytes per second may still show
     that all of it, taken together, runs at a ceiling.
     """
-    by_limiter: dict[str, float] = {}
-    left = whole
-    for limiter, name in _GROUPS.items():
-        by_limiter[limiter] = min(_value(figures, name) or 0.0, left)
-        left -= by_limiter[limiter]
-    at = _at_ceiling(figures, left)
-    if at is not None and not any(by_limiter.values()):
-        by_limiter[at], left = left, 0.0
-    return by_limiter | {"undetermined": left}
+    parts = partition.kernel_parts or KernelParts(unknown_work_ns=partition.compute_ns)
+    left = parts.undetermined_ns + parts.unknown_work_ns
+    judged = parts.compute_bound_ns + parts.bandwidth_bound_ns + parts.inside_kernel_ns
+    at = None if judged or not left else _at_ceiling(figures, left / partition.window_ns)
+    if at is not None:
+        parts = KernelParts(
+            underfilled_ns=parts.underfilled_ns,
+            compute_bound_ns=left if at == "compute" else 0,
+            bandwidth_bound_ns=left if at == "bandwidth" else 0,
+        )
+    return msgspec.structs.replace(partition, kernel_parts=parts)
 
 
 def _at_ceiling(figures: Mapping[str, Figure], during: float) -> str | None:
@@ -136,101 +128,92 @@ def _at_ceiling(figures: Mapping[str, Figure], during: float) -> str | None:
     return "compute" if compute >= bandwidth else "bandwidth"
 
 
-def _headroom(share: float) -> float | None:
-    return 1 / (1 - share) if share < 1 else None
+def times_by_kind(partition: Partition) -> dict[str, int]:
+    """The ns of each part under the kind that names it, idle time of all causes as one; they sum to
+    the window. Losses come first, so that they win where two parts are equal.
+    """
+    parts = partition.kernel_parts or KernelParts(unknown_work_ns=partition.compute_ns)
+    return {
+        "idle": partition.idle_ns,
+        "communication": partition.exposed_communication_ns,
+        "copy": partition.exposed_copy_ns,
+        "underfilled": parts.underfilled_ns,
+        "compute": parts.compute_bound_ns,
+        "bandwidth": parts.bandwidth_bound_ns,
+        "inside-kernel": parts.inside_kernel_ns,
+        "undetermined": parts.undetermined_ns,
+        "kernels": parts.unknown_work_ns,
+    }
 
 
-def _evidence(
-    limiter: str, share: float, partition: Partition, figures: Mapping[str, Figure]
+def largest_part(partition: Partition) -> str:
+    """The key of `times_by_kind` with most time."""
+    times = times_by_kind(partition)
+    return max(times, key=lambda name: times[name])
+
+
+def _of_device(partition: Partition, figures: Mapping[str, Figure], grounds: Grounds) -> Judgement:
+    window, times = partition.window_ns, times_by_kind(partition)
+    part = largest_part(partition)
+    share = times[part] / window
+    evidence = evidence_of(part, times[part], partition, figures, grounds)
+    if part == "idle" and not grounds.host_calls:
+        return Judgement(
+            None, f"{HOST_CALLS}, as {evidence} and nothing in the file says why", partition
+        )
+    kind = part if part != "idle" else known_cause(partition) or "undetermined"
+    bound = None
+    if kind in NOT_KNOWN:
+        evidence += _largest_loss(part, partition, figures, grounds)
+    else:
+        bound = bound_of(part, times[part], partition, grounds)
+    caps = () if part == "idle" else clock_caps(figures, 1 - times["idle"] / window)
+    clauses = "; ".join(clause for clause in (evidence, few_text(grounds), *caps) if clause)
+    said = verdict_of(kind, share, clauses, bound, _opening(part, 1 - times["idle"] / window))
+    return Judgement(said, "", partition)
+
+
+def _opening(part: str, busy: float) -> str:
+    """What the kind alone does not say: an idle device is not saturated, whatever the cause."""
+    if part in NOT_KNOWN:
+        return f"Busy {format_share(busy)} of the time, and whether saturated then is not known"
+    return "Not saturated" if part == "idle" else ""
+
+
+def _largest_loss(
+    part: str, partition: Partition, figures: Mapping[str, Figure], grounds: Grounds
 ) -> str:
-    if limiter == "idle":
-        causes = _named_causes(partition.idle_causes, partition.window_ns)
-        return (
-            f"the device is idle {format_share(share)} of the time"
-            + (f": {causes}" if causes else "")
-            + _one_gap(partition, figures)
-        )
-    if limiter == "communication":
-        whole = format_share(partition.communication_ns / partition.window_ns)
-        return f"collectives run alone {format_share(share)} of the time (of {whole} in all)"
-    if limiter == "copy":
-        return (
-            f"copies run alone {format_share(share)} of the time (of "
-            f"{format_share(partition.copy_ns / partition.window_ns)} in all)"
-        )
-    if limiter in _GROUPS:
-        return _group_evidence(limiter, share, figures)
-    fill = _value(figures, "fill_busy")
-    if limiter == "underfilled":
-        return (
-            "kernels that leave more than half of the compute units empty run "
-            f"{format_share(share)} of the time (fill while busy {fill or 0.0:.2f})"
-        )
-    filled = (
-        "kernels fill the device"
-        if fill is not None
-        else "kernels run (how far they fill the device is not measured)"
-    )
-    return (
-        f"{filled} {format_share(share)} of the time; whether by compute or by bandwidth is "
-        "not measured"
-    )
-
-
-def _group_evidence(limiter: str, share: float, figures: Mapping[str, Figure]) -> str:
-    """The group's largest kernel; of a window judged as a whole, its rate against the ceiling."""
-    figure = figures.get(_GROUPS[limiter])
-    if figure is not None and figure.value and figure.note:
-        return f"{figure.note}; such kernels run {format_share(share)} of the time"
-    rate, words = (
-        ("flops_of_ceiling", "useful FLOP/s at {} of the ceiling")
-        if limiter == "compute"
-        else ("bandwidth_share", "memory traffic at {} of the ceiling")
-    )
-    return (
-        f"{words.format(format_share(_value(figures, rate) or 0.0))}; "
-        f"kernels run {format_share(share)} of the time"
-    )
-
-
-def _one_gap(partition: Partition, figures: Mapping[str, Figure]) -> str:
-    """Said where most of the idle time is one gap among others: something that happened once, and
-    not what each step costs.
-    """
-    longest = _value(figures, "idle_longest_gap") or 0.0
-    if not partition.idle_ns / 2 < longest < partition.idle_ns:
+    """What is lost beside the largest part, where that is worth a clause."""
+    times = times_by_kind(partition)
+    loss = max(_LOSSES, key=lambda name: times[name])
+    if part in _LOSSES or times[loss] < NOTABLE_LOSS * partition.window_ns:
         return ""
+    bound = bound_of(loss, times[loss], partition, grounds)
+    gain = "" if bound is None else f" (removing it gains at most {bound:.2f}x)"
     return (
-        f"; one gap of {format_ns(longest)} makes up {format_share(longest / partition.window_ns)}"
+        f"; the largest loss: {evidence_of(loss, times[loss], partition, figures, grounds)}{gain}"
     )
 
 
-def _named_causes(causes: IdleCauses | None, window_ns: int) -> str:
-    """The causes of idle time that matter, largest first: up to three, each at least a tenth of the
-    largest.
-    """
-    if causes is None:
-        return ""
-    times = sorted(
-        ((getattr(causes, field), words) for field, words in _CAUSES.items()), reverse=True
-    )
-    kept = [(ns, words) for ns, words in times[:3] if ns and 10 * ns >= times[0][0]]
-    return ", ".join(f"{words} {format_share(ns / window_ns)}" for ns, words in kept)
-
-
-def _of_cpu(figures: Mapping[str, Figure], findings: Sequence[Finding]) -> Verdict | None:
+def _of_cpu(
+    figures: Mapping[str, Figure], findings: Sequence[Finding], partition: Partition | None
+) -> Judgement:
     """A ceiling that the CPU reaches, else what its cores say."""
     used, allowed = _value(figures, "cores_used"), _value(figures, "cores_allowed")
     at = _at_ceiling(figures, 1.0)
     if at is None or used is None or not allowed:
-        return cpu_verdict(figures, findings)
+        found = cpu_verdict(figures, findings)
+        if found is None:
+            return Judgement(None, NOTHING_MEASURED, partition)
+        return (
+            Judgement(None, found.needs, partition)
+            if isinstance(found, Withheld)
+            else Judgement(found, "", partition)
+        )
     share = _value(figures, "flops_of_ceiling" if at == "compute" else "bandwidth_share") or 0.0
     roof = "the measured GEMM" if at == "compute" else "the measured copy"
-    return Verdict(
-        limiter=at,
-        share=min(used / allowed, 1.0),
-        evidence=(
-            f"{format_share(share)} of {roof}; the process ran on {used:.1f} of "
-            f"{allowed:g} allowed cores"
-        ),
+    evidence = (
+        f"{format_share(share)} of {roof}; the process ran on {used:.1f} of "
+        f"{allowed:g} allowed cores"
     )
+    return Judgement(verdict_of(at, min(used / allowed, 1.0), evidence), "", partition)

@@ -19,6 +19,7 @@ import numpy as np
 
 from profharness.readers.bytes.decimals import microseconds
 from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.kineto import ranges, sorting
 from profharness.readers.kineto.comms import PREFIXES, Spoken
 from profharness.readers.kineto.records import (
     CallArgs,
@@ -55,42 +56,6 @@ from profharness.trace.wanted import Wanted
 ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
 SpanT = TypeVar("SpanT", bound=Timed)
 
-_KERNEL, _COPY, _CALL, _OP, _MARK = (
-    "kernel",
-    "gpu_memcpy",
-    "cuda_runtime",
-    "cpu_op",
-    "user_annotation",
-)
-_FILLS = frozenset({"gpu_memset", "Memset"})
-# Categories that share a table go together, so that its rows keep the order of the file.
-_SAME_TABLE: dict[str | None, str] = {
-    "Kernel": _KERNEL,
-    "Memcpy": _COPY,
-    **dict.fromkeys(_FILLS, _COPY),
-    "Operator": _OP,
-    **dict.fromkeys(
-        ("cuda_driver", "Runtime", "xpu_runtime", "mtia_runtime", "privateuse1_runtime"), _CALL
-    ),
-}
-_MARK_NAMES = ("ProfilerStep#", "profharness.")
-
-
-class _Appending(dict[str | None, Callable[[Event], None]]):
-    """What puts an event into the list of its category: looked up once per event, which is most of
-    what sorting them costs.
-    """
-
-    def __init__(self, lists: dict[str | None, list[Event]]) -> None:
-        super().__init__({category: events.append for category, events in lists.items()})
-        self.update({other: lists[category].append for other, category in _SAME_TABLE.items()})
-        self._lists = lists
-
-    def __missing__(self, category: str | None) -> Callable[[Event], None]:
-        events = self._lists[category] = []
-        self[category] = events.append
-        return events.append
-
 
 class KinetoRows:
     """The rows of one file as they grow: raw columns per kind of record, pools of what repeats, and
@@ -104,28 +69,13 @@ class KinetoRows:
     wanted: ClassVar[Wanted] = Wanted.ALL
 
     def __init__(self, strings: Strings) -> None:
-        times = ("start", "dur", "name")
         self.strings = strings
-        self.kernels = Growing(
-            *times,
-            "device",
-            "stream",
-            "correlation",
-            "external",
-            "grid",
-            "block",
-            "registers",
-            "shared",
-            "collective",
-        )
-        self.copies = Growing(
-            *times, "device", "stream", "correlation", "bytes", "from_device", "to_device", "fill"
-        )
-        self.calls = Growing(
-            *times, "pid", "tid", "correlation", "grid", "block", "shared", "bytes"
-        )
-        self.ops = Growing(*times, "pid", "tid", "external", "shapes", "types", "collective")
-        self.marks = Growing(*times, "pid", "tid", "spoken")
+        self.kernels = Growing(*sorting.KERNELS)
+        self.copies = Growing(*sorting.COPIES)
+        self.calls = Growing(*sorting.CALLS)
+        self.ops = Growing(*sorting.OPS)
+        self.marks = Growing(*sorting.MARKS)
+        self.ranges = ranges.RangeRows()
         self.spoken: Pool[Spoken] = Pool()
         self.devices: Pool[str] = Pool()
         self.streams: Pool[str] = Pool()
@@ -148,11 +98,12 @@ class KinetoRows:
             lambda number: NULL if number is None else self._stream_numbers[number]
         )
         self._adders: dict[str, Callable[[Any], None]] = {
-            _KERNEL: self._add_kernels,
-            _COPY: self._add_copies,
-            _CALL: self._add_calls,
-            _OP: self._add_ops,
-            _MARK: self._add_marks,
+            sorting.KERNEL: self._add_kernels,
+            sorting.COPY: self._add_copies,
+            sorting.CALL: self._add_calls,
+            sorting.OP: self._add_ops,
+            sorting.MARK: self._add_marks,
+            ranges.CATEGORY: self._add_ranges,
         }
 
     def add(self, batch: Sequence[Record]) -> None:
@@ -167,7 +118,9 @@ class KinetoRows:
         unneeded: dict[type[Unneeded], list[Any]] = {kind: [] for kind in get_args(Unneeded)}
         append: dict[type[Record], Callable[[Any], None]] = {
             kind: (
-                unneeded[kind] if kind in unneeded else usual[_SAME_TABLE.get(kind.cat, kind.cat)]
+                unneeded[kind]
+                if kind in unneeded
+                else usual[sorting.SAME_TABLE.get(kind.cat, kind.cat)]
             ).append
             for kind in get_args(self.usual)
         }
@@ -183,13 +136,13 @@ class KinetoRows:
     def _marks_among(self, names: set[str | None]) -> set[str]:
         """The names that are marks'. Each name is looked at once."""
         new = {name for name in names if name is not None} - self._plain
-        marks = {name for name in new if name.startswith(_MARK_NAMES)}
+        marks = {name for name in new if name.startswith(sorting.MARK_NAMES)}
         self._plain |= new - marks
         return marks
 
     def _add_any(self, batch: Sequence[Event]) -> None:
         by_category: dict[str | None, list[Event]] = {category: [] for category in self._adders}
-        append = _Appending(by_category)
+        append = sorting.Appending(by_category)
         for event in batch:
             append[event.cat](event)
         for category, events in by_category.items():
@@ -227,6 +180,11 @@ class KinetoRows:
             collective=self._collectives(args),
         )
 
+    def _add_ranges(self, events: Sequence[Event]) -> None:
+        devices = self._device_numbers.codes(event.pid for event in events)
+        streams = self._stream_numbers.codes(event.tid for event in events)
+        self.ranges.add(events, devices.tolist(), streams.tolist())
+
     def _add_copies(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
         args = self._decode_args(events, CopyArgs)
@@ -238,10 +196,11 @@ class KinetoRows:
             device=self._device_codes(events, args),
             stream=self._stream_codes(events, args),
             correlation=integers([a.correlation for a in args]),
+            external=rare_integers([a.external for a in args]),
             bytes=integers([a.bytes for a in args]),
             from_device=self._optional_devices(a.from_device for a in args),
             to_device=self._optional_devices(a.to_device for a in args),
-            fill=[e.cat in _FILLS for e in events],
+            fill=[e.cat in sorting.FILLS for e in events],
         )
 
     def _add_calls(self, events: Sequence[Timed]) -> None:
@@ -280,6 +239,10 @@ class KinetoRows:
             external=integers([a.external for a in args]),
             shapes=self._texts.codes(raw_bytes([a.dims for a in args])),
             types=self._texts.codes(raw_bytes([a.types for a in args])),
+            concrete=self._texts.codes(raw_bytes([a.concrete for a in args])),
+            strides=self._texts.codes(raw_bytes([a.strides for a in args])),
+            sequence=rare_integers([a.sequence for a in args]),
+            forward_tid=rare_integers([a.forward_tid for a in args]),
             collective=self._collectives(args),
         )
 

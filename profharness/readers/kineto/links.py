@@ -139,8 +139,8 @@ def _grid_unit(call: str) -> int:
 def operators(
     ops: Ops, nested: nesting.Nesting, calls: Calls, launch: I64, ids: tuple[I64, I64]
 ) -> I64:
-    """The row in `ops` of the innermost operator that launched each record; `ids` are its external
-    and correlation ids.
+    """The row in `ops` of the innermost operator that is open at the start of the call that
+    launched each record; `ids` are its external and correlation ids.
 
     The external id names it, but files of 2022 and 2023 repeat the correlation id there: an
     operator found by id must hold the launching call, and where no call is in the file, ids that
@@ -157,13 +157,18 @@ def operators(
     )
     op_thread, call_thread = thread[: len(ops)], thread[len(ops) :]
     launchers[linked] = nesting.innermost(
-        ops.start_ns, ops.dur_ns, op_thread, nested, (calls.start[call], call_thread)
+        ops.start_ns,
+        ops.dur_ns,
+        op_thread,
+        nested,
+        (calls.start[call], call_thread),
+        with_end=False,
     )
     named = _rows_by_id(ops.external, external)
     holds = np.zeros(len(launch), np.bool_)
     held = named[linked]
     inside = (ops.start_ns[held] <= calls.start[call]) & (
-        calls.start[call] <= ops.start_ns[held] + ops.dur_ns[held]
+        calls.start[call] < ops.start_ns[held] + ops.dur_ns[held]
     )
     holds[linked] = (held != NULL) & inside & (op_thread[held] == call_thread)
     has_id = external > 0

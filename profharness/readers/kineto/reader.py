@@ -8,6 +8,7 @@ files. The JSON of rocprof v1 has the same outer form but other events, and is n
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,17 @@ from profharness.readers.kineto.tables import Tables, build_tables
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
 from profharness.rundir.blocks import BLOCK_BYTES
-from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import (
+    Api,
+    ClockDomain,
+    Marks,
+    Ops,
+    Problem,
+    Source,
+    Strings,
+    Trace,
+)
 from profharness.trace.wanted import Wanted
 
 name = "kineto"
@@ -79,6 +90,8 @@ def read_blocks(
         del batch  # before the next is decoded
     if isinstance(rows, DeviceRows) and rows.ambiguous():
         return read_blocks(path, block_bytes=block_bytes)
+    if wanted is not Wanted.ALL and len(rows.ranges):  # their launches say where they belong
+        return _without_host(read_blocks(path, block_bytes=block_bytes))
     header = read_header(stream.keys)
     beside, problems = sidecars.load_or_report(path)
     rank = beside.rank if header.distributed.rank is None else header.distributed.rank
@@ -106,7 +119,19 @@ def read_blocks(
         api=tables.api,
         ops=tables.ops,
         marks=tables.marks,
+        counters=tables.counters,
         problems=tuple(problems),
+    )
+
+
+def _without_host(trace: Trace) -> Trace:
+    """What ran on the devices alone."""
+    return replace(
+        trace,
+        kernels=trace.kernels.with_columns(op=np.full(len(trace.kernels), NULL)),
+        api=Api.empty(),
+        ops=Ops.empty(),
+        marks=Marks.empty(),
     )
 
 
@@ -187,6 +212,13 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
         )
         yield Problem(
             "info", str(path), tables.without_geometry, f"kernels have no launch geometry: {why}"
+        )
+    if tables.counted:
+        yield Problem(
+            "info",
+            str(path),
+            tables.counted,
+            "kernels are known by their counters alone (CUPTI ranges), without times",
         )
     if tables.sizes_dropped:
         yield Problem(

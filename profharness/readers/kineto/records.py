@@ -119,6 +119,7 @@ class CopyArgs(msgspec.Struct, gc=False):
     device: Number = None
     stream: Number = None
     correlation: Number = NULL
+    external: Number = msgspec.field(default=NULL, name="External id")
     bytes: Number = NULL
     from_device: Number = msgspec.field(default=None, name="fromDevice")
     to_device: Number = msgspec.field(default=None, name="toDevice")
@@ -166,11 +167,15 @@ class UsualLaunchArgs(msgspec.Struct, gc=False):
 
 
 class OpArgs(CommsArgs, gc=False):
-    """Arguments of an operator; shapes and types stay the JSON text that was recorded."""
+    """Arguments of an operator; what says of its inputs stays the JSON text that was recorded."""
 
     external: Number = msgspec.field(default=NULL, name="External id")
     dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
     types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
+    concrete: msgspec.Raw = msgspec.field(default=NOTHING, name="Concrete Inputs")
+    strides: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Strides")
+    sequence: Number = msgspec.field(default=NULL, name="Sequence number")
+    forward_tid: Number = msgspec.field(default=NULL, name="Fwd thread id")
 
 
 class RangeArgs(msgspec.Struct, gc=False):

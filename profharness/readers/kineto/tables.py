@@ -15,11 +15,23 @@ from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.header import Header
 from profharness.readers.kineto.links import Calls
 from profharness.readers.kineto.places import Origin, Places
+from profharness.readers.kineto.ranges import without_times
 from profharness.readers.own.marks import parse_mark
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Api, Copies, Device, Kernels, Marks, Ops, Stream, Strings
+from profharness.trace.model import (
+    I64,
+    Api,
+    Copies,
+    Counters,
+    Device,
+    Kernels,
+    Marks,
+    Ops,
+    Stream,
+    Strings,
+)
 from profharness.trace.wanted import Wanted
 
 _DIRECTION = re.compile(r"\b([HDPA])to([HDPA])\b")
@@ -50,6 +62,8 @@ class Tables:
     without_geometry: int
     sizes_dropped: int
     twins: int
+    counters: Counters
+    counted: int
 
 
 def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
@@ -62,28 +76,18 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     }
     calls, call_sizes, dynamic_lds = _calls(rows, origin)
     domain = _domains(strings, calls.name)
-    api = (
-        Api.build(
-            start_ns=calls.start,
-            dur_ns=calls.dur,
-            name=calls.name,
-            pid=calls.pid,
-            tid=calls.tid,
-            correlation=calls.correlation,
-            domain=domain,
-            **shared,
-        )
-        if rows.wanted is Wanted.ALL
-        else Api.empty()
-    )
+    api = _api(calls, domain, shared) if rows.wanted is Wanted.ALL else Api.empty()
+    timed = len(rows.kernels)
+    if len(rows.ranges):
+        rows.ranges.add_kernels(rows.kernels, strings, api)
     ops, nested = _ops(rows, origin, shared)
     is_rocm = (
         header.is_rocm or rows.has_dispatch_kind or bool(np.any(domain == strings.find("hip")))
     )
     vendor = "amd" if is_rocm else "nvidia" if bool(np.any(domain == strings.find("cuda"))) else ""
     builder = _Builder(rows, origin, calls, Places(rows), shared)
-    kernels = builder.kernels(ops, nested, dynamic_lds, is_rocm=is_rocm)
-    copies, dropped = builder.copies(call_sizes, is_rocm=is_rocm)
+    kernels = without_times(builder.kernels(ops, nested, dynamic_lds, is_rocm=is_rocm), timed)
+    copies, dropped = builder.copies(ops, nested, call_sizes, is_rocm=is_rocm)
     return Tables(
         kernels=kernels,
         copies=copies,
@@ -96,9 +100,24 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         is_rocm=is_rocm,
         without_geometry=0
         if rows.wanted is Wanted.TIMES
-        else int((kernels.workgroups == NULL).sum()),
+        else int((kernels.workgroups[:timed] == NULL).sum()),
         sizes_dropped=dropped if rows.wanted is Wanted.ALL else 0,
-        twins=_twins(kernels),
+        twins=_twins(kernels if timed == len(kernels) else kernels.take(np.arange(timed))),
+        counters=rows.ranges.counters(strings, timed),
+        counted=len(rows.ranges),
+    )
+
+
+def _api(calls: Calls, domain: I64, shared: dict[str, int]) -> Api:
+    return Api.build(
+        start_ns=calls.start,
+        dur_ns=calls.dur,
+        name=calls.name,
+        pid=calls.pid,
+        tid=calls.tid,
+        correlation=calls.correlation,
+        domain=domain,
+        **shared,
     )
 
 
@@ -157,7 +176,9 @@ class _Builder:
             **self.shared,
         )
 
-    def copies(self, call_sizes: I64, *, is_rocm: bool) -> tuple[Copies, int]:
+    def copies(
+        self, ops: Ops, nested: nesting.Nesting, call_sizes: I64, *, is_rocm: bool
+    ) -> tuple[Copies, int]:
         """The copies, and how many sizes were dropped.
 
         roctracer stamps one byte where it does not know the size: one byte is kept only if the call
@@ -189,6 +210,9 @@ class _Builder:
             stream=self.places.stream(device, take("stream")),
             pid=self._process(launch),
             correlation=correlation,
+            op=kineto_links.operators(
+                ops, nested, self.calls, launch, (take("external"), correlation)
+            ),
             **self.shared,
         )
         return copies, int((doubtful & (size == NULL)).sum())
@@ -233,6 +257,10 @@ def _ops(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> tuple[Ops,
         external=take("external"),
         shapes=take("shapes"),
         dtype=take("types"),
+        concrete=take("concrete"),
+        strides=take("strides"),
+        sequence=take("sequence"),
+        forward_tid=take("forward_tid"),
         **shared,
     ), nested
 

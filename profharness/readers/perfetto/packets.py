@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.readers.bytes.proto_scan import I64, LENGTH, U8, Fields, Mask, frame, scan
+from profharness.readers.perfetto.xspace import is_xspace, refusal
 from profharness.rundir.blocks import GZIP, Blocks, read_head
 from profharness.trace.columns.column import gathered, narrow
 
@@ -44,6 +45,7 @@ _TIMESTAMP, _SEQUENCE, _INTERNED, _FLAGS, _CLEARED, _CLOCK, _DEFAULTS, _MACHINE 
 )
 _NO_PAYLOAD = (_INTERNED, _DEFAULTS)
 _CHUNK = 1 << 15
+_HEAD = 256  # bytes that tell whether this is another format
 _MOST_INFLATED = 512 * 1024  # bytes of packets in a bundle before compression
 _MOST_UNPACKED = (
     1 << 26
@@ -112,9 +114,12 @@ class Framing:
 def read_packets(path: Path) -> tuple[Packets, Framing]:
     """All packets of a file, plain or gzipped, with deflated bundles unpacked.
 
-    Raises InputError when the file is missing, empty, or does not begin like a Perfetto trace.
+    Raises InputError when the file is missing, empty, or does not begin like a Perfetto trace; one
+    of its own for an XSpace of TensorFlow or JAX.
     """
     data, damage = _bytes(path)
+    if is_xspace(data[:_HEAD].tobytes(), path.name):
+        raise refusal(path)
     starts, ends, stopped = frame(data.data, PACKET_TAG)
     packets = _columns(data, starts, ends)
     if not len(packets) or (not packets.kind.any() and not packets.sequence.any()):

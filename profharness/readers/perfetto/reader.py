@@ -29,6 +29,7 @@ from profharness.readers.perfetto.slices import CALL, Slices, from_rocprof_sys, 
 from profharness.readers.perfetto.states import latest_of_state, states
 from profharness.readers.perfetto.times import packet_times
 from profharness.readers.perfetto.tracks import Tracks
+from profharness.readers.perfetto.xspace import is_xspace
 from profharness.trace.columns.build import text_pool
 from profharness.trace.columns.column import narrow
 from profharness.trace.columns.table import NULL, concat
@@ -56,10 +57,14 @@ class _File:
     unrelated: int
 
 
-def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
-    """Two packets in a row, or the only one there is."""
+def sniff(head: bytes, name: str) -> bool:
+    """Two packets in a row, or the only one there is. An XSpace too, which begins alike: `read`
+    says what it is.
+    """
     if not head.startswith(bytes([PACKET_TAG])):
         return False
+    if is_xspace(head, name):
+        return True
     starts, _, stopped = frame(memoryview(head), PACKET_TAG)
     return len(starts) > 1 or (len(starts) == 1 and stopped == len(head)) or _is_long(head)
 

@@ -188,12 +188,12 @@ def _problem_of_times(table: Table, dispatched: Dispatches) -> Problem:
             "error",
             where,
             times.scientific,
-            "dispatches have no durations, which stand as zero: a spreadsheet has shortened "
+            "dispatches have no durations that are known: a spreadsheet has shortened "
             "their times (like 8.1E+14)",
         )
     return Problem(
         "warning",
         where,
         len(dispatched.kernels),
-        "dispatches have no times in this file: their durations are not known and stand as zero",
+        "dispatches have no times in this file: their durations are not known",
     )

@@ -91,7 +91,7 @@ def _problems(table: Table, dispatched: Dispatches) -> Iterator[Problem]:
             "error",
             where,
             times.scientific,
-            f"dispatches have no durations, which stand as zero: {_SPREADSHEET}",
+            f"dispatches have no durations that are known: {_SPREADSHEET}",
         )
     elif not times.timed.any():
         yield Problem(
@@ -99,7 +99,7 @@ def _problems(table: Table, dispatched: Dispatches) -> Iterator[Problem]:
             where,
             table.rows,
             "dispatches have no times (recorded without --timestamp on or --stats): "
-            "their durations are not known and stand as zero",
+            "their durations are not known",
         )
     elif dispatched.untimed:
         why = f": {_SPREADSHEET}" if times.scientific else ""

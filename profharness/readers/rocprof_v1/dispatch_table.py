@@ -74,7 +74,8 @@ _LARGEST = Decimal(2**63 - 1)
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Begin and duration per row, in ns; `timed` says where both are known. `scientific` counts
+    """Begin and duration per row, in ns; `timed` says where both are known (else NULL and 0).
+    `scientific` counts
     rows whose times a spreadsheet has shortened, `fractions` those whose times have digits below a
     nanosecond, `negative` those that end before they begin (their duration is zero).
     """
@@ -91,8 +92,8 @@ class Times:
 @dataclass(frozen=True, eq=False)
 class Dispatches:
     """The dispatches of one file. `kernels` has one row per row of the file that `kept` names;
-    where no row is timed, all are kept, with starts and durations of zero. `unknown` are columns
-    that are neither known nor numbers.
+    where no row is timed, all are kept, without a start and with a duration of 0. `unknown` are
+    columns that are neither known nor numbers.
     """
 
     kernels: Kernels
@@ -127,7 +128,7 @@ def read_times(table: Table) -> Times:
         for row in np.flatnonzero(timed).tolist():
             dur[row] = _rounded_difference(first[row], last[row])
     return Times(
-        np.where(timed, begin.values, 0),
+        np.where(timed, begin.values, NULL),
         np.maximum(dur, 0),
         timed,
         first is not None and last is not None,

@@ -123,7 +123,7 @@ class SetReader:
                     str(self._paths[0]),
                     timeless,
                     "dispatches have no times, since this version of rocprofv3 writes none "
-                    "beside counters: their duration counts as zero",
+                    "beside counters: their durations are not known",
                 )
             )
 

@@ -43,5 +43,5 @@ def causes_note(summary: Summary) -> tuple[tuple[str, str], ...]:
 
 
 def window_verdict(summary: Summary) -> str:
-    """The verdict of a whole window; empty without one."""
-    return full_verdict(summary.verdict, summary.partition)
+    """The verdict of a whole window, or what it needs; empty where nothing is to be judged."""
+    return full_verdict(summary.verdict, summary.verdict_needs)

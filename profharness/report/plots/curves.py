@@ -28,6 +28,7 @@ from profharness.report.text import names
 from profharness.report.text.figures import finite
 from profharness.report.text.labels import item_unit, level_name, scan_axis
 from profharness.report.text.rates import throughput_ends
+from profharness.report.text.scan_sentences import fit_holds
 
 _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 
@@ -130,8 +131,10 @@ def _recommended_trace(
 
 
 def _fit(series: Series | None) -> tuple[list[float], list[float]] | None:
-    """The fitted model on a grid between the smallest and the largest level; None without a fit."""
-    if series is None or len(series.levels) < 2 or min(series.levels) <= 0:
+    """The fitted model on a grid between the smallest and the largest level; None without a fit
+    that holds.
+    """
+    if series is None or len(series.levels) < 2 or min(series.levels) <= 0 or not fit_holds(series):
         return None
     low, high = math.log(min(series.levels)), math.log(max(series.levels))
     grid = [math.exp(low + (high - low) * step / 60) for step in range(61)]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.report.table import Cell, Column, Table, row_of
-from profharness.report.text.folding import fold_kernel_name
+from profharness.report.text.folding import distinct_names
 from profharness.report.text.listing import listing
 from profharness.units import format_number
 
@@ -28,8 +28,9 @@ def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> I
     if not by_kernel:
         return
     yield "counters, mean per dispatch:"
+    short = _short_names(list(by_kernel)[:KERNELS])
     for kernel, kernel_rows in list(by_kernel.items())[:KERNELS]:
-        yield f"  {_short(kernel)}"
+        yield f"  {short[kernel]}"
         yield from listing(_kernel_table(kernel, kernel_rows[:COUNTERS]), indent=4)
         if len(kernel_rows) > COUNTERS:
             yield f"    and {len(kernel_rows) - COUNTERS} more counters (--json has all)"
@@ -65,6 +66,7 @@ def counter_table(rows: Sequence[CounterRow]) -> Table | None:
     ]
     if not chosen:
         return None
+    short = _short_names(kernels)
     columns = (
         Column("kernel"),
         Column("counter"),
@@ -80,7 +82,7 @@ def counter_table(rows: Sequence[CounterRow]) -> Table | None:
         columns,
         tuple(
             (
-                Cell(_short(row.kernel), provenance=row.kernel),
+                Cell(short[row.kernel], provenance=row.kernel),
                 Cell(row.counter),
                 Cell(value_text(row.mean)),
                 Cell(row.unit),
@@ -109,5 +111,5 @@ def value_text(value: float) -> str:
     )
 
 
-def _short(name: str) -> str:
-    return fold_kernel_name(name, 100)
+def _short_names(kernels: Sequence[str]) -> dict[str, str]:
+    return dict(zip(kernels, distinct_names(kernels, 100), strict=True))

@@ -9,7 +9,7 @@ from profharness.analysis.records import Summary
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import estimate_text, number_text
 from profharness.report.text.labels import series_name
-from profharness.report.text.scan_sentences import still_rising
+from profharness.report.text.scan_sentences import fit_holds, still_rising
 from profharness.units import format_number
 
 
@@ -34,7 +34,8 @@ def fit_table(summary: Summary) -> Table | None:
 
 def _fit_rows(series: Series) -> Iterable[tuple[Cell, ...]]:
     name = series_name(series) or "all points"
-    if series.batch is not None:
+    holds = fit_holds(series)
+    if series.batch is not None and holds:
         for label, value, meaning in (
             ("T max", series.batch.t_max, "throughput that the curve tends to, items/s"),
             ("b half", series.batch.b_half, "batch size of the curve's bend"),
@@ -51,7 +52,7 @@ def _fit_rows(series: Series) -> Iterable[tuple[Cell, ...]]:
                 Cell(estimate_text(value)),
                 Cell(meaning, emphasis="muted"),
             )
-    if series.usl is not None:
+    if series.usl is not None and holds:
         for label, value, meaning in (
             ("λ", series.usl.lambda_, "throughput of one client, items/s"),
             ("σ", series.usl.sigma, "share that cannot run in parallel"),
@@ -64,13 +65,14 @@ def _fit_rows(series: Series) -> Iterable[tuple[Cell, ...]]:
                 Cell(estimate_text(value)),
                 Cell(meaning, emphasis="muted"),
             )
-    if series.fitted_note and (series.batch is not None or series.usl is not None):
+    if series.fitted_note and holds and (series.batch is not None or series.usl is not None):
         yield Cell(name), Cell("levels"), Cell(""), Cell(series.fitted_note, emphasis="muted")
     yield from _knee_rows(name, series)
 
 
 def _knee_rows(name: str, series: Series) -> Iterable[tuple[Cell, ...]]:
-    if series.knee is not None:
+    # over the batch size the knee is the bend of the curve, over the clients it needs none
+    if series.knee is not None and (series.axis != "batch_size" or fit_holds(series)):
         ends = [
             number_text(round(end, 1))
             for end in (series.knee.low, series.knee.high)

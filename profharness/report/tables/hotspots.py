@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from profharness.analysis.records import HotspotRow, Hotspots, SampledRow, Summary
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.figures import finite
-from profharness.report.text.folding import distinct_names, fold_kernel_name
+from profharness.report.text.folding import distinct_names
 from profharness.report.text.samples import sample_text, sampled_metrics
 from profharness.units import format_ns, format_number, format_share
 
@@ -77,7 +77,8 @@ def hotspot_listing(table: Hotspots, top: int, width: int | None) -> Table:
     texts = [_texts(row, metrics) for row in rows]
     lead = sum(max(len(line[at]) for line in (heads, *texts)) + 2 for at in range(len(heads)))
     room = None if width is None else max(width - lead, _NARROWEST_NAME)
-    names = [row.name if room is None else fold_kernel_name(row.name, room) for row in rows]
+    whole = [row.name for row in rows]
+    names = whole if room is None else distinct_names(whole, room)
     columns = (*(Column(name, "right") for name in figures), Column("category"), Column("name"))
     return Table(
         f"by {table.by}",
@@ -88,16 +89,19 @@ def hotspot_listing(table: Hotspots, top: int, width: int | None) -> Table:
 
 
 def _texts(row: HotspotRow, metrics: Sequence[str]) -> tuple[str, ...]:
-    extremes = ["-" if value is None else format_ns(value) for value in (row.min_ns, row.max_ns)]
     return (
-        format_share(row.share),
-        format_ns(row.total_ns),
+        "-" if row.share is None else format_share(row.share),
+        time_text(row.total_ns),
         format_number(row.calls),
-        format_ns(row.mean_ns),
-        *extremes,
+        *(time_text(value) for value in (row.mean_ns, row.min_ns, row.max_ns)),
         *(sample_text(row, metric) for metric in metrics),
         row.category,
     )
+
+
+def time_text(ns: float | None, unknown: str = "-") -> str:
+    """A duration in its natural scale, `unknown` for None."""
+    return unknown if ns is None else format_ns(ns)
 
 
 def hotspot_tables(summary: Summary) -> tuple[Table, ...]:
@@ -124,7 +128,7 @@ _LEFT_OUT_IF_EMPTY = ("category", "kernel", "shape")
 
 
 def _page_table(table: Hotspots) -> Table:
-    longest = max(row.share for row in table.rows) or 1.0
+    longest = max(row.share or 0.0 for row in table.rows) or 1.0
     shown = table.rows[:MOST_ROWS]
     whole = [row.name for row in shown]
     names = distinct_names(whole) if table.by == "kernel" else whole
@@ -139,9 +143,16 @@ def _page_table(table: Hotspots) -> Table:
         _TITLES[table.by],
         tuple(_PAGE_COLUMNS[at] for at in places),
         tuple(tuple(row[at] for at in places) for row in rows),
-        note=f"{format_ns(table.total_ns)} in all{pass_name}",
+        note=f"{total_text(table, 'in all')}{pass_name}",
         left_out=max(len(table.rows) - MOST_ROWS, 0),
     )
+
+
+def total_text(table: Hotspots, place: str) -> str:
+    """The time of all rows, and where: `1.2 ms in all`; that it is not known, where it is not."""
+    if table.total_ns is None:
+        return f"times not recorded {place}"
+    return f"{format_ns(table.total_ns)} {place}"
 
 
 def _page_row(row: HotspotRow, short: str, longest: float, by: str) -> tuple[Cell, ...]:
@@ -156,11 +167,13 @@ def _page_row(row: HotspotRow, short: str, longest: float, by: str) -> tuple[Cel
             below=row.op or "" if of_kernel else "",
         ),
         Cell("" if by == "category" else row.category),
-        Cell(format_share(row.share), bar=round(100 * row.share / longest, 1)),
-        Cell(format_ns(row.total_ns)),
-        Cell("" if row.kernel_ns is None else format_ns(row.kernel_ns)),
+        Cell("-")
+        if row.share is None
+        else Cell(format_share(row.share), bar=round(100 * row.share / longest, 1)),
+        Cell(time_text(row.total_ns)),
+        Cell(time_text(row.kernel_ns, "")),
         Cell(format_number(row.calls)),
-        Cell(f"{format_ns(row.mean_ns)}{std}", provenance=_spread(row)),
+        Cell(f"{time_text(row.mean_ns)}{std}", provenance=_spread(row)),
         Cell(_shape(row) if of_kernel else ""),
     )
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from profharness.analysis.records import PointSummary, Summary
+from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text import names
 from profharness.report.text.figures import (
@@ -28,12 +29,11 @@ from profharness.report.text.labels import (
     scan_axis,
     several_batches,
 )
-from profharness.report.text.limits import short_verdict
+from profharness.report.text.limits import NO_VERDICT, short_verdict, withheld_text
 from profharness.report.text.rates import MEANING, throughput_ends, throughput_text
 from profharness.units import format_number
 
 VERDICT = "verdict"
-_NO_VERDICT = "no verdict"
 _PLACES = 4
 _BRACKETS = re.compile(r" \([^()]*\)")
 
@@ -85,7 +85,7 @@ def _columns(summary: Summary) -> tuple[PointColumn, ...]:
         for column in _figure_columns(summary)
         if any(column.cell(point).text for point in points)
     )
-    if any(point.verdict is not None or point.state != "ok" for point in points):
+    if any(_judged(point) or point.state != "ok" for point in points):
         columns.append(
             PointColumn(
                 Column(
@@ -124,21 +124,28 @@ def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:
             f" at {_places([name for name, _ in places_and_reasons])}" if len(reasons) > 1 else ""
         )
         alike = len({reason for _, reason in places_and_reasons}) == 1
-        lines.append(f"{_NO_VERDICT}{places}: {places_and_reasons[0][1] if alike else plain}")
+        lines.append(f"{NO_VERDICT}{places}: {places_and_reasons[0][1] if alike else plain}")
     if most is None or len(lines) <= most:
         return tuple(lines)
     rest = sum(len(places_and_reasons) for places_and_reasons in list(reasons.values())[most:])
     return (
         *lines[:most],
-        f"{_NO_VERDICT} at {rest} more {'point' if rest == 1 else 'points'}: the report says why",
+        f"{NO_VERDICT} at {rest} more {'point' if rest == 1 else 'points'}: the report says why",
     )
 
 
+def _judged(point: PointSummary) -> bool:
+    """Whether a verdict on the point was made, or withheld for a reason of its own."""
+    return point.verdict is not None or bool(_reason(point))
+
+
 def _reason(point: PointSummary) -> str:
-    """Why a verdict on the point is withheld; empty where it has one."""
-    if point.state != "ok" or point.verdict is None or point.verdict.trusted:
+    """What a verdict on the point needs; empty where it has one, and where nothing could give one
+    because nothing was recorded.
+    """
+    if point.state != "ok" or point.verdict is not None or point.verdict_needs == NOTHING_MEASURED:
         return ""
-    return point.verdict.evidence.removeprefix(f"{_NO_VERDICT}: ").partition(";")[0]
+    return f"needs {point.verdict_needs.partition(';')[0]}" if point.verdict_needs else ""
 
 
 def _places(points: list[str]) -> str:
@@ -324,11 +331,15 @@ def _verdict(point: PointSummary) -> Cell:
             provenance=point.error,
             emphasis="error",
         )
-    text = short_verdict(point.verdict, point.partition)
     if point.verdict is None:
-        return Cell("")
-    tip = point.verdict.evidence if point.verdict.evidence != text else ""
-    return Cell(text, provenance=tip, emphasis="" if point.verdict.trusted else "muted")
+        reason = _reason(point)
+        return Cell(
+            NO_VERDICT if reason else "",
+            provenance=withheld_text(point.verdict_needs) if reason else "",
+            emphasis="muted" if reason else "",
+        )
+    text = short_verdict(point.verdict, point.partition)
+    return Cell(text, provenance=point.verdict.text)
 
 
 def _first_line(error: str) -> str:

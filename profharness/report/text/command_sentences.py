@@ -8,11 +8,13 @@ import signal
 
 from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
 from profharness.analysis.run.checks import NOBODY
+from profharness.analysis.verdict.window import NOTHING_MEASURED
+from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.report.text import names
 from profharness.report.text.figures import brief_text, figure_text, finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
-from profharness.report.text.limits import clause_of, headroom_text, largest_cause, limit_of
+from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
 from profharness.units import format_ns, format_share
 
 OTHER_WORK = (
@@ -97,9 +99,9 @@ def next_step(summary: Summary) -> str:
             "what it does."
         )
     verdict = summary.verdict
-    if verdict is not None and verdict.trusted and verdict.limiter != "none":
-        gain = headroom_text(verdict)
-        if verdict.limiter == "undetermined" and verdict.evidence:
+    if verdict is not None and verdict.kind != "idle-waiting":
+        gain = gain_text(verdict)
+        if verdict.kind in NOT_KNOWN and verdict.evidence:
             return (
                 f"{verdict.evidence[0].upper()}{verdict.evidence[1:].rstrip('.')}. "
                 f"Try {limit_of(verdict, summary.partition).advice}."
@@ -116,17 +118,11 @@ def _without_limit(summary: Summary) -> str:
     """Where no limit stands out, or none can be told: what holds the process up from outside, else
     what would tell more.
     """
-    verdict = summary.verdict
-    trusted = verdict is not None and verdict.trusted
-    if verdict is not None and trusted and verdict.evidence and on_cpu(summary):
+    if summary.verdict is not None:
         return WAITS
     if under_pressure(summary):
         return quieter(summary)
-    return (
-        "Nothing stands out: the next gain lies in the model or in a faster device."
-        if trusted
-        else _without_verdict(summary)
-    )
+    return _without_verdict(summary)
 
 
 def _without_verdict(summary: Summary) -> str:
@@ -142,6 +138,8 @@ def _without_verdict(summary: Summary) -> str:
             "Take the operations at the top of the table first; "
             "scan batch sizes to see where throughput levels off."
         )
+    if summary.verdict_needs not in ("", NOTHING_MEASURED):
+        return f"What holds the device back cannot be told: that needs {summary.verdict_needs}."
     return (
         "Why the device waits was not measured: add --profile torch, "
         "or --profile rocprofv3 --hip-trace on AMD."
@@ -253,6 +251,8 @@ def _largest_row(summary: Summary) -> str:
     if table is None:
         return ""
     row = table.rows[0]
+    if row.share is None or table.total_ns is None:
+        return ""
     return (
         f"{fold_kernel_name(row.name, 48)}: {format_share(row.share)} of "
         f"{format_ns(table.total_ns, 3)} in {_kind(table)}"

@@ -1,26 +1,72 @@
 """Long kernel names made short: template arguments and parameter lists folded, the rest kept
-readable.
+readable, and what tells two kernels apart kept always.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from profharness.analysis.kernels.mangled import readable
 
 _OPEN = {"<": ">", "(": ")"}
 _PREFIXES = ("void ", "__global__ ", "static ")
 _SCOPE = re.compile(r"\(anonymous namespace\)::|\b\w+::")
+_TOKEN = re.compile(r"[^A-Za-z0-9]*[A-Za-z0-9]+|[^A-Za-z0-9]+$")
+_LONGEST_PIECE = 20
+"""Characters of a difference between two names, where another follows."""
+
+_TILE = re.compile(r"(?<=[A-Za-z0-9])_(?:MT|bt|tilesize)\d+x\d+x\d+")
+"""How Tensile (`MT`), MIOpen's implicit products (`bt`) and cuDNN (`tilesize`) name a tile."""
+_CK_TILE_BEGIN = re.compile(r"\bkentry<[\d, ]*")
+_CK_TILE_ENTRY = re.compile(r"\bck_tile::kentry<[^<>]*?(?:ck_tile::)?([A-Za-z]\w+)(?=[<,>])")
+_CK_TILE_SHAPE = re.compile(r"\bTileGemmShape<(?:ck_tile::)?sequence<(\d+), (\d+), (\d+)>")
+_CK_SHAPE = re.compile(
+    r"\bGridwiseGemm\w*_xdl_cshuffle.*?(?:PassThrough|(?:Enum|Specialization)\)? ?\d*), (?:1, )?"
+    r"(?:64|128|256|512), (\d+), (\d+), (\d+), \d+, "
+)
+_CK_LAYOUT = re.compile(r"\b(Row|Column)Major\b")
 
 
 def fold_kernel_name(name: str, width: int = 72) -> str:
     """`name` without template and parameter lists, cut in its middle when still longer than
-    `width`.
+    `width`. The tile of a product stays, of composable_kernel's with the layout of A, B and C where
+    the name has it (R for rows, C for columns).
 
     `void at::native::vectorized_elementwise_kernel<4, ...>(int, ...)` becomes
     `at::native::vectorized_elementwise_kernel<…>`.
     """
-    return cut_middle(_without_outer_scopes(_bare(_fold(name)), width) or name, width)
+    text = _bare(readable(name))
+    folded = _with_tile(text, width) or _of_composable_kernel(text) or _fold(text)
+    return cut_middle(_without_outer_scopes(folded, width) or name, width)
+
+
+def _with_tile(text: str, width: int) -> str:
+    """A name that ends with its tile; empty for a name without one, or one that fits."""
+    tile = _TILE.search(text)
+    if tile is None or len(text) <= width:
+        return ""
+    if tile.end() < width:
+        return _cut_end(text, width)
+    room = width - len(tile[0]) - 2
+    return f"{text[:room]}…{tile[0]}…" if room > 0 else ""
+
+
+def _of_composable_kernel(text: str) -> str:
+    """A kernel of composable_kernel with the tile of its product; of one behind ck_tile's entry the
+    kernel itself. Empty for another name.
+    """
+    entry = _CK_TILE_ENTRY.search(text)
+    tile = _CK_TILE_SHAPE.search(text) if entry is not None else _CK_SHAPE.search(text)
+    if entry is None and tile is None:
+        return ""
+    own = f"ck_tile::{entry[1]}<…>" if entry is not None else _fold(text)
+    if tile is None:
+        return own
+    layout = [kind[0] for kind in _CK_LAYOUT.findall(text)[:3]]
+    words = ("x".join(tile.groups()), "".join(layout) if len(layout) == 3 else "")
+    return own.replace("<…>", f"<{' '.join(filter(None, words))} …>", 1)
 
 
 def _without_outer_scopes(name: str, width: int) -> str:
@@ -31,22 +77,36 @@ def _without_outer_scopes(name: str, width: int) -> str:
 
 
 def distinct_names(names: Sequence[str], width: int = 72) -> list[str]:
-    """Each name folded; those that would then look alike are told apart.
+    """Each name folded to at most `width` characters; no two different names look alike.
 
-    They keep their template arguments, without scopes, and if that does not fit either, they show
-    the part from which they differ.
+    Those that would keep their template arguments, without scopes; if that does not tell them
+    apart, they show where they differ, at last in their parameters; and where even that does not
+    fit, they are numbered.
     """
     short = [fold_kernel_name(name, width) for name in names]
-    for tell_apart in (_with_arguments, _from_difference):
-        alike: dict[str, list[int]] = {}
-        for index, shown in enumerate(short):
-            alike.setdefault(shown, []).append(index)
-        for places in alike.values():
-            group = [names[index] for index in places]
-            if len(set(group)) > 1:
-                for index, shown in zip(places, tell_apart(group, width), strict=True):
-                    short[index] = shown
-    return short
+    for tell_apart in (_with_arguments, _differences_of(_plain), _differences_of(str)):
+        for places in _alike(names, short):
+            shown = tell_apart([names[index] for index in places], width)
+            for index, text in zip(places, shown, strict=True):
+                short[index] = text
+    return _numbered(names, short, width)
+
+
+def _alike(names: Sequence[str], short: Sequence[str]) -> list[list[int]]:
+    """The positions of different names that are shown alike, group by group."""
+    return [
+        places
+        for places in _grouped(range(len(names)), short)
+        if len({names[index] for index in places}) > 1
+    ]
+
+
+def _grouped(items: Sequence[int], keys: Sequence[Sequence[str]]) -> list[list[int]]:
+    """The items of equal keys together, in order."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for item, key in zip(items, keys, strict=True):
+        groups.setdefault(tuple(key), []).append(item)
+    return list(groups.values())
 
 
 def _with_arguments(group: Sequence[str], width: int) -> list[str]:
@@ -54,25 +114,81 @@ def _with_arguments(group: Sequence[str], width: int) -> list[str]:
     as it folds.
     """
     return [
-        _cut_end(_SCOPE.sub("", _bare(_fold(name, kept="<"))), width)
-        if "<" in name
-        else fold_kernel_name(name, width)
+        _cut_end(_plain(name), width) if "<" in readable(name) else fold_kernel_name(name, width)
         for name in group
     ]
 
 
-def _from_difference(group: Sequence[str], width: int) -> list[str]:
-    """The beginning, then what follows the part that all names of the group share."""
-    plain = [_SCOPE.sub("", _bare(_fold(name, kept="<"))) for name in group]
-    shared, head = (
-        sum(1 for _ in takewhile(lambda chars: len(set(chars)) == 1, zip(*plain, strict=False))),
-        width // 3,
-    )
-    if shared <= head:
-        return [_cut_end(name, width) for name in plain]
-    return [
-        _cut_end(f"{name[: head - 1]}…{name[max(shared - 3, head) :]}", width) for name in plain
-    ]
+def _plain(name: str) -> str:
+    """The name with template arguments, without scopes and parameters."""
+    text = _SCOPE.sub("", _bare(_fold(readable(name), kept="<")))
+    return _CK_TILE_BEGIN.sub("", text)
+
+
+def _differences_of(spelled: Callable[[str], str]) -> Callable[[Sequence[str], int], list[str]]:
+    """A function of names and width that shows each name's beginning, then the words in which it
+    differs from those that begin as it does.
+    """
+
+    def shown(group: Sequence[str], width: int) -> list[str]:
+        texts = [spelled(name) for name in group]
+        words = [_TOKEN.findall(text) for text in texts]
+        marks = [
+            sorted(
+                {*places, *(at for at, word in enumerate(own) if _TILE.fullmatch(f"x{word}", 1))}
+            )
+            for own, places in zip(words, _branchings(words), strict=True)
+        ]
+        return [_around(text, places, width) for text, places in zip(texts, marks, strict=True)]
+
+    return shown
+
+
+def _branchings(words: Sequence[Sequence[str]]) -> list[list[int]]:
+    """For each text its words' positions at which another text that was equal so far goes on
+    otherwise.
+    """
+    marks: list[list[int]] = [[] for _ in words]
+    waiting = [(list(range(len(words))), 0)]
+    while waiting:
+        group, place = waiting.pop()
+        parts = _grouped(group, [words[text][place : place + 1] for text in group])
+        if len(parts) > 1:
+            for text in group:
+                marks[text].append(place)
+        waiting += [
+            (part, place + 1) for part in parts if len(part) > 1 and place < len(words[part[0]])
+        ]
+    return marks
+
+
+def _around(text: str, marks: Sequence[int], width: int) -> str:
+    """The beginning of a text, the words at `marks`, and what follows the last one."""
+    words = _TOKEN.findall(text)
+    starts = [0, *accumulate(len(word) for word in words)]
+    shown = [mark for mark in marks if mark < len(words)]
+    if not shown:
+        return _cut_end(text, width)
+    pieces = [words[mark][:_LONGEST_PIECE] for mark in shown[:-1]]
+    tail = "…".join([*pieces, text[starts[shown[-1]] :]])
+    room = max(width // 3, width - len(tail)) - 1
+    first = starts[shown[0]]
+    head = text[:first] if first <= room else f"{text[:room]}…"
+    return _cut_end(head + tail, width)
+
+
+def _numbered(names: Sequence[str], short: list[str], width: int) -> list[str]:
+    """The texts with a number behind those of different names that are still alike."""
+    for places in _alike(names, short):
+        number = 1
+        for same in _grouped(places, [names[index] for index in places])[1:]:
+            text = short[same[0]]
+            while text in short:
+                number += 1
+                text = f"{short[same[0]][: width - len(str(number)) - 1]}~{number}"
+            for index in same:
+                short[index] = text
+    return short
 
 
 def _bare(name: str) -> str:

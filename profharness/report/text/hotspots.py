@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profharness.analysis.records import Hotspots
 from profharness.report.tables.counters import lines as counter_lines
-from profharness.report.tables.hotspots import hotspot_listing
+from profharness.report.tables.hotspots import hotspot_listing, total_text
 from profharness.report.text.listing import listing
 from profharness.report.text.samples import sample_notes
 from profharness.trace import log_names
@@ -37,7 +37,8 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
 def _heading(table: Hotspots) -> str:
     calls = format_number(sum(row.calls for row in table.rows))
     pass_name = f", pass {table.pass_name}" if table.pass_name else ""
-    return f"by {table.by}, {format_ns(table.total_ns)} in {calls} calls{pass_name}{_busy(table)}"
+    total = total_text(table, f"in {calls} calls")
+    return f"by {table.by}, {total}{pass_name}{_busy(table)}"
 
 
 def _busy(table: Hotspots) -> str:

@@ -1,4 +1,4 @@
-"""Words for what limits a window: the limiter of a verdict, the causes of idle time, and what to
+"""Words for what limits a window: the kind of a verdict, the causes of idle time, and what to
 try.
 """
 
@@ -6,8 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profharness.analysis.records import IdleCauses, Partition, Verdict
-from profharness.units import format_number, format_share
+from profharness.analysis.records import IdleCauses, Partition
+from profharness.analysis.verdict.evidence import UNKNOWN_CAUSE, kind_of_cause
+from profharness.analysis.verdict.records import Verdict
+from profharness.analysis.verdict.window import NOTHING_MEASURED, largest_part
+from profharness.analysis.verdict.wording import bound_text
+from profharness.units import format_share
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,8 @@ class Limit:
     clause: str
     advice: str
 
+
+NO_VERDICT = "no verdict"
 
 IDLE_CAUSES: dict[str, Limit] = {
     "host_not_ready_ns": Limit(
@@ -93,6 +99,11 @@ LIMITERS: dict[str, Limit] = {
         "{share} of the time kernels fill the device but reach neither ceiling",
         "a hardware counter pass on the top kernels (--pmc): latency, LDS, gathers or atomics",
     ),
+    "kernels": Limit(
+        "unknown work",
+        "{share} of the time kernels run whose work is not known",
+        "--profile torch, which records the operators' shapes, or hardware counters (--pmc)",
+    ),
     "undetermined": Limit(
         "undetermined",
         "{share} of the time kernels run, by compute or by bandwidth is not measured",
@@ -100,8 +111,15 @@ LIMITERS: dict[str, Limit] = {
     ),
 }
 
+_CAUSE_OF = {kind_of_cause(name): name for name in IDLE_CAUSES}
+
 CPU_LIMITERS: dict[str, Limit] = {
-    "idle": Limit(
+    "idle-waiting": Limit(
+        "waiting",
+        "{share} of the time the process waits",
+        "finding what it waits for: input, output, a timer or another process",
+    ),
+    "idle-cores": Limit(
         "cores idle",
         "{share} of the allowed cores are idle",
         "more threads (OMP_NUM_THREADS), several processes",
@@ -137,14 +155,18 @@ def limit_of(verdict: Verdict, partition: Partition | None) -> Limit:
     CPU's cores.
     """
     if partition is None or not partition.window_ns:
-        return CPU_LIMITERS.get(verdict.limiter) or LIMITERS.get(
-            verdict.limiter, LIMITERS["undetermined"]
-        )
-    if verdict.limiter == "idle":
-        cause = largest_cause(partition)
-        if cause is not None and 2 * cause[1] >= partition.idle_ns:
-            return cause[0]
-    return LIMITERS.get(verdict.limiter, LIMITERS["undetermined"])
+        return CPU_LIMITERS.get(verdict.kind) or _limiter(verdict)
+    cause = _CAUSE_OF.get(verdict.kind)
+    causes = partition.idle_causes
+    if cause is not None and causes is not None and 2 * getattr(causes, cause) >= partition.idle_ns:
+        return IDLE_CAUSES[cause]
+    if verdict.kind == "undetermined" and largest_part(partition) == "idle":
+        return IDLE_CAUSES[UNKNOWN_CAUSE]
+    return _limiter(verdict)
+
+
+def _limiter(verdict: Verdict) -> Limit:
+    return LIMITERS.get("idle" if verdict.idle else verdict.kind, LIMITERS["undetermined"])
 
 
 def share_of(verdict: Verdict, partition: Partition | None) -> float:
@@ -164,22 +186,20 @@ def clause_of(verdict: Verdict, partition: Partition | None, device: str) -> str
     )
 
 
-def short_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
+def short_verdict(verdict: Verdict | None, partition: Partition | None, needs: str = "") -> str:
     """One cell: `host: launches (78 % of the time)`, `bandwidth: gathers at 71 % of the measured
     copy`.
 
-    Of a withheld one the reason stands below the table (`columns.withheld`).
+    Of a withheld one what it needs stands below the table (`scan.withheld`).
     """
     if verdict is None:
-        return ""
-    if not verdict.trusted:
-        return "no verdict"
-    if verdict.limiter == "none":
-        return verdict.evidence or "nothing stands out"
+        return NO_VERDICT if needs else ""
+    if verdict.kind == "idle-waiting":
+        return verdict.text.removesuffix(".")
     limit, share = limit_of(verdict, partition), format_share(share_of(verdict, partition), 0)
     if limit in CPU_LIMITERS.values():
         return f"{limit.label} ({share})"
-    if verdict.limiter == "idle" or not verdict.evidence:
+    if verdict.idle or not verdict.evidence:
         side = (
             "host: " if limit in _HOST_SIDE else "idle: " if limit in IDLE_CAUSES.values() else ""
         )
@@ -187,30 +207,20 @@ def short_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
     return f"{limit.label}: {verdict.evidence.partition(';')[0]}"
 
 
-def full_verdict(verdict: Verdict | None, partition: Partition | None) -> str:
-    """One sentence for a whole window: what limits it, the evidence, and the bound on the gain."""
-    if verdict is None or not verdict.trusted or verdict.limiter == "none":
-        return (
-            verdict.evidence
-            if verdict is not None and verdict.evidence
-            else short_verdict(verdict, partition)
-        )
-    evidence = verdict.evidence.rstrip(".") or f"{format_share(verdict.share, 0)} of the time"
-    return "; ".join(
-        part
-        for part in (f"{limit_of(verdict, partition).label}: {evidence}", headroom_text(verdict))
-        if part
-    )
+def full_verdict(verdict: Verdict | None, needs: str) -> str:
+    """The verdict's sentence, or what it would take; empty where nothing is to be judged."""
+    if verdict is not None:
+        return verdict.text
+    return withheld_text(needs) if needs not in ("", NOTHING_MEASURED) else ""
 
 
-def headroom_text(verdict: Verdict) -> str:
-    """`without it the work would run at most 1.28 times as fast`, where the verdict bounds it; of
+def withheld_text(needs: str) -> str:
+    """`no verdict: needs a quiet node, as other work held the cores`."""
+    return f"{NO_VERDICT}: needs {needs}"
+
+
+def gain_text(verdict: Verdict) -> str:
+    """`without them the work would run at most 1.28 times as fast`, where the verdict bounds it; of
     idle time the bound is for all of it.
     """
-    if verdict.headroom is None:
-        return ""
-    condition = "without any idle time" if verdict.limiter == "idle" else "without it"
-    return (
-        f"{condition} the work would run at most "
-        f"{format_number(verdict.headroom, 2 if verdict.headroom < 10 else 0)} times as fast"
-    )
+    return bound_text(verdict.kind, verdict.at_most)

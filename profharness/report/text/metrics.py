@@ -30,8 +30,9 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
     yield from _trace_lines(summary)
     if summary.steps_from:
         yield f"steps     {summary.steps_from}"
-    if summary.verdict is not None:
-        yield f"verdict   {full_verdict(summary.verdict, summary.partition)}"
+    verdict = full_verdict(summary.verdict, summary.verdict_needs)
+    if verdict:
+        yield f"verdict   {verdict}"
     yield from _partition_lines(summary.partition)
     if summary.communication is not None:
         yield from communication.lines(summary.communication)
@@ -65,7 +66,8 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
     yield f"{summary.source}{name}"
     if not counts.kernels and not counts.copies:
         yield (
-            f"trace     no device work, {format_number(counts.ranks)} "
+            f"trace     {'hardware counters, and ' if summary.counters else ''}no device work, "
+            f"{format_number(counts.ranks)} "
             f"{'rank' if counts.ranks == 1 else 'ranks'}"
         )
         return
@@ -82,7 +84,11 @@ def _trace_lines(summary: Summary) -> Iterator[str]:
         for number, singular, plural in things
     )
     if counts.busy_ns is None or counts.busy_any_ns is None or counts.span_ns is None:
-        yield f"          {format_ns(counts.sum_kernel_ns)} kernels (sum), on no common timeline"
+        yield (
+            "          the times of kernels are not recorded"
+            if counts.sum_kernel_ns is None
+            else f"          {format_ns(counts.sum_kernel_ns)} kernels (sum), on no common timeline"
+        )
     else:
         yield (
             f"          {format_ns(counts.busy_ns)} kernels (union), "

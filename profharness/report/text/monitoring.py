@@ -13,10 +13,15 @@ import msgspec
 import numpy as np
 
 from profharness.analysis.power.run_telemetry import figures_in, rows
-from profharness.analysis.records import SCHEMA, Figure, TelemetryRow, Verdict
+from profharness.analysis.records import SCHEMA, Figure, TelemetryRow
 from profharness.analysis.run.checks import telemetry_findings
+from profharness.analysis.verdict.cpu import CORES_BUSY, CORES_IDLE
+from profharness.analysis.verdict.records import Verdict
 from profharness.analysis.verdict.telemetry import CONFIDENCE, telemetry_verdict
+from profharness.analysis.verdict.window import NOTHING_MEASURED, Judgement
+from profharness.analysis.verdict.wording import verdict_of, with_remark
 from profharness.findings import Finding
+from profharness.report.json import verdict_object
 from profharness.report.tables.telemetry import sampled_table
 from profharness.report.text.figures import brief_text
 from profharness.report.text.listing import listing
@@ -33,8 +38,8 @@ IDLE_NODE = 0.5  # below this share of busy cores a node is called idle
 
 
 class Concluded(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer: figures by name, every series as a row, findings, and the verdict (None without
-    one).
+    """The answer: figures by name, every series as a row, findings, and the verdict, or what it
+    would take.
     """
 
     schema: int = SCHEMA
@@ -43,6 +48,7 @@ class Concluded(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[TelemetryRow, ...]
     findings: tuple[Finding, ...]
     verdict: Verdict | None
+    verdict_needs: str = ""
     missing: dict[str, str] = {}
 
 
@@ -92,14 +98,16 @@ def conclude(
         for name, why in details.items()
         if name.startswith("missing.")
     }
+    judgement = (
+        telemetry_verdict(figures) if followed or on_device(figures) else node_verdict(figures)
+    )
     return Concluded(
         seconds=(end_ns - start_ns) / 1e9,
         figures=figures,
         rows=shown,
         findings=(*telemetry_findings(trace, figures), *package_findings(package_streams)),
-        verdict=telemetry_verdict(figures)
-        if followed or on_device(figures)
-        else node_verdict(figures),
+        verdict=judgement.verdict,
+        verdict_needs=judgement.needs,
         missing=missing,
     )
 
@@ -124,30 +132,34 @@ def on_device(figures: dict[str, Figure]) -> bool:
     )
 
 
-def node_verdict(figures: dict[str, Figure]) -> Verdict | None:
+def node_verdict(figures: dict[str, Figure]) -> Judgement:
     """How busy the node's cores were, by whatever ran on it. No process is followed, so there is no
     bound on a gain.
     """
     used, cores = figures.get("cores_used"), figures["cores_allowed"].value
     if used is None or used.value is None or not cores:
-        return None
+        return Judgement(None, NOTHING_MEASURED, None)
     share = min(used.value / cores, 1.0)
     evidence = (
-        f"the node kept {brief_text(used.value, 3)} of its {cores:g} cores busy, "
-        f"whatever ran on it ({CONFIDENCE})"
+        f"the node kept {brief_text(used.value, 3)} of its {cores:g} cores busy, whatever ran on it"
     )
-    return Verdict(
-        limiter="idle" if share < IDLE_NODE else "undetermined",
-        share=1 - share if share < IDLE_NODE else share,
-        evidence=evidence,
+    said = (
+        verdict_of("idle-cores", 1 - share, evidence, opening=CORES_IDLE)
+        if share < IDLE_NODE
+        else verdict_of("undetermined", share, evidence, opening=CORES_BUSY)
     )
+    return Judgement(with_remark(said, CONFIDENCE), "", None)
 
 
 def document(concluded: Concluded, files: Sequence[Path]) -> bytes:
     """The JSON of `--json`: series without their plots' points, and the files that were made."""
     short = [msgspec.structs.replace(row, at_s=(), values=()) for row in concluded.rows]
     whole = msgspec.to_builtins(msgspec.structs.replace(concluded, rows=tuple(short)))
-    return msgspec.json.encode({**whole, "files": [str(path) for path in files]})
+    judged = {
+        "verdict": verdict_object(concluded.verdict),
+        "verdict_needs": concluded.verdict_needs or None,
+    }
+    return msgspec.json.encode({**whole, **judged, "files": [str(path) for path in files]})
 
 
 def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
@@ -167,19 +179,17 @@ def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
     ]
     notes += [f"{item.severity}: {item.message}; {item.advice}" for item in concluded.findings]
     lines += [part for line in notes for part in _wrapped(line, width, "  ")]
-    lines += _wrapped(f"verdict    {_verdict_text(concluded.verdict)}", width, _INDENT)
+    lines += _wrapped(f"verdict    {_verdict_text(concluded)}", width, _INDENT)
     lines += [
         f"{'made' if index == 0 else '':<{len(_INDENT)}}{path}" for index, path in enumerate(files)
     ]
     return "\n".join(lines) + "\n"
 
 
-def _verdict_text(verdict: Verdict | None) -> str:
-    if verdict is None:
-        return "none: nothing was sampled that could give one"
-    return (
-        verdict.evidence if verdict.limiter == "none" else f"{verdict.limiter}: {verdict.evidence}"
-    )
+def _verdict_text(concluded: Concluded) -> str:
+    if concluded.verdict is None:
+        return f"none: needs {concluded.verdict_needs}"
+    return concluded.verdict.text
 
 
 def _wrapped(line: str, width: int, indent: str) -> list[str]:

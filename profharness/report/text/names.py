@@ -215,6 +215,9 @@ _TITLES = {
         "memory activity", "share of time in which the memory controller worked, sampled"
     ),
     BANDWIDTH_SHARE: MetricTitle("memory bandwidth", "bytes per second over the calibrated copy"),
+    "mbu": MetricTitle(
+        "least memory bandwidth", "bytes that the tensors need over the bandwidth ceiling"
+    ),
     MFU: MetricTitle("MFU", "useful FLOP/s over the dense peak"),
     INTENSITY: MetricTitle("operational intensity", "useful FLOPs per byte moved"),
     ACHIEVED_FLOPS: MetricTitle("achieved FLOP/s", "useful FLOPs over kernel time"),

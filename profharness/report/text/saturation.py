@@ -14,7 +14,7 @@ from profharness.report.table import Column, Table, row_of
 from profharness.report.text.figures import quantity_text
 from profharness.report.text.labels import in_series, series_name
 from profharness.report.text.listing import listing
-from profharness.report.text.scan_sentences import still_rising
+from profharness.report.text.scan_sentences import fit_holds, still_rising
 from profharness.rundir.latency_limit import LatencyLimit
 from profharness.units import format_number
 
@@ -89,7 +89,7 @@ def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
                 f"{format_number(best)}{note}"
             ),
         )
-    if curve.batch is not None:
+    if curve.batch is not None and fit_holds(curve):
         yield (
             "curve",
             (
@@ -98,7 +98,7 @@ def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
                 f"p {_estimate(curve.batch.p, 2)}, 90 % from batch {_estimate(curve.batch.b90)}"
             ),
         )
-    if curve.usl is not None:
+    if curve.usl is not None and fit_holds(curve):
         yield (
             "USL",
             (
@@ -109,9 +109,8 @@ def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
                 f"{_estimate(curve.usl.n_peak)}"
             ),
         )
-    if curve.fitted_note and (
-        curve.batch is not None or curve.usl is not None or curve.axis != "batch_size"
-    ):
+    told = fit_holds(curve) and (curve.batch is not None or curve.usl is not None)
+    if curve.fitted_note and (told or curve.axis != "batch_size"):
         yield "", curve.fitted_note
     if curve.axis != "batch_size" and curve.knee is not None:
         yield from _knee(curve, jobs)

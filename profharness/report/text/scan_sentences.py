@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
+from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.report.text import names
 from profharness.report.text.command_sentences import quieter, start_with, under_pressure
 from profharness.report.text.figures import cores_text, figure_text, finite
@@ -19,7 +20,7 @@ from profharness.report.text.labels import (
     rate_text,
     series_name,
 )
-from profharness.report.text.limits import clause_of, full_verdict, limit_of
+from profharness.report.text.limits import clause_of, gain_text, limit_of
 from profharness.report.text.load_sentences import load_sentences, shared_sentence
 from profharness.report.text.rates import throughput_text, unproven
 from profharness.rundir.levels import SHARED
@@ -132,6 +133,13 @@ def still_rising(series: Series) -> bool:
     )
 
 
+def fit_holds(series: Series) -> bool:
+    """Whether the fitted curve describes the series: one that does not is neither drawn nor told,
+    and its parameters stand in the JSON alone.
+    """
+    return all(finding.id != "poor-fit" for finding in series.findings)
+
+
 def _other_series(summary: Summary, best: Series) -> str:
     if len(summary.series) < 2:
         return ""
@@ -226,9 +234,7 @@ def next_step(summary: Summary) -> str:
 
 def _quiet_first(summary: Summary) -> str:
     """Where other work left no point with a verdict, that is what to mend first."""
-    any_verdict = any(
-        point.verdict is not None and point.verdict.trusted for point in summary.points
-    )
+    any_verdict = any(point.verdict is not None for point in summary.points)
     return quieter(summary) if under_pressure(summary) and not any_verdict else ""
 
 
@@ -254,9 +260,7 @@ def _small_level(summary: Summary, series: Series) -> str:
     text = f"At {_level(series, first)} you leave {_percent(wasted)} on the table"
     target = _target(summary, series)
     verdict = first.verdict
-    if verdict is None or not verdict.trusted or verdict.limiter == "none":
-        return f"{text}: use {target}." if target else f"{text}."
-    if verdict.limiter == "undetermined":
+    if verdict is None or verdict.kind in (*NOT_KNOWN, "idle-waiting"):
         return f"{text}: use {target}." if target else f"{text}."
     why, advice = (
         clause_of(verdict, first.partition, device_word(summary)),
@@ -279,22 +283,25 @@ def _target(summary: Summary, series: Series) -> str:
 def _at_recommended(summary: Summary, series: Series) -> str:
     point = recommended_point(summary, series)
     verdict = None if point is None else point.verdict
-    if point is None or verdict is None or not verdict.trusted or verdict.limiter == "none":
+    if point is None or verdict is None or verdict.kind == "idle-waiting":
         return ""
-    if verdict.limiter == "undetermined":
+    if verdict.kind in NOT_KNOWN:
         return (
             ""
             if on_cpu(summary) or not verdict.evidence
             else f"At {_level(series, point)} {verdict.evidence.rstrip('.')}."
         )
     first = points_of(summary, series)[0]
-    if point is first or (verdict.headroom or 0.0) < 1.1:
+    if point is first or (verdict.at_most or 0.0) < 1.1:
         return ""
     if first.verdict is not None and limit_of(first.verdict, first.partition) is limit_of(
         verdict, point.partition
     ):
         return ""
-    return f"At {_level(series, point)} the limit is {full_verdict(verdict, point.partition)}."
+    gain = gain_text(verdict)
+    evidence = verdict.evidence.rstrip(".")
+    limit = limit_of(verdict, point.partition).label
+    return f"At {_level(series, point)} the limit is {limit}: {evidence}; {gain}."
 
 
 def _unknown(summary: Summary) -> str:
@@ -302,17 +309,15 @@ def _unknown(summary: Summary) -> str:
         return quieter(summary)
     waiting = next(
         (
-            point.verdict.evidence
+            point.verdict.text
             for point in summary.points
-            if point.verdict is not None
-            and point.verdict.limiter == "none"
-            and point.verdict.evidence
+            if point.verdict is not None and point.verdict.kind == "idle-waiting"
         ),
         "",
     )
     if waiting:
-        return f"{waiting[0].upper()}{waiting[1:].rstrip('.')}."
-    if any(point.verdict is not None and point.verdict.trusted for point in summary.points):
+        return waiting
+    if any(point.verdict is not None for point in summary.points):
         return "Nothing stands out: the next gain lies in the model or in a faster device."
     if summary.run is not None and summary.run.asked.get("url"):
         return (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from profharness.analysis.records import Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.table import Column, Table, row_of
+from profharness.report.tables.hotspots import time_text
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
 from profharness.report.tables.sharing import sharing_table
 from profharness.report.text import names
@@ -25,7 +26,7 @@ from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
 from profharness.report.text.sentences import sentences
-from profharness.units import format_ns, format_number, format_share
+from profharness.units import format_number, format_share
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -176,8 +177,9 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
             table.by
         ]
         yield from labelled(label, hotspot_lines(table, width - _LABELS))
-    if summary.verdict is not None:
-        yield VERDICT, full_verdict(summary.verdict, summary.partition)
+    verdict = full_verdict(summary.verdict, summary.verdict_needs)
+    if verdict:
+        yield VERDICT, verdict
     for row in summary.passes:
         for layer, overhead in row.overhead.items():
             yield f"overhead {layer}", percent_text(overhead)
@@ -266,8 +268,8 @@ def hotspot_lines(table: Hotspots, width: int, top: int = TOP) -> list[str]:
             tuple(
                 row_of(
                     name,
-                    format_share(row.share),
-                    f"{format_number(row.calls)} x {format_ns(row.mean_ns)}",
+                    "-" if row.share is None else format_share(row.share),
+                    f"{format_number(row.calls)} x {time_text(row.mean_ns)}",
                 )
                 for name, row in zip(shown, rows, strict=True)
             ),

@@ -102,7 +102,7 @@ def causal_intervals(trace: Trace) -> dict[tuple[int, int], CausalInterval]:
 
 
 def _interval(trace: Trace, rows: I64, calls: I64, syncs: _Syncs) -> CausalInterval | None:
-    rows = rows[calls[rows] != NULL]
+    rows = rows[(calls[rows] != NULL) & (trace.kernels.start_ns[rows] != NULL)]
     if not len(rows):
         return None
     call = calls[rows]

@@ -17,6 +17,7 @@ from profharness.analysis.communication.skew import FEWEST, matched, skew, strag
 from profharness.analysis.records import Figure
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.verdict.cpu import cpu_verdict
+from profharness.analysis.verdict.records import Verdict
 from profharness.findings import finding
 from profharness.readers.kineto.comms import collective
 from profharness.report.tables import communication as shown
@@ -298,9 +299,9 @@ def test_a_rank_late_in_some_calls_is_found_through_the_scatter_of_busy_cores() 
     assert straggler(skew(none, *matched(none))) == ()
 
 
-@pytest.mark.parametrize(("share", "limiter"), [(0.6, "communication"), (0.2, "undetermined")])
+@pytest.mark.parametrize(("share", "kind"), [(0.6, "communication"), (0.2, "undetermined")])
 def test_a_cpu_job_that_waits_for_its_ranks_most_of_the_time_is_limited_by_them(
-    share: float, limiter: str
+    share: float, kind: str
 ) -> None:
     figures = {
         name: Figure(value=value, unit="cores")
@@ -316,11 +317,11 @@ def test_a_cpu_job_that_waits_for_its_ranks_most_of_the_time_is_limited_by_them(
         figures,
         [finding("exposed-communication", "x", exposed_share=share, communication_share=share)],
     )
-    assert told is not None
-    assert told.limiter == limiter
-    if limiter == "communication":
-        assert told.headroom == pytest.approx(2.5)
-        assert "60.0 % of the time in collectives" in told.evidence
+    assert isinstance(told, Verdict)
+    assert told.kind == kind
+    if kind == "communication":
+        assert told.at_most == pytest.approx(2.5)
+        assert "60.0 % of the time in collectives" in told.text
 
 
 def test_nothing_is_said_where_nothing_was_recorded() -> None:

@@ -1,3 +1,4 @@
+import json
 import math
 
 import msgspec
@@ -11,6 +12,8 @@ from profharness.analysis.curves.saturation import (
     series,
 )
 from profharness.readers.own.scan_csv import read_scan_csv
+from profharness.report.json import saturation_json
+from profharness.report.text.saturation import saturation_text
 from profharness.trace.scan_table import ScanTable
 from tests.analysis.curves.curves_simulation import BATCHES, CLIENTS, batch_truth, usl_truth
 
@@ -193,6 +196,33 @@ def test_fall_needs_more_than_noise():
     ]
     assert found.figures["peak_at"] == 4
     assert found.figures["drop_share"] == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    "fallen",
+    [
+        [10.0, 18.0, 30.0, 25.0, 12.0],
+        [10.0, 60.0, 100.0, 95.0, 85.0, 70.0],
+        [50.0, 40.0, 30.0, 20.0],
+        [10.0, 20.0, 40.0, 79.0, 150.0, 130.0],
+    ],
+)
+@pytest.mark.parametrize("axis", ["batch_size", "concurrency"])
+def test_nothing_advises_to_go_beyond_the_peak_of_a_falling_series(axis, fallen):
+    rates = np.array(fallen)
+    (one,) = series(table(2.0 ** np.arange(len(rates)), rates, sem=rates * 0.01, axis=axis))
+    (fall,) = [item for item in one.findings if item.id == "falls-after-peak"]
+    assert not any("larger" in item.advice for item in one.findings)
+    assert "scan larger levels" not in saturation_text((one,))
+    if axis == "batch_size":
+        # a maximum below a measured rate is told as what it is
+        assert one.batch.t_max.value < rates.max()
+        assert "poor-fit" in ids(one)
+        assert "T_max" not in saturation_text((one,))
+        assert json.loads(saturation_json((one,)))["series"][0]["batch"]["t_max"]["value"] > 0
+    else:
+        assert one.knee.n <= fall.figures["peak_at"]
+        assert one.jobs_per_device <= fall.figures["peak_at"]
 
 
 @pytest.mark.parametrize("axis", ["batch_size", "concurrency", "processes"])

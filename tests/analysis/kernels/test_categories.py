@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from profharness import readers
 from profharness.analysis.kernels.categories import (
     CATEGORIES,
     function_name,
     kernel_category,
     op_category,
 )
+from profharness.analysis.kernels.hotspots import by_op
 
 ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::{}, "
@@ -42,6 +46,8 @@ KERNELS = {
     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
     "at::native::sum_functor<float> > >(at::native::ReduceOp)": "reduction",
     "_sum_bitmatrix_rows": "reduction",
+    "void at::native::multi_tensor_apply_kernel<at::native::TensorListMetadata<1>, "
+    "at::native::LpNormFunctor<float, (at::native::NormType)1, float, 1, 1, 0>, float>(int)": "reduction",
     "__amd_rocclr_copyBuffer": "copy",
     "__amd_rocclr_fillBufferAligned": "copy",
     "MEMORY_COPY_DEVICE_TO_HOST": "copy",
@@ -51,6 +57,39 @@ KERNELS = {
     "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)": "communication",
     "rcclGenericKernel": "communication",
     "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)": "communication",
+    "void ck_tile::kentry<1, ck_tile::BatchedGemmKernel<ck_tile::TileGemmShape<"
+    "ck_tile::sequence<256, 256, 64> > > >(int)": "gemm",
+    "_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27Rmsnorm2dFwdPipelineOnePassEEEEEvv": "normalisation",
+    "_ZN7ck_tile6kentryILi2ENS_13FmhaFwdKernelINS_9BlockGemmEEEEEvv": "attention",
+    "void ck_tile::kentry<1, ck_tile::GroupedConvolutionForwardKernel<ck_tile::GemmPipeline> >()": "conv",
+    "void ck_tile::kentry<1, ck_tile::MoeSortingKernel<int> >()": "other",
+    "_ZN2ck27kernel_gemm_xdl_cshuffle_v3INS_9ThingumbobEEEvv": "gemm",
+    "ck::kernel_batched_gemm_softmax_gemm_xdl_cshuffle_v1<float>(int)": "attention",
+    "Custom_Cijk_Alik_Bljk_HHS_BH_MT256x256x64": "gemm",
+    "batched_matrix_multiplication_matrix_core_128x128x16<128u>(unsigned int)": "gemm",
+    "void mul_mat_vec_q<(ggml_type)13, 1, false, false>(void const*)": "gemm",
+    "void mul_mat_q_stream_k_fixup<(ggml_type)12>(float*)": "gemm",
+    "void dequantize_mul_mat_vec<32, 1>(void const*)": "gemm",
+    "void l2_norm_f32<32>(float const*)": "normalisation",
+    "void k_get_rows_float<float, float>(float const*)": "copy",
+    "void concat_cont<unsigned int, 1>(unsigned int const*)": "copy",
+    "void k_bin_bcast<&(op_add(float, float)), float>(float const*)": "elementwise",
+    "void unary_gated_op_kernel<&(op_silu(float)), float>(float const*)": "elementwise",
+    "void gated_delta_net_cuda<128, false, false>(float const*)": "other",
+    "bwd_kernel_fuse": "attention",
+    "bwd_kernel_dk_dv": "attention",
+    "_fwd_grouped_kernel_stage1": "attention",
+    "_ZN5aiter44PA_A16W8_BLK256_1TG_4W_16mx1_64nx4_MTP_PS_PBE": "attention",
+    "_ZN5aiter41mla_dec_stage1_bf16_a16w16_subQ128_mqa128E": "attention",
+    "_ZN5aiter47fmoe_bf16_blockscaleFp8_g1u1_vs_gelu_1tg_32x128E": "gemm",
+    "_ZN5aiter42I8gemm_bf16_perTokenI8_BpreShuffle_112x256E": "gemm",
+    "void aiter::kn_entry_1c_sbhd_cached<float>(float*)": "elementwise",
+    "fused_moe_kernel": "gemm",
+    "miopenGcnAsmBNBwdTrainSpatial": "normalisation",
+    "MIOpenActiveFwd2DLite": "elementwise",
+    "void epilogue::impl::globalKernel<float, true>(int, float*, cublasLtEpilogue_t)": "gemm",
+    "void split_embedding_codegen_forward_unweighted_kernel<float>(float*)": "other",
+    "multiply_kernel(float*, float const*, float const*, int, int)": "other",
     "void cub::DeviceRadixSortOnesweepKernel<int>(int*)": "other",
     "void at::cuda::(anonymous namespace)::spin_kernel(long)": "other",
 }
@@ -113,6 +152,10 @@ def test_fused_triton_kernels_are_judged_by_their_schedule_not_their_neighbours(
         ),
         ("kernel_name.kd", "kernel_name"),
         ("attn_fwd", "attn_fwd"),
+        (
+            "_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256EEEvPT0_",
+            "aiter::add_rmsnorm_quant_kernel",
+        ),
         ("", ""),
     ],
 )
@@ -136,6 +179,15 @@ def test_function_name(name, own):
         ("BatchNormalization", "normalisation"),
         ("aten::_softmax", "normalisation"),
         ("aten::sum", "reduction"),
+        ("aten::linalg_vector_norm", "reduction"),
+        ("aten::linalg_norm", "reduction"),
+        ("aten::norm", "reduction"),
+        ("aten::_foreach_norm", "reduction"),
+        ("LinalgVectorNormBackward0", "elementwise"),
+        ("aten::native_batch_norm", "normalisation"),
+        ("aten::rms_norm", "normalisation"),
+        ("aten::_weight_norm", "normalisation"),
+        ("NativeLayerNormBackward0", "normalisation"),
         ("ReduceMean", "reduction"),
         ("aten::copy_", "copy"),
         ("aten::cat", "copy"),
@@ -151,3 +203,29 @@ def test_function_name(name, own):
 def test_operators_by_what_they_do(name, category):
     assert op_category(name) == category
     assert category in CATEGORIES
+
+
+@pytest.mark.parametrize(
+    ("file", "at_most"),
+    [
+        ("rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz", 0.0),
+        ("rocm/rocprofv3/rocpd/mi300x_batched_gemm_16_results.db.gz", 0.0),
+        ("rocm/rocprofv3/csv/gfx1151_decode_kernel_trace.csv", 0.05),
+        ("kineto/mi3xx_rocprofv3_aorta_908_results.json.gz", 0.002),
+    ],
+)
+def test_little_kernel_time_of_recorded_files_has_no_category(shared, file, at_most):
+    kernels = readers.read(shared / "fixtures" / file)
+    times = Counter()
+    for code, dur_ns in zip(
+        kernels.kernels.name.tolist(), kernels.kernels.dur_ns.tolist(), strict=True
+    ):
+        times[kernel_category(kernels.strings[code])] += dur_ns
+    assert times["other"] <= at_most * times.total()
+
+
+def test_norms_of_a_recorded_file_are_reductions(shared):
+    trace = readers.read(shared / "fixtures/kineto/sampled_rank0of128.json.gz")
+    rows = {row.name: row.category for row in by_op(trace).rows}
+    assert rows["aten::linalg_vector_norm"] == rows["aten::linalg_norm"] == "reduction"
+    assert rows["aten::layer_norm"] == "normalisation"

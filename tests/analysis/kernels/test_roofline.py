@@ -89,11 +89,32 @@ def test_each_kernel_is_bound_by_what_it_reaches():
     assert np.isnan(facts.rates.compute_share[3])
 
 
-def test_a_data_sheet_cannot_say_that_a_kernel_does_not_reach_what_is_possible():
+def test_a_data_sheet_says_that_a_roof_is_not_reached_only_far_below_it():
     facts = KernelFacts(mixed())
     # 80 % of 40 TFLOP/s are 71 % of the sheet's 45; the copy is at 49 % of its 1.6 TB/s, which says
-    # nothing
-    assert facts.rates.kind.tolist() == [COMPUTE, UNDETERMINED, UNDETERMINED, UNDETERMINED]
+    # nothing; the slow product is at 18 % of the sheet
+    assert facts.rates.kind.tolist() == [COMPUTE, UNDETERMINED, INSIDE, UNDETERMINED]
+
+
+def test_what_products_reach_on_such_devices_stands_for_a_missing_calibration():
+    def product(device, share_of_peak):
+        made = Scene(devices=(Device("0", name=device, vendor="AMD"),))
+        made.kernel(
+            0,
+            round(2 * N**3 / (1307.4e12 if device == "MI300X" else 181e12) / share_of_peak * 1e9),
+            op=made.op("aten::mm", 0, 10),
+            name="gemm",
+        )
+        trace = with_ops(made, [([[N, N], [N, N]], ["c10::BFloat16", "c10::BFloat16"])])
+        summary = summarise_trace(trace, "made up")
+        return KernelFacts(trace).rates.kind.tolist(), summary.metrics["compute_bound"].note
+
+    kind, note = product("MI300X", 0.4)  # of which products reach 708 TFLOP/s
+    assert kind == [COMPUTE]
+    assert note.startswith("gemm at 73.")
+    assert "of what products reach on such devices (40." in note
+    assert product("MI300X", 0.28)[0] == [INSIDE]
+    assert product("MI210", 0.4)[0] == [UNDETERMINED]
 
 
 def test_the_filled_time_splits_exactly_and_names_the_kernels():
@@ -108,17 +129,17 @@ def test_the_filled_time_splits_exactly_and_names_the_kernels():
     assert [round(part * window) for part in parts] == trace.kernels.dur_ns.tolist()
     assert found["inside_kernel"].note.startswith("slow_gemm at 20.0 % of the measured GEMM and ")
     assert found["bandwidth_bound"].note == "stream at 80.0 % or more of the measured copy"
-    assert (summary.verdict.limiter, summary.verdict.share) == (
+    assert (summary.verdict.kind, summary.verdict.share) == (
         "inside-kernel",
         pytest.approx(parts[2]),
     )
     assert summary.verdict.evidence.startswith("slow_gemm at 20.0 %")
-    assert summary.verdict.headroom == pytest.approx(1 / (1 - parts[2]))
+    assert summary.verdict.at_most is None  # four kernels are a handful
 
 
 def test_kernels_that_leave_the_device_empty_are_underfilled_whatever_they_reach():
     summary = summarise_trace(mixed(workgroups=10), "made up", yardstick=Yardstick((MEASURED,)))
-    assert summary.verdict.limiter == "underfilled"
+    assert summary.verdict.kind == "underfilled"
     assert summary.metrics["compute_bound"].value == 0
 
 

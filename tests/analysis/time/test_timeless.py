@@ -12,16 +12,22 @@ import pytest
 
 from profharness import readers
 from profharness.analysis.kernels import hotspots
+from profharness.analysis.kernels.tally import join
 from profharness.analysis.parts import combine, part
 from profharness.analysis.records import Summary
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time import counts
 from profharness.analysis.time.timeless import no_timeline
 from profharness.readers.rocprofv3 import rocpd_reader as rocpd
+from profharness.report.csv import hotspots_csv
 from profharness.report.page import html
+from profharness.report.text.hotspots import plain_table
 from profharness.report.text.metrics import metrics_text
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import Strings, Trace
+from profharness.understand import frames
 from profharness.understand import report_run as understand
+from tests.analysis.scene import Scene
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_program import program
 
@@ -133,3 +139,63 @@ def test_recorded_workloads(shared: Path, name: str) -> None:
     summary = understand.summarise(loaded)
     refused(summary, "rocprof-compute measures each dispatch in several")
     assert len(loaded.trace.counters) > 500
+
+
+COUNTERS_ALONE = (
+    "rocprofv3/docs_samples_0.5.0/counter_collection.csv",
+    "rocprof_compute/vcopy_MI300X/pmc_dispatch_info.csv",
+    "rocprof_v1/mi300a_vecadd/output_vec_add_gpu.csv",
+)
+_TIMES = ("total_ns", "share", "mean_ns", "median_ns", "min_ns", "max_ns", "std_ns")
+
+
+@pytest.mark.parametrize("file", COUNTERS_ALONE)
+def test_times_that_nobody_recorded_are_unknown_and_not_zero(shared: Path, file: str) -> None:
+    trace = readers.read(shared / "fixtures/rocm" / file)
+    counted = counts.count(trace)
+    assert counted.kernels
+    assert (counted.sum_kernel_ns, counted.busy_ns, counted.busy_any_ns, counted.span_ns) == (
+        (None,) * 4
+    )
+    for table in (hotspots.by_kernel(trace), hotspots.by_category(trace)):
+        assert (table.total_ns, table.busy_ns, table.device_span_ns) == (None,) * 3
+        assert sum(row.calls for row in table.rows) == len(trace.kernels)
+        assert all(getattr(row, name) is None for row in table.rows for name in _TIMES)
+        names = [row.name for row in table.rows]
+        assert names == sorted(names)
+        assert "0 ns" not in plain_table(table, 10, 200)
+        assert "times not recorded" in plain_table(table, 10, 200)
+    csv = hotspots_csv(hotspots.by_kernel(trace)).splitlines()
+    assert all(",,,,,,," in line for line in csv[1:])
+
+
+def test_a_table_of_all_forms_says_that_times_are_not_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    path.write_text(
+        'Index,KernelName,gpu-id,queue-id,pid,tid,grd,wgr,Wavefronts\n0,"b",4,0,1,1,64,64,8.0\n'
+        '1,"a",4,0,1,1,64,64,8.0\n'
+    )
+    with pytest.warns(UserWarning, match="durations are not known"):
+        frame = frames.hotspots(path)
+    assert frame["name"].tolist() == ["a", "b"]
+    assert frame["total_ns"].isna().all()
+    assert frame["mean_ns"].isna().all()
+    assert frame.attrs["total_ns"] is None
+    summary = summarise_trace(readers.read(path), str(path))
+    page = html.render(summary)
+    assert "times not recorded in all" in page
+    assert ">0 ns<" not in page
+    assert "the times of kernels are not recorded" in metrics_text(summary)
+
+
+def test_files_with_and_without_times_together() -> None:
+    """A name that one file knows the times of and another does not has no total; others do."""
+    known, unknown = Scene(), Scene()
+    known.kernel(5, 15, name="a")
+    known.kernel(20, 27, name="b")
+    for name in ("a", "c"):
+        unknown.kernel(NULL, NULL, name=name)
+    timed, untimed = (hotspots.tally(scene.build(), "kernel") for scene in (known, unknown))
+    rows = {row.name: row.total_ns for row in join([timed, untimed]).table().rows}
+    assert rows == {"b": 7, "a": None, "c": None}
+    assert join([timed, untimed]).table().total_ns == 7

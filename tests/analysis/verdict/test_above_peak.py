@@ -205,18 +205,16 @@ def test_kernels_at_impossible_rates_are_undetermined():
 
 def test_no_verdict_is_built_on_what_cannot_be():
     summary = summarise_trace(products(5.0, 7.0), "made up")
-    assert summary.verdict.limiter == "undetermined"
+    assert summary.verdict.kind == "undetermined"
     assert summary.metrics["compute_bound"].value == 0
-    assert summary.verdict.headroom is None
+    assert summary.verdict.at_most is None
     cores = {
         "cores_used": Figure(value=2.0, unit="cores"),
         "cores_allowed": Figure(value=2.0, unit="cores"),
     }
 
     def limiter(name, value, note="of calibrated GEMM, fp32"):
-        return verdict(
-            None, {**cores, name: Figure(value=value, unit="share", note=note)}, ()
-        ).limiter
+        return verdict(None, {**cores, name: Figure(value=value, unit="share", note=note)}, ()).kind
 
     assert [limiter("flops_of_ceiling", value) for value in (0.8, 1.1, 1.3)] == [
         "compute",

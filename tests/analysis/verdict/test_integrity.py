@@ -295,3 +295,33 @@ def test_steps_of_other_executions_say_nothing_of_replayed_dispatches():
 
     assert found(scene("rocprof-compute")) == {}
     assert found(scene("rocprofv3-csv"))["steps-without-device-events"].figures["silent"] == 2
+
+
+def test_each_process_is_judged_by_its_own_launches():
+    """A process that ends early has lost nothing, and one that lost kernels is told apart from
+    others that lost none.
+    """
+    scene = Scene()
+    for start in range(0, 2000, 10):
+        scene.kernel(start + 5, start + 8, scene.launch(start, start + 2, pid=7), pid=7)
+        if start < 500:
+            scene.kernel(start + 5, start + 8, scene.launch(start, start + 2, pid=8), pid=8)
+    # behind the last record of their process: perhaps beyond the end of its file
+    scene.launch(600, 602, pid=8)
+    assert found(scene) == {}
+    scene.launch(301, 302, pid=8)
+    (item,) = (one for one in findings(scene.build()) if one.id == "kernels-missing")
+    assert item.message == "process 8: 1 of 52 kernel launches have no kernel in the trace"
+    assert (item.severity, item.figures["process"]) == ("error", "process 8")
+    scene.launch(301, 302, pid=7)
+    lost = [one for one in findings(scene.build()) if one.id == "kernels-missing"]
+    assert [(one.figures["missing"], one.figures["launches"]) for one in lost] == [
+        (1, 201),
+        (1, 52),
+    ]
+    assert [one.severity for one in lost] == ["warning", "error"]
+    # a process without any record is judged by its file
+    scene.launch(100, 101, pid=9)
+    assert "process 9: 1 of 1 kernel launches" in " ".join(
+        one.message for one in findings(scene.build())
+    )

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from profharness.analysis.records import Figure, TelemetryRow, Verdict
+from profharness.analysis.records import Figure, TelemetryRow
 from profharness.report.page.headline import tiles
 from profharness.report.page.html import SIZE_LIMIT, render
 from profharness.report.page.stars import star_text, starred_table
@@ -195,22 +195,18 @@ def test_figures_carry_their_provenance() -> None:
 
 def test_the_reason_of_a_withheld_verdict_stands_below_the_points() -> None:
     scan = cpu_scan()
-    held = Verdict(
-        limiter="none",
-        share=0.0,
-        evidence="no verdict: other work held the cores; the process ran on 1.4 of 8 allowed cores",
-        trusted=False,
-    )
+    needs = "a quiet node, as other work held the cores; it ran on 1.4 of 8 allowed cores"
+    held = msgspec.structs.replace(scan.points[0], verdict=None, verdict_needs=needs)
     page = Page(
         render(
             msgspec.structs.replace(
                 scan,
-                points=(msgspec.structs.replace(scan.points[0], verdict=held), *scan.points[1:]),
+                points=(held, *scan.points[1:]),
             )
         )
     )
-    assert page.text.count("no verdict: other work held the cores") == 1
-    assert held.evidence in page.tips
+    assert page.text.count("no verdict: needs a quiet node, as other work held the cores") == 1
+    assert f"no verdict: needs {needs}" in page.tips
     assert "no verdict:" not in Page(render(scan)).text
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from profharness.analysis.records import Figure, Verdict
+from profharness.analysis.records import Figure
+from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.findings import finding
 from profharness.report.text.monitoring import Concluded, node_verdict, on_device, text
 
@@ -17,31 +18,32 @@ def cores(used: float | None, allowed: float) -> dict[str, Figure]:
 
 
 @pytest.mark.parametrize(
-    ("used", "limiter", "share", "said"),
+    ("used", "kind", "share", "said"),
     [
         (2.0, "undetermined", 1.0, "kept 2 of its 2 cores"),
-        (0.5, "idle", 0.75, "kept 0.5 of its 2 cores"),
-        (0.001683, "idle", 0.999, "kept 0.00168 of its"),
+        (0.5, "idle-cores", 0.75, "kept 0.5 of its 2 cores"),
+        (0.001683, "idle-cores", 0.999, "kept 0.00168 of its"),
         (2.1, "undetermined", 1.0, "kept 2.1 of its 2 cores"),
     ],
 )
 def test_the_node_is_judged_by_its_cores_without_a_bound_on_a_gain(
-    used: float, limiter: str, share: float, said: str
+    used: float, kind: str, share: float, said: str
 ) -> None:
-    verdict = node_verdict(cores(used, 2.0))
+    verdict = node_verdict(cores(used, 2.0)).verdict
     assert verdict is not None
-    assert (verdict.limiter, verdict.share, verdict.headroom) == (
-        limiter,
+    assert (verdict.kind, verdict.share, verdict.at_most) == (
+        kind,
         pytest.approx(share, abs=1e-3),
         None,
     )
-    assert said in verdict.evidence
-    assert "process" not in verdict.evidence
+    assert said in verdict.text
+    assert "process" not in verdict.text
 
 
 def test_without_samples_of_the_cpu_there_is_no_verdict() -> None:
-    assert node_verdict({"cores_allowed": Figure(value=2.0, unit="cores")}) is None
-    assert node_verdict(cores(None, 2.0)) is None
+    for figures in ({"cores_allowed": Figure(value=2.0, unit="cores")}, cores(None, 2.0)):
+        judgement = node_verdict(figures)
+        assert (judgement.verdict, judgement.needs) == (None, NOTHING_MEASURED)
 
 
 def test_a_sampled_device_is_what_the_verdict_is_about() -> None:
@@ -52,14 +54,9 @@ def test_a_sampled_device_is_what_the_verdict_is_about() -> None:
 
 
 def test_sentences_are_wrapped_and_paths_are_not() -> None:
-    held = Verdict(
-        limiter="none",
-        share=0.0,
-        evidence=(
-            "no verdict: other work held the cores (1.8 on average); "
-            "the process ran on 0.2 of 2 allowed cores"
-        ),
-        trusted=False,
+    needs = (
+        "a quiet node, as other work held the cores (1.8 on average); "
+        "the process ran on 0.2 of 2 allowed cores"
     )
     why = (
         "/sys/class/powercap is absent: the kernel offers no RAPL counters here (virtual "
@@ -78,7 +75,8 @@ def test_sentences_are_wrapped_and_paths_are_not() -> None:
             figures={},
             rows=(),
             findings=(pressed,),
-            verdict=held,
+            verdict=None,
+            verdict_needs=needs,
             missing={"power_cpu": why},
         ),
         files,
@@ -86,6 +84,5 @@ def test_sentences_are_wrapped_and_paths_are_not() -> None:
     )
     lines = said.splitlines()
     assert all(len(line) <= 60 for line in lines if "/a/folder" not in line)
-    assert " ".join(said.split()).count("no verdict: other work held the cores") == 1
-    assert "none:" not in said
+    assert " ".join(said.split()).count("verdict none: needs a quiet node, as other work") == 1
     assert lines[-2:] == [f"made       {files[0]}", "           ResourceLog.csv"]

@@ -11,9 +11,10 @@ from profharness.analysis.records import (
     PointSummary,
     Summary,
     TraceCounts,
-    Verdict,
 )
 from profharness.analysis.run.checks import NOBODY
+from profharness.analysis.verdict.evidence import kind_of_cause
+from profharness.analysis.verdict.wording import verdict_of
 from profharness.findings import finding
 from profharness.report.text.findings import (
     all_findings,
@@ -240,23 +241,21 @@ def test_a_finding_line_holds_figures_only_where_the_message_has_none() -> None:
     assert "(drift" not in finding_line(summary, said)
 
 
-@pytest.mark.parametrize("limiter", [*LIMITERS, "none"])
-def test_every_limiter_has_words(limiter: str) -> None:
+@pytest.mark.parametrize("kind", [*LIMITERS, *CPU_LIMITERS, *map(kind_of_cause, IDLE_CAUSES)])
+def test_every_kind_has_words(kind: str) -> None:
     window = Partition(
         window_ns=100, compute_ns=40, exposed_communication_ns=0, exposed_copy_ns=0, idle_ns=60
     )
     for partition in (window, None):
-        verdict = Verdict(limiter=limiter, share=0.6, evidence="", headroom=2.5)
+        verdict = verdict_of(kind, 0.6, "why", 2.5)
         assert short_verdict(verdict, partition)
-        assert full_verdict(verdict, partition)
+        assert full_verdict(verdict, "") == verdict.text
 
 
-def test_an_untrusted_verdict_is_withheld() -> None:
-    verdict = Verdict(
-        limiter="none", share=0.0, evidence="no verdict: 3 launches have no kernel", trusted=False
-    )
-    assert short_verdict(verdict, None) == "no verdict"
-    assert full_verdict(verdict, None) == "no verdict: 3 launches have no kernel"
+def test_what_a_verdict_needs_stands_in_its_place() -> None:
+    assert short_verdict(None, None, "host calls") == "no verdict"
+    assert full_verdict(None, "host calls") == "no verdict: needs host calls"
+    assert short_verdict(None, None) == full_verdict(None, "") == ""
 
 
 def test_clauses_and_advice_are_complete() -> None:
@@ -364,12 +363,12 @@ def test_cores_have_three_digits_at_most() -> None:
     )
 
 
-def single(backend: str, limiter: str = "", *layers: str, pressure: bool = False) -> Summary:
+def single(backend: str, kind: str = "", *layers: str, pressure: bool = False) -> Summary:
     """Two like points of one backend on a CPU, the first being recommended, so that no level wastes
     anything.
     """
     scan = cpu_scan()
-    verdict = Verdict(limiter=limiter, share=0.0, evidence="") if limiter else None
+    verdict = verdict_of(kind, 0.0, "") if kind else None
     points = tuple(
         msgspec.structs.replace(
             point, backend=backend, verdict=verdict, throughput=800.0, metrics={}
@@ -406,9 +405,7 @@ def test_the_layer_to_add_is_that_of_the_backend() -> None:
 
 
 def test_a_process_that_waits_is_not_blamed_on_others() -> None:
-    waits = Verdict(
-        limiter="none", share=0.7, evidence="the process waits: it ran on 0.33 of 2 allowed cores"
-    )
+    waits = verdict_of("idle-waiting", 0.7, "it ran on 0.33 of 2 allowed cores")
     said = sentences(
         idle_command(verdict=waits, findings=(finding("cpu-pressure", "other work took CPU time"),))
     ).next
@@ -418,10 +415,12 @@ def test_a_process_that_waits_is_not_blamed_on_others() -> None:
 
 def test_of_a_scan_among_other_work_the_quiet_node_comes_first() -> None:
     scan = cpu_scan()
-    untrusted = Verdict(
-        limiter="none", share=0.0, evidence="no verdict: other work held the cores", trusted=False
+    points = tuple(
+        msgspec.structs.replace(
+            point, verdict=None, verdict_needs="a quiet node, as other work held the cores"
+        )
+        for point in scan.points
     )
-    points = tuple(msgspec.structs.replace(point, verdict=untrusted) for point in scan.points)
     pressed = msgspec.structs.replace(
         scan, points=points, findings=(finding("cpu-pressure", "other work took CPU time"),)
     )

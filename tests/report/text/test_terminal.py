@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from profharness.analysis.records import Summary, Verdict
+from profharness.analysis.records import Summary
 from profharness.errors import Unavailable
 from profharness.report.tables.scan import withheld
 from profharness.report.text.terminal import render, render_error, wrapped_items
@@ -97,19 +97,15 @@ def without_verdicts(*reasons: str) -> Summary:
     held = [
         msgspec.structs.replace(
             point,
-            verdict=Verdict(
-                limiter="none",
-                share=0.0,
-                evidence=f"no verdict: {why}; the process ran on 1.4 of 8 allowed cores",
-                trusted=False,
-            ),
+            verdict=None,
+            verdict_needs=f"{why}; the process ran on 1.4 of 8 allowed cores",
         )
         for point, why in zip(scan.points, reasons, strict=False)
     ]
     return msgspec.structs.replace(scan, points=(*held, *scan.points[len(held) :]))
 
 
-SHORT = "sampled for less than 1 s (503.5 ms), too short to judge the cores"
+SHORT = "a longer time, as less than 1 s was sampled (503.5 ms)"
 
 
 def test_the_reason_of_a_withheld_verdict_stands_below_the_table_once() -> None:
@@ -119,26 +115,29 @@ def test_the_reason_of_a_withheld_verdict_stands_below_the_table_once() -> None:
         "no verdict",
         "cores idle (55 %)",
     ]
-    assert [row for row in rows if row.startswith("no verdict")] == [f"no verdict: {SHORT}"]
-    assert rows[10] == f"no verdict: {SHORT}"  # nine points below the heads
+    assert [row for row in rows if row.startswith("no verdict")] == [f"no verdict: needs {SHORT}"]
+    assert rows[10] == f"no verdict: needs {SHORT}"  # nine points below the heads
     varied = withheld(without_verdicts(SHORT, SHORT.replace("503.5", "501.2")))
-    assert varied == ("no verdict: sampled for less than 1 s, too short to judge the cores",)
+    assert varied == ("no verdict: needs a longer time, as less than 1 s was sampled",)
     assert withheld(cpu_scan()) == ()
 
 
 def test_several_reasons_name_their_points() -> None:
-    held = "other work held the cores (1.2 on average)"
+    held = "a quiet node, as other work held the cores (1.2 on average)"
     summary = without_verdicts(SHORT, held, held, held, held, held)
     assert withheld(summary) == (
-        f"no verdict at batch 1: {SHORT}",
-        f"no verdict at batch 2, batch 4, batch 8, batch 16 and 1 more: {held}",
+        f"no verdict at batch 1: needs {SHORT}",
+        f"no verdict at batch 2, batch 4, batch 8, batch 16 and 1 more: needs {held}",
     )
     many = without_verdicts("a", "b", "c", "d", "d", "e")
     assert withheld(many, 3)[2:] == (
-        "no verdict at batch 4: c",
+        "no verdict at batch 4: needs c",
         "no verdict at 3 more points: the report says why",
     )
-    assert withheld(many)[3:] == ("no verdict at batch 8, batch 16: d", "no verdict at batch 32: e")
+    assert withheld(many)[3:] == (
+        "no verdict at batch 8, batch 16: needs d",
+        "no verdict at batch 32: needs e",
+    )
     assert max(len(line) for line in render(summary, 80, color=False).splitlines()) <= 80
 
 

@@ -1,0 +1,88 @@
+"""How operators nest: what holds what, which level of a nest stands for it, sums over what lies
+inside.
+
+All functions are of rows of `Trace.ops`, are exact, and look at each level of nesting once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.trace.columns.keys import pack
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Ops
+from profharness.trace.nesting import nest
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Nests:
+    """Per operator the row of the one that holds it on its thread, NULL for none; `levels` are the
+    rows by depth, the outermost first.
+    """
+
+    parent: I64
+    levels: tuple[I64, ...]
+
+    def inward(self) -> Iterator[tuple[I64, I64]]:
+        """Rows that lie inside of another, and the rows of those; outermost first."""
+        for rows in self.levels[1:]:
+            inner = rows[self.parent[rows] != NULL]
+            yield inner, self.parent[inner]
+
+    def outward(self) -> Iterator[tuple[I64, I64]]:
+        """The same, innermost first."""
+        for rows in reversed(self.levels[1:]):
+            inner = rows[self.parent[rows] != NULL]
+            yield inner, self.parent[inner]
+
+    def nearest(self, marked: Mask) -> I64:
+        """Per row the innermost marked one among itself and those that hold it; NULL for none."""
+        nearest = np.where(marked, np.arange(len(marked)), NULL)
+        for inner, holder in self.inward():
+            nearest[inner] = np.where(marked[inner], inner, nearest[holder])
+        return nearest
+
+    def inside(self, marked: Mask) -> Mask:
+        """Which rows lie inside of a marked one, itself not counted."""
+        inside: Mask = np.zeros(len(marked), np.bool_)
+        for inner, holder in self.inward():
+            inside[inner] = inside[holder] | marked[holder]
+        return inside
+
+    def with_inner(self, values: I64) -> I64:
+        """Per row the sum of a value over itself and everything inside of it."""
+        total = values.copy()
+        for inner, holder in self.outward():
+            np.add.at(total, holder, total[inner])
+        return total
+
+    def standing(self, known: Mask, whole: Mask) -> Mask:
+        """Which rows stand for their nest, so that its work counts once: the innermost `known`
+        ones; a known one that is also `whole` stands for everything inside of it.
+        """
+        below = np.zeros(len(known), np.bool_)  # something inside of the row stands
+        standing = known.copy()
+        for rows in reversed(self.levels):
+            standing[rows] &= ~below[rows] | whole[rows]
+            inner = rows[(standing[rows] | below[rows]) & (self.parent[rows] != NULL)]
+            below[self.parent[inner]] = True
+        return standing & ~self.inside(standing & whole)
+
+
+def nests(ops: Ops) -> Nests:
+    """The nests of these operators; worked out once for a table."""
+
+    def make() -> Nests:
+        nested = nest(ops.start_ns, ops.dur_ns, pack([ops.source, ops.pid, ops.tid]))
+        order = np.argsort(nested.depth, kind="stable")
+        cuts = np.flatnonzero(np.diff(nested.depth[order])) + 1
+        return Nests(nested.parent, tuple(np.split(order, cuts)) if len(order) else ())
+
+    return ops.kept(nests, (), make)

@@ -1,0 +1,101 @@
+"""What the engine says of one operator call, and what it can be told beside the recorded texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from profharness.node.devices import Dtype
+
+Bound = Literal["", "least", "most"]
+Nest = Literal["", "outer", "wins", "wins-attention"]
+
+NO_SHAPES = "no shapes"
+NO_FORMULA = "no formula"
+NO_EXTENTS = "extents unknown"
+NO_LENGTHS = "lengths unknown"
+NO_FIT = "formula does not fit"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one operator call has to do at least (docs/metrics.md#operator-work).
+
+    `flops` are the useful operations of matrix products, two per multiply-add; of causal attention
+    the exact pairs, and `flops_full` all pairs (None where both are the same). `bound` says that
+    `flops` is the least or the most that the shapes allow, because lengths or offsets are values
+    that no trace holds; `flops_most` is then the most where `flops` is the least.
+
+    `low_bytes` are bytes that must move whatever the caches do. `dtype` is the type whose peak
+    applies. `matrix` says that it is an operator of matrix work, `reason` why such a one has no
+    figure. `reduced_allowed` says whether fp32 operands may be rounded to TF32, where the call
+    recorded that.
+
+    `nest` is what the operator is in a nest of operators that each have a formula. Empty: the
+    innermost of them counts. "outer": counts only where nothing inside of it does. "wins": counts
+    in place of all that is nested in it. "wins-attention": counts in place of the attention
+    operators nested in it, but leaves the work to products that are.
+
+    `misfit` names the table entry that was meant for this operator and does not fit this call.
+    """
+
+    flops: float | None = None
+    low_bytes: float | None = None
+    dtype: Dtype | None = None
+    flops_full: float | None = None
+    bound: Bound = ""
+    flops_most: float | None = None
+    matrix: bool = False
+    reduced_allowed: bool | None = None
+    reason: str = ""
+    nest: Nest = ""
+    misfit: str = ""
+
+    @property
+    def full(self) -> float | None:
+        """All operations: those of the full count where it differs."""
+        return self.flops if self.flops_full is None else self.flops_full
+
+
+NOTHING = Work()
+
+
+@dataclass(frozen=True)
+class Given:
+    """What other records of the trace say of a call whose own row does not hold it.
+
+    `output` and `weight` are extents of a convolution's output and weight: old traces record no
+    strides, but the backward operator with the same sequence number has both. `pairs` are the
+    (query, key) pairs per head that attention has to multiply, summed over the sequences of a
+    batch, `pairs_full` without the causal mask, `keys` the keys that it reads: servers write them
+    into the annotation of a step.
+    """
+
+    output: tuple[int, ...] | None = None
+    weight: tuple[int, ...] | None = None
+    pairs: float | None = None
+    pairs_full: float | None = None
+    keys: float | None = None
+
+
+ALONE = Given()
+
+
+class Misfit(Exception):  # noqa: N818  it is no error of the caller
+    """An entry of the table does not fit the call that it was meant for."""
+
+
+def total(sizes: Iterable[float | None]) -> float | None:
+    """The sum; None where one part is not known."""
+    summed = 0.0
+    for size in sizes:
+        if size is None:
+            return None
+        summed += size
+    return summed
+
+
+def unknown(reason: str) -> Work:
+    """A matrix operator without a figure."""
+    return Work(matrix=True, reason=reason)
