@@ -65,10 +65,11 @@ def known_work(trace: Trace, work: KernelWork, rows: RowWork | None, links: Link
 def _hidden(trace: Trace, rows: RowWork | None, links: Links) -> list[tuple[str, Mask]]:
     """Reasons in the order in which they count, each with the kernels that it holds for."""
     kernels, everything = trace.kernels, np.ones(len(trace.kernels), np.bool_)
-    hidden = [(REPLAY, links.in_graph), (NO_LAUNCH, ~links.linked & (kernels.op == NULL))]
+    no_launch = (NO_LAUNCH, ~links.linked & (kernels.op == NULL))
     if rows is None:
-        return [*hidden, (NO_OPERATOR, everything)]
-    hidden.append((NO_OPERATOR, kernels.op == NULL))
+        return [(REPLAY, links.in_graph), no_launch, (NO_OPERATOR, everything)]
+    captured = (kernels.op != NULL) & (trace.ops.replay[kernels.op] != NULL)
+    hidden = [(REPLAY, links.in_graph & ~captured), no_launch, (NO_OPERATOR, kernels.op == NULL)]
     said = _said(trace, rows)[kernels.op]
     hidden += [(reason, said == code) for code, reason in enumerate(rows.reasons)]
     shapeless = (trace.ops.shapes == NULL)[kernels.op]
