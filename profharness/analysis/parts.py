@@ -89,7 +89,7 @@ def part(
         )
     return Part(
         summary=summarise_trace(trace, source, findings=findings, yardstick=yardstick),
-        tally=tally(trace, None),
+        tally=tally(trace, None, operator_input=yardstick.operator_input),
         ranks=frozenset(file_source.rank for file_source in working),
         passes=tuple(
             sorted({file_source.pass_name for file_source in working if file_source.pass_name})

@@ -18,7 +18,9 @@ from profharness.analysis.kernels.point_kernels import notable_kernels
 from profharness.analysis.measurement import Measurement, measure
 from profharness.analysis.metrics import figures
 from profharness.analysis.records import (
+    DeviceCounts,
     Figure,
+    Hotspots,
     Partition,
     PointSummary,
     ProblemRow,
@@ -83,11 +85,16 @@ def summarise_trace(
         verdict=judgement.verdict,
         verdict_needs=judgement.needs,
         grounds=grounds,
-        hotspots=(with_rates(hotspots.default(trace, devices), whole.facts),),
+        hotspots=(_default_table(whole, devices),),
         communication=talk,
         counters=counter_rows(trace),
         queues=queue_series(whole),
     )
+
+
+def _default_table(m: Measurement, devices: Sequence[DeviceCounts]) -> Hotspots:
+    table = hotspots.default(m.trace, devices, m.facts.yardstick.operator_input)
+    return with_rates(table, m.facts)
 
 
 def _above_peak(

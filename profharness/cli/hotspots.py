@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profharness.cli.operator_work import operator_input
 from profharness.errors import UsageError
 from profharness.findings import problem_text
 from profharness.options.declared import Limit, Option
-from profharness.options.many_files import ManyFiles
+from profharness.options.operator_work import OperatorOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from profharness.analysis.operators.engine import OperatorInput
     from profharness.analysis.records import Hotspots
     from profharness.trace.model import Problem
 
@@ -43,7 +45,7 @@ class Form(str, Enum):
     JSON = "json"
 
 
-class HotspotsLine(ManyFiles, frozen=True, kw_only=True):
+class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
     """What a line of `hotspots` asks for."""
 
     paths: Annotated[
@@ -98,7 +100,8 @@ def hotspots(line: HotspotsLine) -> None:
     paths = list(line.paths)
     check_paths(paths)
     of_run = len(paths) == 1 and paths[0].is_dir()
-    found = _of_run(line) if of_run else _of_files(line)
+    given = operator_input(line)
+    found = _of_run(line, given) if of_run else _of_files(line, given)
     table = found.table
     say(found.problems, notes=not table.rows)
     if not table.rows:
@@ -121,21 +124,21 @@ class _Found:
     by: Callable[[By], Hotspots]
 
 
-def _of_run(line: HotspotsLine) -> _Found:
+def _of_run(line: HotspotsLine, given: OperatorInput) -> _Found:
     from profharness.understand.hotspots import hotspots_of
     from profharness.understand.load import load
 
     loaded = load(list(line.paths))
     return _Found(
         hotspots_of(
-            loaded, None if line.by is None else line.by.value, line.pass_name, line.samples
+            loaded, None if line.by is None else line.by.value, line.pass_name, line.samples, given
         ),
         loaded.trace.problems,
         lambda other: hotspots_of(loaded, other.value, line.pass_name),
     )
 
 
-def _of_files(line: HotspotsLine) -> _Found:
+def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
     """Raises UsageError for what only a run can answer."""
     from profharness.understand.many.jobs import Workers
     from profharness.understand.many.tables import hotspots_of_files
@@ -152,6 +155,7 @@ def _of_files(line: HotspotsLine) -> _Found:
         ops=line.ops,
         shapes=line.shown is not Form.TABLE,
         workers=workers,
+        operator_input=given,
     )
     for one in of_files.unread:
         typer.echo(f"error: {one.message}; the file is left out", err=True)

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+from profharness.cli.operator_work import operator_input
 from profharness.errors import UsageError
 from profharness.options.declared import Option
-from profharness.options.many_files import ManyFiles
+from profharness.options.operator_work import OperatorOptions
 from profharness.options.steps import StepRange
 
 
-class MetricsLine(ManyFiles, frozen=True, kw_only=True):
+class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
     """What a line of `metrics` asks for."""
 
     paths: Annotated[
@@ -62,10 +63,11 @@ def metrics(line: MetricsLine) -> None:
         from profharness.analysis.time.step_summaries import parse
 
         parse(line.steps)  # a wrong word is told before a large file is read
+    given = operator_input(line)
     shown: tuple[str, ...] = ()
     if line.dask is None and (len(line.paths) == 1 or (line.steps and _of_one_process(line.paths))):
         loaded = understand.load(line.paths)
-        summary = understand.summarise(loaded, line.step_range)
+        summary = understand.summarise(loaded, line.step_range, given)
         if line.steps:
             import msgspec
 
@@ -73,7 +75,7 @@ def metrics(line: MetricsLine) -> None:
             from profharness.analysis.verdict.above_peak import steps_above_peak
 
             shown = named(line.samples, loaded.trace) if line.samples else ()
-            each = understand.step_by_step(loaded, line.steps, line.step_range)
+            each = understand.step_by_step(loaded, line.steps, line.step_range, given)
             summary = msgspec.structs.replace(
                 summary,
                 steps=each,
@@ -89,7 +91,10 @@ def metrics(line: MetricsLine) -> None:
         from profharness.understand.many.jobs import Workers
 
         summary = summarise_files(
-            line.paths, Workers(line.processes, line.dask, line.dask_workers), line.step_range
+            line.paths,
+            Workers(line.processes, line.dask, line.dask_workers),
+            line.step_range,
+            given,
         )
     sys.stdout.write(
         metrics_json(summary).decode()

@@ -10,6 +10,7 @@ from profharness.analysis.kernels.columns import with_rates
 from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import listed, tally
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.run import kernel_pass as passes
 from profharness.errors import UsageError
 
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 
 def hotspots_of(
-    loaded: Loaded, by: Grouping | None = None, pass_name: str | None = None, samples: str = ""
+    loaded: Loaded,
+    by: Grouping | None = None,
+    pass_name: str | None = None,
+    samples: str = "",
+    operator_input: OperatorInput = NO_INPUT,
 ) -> Hotspots:
     """The table of one pass, with the means of the telemetry metrics named in `samples` (as
     `power,clock`). Without `by`, rows are the first kind that the pass holds.
@@ -30,11 +35,14 @@ def hotspots_of(
     """
     trace = loaded.trace
     name, records = records_of(loaded, pass_name)
-    facts = KernelFacts(records, Yardstick(counted=trace if len(trace.counters) else None))
-    table = msgspec.structs.replace(
-        with_rates((listed(records) if by is None else tally(records, by)).table(), facts),
-        pass_name=name,
+    counted = trace if len(trace.counters) else None
+    facts = KernelFacts(records, Yardstick(counted=counted, operator_input=operator_input))
+    groups = (
+        listed(records, operator_input)
+        if by is None
+        else tally(records, by, operator_input=operator_input)
     )
+    table = msgspec.structs.replace(with_rates(groups.table(), facts), pass_name=name)
     if table.by == "kernel":
         table = msgspec.structs.replace(table, counters=counter_rows(trace))
     if not samples:

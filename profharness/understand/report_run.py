@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.errors import InputError, OutputExists
 from profharness.node import ceilings as calibration
 from profharness.rundir.outputs import require_writable
@@ -29,7 +30,12 @@ __all__ = ["Loaded", "finish", "load", "step_by_step", "summarise"]
 
 
 def finish(
-    root: Path, *, report: Path | None = None, force: bool = False, step_range: str = ""
+    root: Path,
+    *,
+    report: Path | None = None,
+    force: bool = False,
+    step_range: str = "",
+    operator_input: OperatorInput = NO_INPUT,
 ) -> Summary:
     """Understand one run and write merged.pftrace, summary.json, hotspots.csv, results.csv (of
     scans), the telemetry's tables and report.html into it.
@@ -55,7 +61,7 @@ def finish(
     if report is not None:
         require_writable(report, "name another place with -o")
     loaded, write_trace = _loaded(root, run)
-    summary = summarise(loaded, step_range)
+    summary = summarise(loaded, step_range, operator_input)
     write_trace()
     write_atomic(run.summary, summary_json(summary))
     if summary.hotspots:
@@ -164,7 +170,9 @@ def _keep_calibrations(root: Path, loaded: Loaded) -> None:
         write_atomic(path, calibration.encode((*kept, *added)))
 
 
-def summarise(loaded: Loaded, step_range: str = "") -> Summary:
+def summarise(
+    loaded: Loaded, step_range: str = "", operator_input: OperatorInput = NO_INPUT
+) -> Summary:
     """The figures of what was loaded: of a run over all its passes, of loose files as one trace.
 
     Ceilings are those that a run keeps or that this machine's cache holds of its devices. Raises
@@ -178,14 +186,14 @@ def summarise(loaded: Loaded, step_range: str = "") -> Summary:
         from profharness.analysis.kernels.facts import Yardstick
         from profharness.analysis.summarise import summarise_trace
 
-        summary = summarise_trace(
-            loaded.trace, loaded.source, yardstick=Yardstick(calibration.stored())
-        )
+        yardstick = Yardstick(calibration.stored(), operator_input=operator_input)
+        summary = summarise_trace(loaded.trace, loaded.source, yardstick=yardstick)
     else:
         from profharness.analysis.run.summary import summarise_run
 
+        calibrations = calibration.for_run(Path(loaded.source))
         summary = summarise_run(
-            loaded.manifest, loaded.trace, loaded.source, calibration.for_run(Path(loaded.source))
+            loaded.manifest, loaded.trace, loaded.source, calibrations, operator_input
         )
     return msgspec.structs.replace(
         summary,
@@ -194,7 +202,9 @@ def summarise(loaded: Loaded, step_range: str = "") -> Summary:
     )
 
 
-def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[StepSummary, ...]:
+def step_by_step(
+    loaded: Loaded, steps: str, step_range: str = "", operator_input: OperatorInput = NO_INPUT
+) -> tuple[StepSummary, ...]:
     """The figures of single steps (`all`, `3`, `10:30`) of what was loaded; of a run in the pass
     that speaks for kernels.
 
@@ -210,19 +220,17 @@ def step_by_step(loaded: Loaded, steps: str, step_range: str = "") -> tuple[Step
     selection = parse(steps)
     loaded = stepped(loaded, step_range)
     if loaded.manifest is None:
-        return step_summaries(
-            loaded.trace, KernelFacts(loaded.trace, Yardstick(calibration.stored())), selection
-        )
+        yardstick = Yardstick(calibration.stored(), operator_input=operator_input)
+        return step_summaries(loaded.trace, KernelFacts(loaded.trace, yardstick), selection)
     perturbing = frozenset(record.name for record in loaded.manifest.passes if record.perturbing)
     _, records = passes.choose(
         loaded.trace, perturbing=perturbing, order=loaded.manifest.kernel_order()
     )
     counted = loaded.trace if len(loaded.trace.counters) else None
-    summaries = step_summaries(
-        records,
-        KernelFacts(records, Yardstick(calibration.for_run(Path(loaded.source)), counted=counted)),
-        selection,
+    yardstick = Yardstick(
+        calibration.for_run(Path(loaded.source)), counted=counted, operator_input=operator_input
     )
+    summaries = step_summaries(records, KernelFacts(records, yardstick), selection)
     return with_samples(summaries, loaded.trace)
 
 

@@ -16,6 +16,7 @@ from profharness.analysis.kernels.counter_work import Counted
 from profharness.analysis.kernels.occupancy import Residency, residency
 from profharness.analysis.kernels.roofline import Rates
 from profharness.analysis.operators import work as op_work
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.operators.rows import RowWork, row_work
 from profharness.analysis.operators.work import KernelWork
 from profharness.node.ceilings import Calibration
@@ -24,8 +25,8 @@ from profharness.trace.model import F64, Trace
 
 @dataclass(frozen=True, eq=False)
 class Yardstick:
-    """What a trace is measured against: ceilings measured on its devices, and the counters of
-    another pass of the same run.
+    """What a trace is measured against: ceilings measured on its devices, the counters of another
+    pass of the same run, and what a user gave to tell the operators' work.
 
     `software` tells which of several calibrations of a device is meant.
     """
@@ -33,6 +34,7 @@ class Yardstick:
     calibrations: tuple[Calibration, ...] = ()
     software: dict[str, str] | None = None
     counted: Trace | None = None
+    operator_input: OperatorInput = NO_INPUT
 
 
 NO_YARDSTICK = Yardstick()
@@ -59,7 +61,8 @@ class KernelFacts:
     @cached_property
     def operators(self) -> RowWork | None:
         """The work of every operator; None without operators."""
-        return row_work(self.trace) if len(self.trace.ops) else None
+        engine = self.yardstick.operator_input.engine
+        return row_work(self.trace, engine) if len(self.trace.ops) else None
 
     @cached_property
     def work(self) -> KernelWork:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.categories import CATEGORIES, kernel_category, op_category
-from profharness.analysis.kernels.facts import KernelFacts
+from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.kernels.grouping import Grouped, combinations, group, pack
 from profharness.analysis.kernels.printed_totals import call_rows, category_rows, kernel_rows
 from profharness.analysis.kernels.tally import (
@@ -27,6 +28,7 @@ from profharness.analysis.kernels.tally import (
     Shapes,
     Tally,
 )
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.operators.sums import operator_sums
 from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of
@@ -40,13 +42,17 @@ from profharness.trace.nesting import nest
 I64 = npt.NDArray[np.int64]
 
 
-def default(trace: Trace, devices: Sequence[DeviceCounts] | None = None) -> Hotspots:
+def default(
+    trace: Trace,
+    devices: Sequence[DeviceCounts] | None = None,
+    operator_input: OperatorInput = NO_INPUT,
+) -> Hotspots:
     """By kernel; by op where the trace holds operators, or statistics of host calls, and nothing on
     device kernels.
 
     `devices` are the `counts_of_devices`, where they are known.
     """
-    return tally(trace, None, devices).table()
+    return tally(trace, None, devices, operator_input).table()
 
 
 def grouped(trace: Trace, by: Grouping | None) -> Hotspots:
@@ -84,14 +90,17 @@ def by_call(trace: Trace) -> Hotspots:
 
 
 def tally(
-    trace: Trace, by: Grouping | None, devices: Sequence[DeviceCounts] | None = None
+    trace: Trace,
+    by: Grouping | None,
+    devices: Sequence[DeviceCounts] | None = None,
+    operator_input: OperatorInput = NO_INPUT,
 ) -> Tally:
     """The groups behind a table, to be joined with those of other files; None and `devices` as for
     `default`.
     """
     makers: dict[Grouping, Callable[[Trace], Tally]] = {
         "kernel": _of_kernels,
-        "op": _of_ops,
+        "op": partial(_of_ops, operator_input=operator_input),
         "category": _of_categories,
         "call": _of_calls,
     }
@@ -101,9 +110,9 @@ def tally(
     )
 
 
-def listed(trace: Trace) -> Tally:
+def listed(trace: Trace, operator_input: OperatorInput = NO_INPUT) -> Tally:
     """The default table's groups, or those by host call where the default table is empty."""
-    default_table = tally(trace, None)
+    default_table = tally(trace, None, operator_input=operator_input)
     calls = default_table if default_table.filled else tally(trace, "call")
     return calls if calls.filled else default_table
 
@@ -178,13 +187,14 @@ def _of_kernels(trace: Trace) -> Tally:
     )
 
 
-def _of_ops(trace: Trace) -> Tally:
+def _of_ops(trace: Trace, operator_input: OperatorInput) -> Tally:
     ops = trace.ops
     if not len(ops):
         return _printed("op", trace, call_rows(trace))
     groups, names = _named(trace, ops.name, own_ns(ops))
     launched = _kernel_ns_by_op(trace)
     of_group = _places(trace, groups)[ops.name]
+    facts = KernelFacts(trace, Yardstick(operator_input=operator_input))
     return Tally(
         by="op",
         pass_name=pass_of(trace),
@@ -194,7 +204,7 @@ def _of_ops(trace: Trace) -> Tally:
         kernel_ns=tuple(launched.get(int(code), 0) for code in groups.key)
         if len(trace.kernels) and not no_times(trace)
         else (),
-        operators=operator_sums(KernelFacts(trace), of_group, len(names)),
+        operators=operator_sums(facts, of_group, len(names)),
     )
 
 

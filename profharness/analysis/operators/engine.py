@@ -5,8 +5,10 @@ Pure functions of the recorded texts: nothing here knows of kernels, times or ne
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
 from profharness.analysis.kernels.categories import op_category
 from profharness.analysis.operators import (
@@ -32,7 +34,7 @@ from profharness.analysis.operators.records import (
     Work,
     unknown,
 )
-from profharness.analysis.operators.table import Row, Table, load
+from profharness.analysis.operators.table import Row, Table, TableText, load, read_texts
 from profharness.node.devices import Dtype
 
 _MATRIX = frozenset(("gemm", "conv", "attention"))
@@ -87,10 +89,43 @@ class Engine:
         return NOTHING
 
 
-@cache
+@dataclass(frozen=True)
+class OperatorInput:
+    """What a user gave so that more of the operators' work is known: tables of formulas, and traces
+    in which the graphs were captured that the measured trace replays.
+    """
+
+    formulas: tuple[TableText, ...] = ()
+    captures: tuple[Path, ...] = ()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of our table, those of installed packages and the user's; in each process it
+        is made once. Raises InputError for a text that is no table of formulas.
+        """
+        return _engine(self.formulas)
+
+
+NO_INPUT = OperatorInput()
+
+
+def read_input(formulas: Sequence[Path], captures: Sequence[Path] = ()) -> OperatorInput:
+    """What these files hold, the formulas checked. Raises InputError for one that cannot be read or
+    is no table of formulas.
+    """
+    found = OperatorInput(read_texts(formulas), tuple(captures))
+    found.engine  # noqa: B018  # a wrong table is told before a large trace is read
+    return found
+
+
 def own_engine() -> Engine:
     """The engine of our table and those of installed packages."""
-    return Engine(load())
+    return NO_INPUT.engine
+
+
+@cache
+def _engine(formulas: tuple[TableText, ...]) -> Engine:
+    return Engine(load(formulas))
 
 
 def _worked_out(rows: tuple[Row, ...], call: Call | None, given: Given) -> Work:

@@ -82,11 +82,21 @@ class Table:
         return found
 
 
-def load(paths: Sequence[Path] = ()) -> Table:
-    """Our table, those of installed packages, and these files, in this order.
+@dataclass(frozen=True)
+class TableText:
+    """The TOML of one table, and the file that it comes from: as text it can be sent to processes
+    that do not see the file.
+    """
 
-    Raises InputError for a file that cannot be read or is no table of formulas; a table of an
-    installed package that is none is left out and named in `refused`.
+    source: str
+    text: str
+
+
+def load(texts: Sequence[TableText] = ()) -> Table:
+    """Our table, those of installed packages, and these, in this order.
+
+    Raises InputError for a text that is no table of formulas; a table of an installed package that
+    is none is left out and named in `refused`.
     """
     rows = list(own())
     refused: list[str] = []
@@ -99,13 +109,20 @@ def load(paths: Sequence[Path] = ()) -> Table:
                 f"warning: the table of formulas of the plug-in {name} cannot be used "
                 f"({error.message}); update or uninstall its package\n"
             )
+    for text in texts:
+        rows.extend(read(text.text, text.source))
+    return Table(tuple(rows), tuple(refused))
+
+
+def read_texts(paths: Sequence[Path]) -> tuple[TableText, ...]:
+    """What these files hold. Raises InputError for one that cannot be read."""
+    texts = []
     for path in paths:
         try:
-            text = path.read_text(encoding="utf-8")
+            texts.append(TableText(str(path), path.read_text(encoding="utf-8")))
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{path}: cannot be read ({error})") from error
-        rows.extend(read(text, str(path)))
-    return Table(tuple(rows), tuple(refused))
+            raise InputError(f"{path}: cannot be read ({error})", _HINT) from error
+    return tuple(texts)
 
 
 @cache

@@ -17,6 +17,7 @@ from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.load import run_levels
 from profharness.analysis.load.sharing import shared_levels
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
 from profharness.analysis.power.run_energy import step_energy
@@ -49,7 +50,11 @@ HIGH_OVERHEAD = 0.05
 
 
 def summarise_run(
-    manifest: Manifest, trace: Trace, source: str, calibrations: tuple[Calibration, ...] = ()
+    manifest: Manifest,
+    trace: Trace,
+    source: str,
+    calibrations: tuple[Calibration, ...] = (),
+    operator_input: OperatorInput = NO_INPUT,
 ) -> Summary:
     """The summary of a run from its manifest and its merged, aligned trace; `source` names the run.
 
@@ -62,7 +67,7 @@ def summarise_run(
     cores = allowed_cores(manifest)
     node = manifest.nodes[0] if manifest.nodes else None
     counted = trace if len(trace.counters) else None
-    yardstick = Yardstick(calibrations, node.versions if node else None, counted)
+    yardstick = Yardstick(calibrations, node.versions if node else None, counted, operator_input)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
     view = _view(manifest, trace, chosen)
     cpu_model = node.cpu_model if node else ""

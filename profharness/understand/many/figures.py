@@ -13,6 +13,7 @@ import msgspec
 
 from profharness.analysis import parts
 from profharness.analysis.kernels.facts import Yardstick
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.parts import Part
 from profharness.analysis.records import ProblemRow, Summary
 from profharness.errors import UsageError
@@ -31,7 +32,10 @@ from profharness.understand.steps import stepped
 
 
 def summarise_files(
-    paths: Sequence[Path], workers: Workers = IN_ONE, step_range: str = ""
+    paths: Sequence[Path],
+    workers: Workers = IN_ONE,
+    step_range: str = "",
+    operator_input: OperatorInput = NO_INPUT,
 ) -> Summary:
     """One summary of several loose files. Files that cannot be read are named among its problems.
 
@@ -40,7 +44,8 @@ def summarise_files(
     such a range, and Unavailable for processes that keep dying.
     """
     check_files(paths)
-    summarised = partial(part_of, yardstick=Yardstick(calibration.stored()), step_range=step_range)
+    yardstick = Yardstick(calibration.stored(), operator_input=operator_input)
+    summarised = partial(part_of, yardstick=yardstick, step_range=step_range)
     with workers.open(paths) as processes:
         groups = file_groups(paths)
         read = read_each(processes, summarised, groups)
@@ -67,8 +72,9 @@ def summarise_files(
 
 
 def part_of(group: FileGroup, yardstick: Yardstick, step_range: str = "") -> Part:
-    """The summary of one group of files, against what this machine knows of their devices. Raises
-    InputError for files that cannot be read.
+    """The summary of one group of files, against what is known of their devices and operators.
+
+    Raises InputError for files that cannot be read.
     """
     loaded = stepped(load_files(group.paths), step_range, must=False)
     part = parts.part(loaded.trace, group.path, loaded.findings, yardstick)

@@ -13,6 +13,7 @@ from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.kernels.hotspots import listed, tally
 from profharness.analysis.kernels.tally import Grouping, Tally, alike, join
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.records import Hotspots
 from profharness.trace.model import Problem
 from profharness.trace.wanted import Wanted
@@ -53,6 +54,7 @@ def hotspots_of_files(
     ops: bool = False,
     shapes: bool = True,
     workers: Workers = IN_ONE,
+    operator_input: OperatorInput = NO_INPUT,
 ) -> FilesHotspots:
     """Operators, calls and launch geometry are read only where `ops`, `by` or `shapes` need them.
 
@@ -61,9 +63,8 @@ def hotspots_of_files(
     """
     check_files(paths)
     with workers.open(paths) as processes:
-        read = read_each(
-            processes, partial(tally_of, by=by, ops=ops, shapes=shapes), file_groups(paths)
-        )
+        tallied = partial(tally_of, by=by, ops=ops, shapes=shapes, operator_input=operator_input)
+        read = read_each(processes, tallied, file_groups(paths))
     tallies = alike([group.tally for group in read.results])
     table = (tallies[0] if len(tallies) == 1 else join(tallies)).table()
     if table.by == "kernel":
@@ -74,7 +75,12 @@ def hotspots_of_files(
 
 
 def tally_of(
-    group: FileGroup, by: Grouping | None, *, ops: bool, shapes: bool = True
+    group: FileGroup,
+    by: Grouping | None,
+    *,
+    ops: bool,
+    shapes: bool = True,
+    operator_input: OperatorInput = NO_INPUT,
 ) -> GroupTally:
     """The table rows of one group of files. `by` None is by kernel, else by op, else by host call:
     by the first that the files hold.
@@ -85,11 +91,11 @@ def tally_of(
     """
     wanted = _wanted(by, ops=ops, shapes=shapes)
     trace = load_files(group.paths, wanted=wanted, check=False).trace
-    rows = tally(trace, by)
+    rows = tally(trace, by, operator_input=operator_input)
     if by is None and not rows.filled:
         if wanted is not Wanted.ALL:
             trace = load_files(group.paths, check=False).trace
-        rows = listed(trace)
+        rows = listed(trace, operator_input)
     return GroupTally(rows, trace.problems, counter_table.counter_rows(trace))
 
 

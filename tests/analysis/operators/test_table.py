@@ -40,7 +40,7 @@ MM = (json.dumps([[3, 5], [5, 7]]), json.dumps(["float", "float"]))
 def engine_of(tmp_path: Path, text: str) -> Engine:
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    return Engine(table.load([path]))
+    return Engine(table.load(table.read_texts([path])))
 
 
 def test_a_users_table_adds_and_wins(tmp_path):
@@ -58,8 +58,8 @@ def test_of_several_tables_the_latest_wins(tmp_path):
         paths[-1].write_text(
             f'[[formula]]\nmatch = "aten::mm"\nkind = "expression"\nflops = "{flops}"\n'
         )
-    assert Engine(table.load(paths)).work("aten::mm", *MM).flops == 2
-    assert Engine(table.load(paths[::-1])).work("aten::mm", *MM).flops == 1
+    assert Engine(table.load(table.read_texts(paths))).work("aten::mm", *MM).flops == 2
+    assert Engine(table.load(table.read_texts(paths[::-1]))).work("aten::mm", *MM).flops == 1
 
 
 def test_kernels_have_entries_of_their_own(tmp_path):
@@ -113,14 +113,14 @@ def test_a_wrong_table_says_which_entry_and_key(tmp_path, text, said):
     path = tmp_path / "wrong.toml"
     path.write_text(text)
     with pytest.raises(InputError) as error:
-        table.load([path])
+        table.load(table.read_texts([path]))
     assert error.value.message.startswith(str(path))
     assert said in error.value.message
 
 
 def test_a_file_that_is_not_there_is_an_error_with_its_name(tmp_path):
     with pytest.raises(InputError, match=r"gone\.toml: cannot be read"):
-        table.load([tmp_path / "gone.toml"])
+        table.load(table.read_texts([tmp_path / "gone.toml"]))
 
 
 @pytest.fixture
@@ -162,7 +162,9 @@ def test_an_installed_package_adds_a_table(installed, tmp_path, capsys):
     assert "the table of formulas of the plug-in wrong cannot be used" in said
     last = tmp_path / "last.toml"
     last.write_text('[[formula]]\nmatch = "aten::mm"\nkind = "expression"\nflops = "9"\n')
-    assert Engine(table.load([last])).work("aten::mm", *MM).flops == 9  # a user's comes after it
+    assert (
+        Engine(table.load(table.read_texts([last]))).work("aten::mm", *MM).flops == 9
+    )  # a user's comes after it
 
 
 NAMES = {
