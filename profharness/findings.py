@@ -58,6 +58,12 @@ _KINDS = (
         "start the capture before the work begins, so that launches are inside the window",
     ),
     FindingKind(
+        "graph-replays",
+        "info",
+        "record the capture of each graph that the trace replays, and name every such file with "
+        "--capture-trace",
+    ),
+    FindingKind(
         "graph-kernels-missing",
         "error",
         "update the tracer (ROCm 7.2.0 drops kernels of graph launches) or run once without graphs",

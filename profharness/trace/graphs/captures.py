@@ -18,13 +18,24 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Capture:
-    """One captured graph. Per launch, in the order of the calls: `kernel` is the code of the
-    kernel's name in the captured trace's strings (NULL where the call does not say it), `op` the
-    row of the innermost operator around the call (NULL for none). `begin_ns` is when the capture
-    began.
+class Recorded:
+    """A trace that captures graphs: `thread` is one number per operator's thread, `nested` how its
+    operators nest.
     """
 
+    trace: Trace
+    thread: I64
+    nested: nesting.Nesting
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """One captured graph. Per launch, in the order of the calls: `kernel` is the code of the
+    kernel's name in the strings of the trace (NULL where the call does not say it), `op` the row of
+    the innermost operator around the call (NULL for none). `begin_ns` is when the capture began.
+    """
+
+    recorded: Recorded
     kernel: I64
     op: I64
     begin_ns: int
@@ -32,26 +43,15 @@ class Capture:
     def __len__(self) -> int:
         return len(self.kernel)
 
-
-@dataclass(frozen=True, eq=False)
-class Captured:
-    """A trace and the graphs that it captures, in the order of their begins. `thread` is one number
-    per operator's thread, `nested` how its operators nest.
-    """
-
-    trace: Trace
-    graphs: tuple[Capture, ...]
-    thread: I64
-    nested: nesting.Nesting
-
     @property
     def named(self) -> bool:
-        """Whether any of the captured calls names its kernel."""
-        return any(bool((graph.kernel != NULL).any()) for graph in self.graphs)
+        """Whether any of its calls names its kernel."""
+        return bool((self.kernel != NULL).any())
 
 
-def captured_graphs(trace: Trace) -> Captured:
-    """The graphs that a trace captures; those without a launch are left out.
+def captured_graphs(trace: Trace) -> tuple[Capture, ...]:
+    """The graphs that a trace captures, in the order of their begins; those without a launch are
+    left out.
 
     A launch belongs to the capture that its thread has open, or where its thread captures nothing
     (the autograd engine's), to the one that another thread of the process has open. What has a
@@ -62,6 +62,7 @@ def captured_graphs(trace: Trace) -> Captured:
     threads = coded(pack([np.concatenate(pair) for pair in columns]))[1]
     of_ops, of_calls = threads[: len(ops)], threads[len(ops) :]
     nested = nesting.nest(ops.start_ns, ops.dur_ns, of_ops)
+    recorded = Recorded(trace, of_ops, nested)
     launching = call_names.matching(trace.strings, api, call_names.LAUNCH)
     launching = launching & ~call_names.matching(trace.strings, api, call_names.GRAPH_LAUNCH)
     rows = np.flatnonzero(launching & ~_recorded(trace))
@@ -79,8 +80,8 @@ def captured_graphs(trace: Trace) -> Captured:
         mine &= np.where(capturing, thread == of_calls[first], process[rows] == process[first])
         if mine.any():
             kernel = api.kernel[rows[mine]].astype(np.int64)
-            found.append(Capture(kernel, op[mine], int(api.start_ns[first])))
-    return Captured(trace, tuple(found), of_ops, nested)
+            found.append(Capture(recorded, kernel, op[mine], int(api.start_ns[first])))
+    return tuple(found)
 
 
 def _windows(trace: Trace, thread: I64) -> tuple[I64, I64]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.trace.columns.table import NULL
-from profharness.trace.graphs.captures import Captured
+from profharness.trace.graphs.captures import Capture
 from profharness.trace.graphs.in_order import longest_match
 from profharness.trace.model import I64, Strings
 
@@ -44,20 +44,9 @@ class Matcher:
     `strings` are those that the replays' kernels refer to.
     """
 
-    def __init__(self, captured: Captured, strings: Strings) -> None:
-        self._captured = captured
-        texts = captured.trace.strings
-        # a name that no kernel of the trace has is no code of it
-        codes = {
-            code: -2 - code if (found := strings.find(texts[code])) == NULL else found
-            for graph in captured.graphs
-            for code in np.unique(graph.kernel).tolist()
-            if code != NULL
-        }
-        codes[NULL] = NULL
-        self._sequences = [
-            [codes[code] for code in graph.kernel.tolist()] for graph in captured.graphs
-        ]
+    def __init__(self, captures: Sequence[Capture], strings: Strings) -> None:
+        self._captures = captures
+        self._sequences = [_names(capture, strings) for capture in captures]
         self._known: dict[tuple[bytes, bytes], Match | None] = {}
 
     def match(self, names: I64, streams: I64) -> Match | None:
@@ -85,19 +74,32 @@ class Matcher:
         best = [match for match in matches if match.kernels == most]
         rest = min(len(self._sequences[match.graph]) for match in best)
         best = [match for match in best if len(self._sequences[match.graph]) == rest]
-        first = self._operators(best[0])
+        first = self._operators(best[0]) if len(best) > 1 else []
         if any(self._operators(other) != first for other in best[1:]):
             return AMBIGUOUS
         return best[0]
 
-    def _operators(self, match: Match) -> bytes:
+    def _operators(self, match: Match) -> list[tuple[str, ...]]:
         """What the operators of the matched launches are called and were given."""
-        ops = self._captured.trace.ops
-        op = self._captured.graphs[match.graph].op[match.launch[match.launch != NULL]]
+        capture = self._captures[match.graph]
+        ops, strings = capture.recorded.trace.ops, capture.recorded.trace.strings
         columns = (ops.name, ops.shapes, ops.dtype, ops.concrete, ops.strides)
-        known = op != NULL
-        said = [np.where(known, column[op], NULL) if known.any() else op for column in columns]
-        return b"".join(column.tobytes() for column in said)
+        return [
+            () if op == NULL else tuple(strings[int(column[op])] for column in columns)
+            for op in capture.op[match.launch[match.launch != NULL]].tolist()
+        ]
+
+
+def _names(capture: Capture, strings: Strings) -> list[int]:
+    """The captured kernels by the codes of other strings; a name that these do not hold is no code
+    of them.
+    """
+    texts = capture.recorded.trace.strings
+    codes = {NULL: NULL}
+    for code in np.unique(capture.kernel[capture.kernel != NULL]).tolist():
+        found = strings.find(texts[code])
+        codes[code] = -2 - code if found == NULL else found
+    return [codes[code] for code in capture.kernel.tolist()]
 
 
 def _in_order(names: Sequence[int], streams: I64, captured: Sequence[int]) -> I64:

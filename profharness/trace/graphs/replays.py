@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from profharness.trace import call_names, launches
 from profharness.trace.columns.table import NULL, concat
-from profharness.trace.graphs.captures import Captured
+from profharness.trace.graphs.captures import Capture, Recorded
 from profharness.trace.graphs.matching import AMBIGUOUS, Match, Matcher
-from profharness.trace.model import I64, Ops, Strings, Trace
+from profharness.trace.model import I32, I64, Ops, Trace
 
 _TEXTS = ("name", "shapes", "dtype", "concrete", "strides")
+_OF_CALL = ("host", "rank", "pid", "tid", "point", "source")
 
 
 @dataclass(frozen=True)
@@ -57,29 +57,31 @@ class _Template:
     depths, and for each kernel of a replay the position of its operator among them (NULL for none).
     """
 
+    captured: Trace
     rows: I64
     depth: I64
     op: I64
 
 
-def recovered(trace: Trace, captured: Captured) -> tuple[Trace, Recovery]:
+def recovered(trace: Trace, captures: Sequence[Capture]) -> tuple[Trace, Recovery]:
     """The trace with the operators of its graph replays, and what was matched; kernels that match
     nothing stay as they were.
     """
-    found = _replays(trace, Matcher(captured, trace.strings))
+    found = _replays(trace, Matcher(captures, trace.strings))
     sure = [one for one in found if one.match is not None and one.match is not AMBIGUOUS]
-    recovery = _counted(trace, captured, found)
+    recovery = _counted(trace, len(captures), found)
     if not sure:
         return trace, recovery
     templates: dict[int, _Template] = {}
     op = trace.kernels.op.astype(np.int64)
     blocks, used = [trace.ops], len(trace.ops)
-    added = _Adding(trace, captured, _recoded(captured.trace, trace.strings))
+    added = _Adding(trace)
     for number, one in enumerate(sure):
         assert one.match is not None
+        capture = captures[one.match.graph]
         template = templates.get(id(one.match))
         if template is None:
-            template = templates[id(one.match)] = _template(captured, one.match)
+            template = templates[id(one.match)] = _template(capture, one.match)
         if len(template.rows):
             known = template.op != NULL
             op[one.kernels[known]] = used + template.op[known]
@@ -113,7 +115,7 @@ def _replays(trace: Trace, matcher: Matcher) -> list[_Replay]:
     ]
 
 
-def _counted(trace: Trace, captured: Captured, found: Sequence[_Replay]) -> Recovery:
+def _counted(trace: Trace, captures: int, found: Sequence[_Replay]) -> Recovery:
     lasting = np.maximum(trace.kernels.dur_ns, 0)
     matches = [one.match for one in found if one.match is not None]
     sure = [match for match in matches if match is not AMBIGUOUS]
@@ -123,7 +125,7 @@ def _counted(trace: Trace, captured: Captured, found: Sequence[_Replay]) -> Reco
         if one.match is not None and one.match is not AMBIGUOUS
     ]
     return Recovery(
-        captures=len(captured.graphs),
+        captures=captures,
         replays=len(found),
         exact=sum(match.exact for match in sure),
         in_part=sum(not match.exact for match in sure),
@@ -135,79 +137,68 @@ def _counted(trace: Trace, captured: Captured, found: Sequence[_Replay]) -> Reco
     )
 
 
-def _template(captured: Captured, match: Match) -> _Template:
+def _template(capture: Capture, match: Match) -> _Template:
     """The operators around the launches that matched, up to those that began before the capture."""
-    graph, ops = captured.graphs[match.graph], captured.trace.ops
-    op = np.where(match.launch == NULL, NULL, graph.op[match.launch])
+    recorded, ops = capture.recorded, capture.recorded.trace.ops
+    op = np.where(match.launch == NULL, NULL, capture.op[match.launch])
     kept = np.zeros(len(ops), np.bool_)
     rows = np.unique(op[op != NULL])
     while len(rows):
-        rows = rows[ops.start_ns[rows] >= graph.begin_ns]
         kept[rows] = True
-        rows = np.unique(captured.nested.parent[rows])
+        rows = np.unique(recorded.nested.parent[rows])
         rows = rows[rows != NULL]
         rows = rows[~kept[rows]]
+    kept &= ops.start_ns >= capture.begin_ns
     inner = np.flatnonzero(kept)
-    keys = (captured.nested.depth, -ops.dur_ns, ops.start_ns, captured.thread)
-    order = inner[np.lexsort((*(key[inner] for key in keys), _first_starts(captured, inner)))]
+    keys = (recorded.nested.depth, -ops.dur_ns, ops.start_ns, recorded.thread)
+    order = inner[np.lexsort((*(key[inner] for key in keys), _first_starts(recorded, inner)))]
     place = np.full(len(ops) + 1, NULL, np.int64)  # the last one is that of NULL
     place[order] = np.arange(len(order))
-    parent = captured.nested.parent[order]
+    parent = recorded.nested.parent[order]
     outermost = (parent == NULL) | ~kept[parent]
-    depth = captured.nested.depth[order].astype(np.int64)
+    depth = recorded.nested.depth[order].astype(np.int64)
     root = np.maximum.accumulate(np.where(outermost, np.arange(len(order)), 0))
-    return _Template(order, depth - depth[root] if len(order) else depth, place[op])
+    return _Template(recorded.trace, order, depth - depth[root], place[op])
 
 
-def _first_starts(captured: Captured, rows: I64) -> I64:
+def _first_starts(recorded: Recorded, rows: I64) -> I64:
     """Per operator when the first one of its thread began, so that threads stay together."""
-    thread, start = captured.thread[rows], captured.trace.ops.start_ns[rows]
-    first = np.full(int(captured.thread.max(initial=0)) + 1, np.iinfo(np.int64).max)
+    thread, start = recorded.thread[rows], recorded.trace.ops.start_ns[rows]
+    first = np.full(int(recorded.thread.max(initial=0)) + 1, np.iinfo(np.int64).max)
     np.minimum.at(first, thread, start)
     starts: I64 = first[thread]
     return starts
 
 
-def _recoded(trace: Trace, strings: Strings) -> I64:
-    """For each text of the captured operators its code in other strings; NULL stays NULL."""
-    codes = np.full(len(trace.strings) + 1, NULL, np.int64)
-    for column in _TEXTS:
-        for code in np.unique(getattr(trace.ops, column)).tolist():
-            if code != NULL and codes[code] == NULL:
-                codes[code] = strings.code(trace.strings[code])
-    return codes
-
-
-@dataclass(frozen=True, eq=False)
 class _Adding:
-    """Makes the rows of replays: `codes` are those of the captured texts in the trace's strings."""
+    """Makes the rows of replays in the terms of the trace that they are for."""
 
-    trace: Trace
-    captured: Captured
-    codes: I64
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._beyond = int(trace.ops.sequence.max(initial=NULL)) + 1
 
     def rows(self, template: _Template, number: int, call: int) -> Ops:
         """The operators of one replay. They begin one nanosecond after the other inside of the call
-        that launched it, and end as they begin.
+        that launched it, and end as they begin; numbers of autograd's nodes are apart from those of
+        the trace.
         """
-        api, ops = self.trace.api, self.captured.trace.ops
+        api, ops = self._trace.api, template.captured.ops.take(template.rows)
         inside = max(int(api.dur_ns[call]) - 2, 0)
-        steps = 1 + np.minimum(np.arange(len(template.rows)), inside)
-        of_call: dict[str, npt.ArrayLike] = {
-            column: getattr(api, column)[call]
-            for column in ("host", "rank", "pid", "tid", "point", "source")
-        }
-        sequence = ops.sequence[template.rows]
-        beyond = int(self.trace.ops.sequence.max(initial=NULL)) + 1
-        return Ops.build(
-            len(template.rows),
+        steps = 1 + np.minimum(np.arange(len(ops)), inside)
+        return ops.with_columns(
             start_ns=int(api.start_ns[call]) + steps,
             dur_ns=0,
             depth=template.depth,
             replay=number,
-            sequence=np.where(sequence == NULL, NULL, sequence + beyond),
-            forward_tid=ops.forward_tid[template.rows],
-            flops=ops.flops[template.rows],
-            **{column: self.codes[getattr(ops, column)[template.rows]] for column in _TEXTS},
-            **of_call,
+            external=NULL,
+            sequence=np.where(ops.sequence == NULL, NULL, ops.sequence + self._beyond),
+            **{column: self._recoded(template, getattr(ops, column)) for column in _TEXTS},
+            **{column: getattr(api, column)[call] for column in _OF_CALL},
         )
+
+    def _recoded(self, template: _Template, codes: I32) -> I32:
+        """The same texts by the codes of the trace."""
+        found, place = np.unique(codes, return_inverse=True)
+        texts = template.captured.strings
+        new = [NULL if code == NULL else self._trace.strings.code(texts[code]) for code in found]
+        return np.array(new, np.int32)[place]
