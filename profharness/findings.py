@@ -58,15 +58,20 @@ _KINDS = (
         "start the capture before the work begins, so that launches are inside the window",
     ),
     FindingKind(
-        "graph-replays",
-        "info",
-        "record the capture of each graph that the trace replays, and name every such file with "
-        "--capture-trace",
-    ),
-    FindingKind(
         "graph-kernels-missing",
         "error",
         "update the tracer (ROCm 7.2.0 drops kernels of graph launches) or run once without graphs",
+    ),
+    FindingKind(
+        "graph-replays",
+        "info",
+        "list these operators with `hotspots --by op`",
+    ),
+    FindingKind(
+        "graph-replays-unmatched",
+        "warning",
+        "record the capture of each graph that the trace replays, and name every such file with "
+        "--capture-trace",
     ),
     FindingKind(
         "steps-without-device-events",

@@ -141,7 +141,7 @@ def _of_run(line: HotspotsLine, given: OperatorInput) -> _Found:
         ),
         loaded.trace.problems,
         lambda other: hotspots_of(loaded, other.value, line.pass_name),
-        [item for item in loaded.findings if item.id == REPLAYS],
+        [item for item in loaded.findings if item.id.startswith(REPLAYS)],
     )
 
 

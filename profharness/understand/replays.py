@@ -62,12 +62,12 @@ def _of_file(path: Path) -> tuple[Capture, ...]:
 
 
 def of_recovery(recovery: Recovery) -> Finding:
-    """How much of a trace's graph replays the captures explain; a warning where it is not all."""
+    """How much of a trace's graph replays the captures explain."""
     share = recovery.matched_ns / recovery.kernel_ns if recovery.kernel_ns else 0.0
+    whole = 0 < recovery.kernels == recovery.matched
     return finding(
-        "graph-replays",
+        "graph-replays" if whole else "graph-replays-unmatched",
         _sentence(recovery, share),
-        severity="info" if 0 < recovery.kernels == recovery.matched else "warning",
         captured_graphs=recovery.captures,
         replays=recovery.replays,
         exact_replays=recovery.exact,
@@ -79,12 +79,12 @@ def of_recovery(recovery: Recovery) -> Finding:
     )
 
 
-_EXACT = "equal a captured graph kernel by kernel"
-_IN_PART = "match one in part, by the longest match in order"
-_AMBIGUOUS = (
-    "match several captured graphs of other operators equally well and are left as they were"
+_HOW = (
+    "equal to a captured graph kernel by kernel",
+    "in part, by the longest match in order",
+    "as they were, since several captured graphs with other operators match equally well",
+    "as they were, since no captured graph matches",
 )
-_UNLIKE = "match no captured graph and are left as they were"
 
 
 def _sentence(recovery: Recovery, share: float) -> str:
@@ -92,13 +92,8 @@ def _sentence(recovery: Recovery, share: float) -> str:
         return "the trace holds no kernel of a graph replay, so that a capture explains nothing"
     unlike = recovery.replays - recovery.exact - recovery.in_part - recovery.ambiguous
     counts = (recovery.exact, recovery.in_part, recovery.ambiguous, unlike)
-    parts = [
-        f"{count} {said}"
-        for count, said in zip(counts, (_EXACT, _IN_PART, _AMBIGUOUS, _UNLIKE), strict=True)
-        if count
-    ]
+    parts = [f"{count} {said}" for count, said in zip(counts, _HOW, strict=True) if count]
     return (
         f"{recovery.matched} of {recovery.kernels} kernels of graph replays ({share:.1%} of their "
-        f"time) have the operators of their capture: of {recovery.replays} replays "
-        + ", ".join(parts)
+        f"time) have the operators of their capture (replays: {'; '.join(parts)})"
     )
