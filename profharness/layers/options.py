@@ -1,5 +1,5 @@
-"""The options of the tools around a process as one typed record, and whether the layers asked for
-can honour them. Pure.
+"""The options of the tools that record a process as one typed record, and whether the layers asked
+for can honour them. Pure.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _RANGE = re.compile(r"[\[\]\d,\- ]*\d[\[\]\d,\- ]*")
 
 
 class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of the AMD tracers. `pmc` holds counter names and names of sets; `tool_args`
-    go to the tool as they are.
+    """What was asked of AMD's tracers and of torch's profiler (the last two before `tool_args`).
+    `pmc` holds counter names and names of sets; `tool_args` go to the tool as they are.
     """
 
     hip_trace: bool = False
@@ -36,6 +36,8 @@ class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
     kernel_include_regex: str = ""
     kernel_iteration_range: str = ""
     rocprof_sys_mode: str = ""
+    stacks: bool = False
+    profile_memory: bool = False
     tool_args: dict[str, tuple[str, ...]] = {}
 
     def args_for(self, layer: str) -> tuple[str, ...]:
@@ -107,11 +109,15 @@ def check(
     """
     for name in _given(options):
         flag = "--" + name.replace("_", "-")
-        tools = [layer for layer in layers() if layer.is_tool]
-        able = [layer.name for layer in tools if name in layer.honours]
+        honouring = [layer for layer in layers() if name in layer.honours]
+        able = [layer.name for layer in honouring]
         if not any(layer in able for layer in profile):
-            here = [asked for asked in profile if asked in {layer.name for layer in tools}]
-            said = f"{', '.join(here)} cannot do that" if here else "no AMD tracer was asked for"
+            # a layer without a command line is no tracer, and only its own options concern it
+            tools = any(layer.is_tool for layer in honouring)
+            alike = {layer.name for layer in layers() if layer.is_tool or not tools}
+            here = [asked for asked in profile if asked in alike]
+            missing = "no AMD tracer was asked for" if tools else "no layer was asked for"
+            said = f"{', '.join(here)} cannot do that" if here else missing
             raise UsageError(
                 f"{flag}: {said}",
                 f"add --profile {able[0]}" + (f" (or {', '.join(able[1:])})" if able[1:] else ""),

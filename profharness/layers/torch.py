@@ -9,6 +9,11 @@ from profharness.node import access
 from profharness.node.probe import Environment
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
+RECORDED = {
+    "stacks": "PROFHARNESS_STACKS",
+    "profile_memory": "PROFHARNESS_PROFILE_MEMORY",
+}
+"""The options that it honours, and the variables by which the hooks know of them."""
 _BUILDS = {"rocm": "AMD", "cuda": "NVIDIA"}  # kinds of devices, and whose they are
 
 
@@ -29,6 +34,7 @@ class TorchLayer(Layer):
         targets=frozenset({"torch", COMMAND}),
         attach_hint="it observes torch: add --backend torch, or profile a command that uses torch",
         windowed=True,
+        honours=frozenset(RECORDED),
         bytes_per_trial=450_000,  # measured on ParticleNet, as those of the command
         bytes_per_command=40_000_000,
         facts=LayerFacts(
@@ -51,7 +57,10 @@ class TorchLayer(Layer):
 
     def prepare(self, command: Command, where: Where) -> Command:
         """The command with our hooks, which run torch.profiler in the process."""
-        return with_hooks(command, where, self.name)
+        asked = {
+            variable: "1" for option, variable in RECORDED.items() if getattr(where.options, option)
+        }
+        return with_hooks(command, where, self.name).with_env(asked)
 
 
 def _but(version: str, environment: Environment) -> str:

@@ -1,7 +1,7 @@
-"""How a layer records: capture, hooks and the options of AMD's tracers; the second chapter of
-`Request`.
+"""How a layer records: capture, hooks, the options of AMD's tracers and of torch's profiler; the
+second chapter of `Request`.
 
-Which tracer can honour which option is the layers' own knowledge: it is asked of them, for the
+Which layer can honour which option is the layers' own knowledge: it is asked of them, for the
 checks and for help.
 """
 
@@ -23,7 +23,7 @@ _AS_MANY_PASSES = for_commands("leave it out: a scan makes as many passes as its
 
 
 def honouring(name: str) -> tuple[str, ...]:
-    """The layers that can do what this tracer option asks for, by their own descriptions."""
+    """The layers that can do what this option asks for, by their own descriptions."""
     return tuple(about.name for about in layers.descriptions() if name in about.honours)
 
 
@@ -159,6 +159,13 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             more_help=_by_layers,
         ),
     ] = ""
+    stacks: Annotated[
+        bool,
+        Option("Modules of the model and Python functions too", LAYERS, more_help=_by_layers),
+    ] = False
+    profile_memory: Annotated[
+        bool, Option("What torch's allocator takes and frees", LAYERS, more_help=_by_layers)
+    ] = False
     tool_arg: Annotated[
         tuple[str, ...],
         Option("LAYER:ARG, passed to that layer's tool as it is. Repeatable.", LAYERS),
@@ -179,7 +186,7 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
 
     @property
     def tracer(self) -> TracerOptions:
-        """The options of the AMD tracers. Raises UsageError for a --tool-arg of a wrong form."""
+        """The options of the tools that record. Raises UsageError for a --tool-arg of a wrong form."""
         plain = {
             field.name: getattr(self, field.name)
             for field in msgspec.structs.fields(TracerOptions)

@@ -3,9 +3,14 @@ from __future__ import annotations
 import pytest
 
 from profharness.errors import UsageError
+from profharness.launchers.command import Command
 from profharness.layers.options import parse_counters
+from profharness.layers.rocprofv3 import Rocprofv3Layer
+from profharness.layers.torch import TorchLayer
 from profharness.options.request import Request
 from profharness.options.settings import from_mapping
+
+from .places import where
 
 
 def request(**settings: object) -> Request:
@@ -24,6 +29,18 @@ def test_counters_part_at_blanks_and_commas() -> None:
     )
 
 
+def test_what_torchs_profiler_also_records_reaches_its_layer_and_its_hooks() -> None:
+    asked = request(profile="torch,rocprofv3", stacks=True, hip_trace=True).tracer
+    assert (asked.stacks, asked.profile_memory) == (True, False)
+    command = Command(("python", "t.py"))
+    of_torch = TorchLayer().prepare(command, where("6.4", "torch", asked)).env
+    assert of_torch["PROFHARNESS_STACKS"] == "1"
+    assert "PROFHARNESS_PROFILE_MEMORY" not in of_torch
+    of_tracer = Rocprofv3Layer().prepare(command, where("6.4", "rocprofv3", asked))
+    assert "PROFHARNESS_STACKS" not in of_tracer.env
+    assert not any("stack" in word for word in of_tracer.argv)
+
+
 def test_tool_arguments_go_to_their_layer_in_order() -> None:
     options = request(
         profile="rocprofv3,torch", tool_arg=("rocprofv3:--log-level", "rocprofv3:info")
@@ -37,6 +54,12 @@ def test_tool_arguments_go_to_their_layer_in_order() -> None:
     [
         ({"profile": "torch", "hip_trace": True}, "--profile rocprofv3"),
         ({"hip_trace": True}, "no AMD tracer was asked for"),
+        ({"stacks": True}, "--stacks: no layer was asked for add --profile torch"),
+        ({"profile": "rocprofv3", "stacks": True}, "rocprofv3 cannot do that add --profile torch"),
+        (
+            {"profile": "onnxruntime", "command": (), "profile_memory": True},
+            "--profile-memory: onnxruntime cannot do that",
+        ),
         ({"profile": "rocprof", "rccl_trace": True}, "rocprof cannot do that"),
         ({"profile": "rocprof-sys", "pmc": "SQ_WAVES"}, "--profile rocprofv3"),
         ({"profile": "rocprofv3", "kernel_include_regex": "gemm"}, "add --pmc"),

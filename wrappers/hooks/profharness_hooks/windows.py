@@ -31,6 +31,17 @@ _of_program: list[ProgramRange] = []
 _nothing = contextlib.nullcontext()
 
 
+def also_recorded(environ: Mapping[str, str]) -> dict[str, bool]:
+    """What was asked of torch's profiler beyond operators and device work, as its own arguments.
+
+    `with_modules` speaks of TorchScript modules; those of eager code come with the stacks.
+    """
+    stacks = environ.get("PROFHARNESS_STACKS", "") == "1"
+    memory = environ.get("PROFHARNESS_PROFILE_MEMORY", "") == "1"
+    asked = {"with_stack": stacks, "with_modules": stacks, "profile_memory": memory}
+    return {argument: True for argument, wanted in asked.items() if wanted}
+
+
 class _Range:
     """`torch.profiler.record_function` for torch before 2.2, which lacks the fast one."""
 
@@ -186,7 +197,10 @@ class Window:
             torch.cuda.synchronize()  # what was launched before the window does not belong to it
         process_groups.watch()
         self._profiler = profile(
-            activities=activities, record_shapes=self._shapes, **self._threads()
+            activities=activities,
+            record_shapes=self._shapes,
+            **also_recorded(os.environ),
+            **self._threads(),
         )
         with _quiet_kineto():
             self._profiler.start()
@@ -227,7 +241,7 @@ class Window:
 
     def export(self) -> int:
         """Write the trace and its sidecar; returns how many events it holds, markers and step
-        ranges left out. Raises OSError.
+        ranges left out; 0 where it holds nothing but functions of Python. Raises OSError.
         """
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
         self._profiler.export_chrome_trace(self.path + ".part")
@@ -240,9 +254,13 @@ class Window:
                 **self.extra,
             ),
         )
-        return max(
-            0, count_events(self.path) - self.own_events - 1
-        )  # Kineto writes one span of its own
+        events = count_events(self.path) - self.own_events - 1  # Kineto writes one span of its own
+        frames = (
+            count_events(self.path, "cat", "python_function")
+            if "with_stack" in also_recorded(os.environ)
+            else 0
+        )
+        return events if events > frames else 0
 
     def count(self) -> int:
         """How many events the ended recording holds, markers and step ranges left out; about 4 us
