@@ -339,6 +339,40 @@ _KINDS = (
         "look at what that rank does before its collectives: input, host work, "
         "clock and power of its device",
     ),
+    # use of the device
+    FindingKind(
+        "layout-under-convolutions",
+        "info",
+        "use channels_last for the model and its inputs "
+        "(.to(memory_format=torch.channels_last)); on AMD also set "
+        "PYTORCH_MIOPEN_SUGGEST_NHWC=1",
+    ),
+    FindingKind(
+        "copies-under-products",
+        "info",
+        "casts: keep the weights in the type of the product, or cast once outside of the step "
+        "(autocast casts each use); copies: give the product contiguous operands or plain "
+        "transposes of such",
+    ),
+    FindingKind(
+        "fp32-products",
+        "info",
+        'set torch.set_float32_matmul_precision("high") or '
+        "torch.backends.cuda.matmul.allow_tf32 = True (on AMD also HIPBLASLT_ALLOW_TF32=1) if "
+        "10 bits of mantissa suffice, or use autocast",
+    ),
+    FindingKind(
+        "tile-waste",
+        "info",
+        "pad or choose the extents as multiples of the tile, join small products into larger "
+        "ones, or have the kernel tuned for them (PYTORCH_TUNABLEOP_ENABLED=1)",
+    ),
+    FindingKind(
+        "contention",
+        "info",
+        "give collectives fewer units of the device (NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS) or move "
+        "copies to where it is idle; hidden communication may still be worth this price",
+    ),
     # system
     FindingKind("streams-exceed-queues", "warning", "raise GPU_MAX_HW_QUEUES or use fewer streams"),
     FindingKind(

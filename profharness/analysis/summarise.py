@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from profharness.analysis.communication.figures import communication, communication_findings
+from profharness.analysis.efficiency.checks import efficiency_findings
 from profharness.analysis.kernels import hotspots
 from profharness.analysis.kernels.columns import with_rates
 from profharness.analysis.kernels.counter_table import counter_rows
@@ -68,7 +69,11 @@ def summarise_trace(
         summarise_point(trace, point, every_finding, allowed_cores=allowed_cores, known=whole.whole)
         for point in points_of(trace)
     )
-    every_finding = (*every_finding, *_above_peak(whole, values, points))
+    every_finding = (
+        *every_finding,
+        *_above_peak(whole, values, points),
+        *efficiency_findings(whole),
+    )
     grounds = grounds_of(whole)
     judgement = judge(split, values, every_finding, grounds)
     devices = counts.counts_of_devices(trace)

@@ -77,6 +77,26 @@ class Engine:
             self._known[key] = found
         return found
 
+    def product_size(
+        self, name: str, shapes: str, types: str, concrete: str = "", strides: str = ""
+    ) -> products.ProductSize | None:
+        """The extents of a matrix product, from the recorded texts of its call; None where it is
+        none, or they are not known.
+        """
+        rows = self.table.meant_for(name)
+        if not any(isinstance(row.entry, entries.Matmul) for row in rows):
+            return None
+        call = read_call(name, shapes, types, concrete, strides)
+        if call is None:
+            return None
+        row = next((row for row in rows if row.takes(len(call.inputs))), None)
+        if row is None or not isinstance(row.entry, entries.Matmul):
+            return None
+        try:
+            return products.product_size(row.entry, call)
+        except Misfit:
+            return None
+
     def kernel_work(self, kernel: str, call: Call | None = None) -> Work:
         """The work of a kernel by entries for kernels, from its name and the call (if any) that
         launched it; nothing where no entry is meant for it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from profharness.analysis.operators.calls import Call, Plain, Tensor
@@ -10,6 +11,31 @@ from profharness.analysis.operators.entries import Matmul
 from profharness.analysis.operators.records import NO_SHAPES, Misfit, Work, total, unknown
 
 Extents = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ProductSize:
+    """`batch` products of [m, k] and [k, n]; k counts packed values singly."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+
+
+def product_size(entry: Matmul, call: Call) -> ProductSize | None:
+    """The extents that a library is asked for: rows of a batch that share one right operand are
+    rows of one product. None where they are not recorded or offsets divide them. Raises Misfit
+    where they do not fit together.
+    """
+    a, b = call.tensor(entry.a), call.tensor(entry.b)
+    if a is None or b is None or not a.dims or not b.dims or entry.grouped:
+        return None
+    left, right = _left(a.dims), _right(entry, a.dims[-1], b.dims)
+    batch, shared = prod(_broadcast(left[:-2], right[:-2])), prod(right[:-2]) == 1
+    return ProductSize(
+        1 if shared else batch, left[-2] * (batch if shared else 1), right[-1], left[-1]
+    )
 
 
 def product(entry: Matmul, call: Call) -> Work:
@@ -23,7 +49,7 @@ def product(entry: Matmul, call: Call) -> Work:
         raise Misfit
     if entry.grouped:
         return _grouped(entry, call, a, b)
-    left = a.dims if len(a.dims) > 1 else (1, *a.dims)
+    left = _left(a.dims)
     right = _right(entry, left[-1], b.dims)
     batch = _broadcast(left[:-2], right[:-2])
     packed = entry.packed * (a.kind.packed if a.kind is not None else 1)
@@ -31,6 +57,11 @@ def product(entry: Matmul, call: Call) -> Work:
     result = (1 if entry.reduced else prod(batch)) * left[-2] * right[-1]
     full = multiplied if entry.dense > 1 else None
     return _work(entry, call, multiplied / entry.dense, result, full=full)
+
+
+def _left(dims: Extents) -> Extents:
+    """The left operand as [.., m, k]."""
+    return dims if len(dims) > 1 else (1, *dims)
 
 
 def _right(entry: Matmul, k: int, dims: Extents) -> Extents:

@@ -1,0 +1,1 @@
+"""How well kernels used the device: layout copies, precision, tiles, company."""

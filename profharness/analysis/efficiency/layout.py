@@ -1,0 +1,191 @@
+"""What convolutions and matrix products spend on moving their operands into another order or
+another type (docs/metrics.md#layout-copies).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.efficiency.feeding import feeding_copies
+from profharness.analysis.efficiency.recorded import (
+    call_of,
+    distinct_calls,
+    kernels_of,
+    operators_of,
+)
+from profharness.analysis.kernels.categories import Category
+from profharness.analysis.measurement import Measurement
+from profharness.analysis.operators.calls import Call, Tensor
+from profharness.analysis.operators.nests import nests
+from profharness.findings import Finding, finding
+from profharness.stats import intervals
+from profharness.trace.columns.keys import coded
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I32, I64, Strings
+from profharness.units import format_share
+
+NOTABLE_OF_OPERATORS, NOTABLE_OF_KERNELS = 0.05, 0.01
+"""Shares of the device time of these operators, and of all kernel time, from which copies are worth
+naming: some are always needed at the ends of a network, and below a hundredth of the whole nobody
+would see the difference.
+"""
+# Kernels that write a tensor in another order of its extents: MIOpen's, cuDNN's, others by word.
+_REORDER = re.compile(r"transpose|nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw|permute", re.IGNORECASE)
+# MIOpen's casts and fills of a workspace have names of their own, and are no copies by category.
+_WORKSPACE = re.compile(r"SubTensorOpWith")
+
+Mask = npt.NDArray[np.bool_]
+
+
+def layout_under_convolutions(m: Measurement) -> Iterator[Finding]:
+    """Kernels below convolutions that only bring tensors into the order that the library computes
+    in, and back.
+    """
+    under = _under(m, "conv")
+    if under is None:
+        return
+    kernels, whole = m.trace.kernels, int(m.kernel_ns.sum())
+    holder, total = under
+    inside = holder != NULL
+    moving = inside & kernels_of(kernels.name, m.trace.strings, "copy")
+    reorder = inside & _named(kernels.name, m.trace.strings, _REORDER)
+    beside = (moving | (inside & _named(kernels.name, m.trace.strings, _WORKSPACE))) & ~reorder
+    layout, others = int(m.kernel_ns[reorder].sum()), int(m.kernel_ns[beside].sum())
+    if layout < max(NOTABLE_OF_OPERATORS * total, NOTABLE_OF_KERNELS * whole) or not layout:
+        return
+    contiguous, last, known = _orders(m, holder, reorder)
+    of_inputs: dict[str, Any] = {"contiguous_share": contiguous / known} if known else {}
+    strides = (
+        f"; in {format_share(contiguous / known)} of that time the recorded inputs are contiguous "
+        f"(NCHW), in {format_share(last / known)} channels_last"
+        if known
+        else ""
+    )
+    yield finding(
+        "layout-under-convolutions",
+        f"transposes take {format_share(layout / total)} of the device time of convolutions "
+        f"({format_share(layout / whole)} of kernel time), casts, copies and fills beside them "
+        f"{format_share(others / total)}{strides}",
+        layout_share=layout / total,
+        layout_ns=layout,
+        others_ns=others,
+        operators_ns=total,
+        kernel_time_share=layout / whole,
+        **of_inputs,
+    )
+
+
+def copies_under_products(m: Measurement) -> Iterator[Finding]:
+    """Casts and copies by operators nested in matrix products, or directly before them on their
+    stream into an operand.
+
+    What a product copies itself is left out: it is the added matrix, into the result.
+    """
+    under = _under(m, "gemm")
+    if under is None:
+        return
+    kernels, whole = m.trace.kernels, int(m.kernel_ns.sum())
+    holder, total = under
+    copying = kernels_of(kernels.name, m.trace.strings, "copy")
+    inside = copying & (holder != NULL) & (holder != kernels.op)
+    feeding = feeding_copies(m, holder, copying)
+    casting = _casting(m, inside | feeding)
+    before, within = int(m.kernel_ns[feeding].sum()), int(m.kernel_ns[inside].sum())
+    total += before
+    copied, casts = before + within, int(m.kernel_ns[casting].sum())
+    if copied < max(NOTABLE_OF_OPERATORS * total, NOTABLE_OF_KERNELS * whole) or not copied:
+        return
+    yield finding(
+        "copies-under-products",
+        f"copies of operands take {format_share(copied / total)} of the device time of matrix "
+        f"products ({format_share(copied / whole)} of kernel time): casts "
+        f"{format_share(casts / total)}, copies in the same type "
+        f"{format_share((copied - casts) / total)}; {format_share(before / copied)} of them run "
+        "just before the product",
+        copies_share=copied / total,
+        casts_share=casts / total,
+        copies_ns=copied,
+        operators_ns=total,
+        kernel_time_share=copied / whole,
+    )
+
+
+def _under(m: Measurement, category: Category) -> tuple[I64, int] | None:
+    """Per kernel the innermost operator of this category around its launch (NULL: none), and the
+    device time of all such operators in the windows: their kernels, copies and fills.
+    """
+    trace = m.trace
+    if not len(trace.ops) or not len(trace.kernels) or not m.facts.timed:
+        return None
+    wanted = operators_of(trace, category)
+    if not wanted.any():
+        return None
+    nearest = nests(trace.ops).nearest(wanted)
+    holder = np.where(trace.kernels.op == NULL, NULL, nearest[trace.kernels.op])
+    total = int(m.kernel_ns[holder != NULL].sum())
+    copies = trace.copies
+    if len(copies):
+        held = (copies.op != NULL) & (copies.dur_ns > 0) & (nearest[copies.op] != NULL)
+        spans = intervals.lasting(copies.start_ns[held], copies.dur_ns[held])
+        total += int(intervals.inside_ns(spans, m.when).sum())
+    return (holder, total) if total else None
+
+
+def _named(names: I32, strings: Strings, pattern: re.Pattern[str]) -> Mask:
+    codes, place = coded(names)
+    return np.array([bool(pattern.search(strings[code])) for code in codes.tolist()], np.bool_)[
+        place
+    ]
+
+
+def _orders(m: Measurement, holder: I64, chosen: Mask) -> tuple[int, int, int]:
+    """Of the time of the chosen kernels: with inputs of their operator in NCHW, in channels_last,
+    and with either.
+    """
+    rows = np.flatnonzero(chosen)
+    first, place = distinct_calls(m.trace, holder[rows])
+    orders = np.array([_order(call_of(m.trace, row)) for row in first.tolist()])[place]
+    time = m.kernel_ns[rows]
+    contiguous, last = int(time[orders == "first"].sum()), int(time[orders == "last"].sum())
+    return contiguous, last, contiguous + last
+
+
+def _order(call: Call | None) -> str:
+    """Where the channels of the first input with two or three spatial extents lie: `last`, `first`,
+    or nothing where its strides are not recorded or fit both.
+    """
+    tensors = (
+        [] if call is None else [given for given in call.tensors() if len(given.dims) in (4, 5)]
+    )
+    found = {_channels(tensor) for tensor in tensors[:1]}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _channels(tensor: Tensor) -> str:
+    if tensor.strides is None or tensor.dims[1] == 1 or max(tensor.dims[2:]) == 1:
+        return ""
+    if tensor.strides[1] == 1:
+        return "last"
+    return "first" if tensor.strides[-1] == 1 else ""
+
+
+def _casting(m: Measurement, chosen: Mask) -> Mask:
+    """Which of these kernels write another type than they read, by the types of their `copy_`."""
+    casting = np.zeros(len(chosen), np.bool_)
+    rows = np.flatnonzero(chosen & (m.trace.kernels.op != NULL))
+    first, place = distinct_calls(m.trace, m.trace.kernels.op[rows].astype(np.int64))
+    changed = [_changes_type(call_of(m.trace, row)) for row in first.tolist()]
+    casting[rows] = np.array(changed, np.bool_)[place]
+    return casting
+
+
+def _changes_type(call: Call | None) -> bool:
+    into, out_of = (None, None) if call is None else (call.tensor(0), call.tensor(1))
+    if call is None or not call.name.endswith("copy_") or into is None or out_of is None:
+        return False
+    return into.kind is not None and out_of.kind is not None and into.kind != out_of.kind
