@@ -58,7 +58,7 @@ CASES: dict[str, Case] = {
         OF_TWO_FILES,
     ),
     "graph-replays-unmatched": Case(
-        "understand/test_replays.py::test_replays_that_a_capture_explains_in_part_are_no_success",
+        "understand/test_replays.py::test_replays_that_a_capture_explains_in_order_are_no_success",
         "understand/test_replays.py::test_replays_that_a_capture_explains",
         OF_TWO_FILES,
     ),
