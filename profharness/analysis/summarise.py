@@ -17,6 +17,7 @@ from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardst
 from profharness.analysis.kernels.point_kernels import notable_kernels
 from profharness.analysis.measurement import Measurement, measure
 from profharness.analysis.metrics import figures
+from profharness.analysis.operators.coverage import known_work, operator_share
 from profharness.analysis.records import (
     DeviceCounts,
     Figure,
@@ -85,6 +86,8 @@ def summarise_trace(
         verdict=judgement.verdict,
         verdict_needs=judgement.needs,
         grounds=grounds,
+        work=known_work(whole.facts, whole.work.links),
+        operator_share=operator_share(trace, whole.work.links),
         hotspots=(_default_table(whole, devices),),
         communication=talk,
         counters=counter_rows(trace),
@@ -145,6 +148,7 @@ def summarise_point(
         verdict=judgement.verdict,
         verdict_needs=judgement.needs,
         grounds=grounds,
+        work=known_work(inside.facts, inside.work.links, inside.kernel_ns),
         kernels=notable_kernels(inside),
     )
 
