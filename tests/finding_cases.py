@@ -128,6 +128,11 @@ CASES: dict[str, Case] = {
         "analysis/verdict/test_above_peak.py::test_a_little_above_the_peak_is_possible",
         "the recorded products stay below the peaks of the types that they ran in",
     ),
+    "formula-misfit": Case(
+        "analysis/operators/test_coverage.py::test_entries_that_do_not_fit_are_counted",
+        "analysis/operators/test_coverage.py::test_where_entries_fit_nothing_is_said",
+        "the entries that come with profharness fit every call of the recorded traces",
+    ),
     "kernels-differ": Case(
         "analysis/run/test_summary.py::test_kernels_of_two_passes",
         "analysis/run/test_work.py::test_busy_and_fill_of_the_bare_pass_keep_their_bounds_and_above_one_is_a_finding",

@@ -17,7 +17,7 @@ from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardst
 from profharness.analysis.kernels.point_kernels import notable_kernels
 from profharness.analysis.measurement import Measurement, measure
 from profharness.analysis.metrics import figures
-from profharness.analysis.operators.coverage import known_work, operator_share
+from profharness.analysis.operators.coverage import known_work, misfits, operator_share
 from profharness.analysis.records import (
     DeviceCounts,
     Figure,
@@ -63,6 +63,7 @@ def summarise_trace(
         *integrity.findings(trace, whole.work),
         *findings,
         *communication_findings(talk, split),
+        *misfits(whole.facts),
     )
     values = figures(whole)
     points = tuple(

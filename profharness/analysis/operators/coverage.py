@@ -21,14 +21,17 @@ from profharness.analysis.operators.records import (
 )
 from profharness.analysis.operators.rows import RowWork
 from profharness.analysis.time.linking import Links
+from profharness.findings import Finding, finding
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
+from profharness.units import format_number
 
 Mask = npt.NDArray[np.bool_]
 
 REPLAY = "graph replay"
 NO_LAUNCH = "launch not in the file"
 NO_OPERATOR = "no operator around the launch"
+_LISTED = 3  # entries that a message names
 
 
 def known_work(facts: KernelFacts, links: Links, time_ns: I64 | None = None) -> KnownWork | None:
@@ -62,6 +65,30 @@ def operator_share(trace: Trace, links: Links) -> OperatorShare | None:
         in_operators_ns=int(kernels.dur_ns[inside].sum()),
         reasons=_by_reason(np.where(inside, 0, kernels.dur_ns), _unlaunched(trace, links)),
     )
+
+
+def misfits(facts: KernelFacts) -> tuple[Finding, ...]:
+    """A finding where entries of the tables of formulas did not fit calls of their operators."""
+    rows = facts.operators
+    if rows is None or not rows.misfits:
+        return ()
+    listed = [f"{entry} ({_calls(count)})" for entry, count in rows.misfits[:_LISTED]]
+    if len(rows.misfits) > _LISTED:
+        listed.append(f"{len(rows.misfits) - _LISTED} more")
+    calls = sum(count for _, count in rows.misfits)
+    found = finding(
+        "formula-misfit",
+        f"{_calls(calls)} of operators have no work, as the formula that is meant for them does "
+        f"not fit: {'; '.join(listed)}",
+        calls=calls,
+        entries=len(rows.misfits),
+        entry=rows.misfits[0][0],
+    )
+    return (found,)
+
+
+def _calls(count: int) -> str:
+    return f"{format_number(count)} {'call' if count == 1 else 'calls'}"
 
 
 @dataclass(frozen=True, eq=False)

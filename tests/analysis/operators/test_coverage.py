@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from profharness.analysis.kernels.facts import KernelFacts, Yardstick
-from profharness.analysis.operators.coverage import known_work, operator_share
+from profharness.analysis.operators.coverage import known_work, misfits, operator_share
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.operators.records import (
     KnownWork,
@@ -18,8 +19,9 @@ from profharness.analysis.operators.records import (
 )
 from profharness.analysis.operators.table import TableText
 from profharness.analysis.time.linking import link_kernels
+from profharness.findings import Finding
 from profharness.readers.kineto import reader
-from profharness.trace.model import Trace
+from profharness.trace.model import Ops, Trace
 from tests.analysis.operators import launched
 
 KNOWN = KnownWork(
@@ -98,6 +100,39 @@ def test_without_operators_or_kernels_there_is_no_share(tmp_path: Path) -> None:
     host = reader.read(launched.write(tmp_path / "host.json", events))
     assert known(host) is None
     assert operator_share(host, link_kernels(host)) is None
+
+
+def found_misfits(trace: Trace, text: str) -> tuple[Finding, ...]:
+    operator_input = OperatorInput((TableText("mine.toml", text),))
+    return misfits(KernelFacts(trace, Yardstick(operator_input=operator_input)))
+
+
+def test_entries_that_do_not_fit_are_counted(trace: Trace) -> None:
+    relu = launched.TOO_FAR.replace("my::fused", "/relu|mm/")
+    (found,) = found_misfits(trace, launched.TOO_FAR + relu)
+    assert found.id == "formula-misfit"
+    assert found.severity == "warning"
+    assert found.message == (
+        "3 calls of operators have no work, as the formula that is meant for them does not fit: "
+        "mine.toml, entry 2 (/relu|mm/) (2 calls); mine.toml, entry 1 (my::fused) (1 call)"
+    )
+    assert found.figures == {"calls": 3, "entries": 2, "entry": "mine.toml, entry 2 (/relu|mm/)"}
+
+
+def test_of_many_entries_three_are_named(trace: Trace, tmp_path: Path) -> None:
+    names = [f"my::op{number}" for number in range(5)]
+    events = tuple(
+        launched.operator(name, 20.0 * place, launched.MM) for place, name in enumerate(names)
+    )
+    trace = reader.read(launched.write(tmp_path / "five.json", events))
+    text = "".join(launched.TOO_FAR.replace("my::fused", name) for name in names)
+    (found,) = found_misfits(trace, text)
+    assert found.message.endswith("entry 3 (my::op2) (1 call); 2 more")
+
+
+def test_where_entries_fit_nothing_is_said(trace: Trace) -> None:
+    assert found_misfits(trace, launched.FORMULA) == ()
+    assert misfits(KernelFacts(replace(trace, ops=Ops.empty()))) == ()
 
 
 def test_files_add_up() -> None:
