@@ -1,5 +1,5 @@
-"""Members of a family (layers, readers, scans, telemetry sources, findings), by name and loaded on
-use.
+"""Members of a family (layers, readers, scans, telemetry sources, findings, tables of formulas), by
+name and loaded on use.
 
 Our own members stand as text in one literal tuple, `"package.module:Attribute"` or
 `"package.module"`, in their family's folder. Others come from installed packages by entry points,

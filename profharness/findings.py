@@ -136,6 +136,12 @@ _KINDS = (
         "the FLOPs with the model's, and look for what the trace lacks",
     ),
     FindingKind(
+        "formula-misfit",
+        "warning",
+        "compare the entry's positions with the inputs that the trace recorded (hotspots --by op "
+        "--json shows them), or bound the entry with since and until",
+    ),
+    FindingKind(
         "kernels-differ",
         "warning",
         "the passes ran different kernels: compare them with `hotspots --pass`",

@@ -58,7 +58,7 @@ CASES: dict[str, Case] = {
         OF_TWO_FILES,
     ),
     "graph-replays-unmatched": Case(
-        "understand/test_replays.py::test_replays_that_a_capture_explains_in_part_are_no_success",
+        "understand/test_replays.py::test_replays_that_a_capture_explains_in_order_are_no_success",
         "understand/test_replays.py::test_replays_that_a_capture_explains",
         OF_TWO_FILES,
     ),
@@ -127,6 +127,11 @@ CASES: dict[str, Case] = {
         "analysis/verdict/test_above_peak.py::test_a_trace_that_does_more_than_its_device_can",
         "analysis/verdict/test_above_peak.py::test_a_little_above_the_peak_is_possible",
         "the recorded products stay below the peaks of the types that they ran in",
+    ),
+    "formula-misfit": Case(
+        "analysis/operators/test_coverage.py::test_entries_that_do_not_fit_are_counted",
+        "analysis/operators/test_coverage.py::test_where_entries_fit_nothing_is_said",
+        "the entries that come with profharness fit every call of the recorded traces",
     ),
     "kernels-differ": Case(
         "analysis/run/test_summary.py::test_kernels_of_two_passes",

@@ -137,9 +137,13 @@ def test_doctor_shows_plug_ins_and_what_is_wrong_with_them(tmp_path: Path) -> No
         for key in ("name", "available")
         if layer["name"] == "demo"
     } == {"name": "demo", "available": True}
+    (why,) = (each["why"] for each in checkup["plugins"] if each["name"] == "strange")
+    assert why.startswith("the plug-in strange: no TOML: ")
     states = {(each["family"], each["name"]): each["available"] for each in checkup["plugins"]}
     assert states == {
         ("profharness.findings", "demo"): True,
+        ("profharness.formulas", "demo"): True,
+        ("profharness.formulas", "strange"): False,
         ("profharness.layers", "demo"): True,
         ("profharness.layers", "lost"): False,
         ("profharness.readers", "demo"): True,

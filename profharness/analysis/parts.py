@@ -22,6 +22,7 @@ from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
 from profharness.analysis.kernels.hotspots import tally
 from profharness.analysis.kernels.tally import Tally, alike, join
+from profharness.analysis.operators.records import add_known_work, add_operator_shares
 from profharness.analysis.records import (
     DeviceCounts,
     Figure,
@@ -138,6 +139,8 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         verdict=judged.verdict,
         verdict_needs=judged.needs,
         grounds=grounds,
+        work=add_known_work(summary.work for summary in summaries),
+        operator_share=add_operator_shares(summary.operator_share for summary in summaries),
         hotspots=(table,),
         communication=talk,
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
@@ -245,6 +248,7 @@ def _points(summaries: Sequence[Summary], findings: Sequence[Finding]) -> tuple[
                 verdict=judged.verdict,
                 verdict_needs=judged.needs,
                 grounds=grounds,
+                work=add_known_work(point.work for point in points),
             )
         )
     return tuple(merge_communication)

@@ -15,6 +15,7 @@ from profharness.analysis.communication.records import Communication
 from profharness.analysis.curves.records import Series
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
+from profharness.analysis.operators.records import KnownWork, OperatorShare
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
 from profharness.findings import Finding, Severity
 from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records
@@ -224,6 +225,7 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     verdict_needs: str = ""
     grounds: Grounds = Grounds()
     trials_ms: tuple[float, ...] = ()
+    work: KnownWork | None = None
     kernels: tuple[PointKernel, ...] = ()
     classic: Classic | None = None
 
@@ -335,6 +337,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict | None = None
     verdict_needs: str = ""
     grounds: Grounds = Grounds()
+    work: KnownWork | None = None
+    operator_share: OperatorShare | None = None
     hotspots: tuple[Hotspots, ...] = ()
     telemetry: tuple[TelemetryRow, ...] = ()
     communication: Communication | None = None

@@ -18,6 +18,7 @@ from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardst
 from profharness.analysis.kernels.point_kernels import notable_kernels
 from profharness.analysis.measurement import Measurement, measure
 from profharness.analysis.metrics import figures
+from profharness.analysis.operators.coverage import known_work, misfits, operator_share
 from profharness.analysis.records import (
     DeviceCounts,
     Figure,
@@ -63,6 +64,7 @@ def summarise_trace(
         *integrity.findings(trace, whole.work),
         *findings,
         *communication_findings(talk, split),
+        *misfits(whole.facts),
     )
     values = figures(whole)
     points = tuple(
@@ -90,6 +92,8 @@ def summarise_trace(
         verdict=judgement.verdict,
         verdict_needs=judgement.needs,
         grounds=grounds,
+        work=known_work(whole.facts, whole.work.links),
+        operator_share=operator_share(trace, whole.work.links),
         hotspots=(_default_table(whole, devices),),
         communication=talk,
         counters=counter_rows(trace),
@@ -150,6 +154,7 @@ def summarise_point(
         verdict=judgement.verdict,
         verdict_needs=judgement.needs,
         grounds=grounds,
+        work=known_work(inside.facts, inside.work.links, inside.kernel_ns),
         kernels=notable_kernels(inside),
     )
 

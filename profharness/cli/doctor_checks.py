@@ -18,6 +18,7 @@ import msgspec
 
 from profharness import families, layers, readers, scans
 from profharness.analysis import verdict
+from profharness.analysis.operators import table as formulas
 from profharness.errors import ProfharnessError
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
@@ -123,9 +124,11 @@ def _plugins() -> tuple[PluginState, ...]:
     """What other packages add, once every family was asked for it."""
     for family in (layers, readers, scans, sources, verdict):
         family.foreign_names()
+    refused = {(table.group, table.name): table.why for table in formulas.load().refused}
     return tuple(
-        PluginState(plugin.group, plugin.name, not plugin.why, plugin.why)
+        PluginState(plugin.group, plugin.name, not why, why)
         for plugin in families.plugins()
+        for why in (plugin.why or refused.get((plugin.group, plugin.name), ""),)
     )
 
 

@@ -89,6 +89,11 @@ def metrics_json(summary: Summary) -> bytes:
                 if summary.communication is not None
                 else {}
             ),
+            **(
+                {"operator_share": summary.operator_share}
+                if summary.operator_share is not None
+                else {}
+            ),
             **({"counters": summary.counters} if summary.counters else {}),
             **({"queues": summary.queues} if summary.queues else {}),
             **({"steps_from": summary.steps_from} if summary.steps_from else {}),
@@ -117,11 +122,14 @@ def _show_judged(shown: dict[str, object], record: Summary | PointSummary) -> No
 
 
 def judged(record: Summary | PointSummary) -> dict[str, object]:
-    """The verdict of a window or point, what it needs where there is none, and its partition."""
+    """The verdict of a window or point, what it needs where there is none, its partition, and how
+    much of its matrix work is known.
+    """
     return {
         "verdict": verdict_object(record.verdict),
         "verdict_needs": record.verdict_needs or None,
         "partition": partition_object(record.partition),
+        "work": record.work,
     }
 
 

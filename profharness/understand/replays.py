@@ -71,7 +71,7 @@ def of_recovery(recovery: Recovery) -> Finding:
         captured_graphs=recovery.captures,
         replays=recovery.replays,
         exact_replays=recovery.exact,
-        part_replays=recovery.in_part,
+        in_order_replays=recovery.in_order,
         ambiguous_replays=recovery.ambiguous,
         kernels=recovery.kernels,
         matched_kernels=recovery.matched,
@@ -81,7 +81,7 @@ def of_recovery(recovery: Recovery) -> Finding:
 
 _HOW = (
     "equal to a captured graph kernel by kernel",
-    "in part, by the longest match in order",
+    "by the longest match in order",
     "as they were, since several captured graphs with other operators match equally well",
     "as they were, since no captured graph matches",
 )
@@ -90,8 +90,8 @@ _HOW = (
 def _sentence(recovery: Recovery, share: float) -> str:
     if not recovery.replays:
         return "the trace holds no kernel of a graph replay, so that a capture explains nothing"
-    unlike = recovery.replays - recovery.exact - recovery.in_part - recovery.ambiguous
-    counts = (recovery.exact, recovery.in_part, recovery.ambiguous, unlike)
+    unlike = recovery.replays - recovery.exact - recovery.in_order - recovery.ambiguous
+    counts = (recovery.exact, recovery.in_order, recovery.ambiguous, unlike)
     parts = [f"{count} {said}" for count, said in zip(counts, _HOW, strict=True) if count]
     return (
         f"{recovery.matched} of {recovery.kernels} kernels of graph replays ({share:.1%} of their "

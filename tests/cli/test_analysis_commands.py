@@ -193,8 +193,10 @@ def test_metrics_json(capsys, kineto):
         "verdict",
         "verdict_needs",
         "partition",
+        "work",
         "findings",
         "problems",
+        "operator_share",
         "queues",
     ]
     assert document["source"] == str(kineto)

@@ -9,7 +9,7 @@ from typing import get_args
 
 from profharness.analysis.operators.engine import Engine
 from profharness.analysis.operators.entries import AnyEntry, Entry
-from profharness.analysis.operators.table import load
+from profharness.analysis.operators.table import load, read_texts
 from tests.conftest import ROOT
 
 TEXT = (ROOT / "docs" / "formulas.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ BF16 = json.dumps(["c10::BFloat16"] * 3)
 def test_the_example_counts_what_it_says(tmp_path: Path) -> None:
     table = tmp_path / "mine.toml"
     table.write_text(re.findall(r"^```toml\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)[0])
-    engine = Engine(load([table]))
+    engine = Engine(load(read_texts([table])))
     said = re.findall(r"`(mylib::\w+)` on (.*?) does\s(\d+) FLOPs", TEXT.replace("\n", " "))
     assert [name for name, _, _ in said] == ["mylib::fused_linear", "mylib::route_top2"]
     for name, operands, flops in said:

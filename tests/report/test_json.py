@@ -25,7 +25,7 @@ RUN_FIELDS = {
     "error",
 }
 FINDING_FIELDS = {"id", "severity", "message", "figures"}
-JUDGED = ["verdict", "verdict_needs", "partition"]
+JUDGED = ["verdict", "verdict_needs", "partition", "work"]
 
 
 def check_judged(value: dict[str, Any]) -> None:
@@ -39,6 +39,10 @@ def check_judged(value: dict[str, Any]) -> None:
         parts = [ns for name, ns in partition.items() if name != "window_ns"]
         assert sum(parts) == partition["window_ns"]
         assert min(parts) >= 0
+    work = value["work"]
+    if work is not None:
+        assert list(work) == ["matrix_kernel_ns", "known_ns", "reasons"]
+        assert work["known_ns"] + sum(work["reasons"].values()) == work["matrix_kernel_ns"]
 
 
 def test_summary_json_has_the_same_verdicts_and_partitions() -> None:

@@ -43,7 +43,7 @@ def test_the_points_of_the_json_leave_out_what_does_not_apply() -> None:
     points = json.loads(run_json(failing()))["points"]
     assert [point for point in points if "state" in point]
     assert all(point["error"] for point in points if "state" in point)
-    always = {"verdict", "verdict_needs", "partition"}
+    always = {"verdict", "verdict_needs", "partition", "work"}
     assert all(
         value not in (None, "", {})
         for point in points

@@ -146,7 +146,7 @@ def test_points_are_those_of_the_report(run, capsys):
     assert frame["point"].tolist() == [point["point"] for point in shown]
     for row, point, detail in zip(frame.to_dict("records"), shown, details, strict=True):
         assert row["trials"] == point["trials"]
-        for name in ("verdict", "verdict_needs", "partition"):
+        for name in ("verdict", "verdict_needs", "partition", "work"):
             assert point[name] == detail[name]
         assert row["state"] == point.get("state", "ok")
         for name in ("throughput", "latency_mean"):

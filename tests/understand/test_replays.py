@@ -35,18 +35,18 @@ def test_replays_that_a_capture_explains(tmp_path: Path) -> None:
         "capture (replays: 2 equal to a captured graph kernel by kernel)"
     )
     assert item.figures == {
-        "captured_graphs": 1, "replays": 2, "exact_replays": 2, "part_replays": 0,
+        "captured_graphs": 1, "replays": 2, "exact_replays": 2, "in_order_replays": 0,
         "ambiguous_replays": 0, "kernels": 4, "matched_kernels": 4, "matched_time_share": 1.0,
     }  # fmt: skip
 
 
-def test_replays_that_a_capture_explains_in_part_are_no_success(tmp_path: Path) -> None:
+def test_replays_that_a_capture_explains_in_order_are_no_success(tmp_path: Path) -> None:
     item = found(tmp_path, ["a", "b"], ["a", "x"], ["x", "y"])
     assert (item.id, item.severity) == ("graph-replays-unmatched", "warning")
     assert item.message == (
         "3 of 6 kernels of graph replays (50.0% of their time) have the operators of their "
-        "capture (replays: 1 equal to a captured graph kernel by kernel; 1 in part, by the "
-        "longest match in order; 1 as they were, since no captured graph matches)"
+        "capture (replays: 1 equal to a captured graph kernel by kernel; 1 by the longest match "
+        "in order; 1 as they were, since no captured graph matches)"
     )
 
 

@@ -1,79 +1,138 @@
-"""How much of a trace's matrix work is known: the time of its matrix kernels, and of the rest by
-what hides it (docs/metrics.md#operator-work).
+"""How much of a trace its operators explain (docs/metrics.md#operator-work): the time of matrix
+kernels whose work is known, the time of all kernels that were launched inside of an operator, and
+of the rest what hides it.
 """
 
 from __future__ import annotations
 
-import msgspec
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.operators.nests import nests
+from profharness.analysis.operators.records import (
+    NO_FORMULA,
+    NO_SHAPES,
+    KnownWork,
+    OperatorShare,
+    add_reasons,
+)
 from profharness.analysis.operators.rows import RowWork
-from profharness.analysis.operators.work import KernelWork, matrix_kernels
 from profharness.analysis.time.linking import Links
+from profharness.findings import Finding, finding
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
+from profharness.units import format_number
 
 Mask = npt.NDArray[np.bool_]
 
 REPLAY = "graph replay"
 NO_LAUNCH = "launch not in the file"
 NO_OPERATOR = "no operator around the launch"
-NO_SHAPES = "no shapes"
-NO_FORMULA = "no formula"
+_LISTED = 3  # entries that a message names
 
 
-class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
-    """Time of the kernels of categories gemm, conv and attention in the whole trace, in ns.
-
-    `known_ns` is that of kernels whose operator's work is known, `reasons` the rest by reason, the
-    longest first.
+def known_work(facts: KernelFacts, links: Links, time_ns: I64 | None = None) -> KnownWork | None:
+    """How much of the matrix work of a trace is known; None where no kernel has a time. `links` are
+    those of its kernels; with `time_ns` (per kernel, as cut to a window) that time counts.
     """
-
-    matrix_kernel_ns: int
-    known_ns: int
-    reasons: dict[str, int]
-
-    @property
-    def share(self) -> float | None:
-        """The known share of the time; None where no matrix kernel ran."""
-        return self.known_ns / self.matrix_kernel_ns if self.matrix_kernel_ns else None
-
-
-def known_work(trace: Trace, work: KernelWork, rows: RowWork | None, links: Links) -> KnownWork:
-    """How much of the matrix work of a trace is known. `rows` is None where the trace has no
-    operators; `links` are those of its kernels.
-    """
-    kernels = trace.kernels
-    multiplying = matrix_kernels(kernels.name, trace.strings)
-    known = multiplying & np.isfinite(work.flops)
-    reasons: dict[str, int] = {}
-    left = multiplying & ~known & (kernels.dur_ns > 0)
-    for reason, hidden in _hidden(trace, rows, links):
-        mine = left & hidden
-        if mine.any():
-            reasons[reason] = reasons.get(reason, 0) + int(kernels.dur_ns[mine].sum())
-        left &= ~hidden
+    trace = facts.trace
+    time_ns = trace.kernels.dur_ns if time_ns is None else time_ns
+    if not time_ns.any():
+        return None
+    multiplying = facts.multiplying
+    known = multiplying & np.isfinite(facts.work.flops)
+    hidden = _hidden(trace, facts.operators, links)
     return KnownWork(
-        matrix_kernel_ns=int(kernels.dur_ns[multiplying].sum()),
-        known_ns=int(kernels.dur_ns[known].sum()),
-        reasons=dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
+        matrix_kernel_ns=int(time_ns[multiplying].sum()),
+        known_ns=int(time_ns[known].sum()),
+        reasons=_by_reason(np.where(multiplying & ~known, time_ns, 0), hidden),
     )
 
 
-def _hidden(trace: Trace, rows: RowWork | None, links: Links) -> list[tuple[str, Mask]]:
-    """Reasons in the order in which they count, each with the kernels that it holds for."""
-    kernels, everything = trace.kernels, np.ones(len(trace.kernels), np.bool_)
-    no_launch = (NO_LAUNCH, ~links.linked & (kernels.op == NULL))
+def operator_share(trace: Trace, links: Links) -> OperatorShare | None:
+    """How much of the kernel time was launched inside of a recorded operator; None without
+    operators or without a kernel that has a time. `links` are those of its kernels.
+    """
+    kernels = trace.kernels
+    if not len(trace.ops) or not kernels.dur_ns.any():
+        return None
+    inside = kernels.op != NULL
+    return OperatorShare(
+        kernel_ns=int(kernels.dur_ns.sum()),
+        in_operators_ns=int(kernels.dur_ns[inside].sum()),
+        reasons=_by_reason(np.where(inside, 0, kernels.dur_ns), _unlaunched(trace, links)),
+    )
+
+
+def misfits(facts: KernelFacts) -> tuple[Finding, ...]:
+    """A finding where entries of the tables of formulas did not fit calls of their operators."""
+    rows = facts.operators
+    if rows is None or not rows.misfits:
+        return ()
+    listed = [f"{entry} ({_calls(count)})" for entry, count in rows.misfits[:_LISTED]]
+    if len(rows.misfits) > _LISTED:
+        listed.append(f"{len(rows.misfits) - _LISTED} more")
+    calls = sum(count for _, count in rows.misfits)
+    found = finding(
+        "formula-misfit",
+        f"{_calls(calls)} of operators have no work, as the formula that is meant for them does "
+        f"not fit: {'; '.join(listed)}",
+        calls=calls,
+        entries=len(rows.misfits),
+        entry=rows.misfits[0][0],
+    )
+    return (found,)
+
+
+def _calls(count: int) -> str:
+    return f"{format_number(count)} {'call' if count == 1 else 'calls'}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Hiding:
+    """A reason, and the kernels that it holds for."""
+
+    reason: str
+    kernels: Mask
+
+
+def _by_reason(time_ns: I64, hiding: list[_Hiding]) -> dict[str, int]:
+    """Each kernel's time by the first reason that holds for it."""
+    times = []
+    for one in hiding:
+        held = int(time_ns[one.kernels].sum())
+        if held:
+            times.append({one.reason: held})
+        time_ns = np.where(one.kernels, 0, time_ns)
+    return add_reasons(times)
+
+
+def _unlaunched(trace: Trace, links: Links) -> list[_Hiding]:
+    """Why kernels belong to no operator, in the order in which the reasons count."""
+    kernels = trace.kernels
+    captured = np.zeros(len(kernels), np.bool_)
+    if len(trace.ops):
+        captured = (kernels.op != NULL) & (trace.ops.replay[kernels.op] != NULL)
+    return [
+        _Hiding(REPLAY, links.in_graph & ~captured),
+        _Hiding(NO_LAUNCH, ~links.linked & (kernels.op == NULL)),
+        _Hiding(NO_OPERATOR, kernels.op == NULL),
+    ]
+
+
+def _hidden(trace: Trace, rows: RowWork | None, links: Links) -> list[_Hiding]:
+    """Why work is not known, in the order in which the reasons count."""
+    kernels, hiding = trace.kernels, _unlaunched(trace, links)
     if rows is None:
-        return [(REPLAY, links.in_graph), no_launch, (NO_OPERATOR, everything)]
-    captured = (kernels.op != NULL) & (trace.ops.replay[kernels.op] != NULL)
-    hidden = [(REPLAY, links.in_graph & ~captured), no_launch, (NO_OPERATOR, kernels.op == NULL)]
+        return hiding
     said = _said(trace, rows)[kernels.op]
-    hidden += [(reason, said == code) for code, reason in enumerate(rows.reasons)]
+    hiding += [_Hiding(reason, said == code) for code, reason in enumerate(rows.reasons)]
     shapeless = (trace.ops.shapes == NULL)[kernels.op]
-    return [*hidden, (NO_SHAPES, shapeless), (NO_FORMULA, everything)]
+    everything = np.ones(len(kernels), np.bool_)
+    return [*hiding, _Hiding(NO_SHAPES, shapeless), _Hiding(NO_FORMULA, everything)]
 
 
 def _said(trace: Trace, rows: RowWork) -> I64:

@@ -1,10 +1,15 @@
-"""What the engine says of one operator call, and what it can be told beside the recorded texts."""
+"""What the engine says of one operator call, what it can be told beside the recorded texts, and how
+much of a trace all calls together explain.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from profharness.node.devices import Dtype
 
@@ -147,3 +152,68 @@ def total(sizes: Iterable[float | None]) -> float | None:
 def unknown(reason: str) -> Work:
     """A matrix operator without a figure."""
     return Work(matrix=True, reason=reason)
+
+
+class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Time of the kernels of categories gemm, conv and attention, in ns: of the whole file, or of a
+    point in its window.
+
+    `known_ns` is that of kernels whose operator's work is known, `reasons` the rest by reason, the
+    longest first.
+    """
+
+    matrix_kernel_ns: int
+    known_ns: int
+    reasons: dict[str, int]
+
+    @property
+    def share(self) -> float | None:
+        """The known share of the time; None where no matrix kernel ran."""
+        return self.known_ns / self.matrix_kernel_ns if self.matrix_kernel_ns else None
+
+
+class OperatorShare(msgspec.Struct, frozen=True, kw_only=True):
+    """Time of all kernels of a file with operators, in ns: `in_operators_ns` of those that were
+    launched inside of a recorded operator, `reasons` the rest by reason, the longest first.
+    """
+
+    kernel_ns: int
+    in_operators_ns: int
+    reasons: dict[str, int]
+
+    @property
+    def share(self) -> float | None:
+        """The share inside of operators; None where no kernel ran."""
+        return self.in_operators_ns / self.kernel_ns if self.kernel_ns else None
+
+
+def add_known_work(parts: Iterable[KnownWork | None]) -> KnownWork | None:
+    """The sum over files that hold kernels with times; None where none does."""
+    held = [part for part in parts if part is not None]
+    if not held:
+        return None
+    return KnownWork(
+        matrix_kernel_ns=sum(part.matrix_kernel_ns for part in held),
+        known_ns=sum(part.known_ns for part in held),
+        reasons=add_reasons(part.reasons for part in held),
+    )
+
+
+def add_operator_shares(parts: Iterable[OperatorShare | None]) -> OperatorShare | None:
+    """The sum over files that recorded operators and kernels; None where none did."""
+    held = [part for part in parts if part is not None]
+    if not held:
+        return None
+    return OperatorShare(
+        kernel_ns=sum(part.kernel_ns for part in held),
+        in_operators_ns=sum(part.in_operators_ns for part in held),
+        reasons=add_reasons(part.reasons for part in held),
+    )
+
+
+def add_reasons(parts: Iterable[dict[str, int]]) -> dict[str, int]:
+    """Times by reason, added up, the longest first, then by name."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))

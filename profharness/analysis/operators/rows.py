@@ -88,7 +88,8 @@ def row_work(trace: Trace, engine: Engine | None = None) -> RowWork:
     covered = tree.inside(standing & calls.mask([_covers(work) for work in works]))
     is_matrix = calls.mask([work.matrix for work in works])
     streaming = tree.standing(
-        ~is_matrix & np.isfinite(moved) & ~covered, np.zeros(len(ops), np.bool_)
+        ~is_matrix & np.isfinite(moved) & ~covered,
+        calls.mask([work.nest == "wins" for work in works]),
     )
     dtypes = tuple(dict.fromkeys(work.dtype for work in works if work.dtype is not None))
     types = _codes([work.dtype for work in works], dtypes)[calls.which]

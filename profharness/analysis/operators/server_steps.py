@@ -59,9 +59,13 @@ def _around(trace: Trace, rows: I64) -> tuple[list[ServerStep], I64]:
     """
     marks, ops = trace.marks, trace.ops
     codes, place = coded(marks.name)
-    read = [step_of(trace.strings[code]) for code in codes.tolist()]
-    steps = [step for step in read if step is not None]
-    numbers = np.array([NULL if step is None else steps.index(step) for step in read], np.int64)
+    steps: list[ServerStep] = []
+    numbers = np.full(len(codes), NULL, np.int64)
+    for at, code in enumerate(codes.tolist()):
+        step = step_of(trace.strings[code])
+        if step is not None:
+            numbers[at] = len(steps)
+            steps.append(step)
     annotations = np.flatnonzero(numbers[place] != NULL) if len(codes) else place
     if not len(annotations):
         return [], np.full(len(rows), NULL, np.int64)

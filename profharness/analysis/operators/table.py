@@ -23,6 +23,7 @@ from profharness.analysis.operators.element_types import names as type_names
 from profharness.analysis.operators.entries import AnyEntry, Arithmetic, Matmul
 from profharness.analysis.operators.expressions import Expression, ExpressionError, compiled
 from profharness.errors import InputError
+from profharness.families import Plugin
 
 GROUP = "profharness.formulas"
 OWN = Path(__file__).with_name("formulas.toml")
@@ -53,11 +54,11 @@ class Row:
 @dataclass(frozen=True)
 class Table:
     """Rows by exact name, and those with regular expressions, latest first; those of operators and
-    those of kernels apart. `refused` says which tables of other packages cannot be used, and why.
+    those of kernels apart. `refused` are the tables of other packages that cannot be used.
     """
 
     rows: tuple[Row, ...]
-    refused: tuple[str, ...] = ()
+    refused: tuple[Plugin, ...] = ()
     _found: dict[tuple[str, bool], tuple[Row, ...]] = field(default_factory=dict, repr=False)
     _exact: dict[str, list[int]] = field(default_factory=dict, repr=False)
 
@@ -99,12 +100,12 @@ def load(texts: Sequence[TableText] = ()) -> Table:
     is none is left out and named in `refused`.
     """
     rows = list(own())
-    refused: list[str] = []
+    refused: list[Plugin] = []
     for name, member in families.foreign(GROUP, ("read_text",)):
         try:
             rows.extend(read(_text_of(member), f"the plug-in {name}"))
         except InputError as error:
-            refused.append(error.message)
+            refused.append(Plugin(GROUP, name, error.message))
             sys.stderr.write(
                 f"warning: the table of formulas of the plug-in {name} cannot be used "
                 f"({error.message}); update or uninstall its package\n"

@@ -30,9 +30,11 @@ COPIES_ONLY = (
 )
 COUNTED = "a pass without counters, as counters make kernels run one after another"
 _NO_SHAPES = "record the operators' shapes (--profile torch, or record_shapes=True)"
-_IN_GRAPHS = "they ran in graphs, whose capture the trace does not hold"
+_IN_GRAPHS = (
+    "they ran in graphs, whose capture the trace does not hold (--capture-trace FILE adds it)"
+)
 _UNLINKED = "their launches lie before the recording, or no operator stands around them"
-_NO_FORMULA = "no formula tells the work of their operators"
+_NO_FORMULA = "no formula tells the work of their operators (--formulas FILE adds some)"
 _COUNTERS = "; hardware counters (--pmc) would tell"
 
 

@@ -14,7 +14,7 @@ from profharness.report.text.labels import KERNELS, no_kernels
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.listing import listing
 from profharness.report.text.terminal import idle_items, partition_items
-from profharness.units import format_ns, format_number
+from profharness.units import format_ns, format_number, format_share
 
 
 def metrics_text(summary: Summary, samples: Sequence[str] = (), *, by_step: bool = False) -> str:
@@ -34,6 +34,7 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
     if verdict:
         yield f"verdict   {verdict}"
     yield from _partition_lines(summary.partition)
+    yield from _coverage_lines(summary)
     if summary.communication is not None:
         yield from communication.lines(summary.communication)
     why = no_kernels(summary)
@@ -113,6 +114,25 @@ def _partition_lines(partition: Partition | None) -> Iterator[str]:
     causes = idle_items(partition)
     if causes:
         yield f"why idle  {'   '.join(causes)}"
+
+
+def _coverage_lines(summary: Summary) -> Iterator[str]:
+    work, launched = summary.work, summary.operator_share
+    if work is not None and work.share is not None:
+        yield (
+            f"work      known for {format_share(work.share)} of matrix-kernel time"
+            f"{_rest(work.reasons, work.matrix_kernel_ns)}"
+        )
+    if launched is not None and launched.share is not None:
+        yield (
+            f"operators {format_share(launched.share)} of kernel time was launched inside of one"
+            f"{_rest(launched.reasons, launched.kernel_ns)}"
+        )
+
+
+def _rest(reasons: dict[str, int], total_ns: int) -> str:
+    parts = (f"{reason} {format_share(ns / total_ns)}" for reason, ns in reasons.items())
+    return f"; the rest: {', '.join(parts)}" if reasons else ""
 
 
 def _figure_block(title: str, figures: dict[str, Figure], no_kernels: str) -> Iterator[str]:

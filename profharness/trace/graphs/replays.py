@@ -26,15 +26,15 @@ _OF_CALL = ("host", "rank", "pid", "tid", "point", "source")
 @dataclass(frozen=True)
 class Recovery:
     """What was found of a trace's graph replays: how many there are, how many are a captured graph
-    kernel by kernel (`exact`) or in part, and how many fit several captured graphs of other
-    operators equally well. `kernels` are those of all replays, `matched` those that now have a
-    captured launch, with their times in ns.
+    kernel by kernel (`exact`) or by the longest match in order (`in_order`), and how many fit
+    several captured graphs of other operators equally well. `kernels` are those of all replays,
+    `matched` those that now have a captured launch, with their times in ns.
     """
 
     captures: int
     replays: int = 0
     exact: int = 0
-    in_part: int = 0
+    in_order: int = 0
     ambiguous: int = 0
     kernels: int = 0
     matched: int = 0
@@ -128,7 +128,7 @@ def _counted(trace: Trace, captures: int, found: Sequence[_Replay]) -> Recovery:
         captures=captures,
         replays=len(found),
         exact=sum(match.exact for match in sure),
-        in_part=sum(not match.exact for match in sure),
+        in_order=sum(not match.exact for match in sure),
         ambiguous=len(matches) - len(sure),
         kernels=sum(len(one.kernels) for one in found),
         matched=sum(len(rows) for rows in held),

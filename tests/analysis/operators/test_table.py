@@ -156,7 +156,8 @@ def test_an_installed_package_adds_a_table(installed, tmp_path, capsys):
     engine = Engine(found)
     assert engine.work("aten::mm", *MM).flops == 7
     (refused,) = found.refused
-    assert refused.startswith("the plug-in wrong, entry 1 (x): Invalid value 'magic'")
+    assert (refused.group, refused.name) == ("profharness.formulas", "wrong")
+    assert refused.why.startswith("the plug-in wrong, entry 1 (x): Invalid value 'magic'")
     said = capsys.readouterr().err
     assert "the plug-in none of profharness.formulas cannot be used (TypeError" in said
     assert "the table of formulas of the plug-in wrong cannot be used" in said

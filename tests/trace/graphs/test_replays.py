@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.hotspots import own_ns
+from profharness.analysis.operators.coverage import known_work
 from profharness.analysis.operators.device_time import device_time
 from profharness.analysis.operators.gradients import forward_of
 from profharness.analysis.operators.nests import nests
 from profharness.analysis.operators.rows import row_work
+from profharness.analysis.time.linking import link_kernels
 from profharness.trace.columns.table import NULL
 from profharness.trace.graphs.captures import captured_graphs
 from profharness.trace.graphs.replays import Recovery, recovered
@@ -109,14 +112,14 @@ def test_the_graph_with_the_same_kernels_is_taken(tmp_path: Path) -> None:
     assert [text[:6] for text in shapes(trace)] == ["[[2, 2", "[[2, 2", "[[3, 3", "[[1, 1"]
 
 
-def test_in_part_by_the_longest_match_in_order(tmp_path: Path) -> None:
+def test_otherwise_the_longest_match_in_order(tmp_path: Path) -> None:
     captures = captures_of(
         tmp_path,
         [mm(1, 1, 1, "a"), mm(2, 2, 2, "b"), mm(3, 3, 3, "a"), mm(4, 4, 4, "c")],
         [mm(9, 9, 9, "c")],
     )
     trace, found = recovered(replays_of(tmp_path, ["a", "new", "a", "c"]), captures)
-    assert (found.exact, found.in_part, found.matched, found.kernels) == (0, 1, 3, 4)
+    assert (found.exact, found.in_order, found.matched, found.kernels) == (0, 1, 3, 4)
     assert [text[:6] for text in shapes(trace)] == ["[[1, 1", "", "[[3, 3", "[[4, 4"]
     assert len(trace.ops) == 3  # what did not run is not in the trace
 
@@ -143,7 +146,7 @@ def test_streams_that_run_beside_each_other_match_one_by_one(tmp_path: Path) -> 
     captures = captures_of(tmp_path, [mm(size, 1, 1, name) for size, name in enumerate("abcd", 1)])
     replay = [("c", 8), ("a", 7), ("d", 8), ("b", 7)]
     trace, found = recovered(replays_of(tmp_path, replay), captures)
-    assert (found.in_part, found.matched) == (1, 4)
+    assert (found.in_order, found.matched) == (1, 4)
     assert [text[:4] for text in shapes(trace)] == ["[[3,", "[[1,", "[[4,", "[[2,"]
 
 
@@ -208,3 +211,18 @@ def test_kernels_that_were_left_out_of_a_replay_cost_no_other_one(
     assert (found.kernels, found.matched) == (len(names), len(names))
     assert [text[:4] for text in shapes(trace)] == [f"[[{int(name[1:]) + 1}," for name in names]
     assert np.nansum(row_work(trace).flops) == sum(2 * (int(name[1:]) + 1) for name in names)
+
+
+def test_what_hides_the_work_of_a_captured_operator_is_said_of_it(tmp_path: Path) -> None:
+    captures = captures_of(
+        tmp_path, [mm(2, 3, 4, "gemm_1"), Run("mine::fused", ["gemm_2"], [[2, 3]])]
+    )
+    replays = replays_of(tmp_path, ["gemm_1", "gemm_2", "gemm_3"])
+    for trace, known_ns, reasons in (
+        (replays, 0, {"graph replay": 21_000}),
+        (recovered(replays, captures)[0], 7_000, {"graph replay": 7_000, "no formula": 7_000}),
+    ):
+        known = known_work(KernelFacts(trace), link_kernels(trace))
+        assert known is not None
+        assert (known.matrix_kernel_ns, known.known_ns) == (21_000, known_ns)
+        assert known.reasons == reasons
