@@ -114,7 +114,8 @@ def read_input(formulas: Sequence[Path], captures: Sequence[Path] = ()) -> Opera
     is no table of formulas.
     """
     found = OperatorInput(read_texts(formulas), tuple(captures))
-    found.engine  # noqa: B018  # a wrong table is told before a large trace is read
+    if formulas:
+        found.engine  # noqa: B018  # a wrong table is told before a large trace is read
     return found
 
 
