@@ -77,6 +77,11 @@ class Engine:
             self._known[key] = found
         return found
 
+    @property
+    def knows_kernels(self) -> bool:
+        """Whether the table has entries for kernels."""
+        return any(row.entry.kernel for row in self.table.rows)
+
     def kernel_work(self, kernel: str, call: Call | None = None) -> Work:
         """The work of a kernel by entries for kernels, from its name and the call (if any) that
         launched it; nothing where no entry is meant for it.
