@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from profharness.options.declared import Option
+from profharness.options.operator_work import Formulas
 from profharness.options.steps import StepRange
 
 
@@ -20,17 +21,24 @@ class ReportLine(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     force: Annotated[bool, Option("Overwrite an --output that exists.")] = False
     step_range: StepRange = ""
+    formulas: Formulas = ()
     json: Annotated[bool, Option("Print the run as `run --json` does.")] = False
 
 
 def report(line: ReportLine) -> None:
     """Write the HTML report of a run, and print its summary."""
+    from profharness.analysis.operators.engine import read_input
     from profharness.cli.running.steps import printed, show
     from profharness.report.json import run_json
     from profharness.understand import report_run as understand
 
+    given = read_input(line.formulas)
     summary = understand.finish(
-        line.run, report=line.output, force=line.force, step_range=line.step_range
+        line.run,
+        report=line.output,
+        force=line.force,
+        step_range=line.step_range,
+        operator_input=given,
     )
     if line.json:
         printed(run_json(summary).decode(), line.run / "summary.json")

@@ -10,20 +10,22 @@ from typing import Annotated
 from profharness.options.declared import Option
 from profharness.options.many_files import ManyFiles
 
+Formulas = Annotated[
+    tuple[Path, ...],
+    Option(
+        "A TOML table of formulas for the work of operators (docs/formulas.md). Repeatable: "
+        "of several entries for one name the last one counts.",
+        metavar="FILE",
+    ),
+]
+
 
 class OperatorOptions(ManyFiles, frozen=True, kw_only=True):
     """Formulas of operators that our own table lacks, or has otherwise, and what was captured into
     graphs.
     """
 
-    formulas: Annotated[
-        tuple[Path, ...],
-        Option(
-            "A TOML table of formulas for the work of operators (docs/formulas.md). Repeatable: "
-            "of several entries for one name the last one counts.",
-            metavar="FILE",
-        ),
-    ] = ()
+    formulas: Formulas = ()
     capture_trace: Annotated[
         tuple[Path, ...],
         Option(

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from profharness.cli import run_cli
+from profharness.rundir.manifest import Artifact, Manifest, NodeRecord, PassRecord
+from profharness.rundir.paths import RunDir
 from tests.analysis.operators import launched
 from tests.conftest import shared_path
 
@@ -211,3 +213,38 @@ def test_recorded_attention_gets_work_from_a_table(capsys, tmp_path):
     work = document(capsys, "metrics", trace, "--formulas", table)["work"]
     assert "lengths unknown" not in work["reasons"]
     assert work["known_ns"] > 5_000_000
+
+
+def run_of(root: Path) -> Path:
+    """A run of a command with one pass of torch, in which the operators were recorded."""
+    run = RunDir.create(root)
+    recorded = launched.write(run.artifacts_dir("torch", "n0", "0") / "t.pt.trace.json")
+    artifact = Artifact(
+        path=run.relative(recorded), layer="torch", format="kineto", pass_name="torch", host="n0"
+    )
+    run.write_manifest(
+        Manifest(
+            id="r",
+            created="2026-01-02T03:04:05Z",
+            profharness="0",
+            kind="command",
+            argv=("profharness", "run"),
+            artifacts=(artifact,),
+            nodes=(NodeRecord(host="n0"),),
+            passes=(PassRecord(name="torch", layers=("torch",)),),
+        )
+    )
+    return run.root
+
+
+def test_a_run_and_its_report_take_the_table(capsys, tmp_path, table):
+    root = run_of(tmp_path / "run")
+    assert document(capsys, "report", root)["work"]["known_ns"] == 20_000
+    found = document(capsys, "report", root, "--formulas", table)["work"]
+    assert found == document(capsys, "metrics", root, "--formulas", table)["work"]
+    assert found["known_ns"] == 30_000
+    assert json.loads((root / "summary.json").read_text())["work"] == found
+    rows = document(capsys, "hotspots", root, "--by", "op", "--formulas", table)
+    assert row(rows, "my::fused")["flops"] == launched.FLOPS
+    assert run_cli(["report", str(root), "--formulas", str(tmp_path / "none.toml")]) == 4
+    assert "cannot be read" in capsys.readouterr().err

@@ -66,7 +66,9 @@ class KernelFacts:
 
     @cached_property
     def work(self) -> KernelWork:
-        return op_work.of_kernels(self.trace, self.operators)
+        engine = self.yardstick.operator_input.engine
+        by_operator = op_work.of_kernels(self.trace, self.operators)
+        return op_work.with_own_entries(self.trace, by_operator, self.operators, engine)
 
     @cached_property
     def multiplying(self) -> npt.NDArray[np.bool_]:

@@ -97,6 +97,11 @@ class Engine:
         except Misfit:
             return None
 
+    @property
+    def knows_kernels(self) -> bool:
+        """Whether the table has entries for kernels."""
+        return any(row.entry.kernel for row in self.table.rows)
+
     def kernel_work(self, kernel: str, call: Call | None = None) -> Work:
         """The work of a kernel by entries for kernels, from its name and the call (if any) that
         launched it; nothing where no entry is meant for it.
@@ -134,7 +139,8 @@ def read_input(formulas: Sequence[Path], captures: Sequence[Path] = ()) -> Opera
     is no table of formulas.
     """
     found = OperatorInput(read_texts(formulas), tuple(captures))
-    found.engine  # noqa: B018  # a wrong table is told before a large trace is read
+    if formulas:
+        found.engine  # noqa: B018  # a wrong table is told before a large trace is read
     return found
 
 

@@ -8,13 +8,13 @@ whose formula needs what the trace does not hold, is NaN.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.categories import kernel_category
-from profharness.analysis.operators.engine import own_engine
+from profharness.analysis.operators.engine import Engine, own_engine
 from profharness.analysis.operators.nests import nests
 from profharness.analysis.operators.records import Work
 from profharness.analysis.operators.rows import RowWork, row_work
@@ -93,6 +93,39 @@ def of_kernels(trace: Trace, known: RowWork | None = None) -> KernelWork:
         if len(rounded):
             dtype[rounded], dtypes = len(dtypes), (*dtypes, "tf32")
     return KernelWork(flops, low_bytes, dtype, dtypes, fewer, again)
+
+
+def with_own_entries(
+    trace: Trace, work: KernelWork, known: RowWork | None, engine: Engine
+) -> KernelWork:
+    """The work of all kernels, with that of entries for kernels where no operator of known matrix
+    work launched them. Each distinct name is looked at once.
+    """
+    kernels = trace.kernels
+    if not engine.knows_kernels or not len(kernels):
+        return work
+    free = ~np.isfinite(work.flops)
+    if known is not None:
+        free &= (kernels.op == NULL) | (known.owner[kernels.op] == NULL)
+    codes, place = coded(kernels.name)
+    works = [engine.kernel_work(trace.strings[code]) for code in codes.tolist()]
+    dtypes = tuple(
+        dict.fromkeys([*work.dtypes, *(one.dtype for one in works if one.dtype is not None)])
+    )
+    typed = np.array([NULL if one.dtype is None else dtypes.index(one.dtype) for one in works])
+
+    def filled(column: F64, values: list[float | None]) -> F64:
+        own = np.array([np.nan if value is None else value for value in values], np.float64)[place]
+        return np.where(free & np.isfinite(own), own, column)
+
+    flops = filled(work.flops, [one.flops for one in works])
+    return replace(
+        work,
+        flops=flops,
+        low_bytes=filled(work.low_bytes, [one.low_bytes for one in works]),
+        dtype=np.where(free & np.isfinite(flops), typed[place], work.dtype),
+        dtypes=dtypes,
+    )
 
 
 def work_of(name: str, shapes: str, types: str, concrete: str = "", strides: str = "") -> Work:

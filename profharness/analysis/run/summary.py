@@ -69,10 +69,8 @@ def summarise_run(
     counted = trace if len(trace.counters) else None
     yardstick = Yardstick(calibrations, node.versions if node else None, counted, operator_input)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
-    view = _view(manifest, trace, chosen)
     cpu_model = node.cpu_model if node else ""
-    watts = calibrated(view.packages, trace, calibrations, yardstick.software, cpu_model)
-    view = replace(view, yardstick=yardstick, packages=watts)
+    view = _against(_view(manifest, trace, chosen), yardstick, trace, cpu_model)
     by_id = {point.point: point for point in device.points}
     named = _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
@@ -176,6 +174,12 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
         repeats=repeated,
         levels=levels,
     )
+
+
+def _against(view: RunView, yardstick: Yardstick, trace: Trace, cpu_model: str) -> RunView:
+    """The view with what the run is measured against, the powers of its packages included."""
+    watts = calibrated(view.packages, trace, yardstick.calibrations, yardstick.software, cpu_model)
+    return replace(view, yardstick=yardstick, packages=watts)
 
 
 def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:

@@ -21,6 +21,7 @@ from profharness.analysis.operators.table import TableText
 from profharness.analysis.time.linking import link_kernels
 from profharness.findings import Finding
 from profharness.readers.kineto import reader
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import Ops, Trace
 from tests.analysis.operators import launched
 
@@ -69,6 +70,34 @@ def test_a_users_formula_makes_an_operator_known(trace: Trace) -> None:
     assert found.known_ns == 30_000
     assert "no formula" not in found.reasons
     assert known(trace) == KNOWN  # it holds for those who gave it
+
+
+def test_entries_for_kernels_count_where_no_operator_of_known_work_launched_them(
+    trace: Trace,
+) -> None:
+    text = """
+[[formula]]
+match = "/^Cijk_/"
+kernel = true
+kind = "expression"
+flops = "1000"
+bytes = "64"
+dtype = "bf16"
+"""
+    operator_input = OperatorInput((TableText("mine", text),))
+    found = known(trace, operator_input)
+    assert found == KnownWork(matrix_kernel_ns=74_000, known_ns=74_000, reasons={})
+    work = KernelFacts(trace, Yardstick(operator_input=operator_input)).work
+    by_time = {
+        int(ns): (flops, moved, NULL if code == NULL else work.dtypes[code])
+        for ns, flops, moved, code in zip(
+            trace.kernels.dur_ns, work.flops, work.low_bytes, work.dtype, strict=True
+        )
+    }
+    assert by_time.pop(20_000)[::2] == (launched.FLOPS, "fp32")  # its operator tells
+    relu = by_time.pop(11_000)
+    assert (np.isnan(relu[0]), relu[2]) == (True, NULL)
+    assert set(by_time.values()) == {(1000.0, 64.0, "bf16")}
 
 
 def test_only_the_time_in_a_window_counts(trace: Trace) -> None:

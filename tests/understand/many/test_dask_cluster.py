@@ -25,6 +25,7 @@ from profharness.understand.many.spread import dask_cluster
 from profharness.understand.many.tables import hotspots_of_files, tally_of
 from profharness.understand.merge.command import MergeOptions, merge_to_file
 from tests import needs
+from tests.analysis.operators import launched
 from tests.generated import Generated, generate
 from tests.understand.many.test_many_files import die_once
 from tests.writers.decode import decode
@@ -196,3 +197,16 @@ def test_slurm_without_configuration_is_said(tmp_path, monkeypatch):
         dask_cluster("slurm", 1),
     ):
         pass
+
+
+def test_workers_of_a_cluster_get_the_table_of_formulas_itself(cluster, tmp_path, capsys):
+    """As text: they need not see the file."""
+    paths = [str(launched.write(tmp_path / f"rank{rank}.pt.trace.json")) for rank in range(2)]
+    table = tmp_path / "mine.toml"
+    table.write_text(launched.FORMULA)
+    words = ("--json", "--formulas", str(table), "--dask", cluster.scheduler_address)
+    assert run_cli(["metrics", *paths, *words]) == 0
+    assert json.loads(capsys.readouterr().out)["work"]["known_ns"] == 60_000
+    assert run_cli(["hotspots", *paths, "--by", "op", *words]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["flops"] for row in rows if row["name"] == "my::fused"] == [2 * launched.FLOPS]
