@@ -31,6 +31,10 @@ class By(str, Enum):
 
     KERNEL = "kernel"
     OP = "op"
+    SHAPE = "shape"
+    MODULE = "module"
+    RANGE = "range"
+    STACK = "stack"
     CATEGORY = "category"
     CALL = "call"
 

@@ -14,3 +14,10 @@ class Wanted(Enum):
     """All that is known of what ran on devices: queue, geometry, the id of the call."""
     ALL = "all"
     """What the host did too: calls, operators, ranges, and which of them launched what."""
+    STACKS = "stacks"
+    """Python's functions and modules too, as marks of the kind `frame`."""
+
+    @property
+    def host(self) -> bool:
+        """Whether what the host did is needed."""
+        return self in (Wanted.ALL, Wanted.STACKS)

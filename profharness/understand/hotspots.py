@@ -32,7 +32,10 @@ def hotspots_of(
     name, records = records_of(loaded, pass_name)
     facts = KernelFacts(records, Yardstick(counted=trace if len(trace.counters) else None))
     table = msgspec.structs.replace(
-        with_rates((listed(records) if by is None else tally(records, by)).table(), facts),
+        with_rates(
+            (listed(records, facts) if by is None else tally(records, by, facts=facts)).table(),
+            facts,
+        ),
         pass_name=name,
     )
     if table.by == "kernel":

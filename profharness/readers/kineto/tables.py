@@ -19,7 +19,7 @@ from profharness.readers.kineto.ranges import without_times
 from profharness.readers.own.marks import parse_mark
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
-from profharness.trace.columns.table import NULL
+from profharness.trace.columns.table import NULL, concat
 from profharness.trace.model import (
     I64,
     Api,
@@ -76,7 +76,7 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     }
     calls, call_sizes, dynamic_lds = _calls(rows, origin)
     domain = _domains(strings, calls.name)
-    api = _api(calls, domain, shared) if rows.wanted is Wanted.ALL else Api.empty()
+    api = _api(calls, domain, shared) if rows.wanted.host else Api.empty()
     timed = len(rows.kernels)
     if len(rows.ranges):
         rows.ranges.add_kernels(rows.kernels, strings, api)
@@ -101,7 +101,7 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         without_geometry=0
         if rows.wanted is Wanted.TIMES
         else int((kernels.workgroups[:timed] == NULL).sum()),
-        sizes_dropped=dropped if rows.wanted is Wanted.ALL else 0,
+        sizes_dropped=dropped if rows.wanted.host else 0,
         twins=_twins(kernels if timed == len(kernels) else kernels.take(np.arange(timed))),
         counters=rows.ranges.counters(strings, timed),
         counted=len(rows.ranges),
@@ -269,7 +269,21 @@ def _marks(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> Marks:
     collectives = kineto_comms.codes(
         rows.strings, rows.spoken, origin.groups, rows.marks.take("spoken")
     )
-    return marks_from(rows.marks, rows.strings, origin.base_ns, shared, collectives)
+    marks = marks_from(rows.marks, rows.strings, origin.base_ns, shared, collectives)
+    if not len(rows.frames):
+        return marks
+    take = rows.frames.take
+    frames = Marks.build(
+        start_ns=take("start") + origin.base_ns,
+        dur_ns=take("dur"),
+        name=take("name"),
+        kind=rows.strings.code("frame"),
+        pid=take("pid"),
+        tid=take("tid"),
+        **shared,
+    )
+    together = concat([marks, frames])
+    return together.take(np.lexsort((-together.dur_ns, together.start_ns)))
 
 
 def marks_from(

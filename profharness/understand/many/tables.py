@@ -87,7 +87,7 @@ def tally_of(
     trace = load_files(group.paths, wanted=wanted, check=False).trace
     rows = tally(trace, by)
     if by is None and not rows.filled:
-        if wanted is not Wanted.ALL:
+        if not wanted.host:
             trace = load_files(group.paths, check=False).trace
         rows = listed(trace)
     return GroupTally(rows, trace.problems, counter_table.counter_rows(trace))
@@ -95,6 +95,8 @@ def tally_of(
 
 def _wanted(by: Grouping | None, *, ops: bool, shapes: bool) -> Wanted:
     """What has to be read, if the files hold device records at all."""
-    if ops or by in ("op", "call"):
+    if by in ("module", "stack"):
+        return Wanted.STACKS
+    if ops or by in ("op", "shape", "range", "call"):
         return Wanted.ALL
     return Wanted.DEVICES if shapes and by != "category" else Wanted.TIMES
