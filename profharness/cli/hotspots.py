@@ -61,8 +61,8 @@ class HotspotsLine(ManyFiles, frozen=True, kw_only=True):
     by: Annotated[
         By | None,
         Option(
-            "Rows: kernel, op, category or (host) call (default: kernel; "
-            "op without device kernels; call with neither).",
+            "Rows: kernel, op, shape (op by its inputs), module, range, stack, category or (host) "
+            "call (default: kernel; op without device kernels; call with neither).",
         ),
     ] = None
     pass_name: Annotated[
@@ -106,9 +106,10 @@ def hotspots(line: HotspotsLine) -> None:
     table = found.table
     say(found.problems, notes=not table.rows)
     if not table.rows:
-        others = _others(table, found.by)
+        others = "" if By(table.by) in _RECORDED_BY else _others(table, found.by)
         typer.echo(
-            f"{paths[0]}: nothing to list by {table.by}; {others or _RECORD}",
+            f"{paths[0]}: nothing to list by {table.by}; "
+            f"{_RECORDED_BY.get(By(table.by)) or others or _RECORD}",
             err=True,
         )
     sys.stdout.write(text_of(table, line.shown, line.top))
@@ -126,10 +127,9 @@ class _Found:
 
 
 def _of_run(line: HotspotsLine) -> _Found:
-    from profharness.understand.hotspots import hotspots_of
-    from profharness.understand.load import load
+    from profharness.understand.hotspots import hotspots_of, load_for
 
-    loaded = load(list(line.paths))
+    loaded = load_for(list(line.paths), None if line.by is None else line.by.value)
     return _Found(
         hotspots_of(
             loaded, None if line.by is None else line.by.value, line.pass_name, line.samples
@@ -165,6 +165,14 @@ def _of_files(line: HotspotsLine) -> _Found:
         lambda other: hotspots_of_files(paths, other.value, workers=workers).table,
     )
 
+
+_RECORDED_BY = {
+    By.SHAPE: "record shapes with the operators (record_shapes=True of torch.profiler)",
+    By.MODULE: "record them with --stacks",
+    By.STACK: "record them with --stacks",
+    By.RANGE: "name ranges in the program, with record_function, roctx or NVTX",
+}
+"""What makes a file hold such rows."""
 
 _LISTED = {
     By.OP: "its operators are listed by --by op",

@@ -219,7 +219,7 @@ def _of_shapes(facts: KernelFacts) -> Tally:
     names = tuple(strings[code] for code in ops.name[first].tolist())
 
     def text(code: int) -> str:
-        return "" if code == NULL else without_spaces(strings[code])
+        return "" if code == NULL else compact_json(strings[code])
 
     return Tally(
         by="shape",
@@ -236,6 +236,16 @@ def _of_shapes(facts: KernelFacts) -> Tally:
         kernel_ns=_kernel_ns(trace, of_group, len(names)),
         work=operator_sums(facts, of_group, len(names)),
     )
+
+
+def compact_json(text: str) -> str:
+    """The same JSON without white space, which some writers put around every number."""
+    import msgspec
+
+    try:
+        return msgspec.json.format(text.encode(), indent=-1).decode()
+    except msgspec.DecodeError:
+        return text
 
 
 def _of_categories(trace: Trace) -> Tally:

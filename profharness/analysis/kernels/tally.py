@@ -25,6 +25,8 @@ from profharness.trace.columns.table import NULL
 I64 = npt.NDArray[np.int64]
 Grouping = Literal["kernel", "op", "shape", "module", "range", "stack", "category", "call"]
 _FIRST = get_args(Grouping)
+OF_FRAMES: tuple[Grouping, ...] = ("module", "stack")
+"""Rows that need Python's frames read."""
 CONVENTIONS = {"causal": "exact"}
 """How operations are counted, where programs differ: exact pairs of causal attention."""
 NO_GROUPS = group(np.empty(0, np.int64), np.empty(0, np.int64))

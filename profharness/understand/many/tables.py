@@ -12,7 +12,7 @@ import msgspec
 from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.kernels.hotspots import listed, tally
-from profharness.analysis.kernels.tally import Grouping, Tally, alike, join
+from profharness.analysis.kernels.tally import OF_FRAMES, Grouping, Tally, alike, join
 from profharness.analysis.records import Hotspots
 from profharness.trace.model import Problem
 from profharness.trace.wanted import Wanted
@@ -95,7 +95,7 @@ def tally_of(
 
 def _wanted(by: Grouping | None, *, ops: bool, shapes: bool) -> Wanted:
     """What has to be read, if the files hold device records at all."""
-    if by in ("module", "stack"):
+    if by in OF_FRAMES:
         return Wanted.STACKS
     if ops or by in ("op", "shape", "range", "call"):
         return Wanted.ALL
