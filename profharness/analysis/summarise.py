@@ -83,7 +83,7 @@ def summarise_trace(
         verdict=judgement.verdict,
         verdict_needs=judgement.needs,
         grounds=grounds,
-        hotspots=(with_rates(hotspots.default(trace, devices, whole.facts), whole.facts),),
+        hotspots=(with_rates(hotspots.default(trace, devices), whole.facts),),
         communication=talk,
         counters=counter_rows(trace),
         queues=queue_series(whole),

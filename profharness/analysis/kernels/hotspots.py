@@ -42,17 +42,13 @@ from profharness.trace.model import Kernels, Ops, Strings, Trace
 I64 = npt.NDArray[np.int64]
 
 
-def default(
-    trace: Trace,
-    devices: Sequence[DeviceCounts] | None = None,
-    facts: KernelFacts | None = None,
-) -> Hotspots:
+def default(trace: Trace, devices: Sequence[DeviceCounts] | None = None) -> Hotspots:
     """By kernel; by op where the trace holds operators, or statistics of host calls, and nothing on
     device kernels.
 
-    `devices` are the `counts_of_devices` and `facts` those of the trace, where they are known.
+    `devices` are the `counts_of_devices`, where they are known.
     """
-    return tally(trace, None, devices, facts).table()
+    return tally(trace, None, devices).table()
 
 
 def grouped(trace: Trace, by: Grouping | None) -> Hotspots:
@@ -95,33 +91,31 @@ def tally(
     devices: Sequence[DeviceCounts] | None = None,
     facts: KernelFacts | None = None,
 ) -> Tally:
-    """The groups behind a table, to be joined with those of other files; None, `devices` and
-    `facts` as for `default`.
+    """The groups behind a table, to be joined with those of other files; None and `devices` as for
+    `default`.
 
-    Kernels have their work where the trace tells what they worked for: operators, or the counters
-    that `facts` hold.
+    Kernels have their work only where `facts` are given, and tell it: by operators or by counters.
     """
-    groups = _groups(facts or KernelFacts(trace), default_grouping(trace) if by is None else by)
+    groups = _groups(trace, default_grouping(trace) if by is None else by, facts)
     return replace(
         groups, busy=_busy(trace, counts_of_devices(trace) if devices is None else devices)
     )
 
 
-def _groups(facts: KernelFacts, by: Grouping) -> Tally:
-    trace = facts.trace
+def _groups(trace: Trace, by: Grouping, facts: KernelFacts | None) -> Tally:
     match by:
         case "kernel":
-            return _of_kernels(facts)
+            return _of_kernels(trace, facts)
         case "op":
-            return _of_ops(facts)
+            return _of_ops(facts or KernelFacts(trace))
         case "shape":
-            return _of_shapes(facts)
+            return _of_shapes(facts or KernelFacts(trace))
         case "category":
             return _of_categories(trace)
         case "call":
             return _of_calls(trace)
         case "range" | "module" | "stack":
-            return of_spans(facts, by)
+            return of_spans(facts or KernelFacts(trace), by)
 
 
 def listed(trace: Trace, facts: KernelFacts | None = None) -> Tally:
@@ -173,8 +167,8 @@ def children(ops: Ops) -> tuple[I64, I64]:
     return child, parent[child]
 
 
-def _of_kernels(facts: KernelFacts) -> Tally:
-    trace, kernels = facts.trace, facts.trace.kernels
+def _of_kernels(trace: Trace, facts: KernelFacts | None) -> Tally:
+    kernels = trace.kernels
     if not len(kernels):
         return _printed("kernel", trace, kernel_rows(trace))
     groups, names = _named(trace, kernels.name, _durations(trace))
@@ -188,7 +182,7 @@ def _of_kernels(facts: KernelFacts) -> Tally:
         shapes=_shapes(kernels, place),
         launchers=_launchers(trace, place),
         work=kernel_sums(facts, place[kernels.name], len(names))
-        if len(trace.ops) or facts.yardstick.counted is not None
+        if facts is not None and (len(trace.ops) or facts.yardstick.counted is not None)
         else None,
     )
 

@@ -11,6 +11,7 @@ import msgspec
 
 from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.counter_records import CounterRow
+from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.hotspots import listed, tally
 from profharness.analysis.kernels.tally import OF_FRAMES, Grouping, Tally, alike, join
 from profharness.analysis.records import Hotspots
@@ -85,7 +86,7 @@ def tally_of(
     """
     wanted = _wanted(by, ops=ops, shapes=shapes)
     trace = load_files(group.paths, wanted=wanted, check=False).trace
-    rows = tally(trace, by)
+    rows = tally(trace, by, facts=KernelFacts(trace))
     if by is None and not rows.filled:
         if not wanted.host:
             trace = load_files(group.paths, check=False).trace
