@@ -18,7 +18,6 @@ from profharness.analysis.kernels.categories import CATEGORIES, kernel_category,
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.grouping import Grouped, combinations, group
 from profharness.analysis.kernels.printed_totals import call_rows, category_rows, kernel_rows
-from profharness.analysis.kernels.span_hotspots import of_spans
 from profharness.analysis.kernels.tally import (
     NO_LAUNCHERS,
     NO_SHAPES,
@@ -30,6 +29,7 @@ from profharness.analysis.kernels.tally import (
     Tally,
 )
 from profharness.analysis.operators.nests import nests, self_time
+from profharness.analysis.operators.span_hotspots import of_spans
 from profharness.analysis.operators.sums import kernel_sums, operator_sums
 from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.report.table import Align, Column, Table, row_of
+from profharness.report.tables.hotspot_names import fitted, is_long, whole
 from profharness.report.tables.hotspots import time_text
 from profharness.report.text.figures import si_text
 from profharness.report.text.folding import distinct_names
-from profharness.report.text.row_names import fitted, is_long, whole
 from profharness.report.text.samples import sample_text, sampled_metrics
 from profharness.units import format_number, format_share
 

@@ -8,9 +8,9 @@ from profharness.analysis.records import Hotspots
 from profharness.report.table import Table
 from profharness.report.tables.counters import lines as counter_lines
 from profharness.report.tables.hotspot_listing import hotspot_listing
+from profharness.report.tables.hotspot_names import is_long
 from profharness.report.tables.hotspots import total_text
 from profharness.report.text.listing import listing
-from profharness.report.text.row_names import is_long
 from profharness.report.text.samples import sample_notes
 from profharness.trace import log_names
 from profharness.units import format_ns, format_number, format_share
