@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.hotspots import grouped, tally
 from profharness.analysis.kernels.tally import Grouping, join
 from profharness.analysis.records import HotspotRow, Hotspots
@@ -253,3 +254,21 @@ def test_rows_and_the_rest_are_all_device_time(shared: Path, name: str, by: Grou
     assert table.device_ns_outside is not None
     assert sum(row.device_ns or 0 for row in table.rows) + table.device_ns_outside == whole
     assert sum(row.device_share or 0 for row in table.rows) == pytest.approx(1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["kernel", "shape", "module"])
+def test_the_work_of_rows_is_that_of_the_operators(shared: Path, by: Grouping) -> None:
+    path = shared / "fixtures/kineto/mi300x_timesformer.json.gz"
+    trace = reader.read(path, wanted=Wanted.STACKS)
+    facts = KernelFacts(trace)
+    rows, operators = tally(trace, by, facts=facts).table().rows, grouped(trace, "op").rows
+    for name in ("flops", "bytes"):
+        whole, parts = (
+            sum(getattr(row, name) or 0 for row in listed) for listed in (operators, rows)
+        )
+        assert parts == pytest.approx(whole, rel=0.02 if name == "bytes" else 1e-9)
+    assert {row.limiter for row in rows} > {"compute", "bandwidth", "inside-kernel"}
+    assert all(0 <= row.peak_share <= 1 for row in rows if row.peak_share is not None)
+    if by == "kernel":  # without what tells the work, nothing of it is worked out
+        assert all(row.flops is None for row in grouped(trace, "kernel").rows)
