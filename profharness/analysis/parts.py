@@ -19,8 +19,8 @@ from profharness.analysis.communication.collectives import Arrivals, arrivals, r
 from profharness.analysis.communication.figures import merge_communication
 from profharness.analysis.communication.skew import straggler
 from profharness.analysis.kernels import counter_table
-from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
-from profharness.analysis.kernels.hotspots import tally
+from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
+from profharness.analysis.kernels.hotspots import default_tally
 from profharness.analysis.kernels.tally import Tally, alike, join
 from profharness.analysis.operators.records import add_known_work, add_operator_shares
 from profharness.analysis.records import (
@@ -90,7 +90,7 @@ def part(
         )
     return Part(
         summary=summarise_trace(trace, source, findings=findings, yardstick=yardstick),
-        tally=tally(trace, None, operator_input=yardstick.operator_input),
+        tally=default_tally(trace, facts=KernelFacts(trace, yardstick)),
         ranks=frozenset(file_source.rank for file_source in working),
         passes=tuple(
             sorted({file_source.pass_name for file_source in working if file_source.pass_name})

@@ -127,7 +127,7 @@ class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     schema: int = SCHEMA
-    by: Literal["kernel", "op", "category", "call"]
+    by: Literal["kernel", "op", "shape", "module", "range", "stack", "category", "call"]
     pass_name: str | None = msgspec.field(default=None, name="pass")
     total_ns: int | None
     busy_ns: int | None = None

@@ -102,7 +102,7 @@ def summarise_trace(
 
 
 def _default_table(m: Measurement, devices: Sequence[DeviceCounts]) -> Hotspots:
-    table = hotspots.default(m.trace, devices, m.facts.yardstick.operator_input)
+    table = hotspots.default(m.trace, devices, m.facts)
     return with_rates(table, m.facts)
 
 

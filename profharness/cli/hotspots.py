@@ -35,6 +35,10 @@ class By(str, Enum):
 
     KERNEL = "kernel"
     OP = "op"
+    SHAPE = "shape"
+    MODULE = "module"
+    RANGE = "range"
+    STACK = "stack"
     CATEGORY = "category"
     CALL = "call"
 
@@ -61,8 +65,8 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
     by: Annotated[
         By | None,
         Option(
-            "Rows: kernel, op, category or (host) call (default: kernel; "
-            "op without device kernels; call with neither).",
+            "Rows: kernel, op, shape (op by its inputs), module, range, stack, category or (host) "
+            "call (default: kernel; op without device kernels; call with neither).",
         ),
     ] = None
     pass_name: Annotated[
@@ -109,9 +113,10 @@ def hotspots(line: HotspotsLine) -> None:
     for item in found.findings:
         typer.echo(f"{item.severity}: {item.message}", err=True)
     if not table.rows:
-        others = _others(table, found.by)
+        others = "" if By(table.by) in _RECORDED_BY else _others(table, found.by)
         typer.echo(
-            f"{paths[0]}: nothing to list by {table.by}; {others or _RECORD}",
+            f"{paths[0]}: nothing to list by {table.by}; "
+            f"{_RECORDED_BY.get(By(table.by)) or others or _RECORD}",
             err=True,
         )
     sys.stdout.write(text_of(table, line.shown, line.top))
@@ -130,11 +135,11 @@ class _Found:
 
 
 def _of_run(line: HotspotsLine, given: OperatorInput) -> _Found:
-    from profharness.understand.hotspots import hotspots_of
-    from profharness.understand.load import load
+    from profharness.understand.hotspots import hotspots_of, load_for
     from profharness.understand.replays import with_captures
 
-    loaded = with_captures(load(list(line.paths)), given.captures)
+    asked = load_for(list(line.paths), None if line.by is None else line.by.value)
+    loaded = with_captures(asked, given.captures)
     return _Found(
         hotspots_of(
             loaded, None if line.by is None else line.by.value, line.pass_name, line.samples, given
@@ -173,6 +178,14 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
         of_files.findings,
     )
 
+
+_RECORDED_BY = {
+    By.SHAPE: "record shapes with the operators (record_shapes=True of torch.profiler)",
+    By.MODULE: "record them with --stacks",
+    By.STACK: "record them with --stacks",
+    By.RANGE: "name ranges in the program, with record_function, roctx or NVTX",
+}
+"""What makes a file hold such rows."""
 
 _LISTED = {
     By.OP: "its operators are listed by --by op",

@@ -142,13 +142,15 @@ class Ops(Table):
 
 
 MarkKind = Literal[
-    "trial", "warmup", "step", "phase", "range", "request", "execution", "point", "marker"
+    "trial", "warmup", "step", "phase", "range", "request", "execution", "point", "marker", "frame"
 ]
 
 
 @dataclass(frozen=True, eq=False)
 class Marks(Table):
-    """Spans that give the workload's own structure: points, trials, steps, user ranges."""
+    """Spans that give the workload's own structure: points, trials, steps, user ranges; and Python
+    functions and modules (`frame`), where they were asked for.
+    """
 
     start_ns: I64 = ns("start")
     dur_ns: I64 = ns("duration")

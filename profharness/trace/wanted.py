@@ -16,8 +16,10 @@ class Wanted(Enum):
     """What the host did too: calls, operators, ranges, and which of them launched what."""
     LAUNCHED = "launched"
     """Also the names of kernels that calls launch, where calls say them."""
+    STACKS = "stacks"
+    """Python's functions and modules too, as marks of the kind `frame`."""
 
     @property
     def host(self) -> bool:
         """Whether what the host did is needed."""
-        return self in (Wanted.ALL, Wanted.LAUNCHED)
+        return self in (Wanted.ALL, Wanted.LAUNCHED, Wanted.STACKS)

@@ -69,14 +69,15 @@ def metrics(paths: Paths) -> pd.DataFrame:
 def hotspots(
     paths: Paths, by: Grouping | None = None, *, pass_name: str | None = None
 ) -> pd.DataFrame:
-    """One row per kernel, op, category or host call, with the columns of `hotspots --format csv`:
-    times in ns, `share` between 0 and 1. `attrs` holds `by`, `pass` and the table's `total_ns`.
+    """One row per kernel, op, shape, module, range, stack, category or host call (`by`), with the
+    columns of `hotspots --format csv`: times in ns, `share` between 0 and 1. `attrs` holds `by`,
+    `pass`, the table's `total_ns` and `device_ns_outside`.
 
     Raises UsageError for a pass that the run does not hold, and for another `by`.
     """
     from profharness.analysis.kernels.tally import Grouping
     from profharness.report.tables.hotspots import hotspot_values
-    from profharness.understand.hotspots import hotspots_of
+    from profharness.understand.hotspots import hotspots_of, load_for
     from profharness.understand.many.jobs import Workers
     from profharness.understand.many.tables import hotspots_of_files
 
@@ -84,7 +85,7 @@ def hotspots(
         raise UsageError(f"by {by!r}: no such rows", f"one of {', '.join(get_args(Grouping))}")
     named = _checked(paths)
     if len(named) == 1 and named[0].is_dir():
-        loaded = load(named)
+        loaded = load_for(named, by)
         _warn(loaded.trace.problems)
         table = hotspots_of(loaded, by, pass_name)
     elif pass_name is not None:
@@ -94,7 +95,12 @@ def hotspots(
         _warn([*(one.problem for one in of_files.unread), *of_files.problems])
         table = of_files.table
     frame = frame_of(hotspot_values(table))
-    frame.attrs |= {"by": table.by, "pass": table.pass_name, "total_ns": table.total_ns}
+    frame.attrs |= {
+        "by": table.by,
+        "pass": table.pass_name,
+        "total_ns": table.total_ns,
+        "device_ns_outside": table.device_ns_outside,
+    }
     return frame
 
 

@@ -10,15 +10,28 @@ from profharness.analysis.kernels.columns import with_rates
 from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import listed, tally
+from profharness.analysis.kernels.tally import OF_FRAMES
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.run import kernel_pass as passes
 from profharness.errors import UsageError
+from profharness.trace.wanted import Wanted
+from profharness.understand.load import load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from profharness.analysis.kernels.tally import Grouping
     from profharness.analysis.records import Hotspots
     from profharness.trace.model import Trace
     from profharness.understand.load import Loaded
+
+_SAMPLED = ("kernel", "op", "category")
+
+
+def load_for(paths: Sequence[Path], by: Grouping | None) -> Loaded:
+    """What a table of these rows needs of runs and files. Raises as `load` does."""
+    return load(paths, wanted=Wanted.STACKS if by in OF_FRAMES else Wanted.ALL)
 
 
 def hotspots_of(
@@ -37,19 +50,21 @@ def hotspots_of(
     name, records = records_of(loaded, pass_name)
     counted = trace if len(trace.counters) else None
     facts = KernelFacts(records, Yardstick(counted=counted, operator_input=operator_input))
-    groups = (
-        listed(records, operator_input)
-        if by is None
-        else tally(records, by, operator_input=operator_input)
+    table = msgspec.structs.replace(
+        with_rates(
+            (listed(records, facts) if by is None else tally(records, by, facts=facts)).table(),
+            facts,
+        ),
+        pass_name=name,
     )
-    table = msgspec.structs.replace(with_rates(groups.table(), facts), pass_name=name)
     if table.by == "kernel":
         table = msgspec.structs.replace(table, counters=counter_rows(trace))
     if not samples:
         return table
-    if table.by == "call":
+    if table.by not in _SAMPLED:
         raise UsageError(
-            "--samples is for kernels and operators, and these rows are host calls", "leave it out"
+            f"--samples is for kernels, operators and categories, not for rows by {table.by}",
+            "leave it out",
         )
     from profharness.analysis.kernels.hotspot_samples import with_samples
     from profharness.analysis.power.sample_joins import named

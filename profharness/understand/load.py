@@ -41,15 +41,21 @@ class Loaded:
     steps_from: str = ""
 
 
-def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool = False) -> Loaded:
-    """One run directory, or any mix of runs and files, merged.
+def load(
+    paths: Sequence[Path],
+    *,
+    allow_unaligned: bool = False,
+    overlay: bool = False,
+    wanted: Wanted = Wanted.ALL,
+) -> Loaded:
+    """One run directory, or any mix of runs and files, merged. `wanted` is ALL or STACKS.
 
     Raises InputError for a path that cannot be read, and UsageError for several sources that share
     no clock (unless allowed).
     """
     check_paths(paths)
     parts = [
-        load_part(path, run_name=name, overlay=overlay)
+        load_part(path, run_name=name, overlay=overlay, wanted=wanted)
         for path, name in zip(paths, run_names(paths), strict=True)
         if path.is_dir()
     ]
@@ -57,7 +63,7 @@ def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool 
     if files:
         from profharness import readers
 
-        parts += [load_files(group) for group in readers.group_files(files)]
+        parts += [load_files(group, wanted=wanted) for group in readers.group_files(files)]
     if len(parts) == 1:
         return parts[0]
     from profharness.trace import merge
@@ -73,7 +79,9 @@ def load(paths: Sequence[Path], *, allow_unaligned: bool = False, overlay: bool 
     )
 
 
-def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loaded:
+def load_part(
+    path: Path, *, run_name: str = "", overlay: bool = False, wanted: Wanted = Wanted.ALL
+) -> Loaded:
     """One run, or a tool's own folder. `run_name` goes in front of the names of a run's passes, so
     that those of another are others.
     """
@@ -84,7 +92,7 @@ def load_part(path: Path, *, run_name: str = "", overlay: bool = False) -> Loade
         if loaded is None:
             raise no_run(path)
         return loaded
-    loaded = _load_run(path)
+    loaded = _load_run(path, wanted)
     if overlay:
         from profharness.trace.overlay import overlay as overlaid
 
@@ -140,10 +148,10 @@ def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: boo
     return Loaded(trace, named, None, causality_findings(trace))
 
 
-def _load_run(root: Path) -> Loaded:
+def _load_run(root: Path, wanted: Wanted) -> Loaded:
     from profharness.understand.load_run import load_run
 
-    return of_records(load_run(root), root)
+    return of_records(load_run(root, wanted), root)
 
 
 def of_records(records: RunRecords, root: Path) -> Loaded:

@@ -13,6 +13,7 @@ from profharness.trace.clocks.causality import causality_findings
 from profharness.trace.enrich import enrich_geometry
 from profharness.trace.model import Strings, Trace
 from profharness.trace.parts.points import assign_points
+from profharness.trace.wanted import Wanted
 from profharness.understand.run_clock import share_marker_checks
 from profharness.understand.run_parts import RunNotes, keep_in_memory, read_run
 
@@ -26,9 +27,11 @@ class RunRecords:
     findings: tuple[Finding, ...]
 
 
-def load_run(root: Path) -> RunRecords:
-    """Everything that a run directory holds. Raises InputError for a folder that is no run."""
-    run = read_run(root, keep_in_memory)
+def load_run(root: Path, wanted: Wanted = Wanted.ALL) -> RunRecords:
+    """Everything that a run directory holds, Python's frames where `wanted` says so. Raises
+    InputError for a folder that is no run.
+    """
+    run = read_run(root, keep_in_memory, records=wanted)
     traces, notes = [part.trace for part in run.parts], run.notes
     whole = merge.merge(traces) if traces else Trace(sources=(), strings=Strings())
     del run, traces  # their columns are in the whole now

@@ -22,6 +22,7 @@ from profharness.rundir.paths import RunDir
 from profharness.secrets.discretion import without_secrets
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
+from profharness.trace.wanted import Wanted
 from profharness.understand.run_levels import level_traces
 
 _TABLE = "rocprofv3-csv"  # of this format several files of one process make one trace
@@ -85,12 +86,14 @@ def artifact_groups(run: RunDir, manifest: Manifest) -> list[tuple[Artifact, ...
     ]
 
 
-def read_group(run: RunDir, host: str, group: Sequence[Artifact]) -> GroupRecords:
+def read_group(
+    run: RunDir, host: str, group: Sequence[Artifact], wanted: Wanted = Wanted.ALL
+) -> GroupRecords:
     """Read the files of a group. `host` is that of files which state none; where some files of a
     set cannot be read, the others still count.
     """
     try:
-        return GroupRecords((_named(run, host, group, _read(run, group)),))
+        return GroupRecords((_named(run, host, group, _read(run, group, wanted)),))
     except InputError as error:
         if len(group) == 1:
             return GroupRecords((), (_unread(group[0], error),))
@@ -98,7 +101,7 @@ def read_group(run: RunDir, host: str, group: Sequence[Artifact]) -> GroupRecord
     readable: list[Artifact] = []
     for artifact in group:
         try:
-            _read(run, (artifact,))
+            _read(run, (artifact,), wanted)
         except InputError as error:
             problems.append(_unread(artifact, error))
         else:
@@ -106,16 +109,16 @@ def read_group(run: RunDir, host: str, group: Sequence[Artifact]) -> GroupRecord
     traces: tuple[Trace, ...] = ()
     if readable:
         try:
-            traces = (_named(run, host, readable, _read(run, readable)),)
+            traces = (_named(run, host, readable, _read(run, readable, wanted)),)
         except InputError as error:
             problems.append(_unread(readable[0], error))
     return GroupRecords(traces, tuple(problems))
 
 
-def _read(run: RunDir, group: Sequence[Artifact]) -> Trace:
+def _read(run: RunDir, group: Sequence[Artifact], wanted: Wanted) -> Trace:
     """The trace of some files, without the secrets in its texts."""
     return without_secrets(
-        readers.read_group(tuple(run.root / artifact.path for artifact in group))
+        readers.read_group(tuple(run.root / artifact.path for artifact in group), wanted=wanted)
     )
 
 

@@ -15,6 +15,7 @@ from profharness.findings import Finding
 from profharness.rundir.manifest import Artifact, Manifest
 from profharness.rundir.paths import RunDir
 from profharness.trace.model import Problem
+from profharness.trace.wanted import Wanted
 from profharness.understand.capture_window import Clocks
 from profharness.understand.many.jobs import IN_ONE, Workers
 from profharness.understand.many.spread import Here, Spread
@@ -88,9 +89,11 @@ def read_run(
     keep: Keep[PartT],
     workers: Workers = IN_ONE,
     ranks: frozenset[int] | None = None,
+    *,
+    records: Wanted = Wanted.ALL,
 ) -> RunParts[PartT]:
-    """Read a run's files of the wanted ranks (None: of all). Raises InputError for a folder that is
-    no run.
+    """Read a run's files of the wanted ranks (None: of all), and of them these `records`. Raises
+    InputError for a folder that is no run.
 
     A file that cannot be read is a problem of the run.
     """
@@ -117,6 +120,7 @@ def read_run(
             Clocks(_needed_snapshots(own_files, manifest, group, reference), reference),
             keep,
             str(number),
+            records,
         )
         for number, group in enumerate(wanted)
     ]
@@ -151,6 +155,7 @@ class _GroupJob(Generic[PartT]):
     clocks: Clocks
     keep: Keep[PartT]
     name: str
+    records: Wanted
 
     @property
     def paths(self) -> list[Path]:
@@ -167,7 +172,7 @@ class _GroupParts(Generic[PartT]):
 
 def _keep_group(job: _GroupJob[PartT]) -> _GroupParts[PartT]:
     run = RunDir(job.root)
-    records = read_group(run, job.host, job.group)
+    records = read_group(run, job.host, job.group, job.records)
     parts = [
         job.keep(align_trace(run, trace, job.clocks), f"{job.name}-{number}")
         for number, trace in enumerate(records.traces)

@@ -162,7 +162,7 @@ def test_hotspots_folds_names_to_the_terminal(kineto):
     ("arguments", "status"),
     [
         (("--pass", "torch"), 2),
-        (("--by", "module"), 2),
+        (("--by", "line"), 2),
         (("--format", "xml"), 2),
         (("--top", "0"), 2),
     ],
@@ -172,6 +172,20 @@ def test_hotspots_refuses_what_it_does_not_know(capsys, kineto, arguments, statu
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("error:")
+
+
+@pytest.mark.parametrize(
+    ("by", "advice"),
+    [
+        ("module", "record them with --stacks"),
+        ("stack", "record them with --stacks"),
+        ("range", "name ranges in the program, with record_function, roctx or NVTX"),
+        ("shape", "record shapes with the operators (record_shapes=True of torch.profiler)"),
+    ],
+)
+def test_hotspots_say_what_records_rows_that_a_file_has_not(capsys, kineto, by, advice):
+    assert run_cli(["hotspots", str(kineto), "--by", by]) == 0
+    assert f"{kineto}: nothing to list by {by}; {advice}\n" in capsys.readouterr().err
 
 
 def test_hotspots_of_a_file_that_is_none(capsys, tmp_path):
@@ -409,5 +423,5 @@ def test_telemetry_is_joined_to_no_host_calls(hip_log):
     from profharness.understand.hotspots import hotspots_of
     from profharness.understand.load import load
 
-    with pytest.raises(UsageError, match="these rows are host calls"):
+    with pytest.raises(UsageError, match="not for rows by call"):
         hotspots_of(load([hip_log]), "call", samples="power")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import subprocess
@@ -21,7 +22,7 @@ from profharness.trace.model import Trace
 from profharness.understand import frames
 from profharness.understand.load import load
 from tests.generated import Generated
-from tests.readers.kineto.kineto_files import document, kernel, write
+from tests.readers.kineto.kineto_files import document, event, kernel, launch, write
 from tests.run_files import run_of
 from tests.trace.making import traces
 
@@ -41,7 +42,14 @@ def printed(capsys: pytest.CaptureFixture[str], *line: str | Path) -> str:
 
 @pytest.mark.parametrize(
     ("by", "pass_name"),
-    [(None, None), ("kernel", "torch"), ("op", "torch"), ("category", None), ("call", None)],
+    [
+        (None, None),
+        ("kernel", "torch"),
+        ("op", "torch"),
+        ("range", "torch"),
+        ("category", None),
+        ("call", None),
+    ],
 )
 def test_hotspots_are_those_of_the_command(run, capsys, by, pass_name):
     wanted = () if by is None else ("--by", by)
@@ -56,6 +64,23 @@ def test_hotspots_are_those_of_the_command(run, capsys, by, pass_name):
     assert {key: frame.attrs[key] for key in ("by", "pass", "total_ns")} == {
         key: document[key] for key in ("by", "pass", "total_ns")
     }
+
+
+def test_modules_and_stacks_of_a_run_are_read_where_rows_need_them(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", ranks=1, lend=False)
+    path = next(run.root.rglob("trace.json.gz"))
+    base = json.loads(gzip.decompress(path.read_bytes()))["baseTimeNanoseconds"]
+    events = [
+        event("python_function", "train.py(3): main", 0, 20),
+        event("python_function", "nn.Module: Net_0", 2, 10),
+        launch("hipLaunchKernel", 4, 2, 1),
+        kernel("k", 8, 3, correlation=1),
+    ]
+    write(path, document(events, baseTimeNanoseconds=base))
+    for by, name in (("module", "Net_0"), ("stack", "train.py(3): main")):
+        frame = frames.hotspots(run.root, by, pass_name="torch")
+        assert frame[["name", "device_ns"]].values.tolist() == [[name, 3000]]
+        assert frame.attrs["device_ns_outside"] == 0
 
 
 @pytest.mark.slow

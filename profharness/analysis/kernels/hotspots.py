@@ -1,5 +1,5 @@
-"""Where device time (or operator time) goes: groups of kernels, of operators, or of categories
-(docs/metrics.md#hotspots); and host calls.
+"""Where device time (or operator time) goes: groups of kernels, of operators, of what is around
+them, or of categories (docs/metrics.md#hotspots); and host calls.
 
 Totals are exact integers and equal the vendors' statistics on the same records. One trace is one
 pass: nothing here adds up passes (`analysis.passes` chooses one). Where a trace holds no kernels,
@@ -8,36 +8,36 @@ or no operators, but a tool's own statistics of them, these are the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.categories import CATEGORIES, kernel_category, op_category
-from profharness.analysis.kernels.facts import KernelFacts, Yardstick
-from profharness.analysis.kernels.grouping import Grouped, combinations, group, pack
+from profharness.analysis.kernels.facts import KernelFacts
+from profharness.analysis.kernels.grouping import Grouped, combinations, group
 from profharness.analysis.kernels.printed_totals import call_rows, category_rows, kernel_rows
 from profharness.analysis.kernels.tally import (
     NO_LAUNCHERS,
     NO_SHAPES,
     Busy,
     Grouping,
+    Inputs,
     Launchers,
     Shapes,
     Tally,
 )
-from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
-from profharness.analysis.operators.sums import operator_sums
+from profharness.analysis.operators.nests import nests, self_time
+from profharness.analysis.operators.span_hotspots import of_spans
+from profharness.analysis.operators.sums import kernel_sums, operator_sums
 from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of
 from profharness.analysis.time.timeless import no_times, without_times
 from profharness.trace import log_names
-from profharness.trace.columns.keys import coded, distinct
+from profharness.trace.columns.keys import coded, distinct, first_rows, pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Kernels, Ops, Strings, Trace
-from profharness.trace.nesting import nest
 
 I64 = npt.NDArray[np.int64]
 
@@ -45,14 +45,24 @@ I64 = npt.NDArray[np.int64]
 def default(
     trace: Trace,
     devices: Sequence[DeviceCounts] | None = None,
-    operator_input: OperatorInput = NO_INPUT,
+    facts: KernelFacts | None = None,
 ) -> Hotspots:
-    """By kernel; by op where the trace holds operators, or statistics of host calls, and nothing on
-    device kernels.
+    """By kernel, without its work; by op where the trace holds operators, or statistics of host
+    calls, and nothing on device kernels.
 
-    `devices` are the `counts_of_devices`, where they are known.
+    `devices` are the `counts_of_devices`, `facts` those of the trace, where they are known.
     """
-    return tally(trace, None, devices, operator_input).table()
+    return default_tally(trace, devices, facts).table()
+
+
+def default_tally(
+    trace: Trace,
+    devices: Sequence[DeviceCounts] | None = None,
+    facts: KernelFacts | None = None,
+) -> Tally:
+    """The groups behind `default`."""
+    by = default_grouping(trace)
+    return tally(trace, by, devices, facts if by == "op" else None)
 
 
 def grouped(trace: Trace, by: Grouping | None) -> Hotspots:
@@ -93,26 +103,38 @@ def tally(
     trace: Trace,
     by: Grouping | None,
     devices: Sequence[DeviceCounts] | None = None,
-    operator_input: OperatorInput = NO_INPUT,
+    facts: KernelFacts | None = None,
 ) -> Tally:
     """The groups behind a table, to be joined with those of other files; None and `devices` as for
     `default`.
+
+    Kernels have their work only where `facts` are given, and tell it: by operators or by counters.
     """
-    makers: dict[Grouping, Callable[[Trace], Tally]] = {
-        "kernel": _of_kernels,
-        "op": partial(_of_ops, operator_input=operator_input),
-        "category": _of_categories,
-        "call": _of_calls,
-    }
-    groups = makers[default_grouping(trace) if by is None else by](trace)
+    groups = _groups(trace, default_grouping(trace) if by is None else by, facts)
     return replace(
         groups, busy=_busy(trace, counts_of_devices(trace) if devices is None else devices)
     )
 
 
-def listed(trace: Trace, operator_input: OperatorInput = NO_INPUT) -> Tally:
+def _groups(trace: Trace, by: Grouping, facts: KernelFacts | None) -> Tally:
+    match by:
+        case "kernel":
+            return _of_kernels(trace, facts)
+        case "op":
+            return _of_ops(facts or KernelFacts(trace))
+        case "shape":
+            return _of_shapes(facts or KernelFacts(trace))
+        case "category":
+            return _of_categories(trace)
+        case "call":
+            return _of_calls(trace)
+        case "range" | "module" | "stack":
+            return of_spans(facts or KernelFacts(trace), by)
+
+
+def listed(trace: Trace, facts: KernelFacts | None = None) -> Tally:
     """The default table's groups, or those by host call where the default table is empty."""
-    default_table = tally(trace, None, operator_input=operator_input)
+    default_table = tally(trace, None, facts=facts)
     calls = default_table if default_table.filled else tally(trace, "call")
     return calls if calls.filled else default_table
 
@@ -146,31 +168,20 @@ def default_grouping(trace: Trace) -> Grouping:
 def own_ns(ops: Ops) -> I64:
     """Each operator's duration less the parts that its direct children cover, in ns; never
     negative.
-
-    A child that sticks out of its parent (rounded times) is taken only as far as it lies inside.
     """
-    if not len(ops):
-        return ops.dur_ns
-    child, holder = children(ops)
-    end = ops.start_ns + ops.dur_ns
-    covered = np.minimum(end[child], end[holder]) - np.maximum(
-        ops.start_ns[child], ops.start_ns[holder]
-    )
-    taken = np.zeros(len(ops), np.int64)
-    np.add.at(taken, holder, np.maximum(covered, 0))
-    return np.maximum(ops.dur_ns - taken, 0)
+    return self_time(ops.start_ns, ops.dur_ns, nests(ops).parent)
 
 
 def children(ops: Ops) -> tuple[I64, I64]:
     """Rows of the operators that run inside of another one of their thread, and the row of that
     one.
     """
-    parent = nest(ops.start_ns, ops.dur_ns, pack([ops.source, ops.pid, ops.tid])).parent
+    parent = nests(ops).parent
     child = np.flatnonzero(parent != NULL)
     return child, parent[child]
 
 
-def _of_kernels(trace: Trace) -> Tally:
+def _of_kernels(trace: Trace, facts: KernelFacts | None) -> Tally:
     kernels = trace.kernels
     if not len(kernels):
         return _printed("kernel", trace, kernel_rows(trace))
@@ -184,28 +195,65 @@ def _of_kernels(trace: Trace) -> Tally:
         groups=_numbered(groups),
         shapes=_shapes(kernels, place),
         launchers=_launchers(trace, place),
+        work=kernel_sums(facts, place[kernels.name], len(names))
+        if facts is not None and (len(trace.ops) or facts.yardstick.counted is not None)
+        else None,
     )
 
 
-def _of_ops(trace: Trace, operator_input: OperatorInput) -> Tally:
-    ops = trace.ops
+def _of_ops(facts: KernelFacts) -> Tally:
+    trace, ops = facts.trace, facts.trace.ops
     if not len(ops):
         return _printed("op", trace, call_rows(trace))
     groups, names = _named(trace, ops.name, own_ns(ops))
-    launched = _kernel_ns_by_op(trace)
     of_group = _places(trace, groups)[ops.name]
-    facts = KernelFacts(trace, Yardstick(operator_input=operator_input))
     return Tally(
         by="op",
         pass_name=pass_of(trace),
         names=names,
         categories=tuple(op_category(name) for name in names),
         groups=_numbered(groups),
-        kernel_ns=tuple(launched.get(int(code), 0) for code in groups.key)
-        if len(trace.kernels) and not no_times(trace)
-        else (),
-        operators=operator_sums(facts, of_group, len(names)),
+        kernel_ns=_kernel_ns(trace, of_group, len(names)),
+        work=operator_sums(facts, of_group, len(names)),
     )
+
+
+def _of_shapes(facts: KernelFacts) -> Tally:
+    """Operators by name, and by shapes and types of their inputs; empty where none are recorded."""
+    trace, ops, strings = facts.trace, facts.trace.ops, facts.trace.strings
+    if not (ops.shapes != NULL).any():
+        return Tally(by="shape", pass_name=pass_of(trace))
+    first, of_group = first_rows(pack([ops.name, ops.shapes, ops.dtype]))
+    names = tuple(strings[code] for code in ops.name[first].tolist())
+
+    def text(code: int) -> str:
+        return "" if code == NULL else compact_json(strings[code])
+
+    return Tally(
+        by="shape",
+        pass_name=pass_of(trace),
+        names=names,
+        categories=tuple(op_category(name) for name in names),
+        inputs=tuple(
+            Inputs(text(shapes), text(types))
+            for shapes, types in zip(
+                ops.shapes[first].tolist(), ops.dtype[first].tolist(), strict=True
+            )
+        ),
+        groups=group(of_group, own_ns(ops)),
+        kernel_ns=_kernel_ns(trace, of_group, len(names)),
+        work=operator_sums(facts, of_group, len(names)),
+    )
+
+
+def compact_json(text: str) -> str:
+    """The same JSON without white space, which some writers put around every number."""
+    import msgspec
+
+    try:
+        return msgspec.json.format(text.encode(), indent=-1).decode()
+    except msgspec.DecodeError:
+        return text
 
 
 def _of_categories(trace: Trace) -> Tally:
@@ -345,8 +393,14 @@ def _launchers(trace: Trace, place: I64) -> Launchers:
     )
 
 
-def _kernel_ns_by_op(trace: Trace) -> dict[int, int]:
-    """Kernel time by the name of the innermost operator that launched it."""
-    operated = np.flatnonzero(trace.kernels.op != NULL)
-    groups = group(trace.ops.name[trace.kernels.op[operated]], trace.kernels.dur_ns[operated])
-    return {int(code): int(total) for code, total in zip(groups.key, groups.sums(), strict=True)}
+def _kernel_ns(trace: Trace, of_group: I64, groups: int) -> tuple[int, ...]:
+    """Kernel time by the group of the innermost operator that launched it; empty where no kernel
+    was recorded, or nobody timed them.
+    """
+    kernels = trace.kernels
+    if not len(kernels) or no_times(trace):
+        return ()
+    total = np.zeros(groups, np.int64)
+    launched = kernels.op != NULL
+    np.add.at(total, of_group[kernels.op[launched]], kernels.dur_ns[launched])
+    return tuple(total.tolist())

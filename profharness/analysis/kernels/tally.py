@@ -11,20 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.grouping import Grouped, combinations, group, modes
 from profharness.analysis.operators import sums
-from profharness.analysis.operators.sums import OperatorSums
+from profharness.analysis.operators.sums import WorkSums
 from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.trace.columns.table import NULL
 
 I64 = npt.NDArray[np.int64]
-Grouping = Literal["kernel", "op", "category", "call"]
-_FIRST: tuple[Grouping, ...] = ("kernel", "op", "category", "call")
+Grouping = Literal["kernel", "op", "shape", "module", "range", "stack", "category", "call"]
+_FIRST = get_args(Grouping)
+OF_FRAMES: tuple[Grouping, ...] = ("module", "stack")
+"""Rows that need Python's frames read."""
 CONVENTIONS = {"causal": "exact"}
 """How operations are counted, where programs differ: exact pairs of causal attention."""
 NO_GROUPS = group(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -95,26 +97,44 @@ class Busy:
     identities: frozenset[tuple[str, str]] = frozenset()
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """Shapes and types of an operator's inputs, as recorded (JSON); empty where they were not."""
+
+    shapes: str
+    dtypes: str
+
+
 @dataclass(frozen=True, eq=False)
 class Tally:
     """Groups by name: `groups.key` are positions in `names` and `categories`. `printed` are rows
     that a tool added up itself.
 
-    `kernel_ns` is what each group's operators launched; empty where that is not known. `operators`
-    is None for rows that are no operators, `busy` without device work.
+    `inputs` are shapes and types of the inputs that a group has besides its name; empty for groups
+    by name alone. `kernel_ns` is what each group's operators launched; empty where that is not
+    known. `work` is None where work and device time of the groups are not asked for, `busy` without
+    device work.
     """
 
     by: Grouping
     pass_name: str | None
     names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    inputs: tuple[Inputs, ...] = ()
     groups: Grouped = NO_GROUPS
     shapes: Shapes = NO_SHAPES
     launchers: Launchers = NO_LAUNCHERS
     kernel_ns: tuple[int, ...] = ()
-    operators: OperatorSums | None = None
+    work: WorkSums | None = None
     printed: tuple[HotspotRow, ...] = ()
     busy: Busy | None = None
+
+    @property
+    def keys(self) -> list[tuple[str, Inputs | None]]:
+        """What tells each group from the others, in whatever file."""
+        if not self.inputs:
+            return [(name, None) for name in self.names]
+        return list(zip(self.names, self.inputs, strict=True))
 
     @property
     def filled(self) -> bool:
@@ -123,13 +143,14 @@ class Tally:
 
     def table(self) -> Hotspots:
         """The table: rows by falling total, then by name; those without times last. Rows of
-        operators are in the order of their device time where a device was recorded.
+        operators, and of what is around them, are in the order of their device time where a device
+        was recorded.
         """
         table_rows = [*_rows(self), *self.printed]
         times = [row.total_ns for row in table_rows if row.total_ns is not None]
         whole = sum(times)
         rows = [_shared(row, whole) for row in sorted(table_rows, key=_order)]
-        sums, busy = self.operators, self.busy
+        sums, busy = self.work, self.busy
         if sums is not None and sums.traced:
             rows = _by_device(rows)
         return Hotspots(
@@ -148,14 +169,14 @@ class Tally:
 def join(tallies: Sequence[Tally]) -> Tally:
     """One tally of all; they must be by the same thing, and at least one is needed."""
     first = tallies[0]
-    names = tuple(dict.fromkeys(name for tally in tallies for name in tally.names))
-    place = {name: position for position, name in enumerate(names)}
+    keys = tuple(dict.fromkeys(key for tally in tallies for key in tally.keys))
+    place = {key: position for position, key in enumerate(keys)}
     category = {
-        name: kind
+        key: kind
         for tally in tallies
-        for name, kind in zip(tally.names, tally.categories, strict=True)
+        for key, kind in zip(tally.keys, tally.categories, strict=True)
     }
-    moved = [np.array([place[name] for name in tally.names], np.int64) for tally in tallies]
+    moved = [np.array([place[key] for key in tally.keys], np.int64) for tally in tallies]
     parts = [
         (place, tally.groups.condensed())
         for place, tally in zip(moved, tallies, strict=True)
@@ -170,21 +191,22 @@ def join(tallies: Sequence[Tally]) -> Tally:
         if parts
         else NO_GROUPS
     )
-    launched = dict.fromkeys(names, 0)
+    launched = dict.fromkeys(keys, 0)
     for tally in tallies:
-        for name, total in zip(tally.names, tally.kernel_ns, strict=bool(tally.kernel_ns)):
-            launched[name] += total
+        for key, total in zip(tally.keys, tally.kernel_ns, strict=bool(tally.kernel_ns)):
+            launched[key] += total
     passes = {tally.pass_name for tally in tallies}
     return Tally(
         by=first.by,
         pass_name=first.pass_name if len(passes) == 1 else None,
-        names=names,
-        categories=tuple(category[name] for name in names),
+        names=tuple(name for name, _ in keys),
+        categories=tuple(category[key] for key in keys),
+        inputs=tuple(inputs for _, inputs in keys if inputs is not None),
         groups=groups.condensed(),
         shapes=_joined_shapes(tallies, moved),
         launchers=_joined_launchers(tallies, moved),
         kernel_ns=tuple(launched.values()) if any(tally.kernel_ns for tally in tallies) else (),
-        operators=_joined_operators(tallies, moved, len(names)),
+        work=_joined_work(tallies, moved, len(keys)),
         printed=_joined_rows([row for tally in tallies for row in tally.printed]),
         busy=_joined_busy([one.busy for one in tallies if one.busy]),
     )
@@ -248,13 +270,11 @@ def _joined_launchers(tallies: Sequence[Tally], moved: Sequence[I64]) -> Launche
     return Launchers(names, owner[row], name[row], count)
 
 
-def _joined_operators(
-    tallies: Sequence[Tally], moved: Sequence[I64], groups: int
-) -> OperatorSums | None:
+def _joined_work(tallies: Sequence[Tally], moved: Sequence[I64], groups: int) -> WorkSums | None:
     parts = [
-        (tally.operators, place)
+        (tally.work, place)
         for tally, place in zip(tallies, moved, strict=True)
-        if tally.operators is not None
+        if tally.work is not None
     ]
     if not parts:
         return None
@@ -317,14 +337,16 @@ def _rows(tally: Tally) -> list[HotspotRow]:
                 workgroups=None if workgroups == NULL else workgroups,
                 workgroup_size=(size[0], size[1], size[2]) if NULL not in size else None,
                 op=launchers.get(key),
-                **_of_operators(tally.operators, key),
+                shapes=(tally.inputs[key].shapes or None) if tally.inputs else None,
+                dtypes=(tally.inputs[key].dtypes or None) if tally.inputs else None,
+                **_work_fields(tally.work, key),
             )
         )
     return rows
 
 
-def _of_operators(of_groups: OperatorSums | None, at: int) -> dict[str, Any]:
-    """The further fields of a row of operators."""
+def _work_fields(of_groups: WorkSums | None, at: int) -> dict[str, Any]:
+    """The fields of a row on device time and work."""
     if of_groups is None:
         return {}
     figures = sums.figures(of_groups, at)
@@ -334,8 +356,10 @@ def _of_operators(of_groups: OperatorSums | None, at: int) -> dict[str, Any]:
         "flops": figures.flops,
         "flops_calls": figures.flops_calls,
         "flops_full": figures.flops_full,
+        "flops_per_s": figures.flops_per_s,
         "bytes": figures.low_bytes,
         "bytes_calls": figures.bytes_calls,
+        "bytes_per_s": figures.bytes_per_s,
         "peak_share": figures.peak_share,
         "limiter": figures.limiter,
         "excess_ns": figures.excess_ns,
@@ -355,7 +379,7 @@ def _by_device(rows: list[HotspotRow]) -> list[HotspotRow]:
             )
             for row in rows
         ),
-        key=lambda row: (-(row.device_ns or 0), row.name),
+        key=lambda row: (-(row.device_ns or 0), row.name, row.shapes or "", row.dtypes or ""),
     )
 
 
@@ -367,5 +391,6 @@ def _shared(row: HotspotRow, whole: int) -> HotspotRow:
     return msgspec.structs.replace(row, share=row.total_ns / whole if whole else 0.0)
 
 
-def _order(row: HotspotRow) -> tuple[bool, int, str]:
-    return row.total_ns is None, -(row.total_ns or 0), row.name
+def _order(row: HotspotRow) -> tuple[bool, int, str, str, str]:
+    time = row.total_ns
+    return time is None, -(time or 0), row.name, row.shapes or "", row.dtypes or ""

@@ -24,6 +24,12 @@ Mask = npt.NDArray[np.bool_]
 _ENGINE = re.compile(r"^autograd::engine::evaluate_function: ")
 
 
+def is_node(ops: Ops) -> Mask:
+    """Which operators are the backward side of a node of autograd's graph."""
+    node: Mask = (ops.sequence >= 0) & (ops.forward_tid > 0)
+    return node
+
+
 def forward_of(ops: Ops) -> I64:
     """Per operator the row of the forward one that it belongs to; NULL for forward operators and
     where none is recorded.
@@ -31,14 +37,14 @@ def forward_of(ops: Ops) -> I64:
     What runs inside of a node (`aten::mm` of `MmBackward0`) belongs to the node's forward operator.
     """
     numbered = ops.sequence >= 0
-    is_node = numbered & (ops.forward_tid > 0)
+    node = is_node(ops)
     made = np.full(len(ops), NULL, np.int64)
     rows = np.flatnonzero(numbered)
-    if not is_node.any():
+    if not node.any():
         return made
     keys = (ops.start_ns[rows], ops.sequence[rows], ops.pid[rows], ops.source[rows])
-    order = rows[np.lexsort((~is_node[rows], *keys))]
-    forward = ~is_node[order]
+    order = rows[np.lexsort((~node[rows], *keys))]
+    forward = ~node[order]
     last = np.maximum.accumulate(np.where(forward, np.arange(len(order)), -1))
     candidate = order[np.maximum(last, 0)]
     same = (last >= 0) & (ops.start_ns[candidate] < ops.start_ns[order])
@@ -46,7 +52,7 @@ def forward_of(ops: Ops) -> I64:
         same &= column[candidate] == column[order]
     of_node = ~forward & same
     made[order[of_node]] = candidate[of_node]
-    holder = nests(ops).nearest(is_node)
+    holder = nests(ops).nearest(node)
     return np.where(holder == NULL, NULL, made[holder])
 
 

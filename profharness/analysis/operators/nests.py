@@ -1,7 +1,7 @@
-"""How operators nest: what holds what, which level of a nest stands for it, sums over what lies
-inside.
+"""How operators, and other spans of the host, nest: what holds what, which level of a nest stands
+for it, sums over what lies inside.
 
-All functions are of rows of `Trace.ops`, are exact, and look at each level of nesting once.
+All functions are of rows of one table, are exact, and look at each level of nesting once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from profharness.trace.columns.keys import pack
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Ops
+from profharness.trace.model import I32, Ops
 from profharness.trace.nesting import Nesting, nest
 
 I64 = npt.NDArray[np.int64]
@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Nests:
-    """Per operator the row of the one that holds it on its thread, NULL for none; `levels` are the
+    """Per span the row of the one that holds it on its thread, NULL for none; `levels` are the
     rows by depth, the outermost first.
     """
 
@@ -82,9 +82,7 @@ def nests(ops: Ops) -> Nests:
     def make() -> Nests:
         nested = nest(ops.start_ns, ops.dur_ns, pack([ops.source, ops.pid, ops.tid]))
         depth, parent = _with_replays(ops, nested)
-        order = np.argsort(depth, kind="stable")
-        cuts = np.flatnonzero(np.diff(depth[order])) + 1
-        return Nests(parent, tuple(np.split(order, cuts)) if len(order) else ())
+        return _by_depth(depth, parent)
 
     return ops.kept(nests, (), make)
 
@@ -108,3 +106,28 @@ def _with_replays(ops: Ops, nested: Nesting) -> tuple[I64, I64]:
         holder = outer[np.searchsorted(outer, inner) - 1]
         parent[rows[inner]] = np.where(replay[holder] == replay[inner], rows[holder], NULL)
     return depth, parent
+
+
+def nests_of(nested: Nesting) -> Nests:
+    """The nests of any spans of the host."""
+    return _by_depth(nested.depth, nested.parent)
+
+
+def _by_depth(depth: I64 | I32, parent: I64) -> Nests:
+    order = np.argsort(depth, kind="stable")
+    cuts = np.flatnonzero(np.diff(depth[order])) + 1
+    return Nests(parent, tuple(np.split(order, cuts)) if len(order) else ())
+
+
+def self_time(start_ns: I64, dur_ns: I64, parent: I64) -> I64:
+    """Each span's duration less the parts that those directly inside of it cover, in ns; never
+    negative. `parent` is the row of the span around each, NULL for none.
+
+    What sticks out of its parent (rounded times) is taken only as far as it lies inside.
+    """
+    child = np.flatnonzero(parent != NULL)
+    holder, end = parent[child], start_ns + dur_ns
+    covered = np.minimum(end[child], end[holder]) - np.maximum(start_ns[child], start_ns[holder])
+    taken = np.zeros(len(start_ns), np.int64)
+    np.add.at(taken, holder, np.maximum(covered, 0))
+    return np.maximum(dur_ns - taken, 0)

@@ -1,5 +1,5 @@
-"""What the rows of a table by operator say beside times on the host: device time, work, and how
-near to the ceilings it was done (docs/metrics.md#hotspots).
+"""What the rows of a hotspot table say beside times: device time of operators and of what holds
+them, work, and how near to the ceilings it was done (docs/metrics.md#hotspots).
 
 Everything is a sum over calls, so that the tables of many files can be joined.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,9 @@ from profharness.analysis.operators.gradients import forward_of
 from profharness.analysis.operators.nests import nests
 from profharness.analysis.time.timeline import is_communication
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import F64, I64
+from profharness.trace.model import F64, I64, Copies, Kernels, Trace
+
+Mask = npt.NDArray[np.bool_]
 
 LIMITERS = ("compute", "bandwidth", "inside-kernel", "undetermined", "underfilled")
 _UNDERFILLED = len(CLASSES)
@@ -28,21 +31,46 @@ UNDERFILLED_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class OperatorSums:
-    """Per group of operators, summed over its calls.
+class Owners:
+    """The number of the group that each operator, kernel and copy of a trace belongs to, of so many
+    `groups`; NULL for none.
+    """
+
+    groups: int
+    ops: I64
+    kernels: I64
+    copies: I64
+
+
+def owners_of(trace: Trace, group: I64, groups: int) -> Owners:
+    """Every device record belongs to the group of the operator that launched it."""
+
+    def launched(records: Kernels | Copies) -> I64:
+        if not len(trace.ops):
+            return np.full(len(records), NULL, np.int64)
+        return np.where(records.op == NULL, NULL, group[records.op])
+
+    return Owners(groups, group, launched(trace.kernels), launched(trace.copies))
+
+
+@dataclass(frozen=True, eq=False)
+class WorkSums:
+    """Per group of operators or of kernels, summed over its calls.
 
     Times in ns: `device` of the device records that belong to the calls, `inclusive` with those of
-    nested operators, `worked` of the records that do the work that is known, and of that work the
-    least time by the ceilings: `least`, and by operations (`by_flops`) and bytes (`by_bytes`)
-    alone. `flops`, `flops_full` and `bytes` are sums over the calls for which they are known;
-    `flops_calls` and `bytes_calls` count these. `limits` is the time of kernels by limiter,
-    (groups, 5) in the order of LIMITERS. `outside_ns` is the device time that belongs to no
-    operator.
+    nested ones, `worked` of the records that do the work that is known (`flops_ns` and `bytes_ns`
+    where operations and bytes are), and of that work the least time by the ceilings: `least`, and
+    by operations (`by_flops`) and bytes (`by_bytes`) alone. `flops`, `flops_full` and `bytes` are
+    sums over the calls for which they are known; `flops_calls` and `bytes_calls` count these.
+    `limits` is the time of kernels by limiter, (groups, 5) in the order of LIMITERS. `outside_ns`
+    is the device time that belongs to no group, None for groups of kernels and without a device.
     """
 
     device: I64
     inclusive: I64
     worked: I64
+    flops_ns: I64
+    bytes_ns: I64
     least: F64
     by_flops: F64
     by_bytes: F64
@@ -57,47 +85,102 @@ class OperatorSums:
 
     @property
     def traced(self) -> bool:
-        """Whether a device was recorded."""
+        """Whether a device was recorded, and the groups hold device time."""
         return self.outside_ns is not None
 
 
-def operator_sums(facts: KernelFacts, group: I64, groups: int) -> OperatorSums:
+def operator_sums(facts: KernelFacts, group: I64, groups: int) -> WorkSums:
     """The sums of the operators of a trace; `group` is the number of each operator's group."""
-    trace = facts.trace
-    ops, rows = trace.ops, facts.operators
-    assert rows is not None
-    times = device_time(trace)
-    zero = np.zeros(len(ops), np.int64)
-    own, inclusive = (zero, zero) if times is None else (times.own_ns, times.inclusive_ns)
+    times = device_time(facts.trace)
+    inclusive = np.zeros(groups, np.int64)
+    if times is not None:
+        np.add.at(inclusive, group, times.inclusive_ns)
+    forward = _forward(facts, group, groups)
+    return sums_of(facts, owners_of(facts.trace, group, groups), inclusive, forward)
 
-    def whole(values: I64) -> I64:
-        total = np.zeros(groups, np.int64)
-        np.add.at(total, group, values)
-        return total
 
-    def part(values: F64) -> F64:
-        known = np.isfinite(values)
-        total = np.bincount(group[known], weights=values[known], minlength=groups)
-        return total.astype(np.float64)
-
-    counted = np.isfinite(rows.flops) | np.isfinite(rows.low_bytes)
-    worked, by_flops, by_bytes = _at_the_ceilings(facts, counted)
-    return OperatorSums(
-        device=whole(own),
-        inclusive=whole(inclusive),
-        worked=whole(np.where(counted, worked, 0)),
-        least=part(np.fmax(by_flops, by_bytes)),
-        by_flops=part(by_flops),
-        by_bytes=part(by_bytes),
-        flops=part(rows.flops),
-        flops_full=part(rows.flops_full),
-        flops_calls=whole(np.isfinite(rows.flops).astype(np.int64)),
-        bytes=part(rows.low_bytes),
-        bytes_calls=whole(np.isfinite(rows.low_bytes).astype(np.int64)),
-        limits=_limits(facts, group, groups),
-        forward=_forward(facts, group, groups),
-        outside_ns=None if times is None else times.outside_ns,
+def sums_of(
+    facts: KernelFacts, owners: Owners, inclusive: I64, forward: tuple[str, ...] = ()
+) -> WorkSums:
+    """The sums of groups of operators and device records; `inclusive` is the device time of each
+    group with what is nested in it.
+    """
+    trace, rows, groups = facts.trace, facts.operators, owners.groups
+    kernel_ns, copy_ns = lasting(trace.kernels), lasting(trace.copies)
+    device = _whole(owners.kernels, kernel_ns, groups) + _whole(owners.copies, copy_ns, groups)
+    traced = len(trace.kernels) > 0 or len(trace.copies) > 0
+    outside = int(kernel_ns.sum() + copy_ns.sum()) - int(device.sum())
+    flops, low_bytes, flops_full = (
+        (np.full(len(trace.ops), np.nan),) * 3
+        if rows is None
+        else (rows.flops, rows.low_bytes, rows.flops_full)
     )
+    has_flops, has_bytes = np.isfinite(flops), np.isfinite(low_bytes)
+    worked, by_flops, by_bytes = _at_the_ceilings(facts, has_flops | has_bytes)
+    of_ops = owners.ops
+    return WorkSums(
+        device=device,
+        inclusive=inclusive,
+        worked=_whole(of_ops, worked, groups),
+        flops_ns=_whole(of_ops, np.where(has_flops, worked, 0), groups),
+        bytes_ns=_whole(of_ops, np.where(has_bytes, worked, 0), groups),
+        least=_part(of_ops, np.fmax(by_flops, by_bytes), groups),
+        by_flops=_part(of_ops, by_flops, groups),
+        by_bytes=_part(of_ops, by_bytes, groups),
+        flops=_part(of_ops, flops, groups),
+        flops_full=_part(of_ops, flops_full, groups),
+        flops_calls=_whole(of_ops, has_flops, groups),
+        bytes=_part(of_ops, low_bytes, groups),
+        bytes_calls=_whole(of_ops, has_bytes, groups),
+        limits=_limits(facts, owners.kernels, groups),
+        forward=forward or ("",) * groups,
+        outside_ns=outside if traced else None,
+    )
+
+
+def kernel_sums(facts: KernelFacts, group: I64, groups: int) -> WorkSums:
+    """The sums of the kernels of a trace; `group` is the number of each kernel's group. A kernel's
+    work is its part of its operator's (`analysis.operators.work`).
+    """
+    kernels, rates = facts.trace.kernels, facts.rates
+    flops, low_bytes = facts.work.flops, facts.work.low_bytes
+    lengths = lasting(kernels)
+    by_flops, by_bytes = rates.compute_share * lengths, rates.bandwidth_share * lengths
+    least = np.fmax(by_flops, by_bytes)
+    has_flops, has_bytes, measured = (np.isfinite(one) for one in (flops, low_bytes, least))
+    nothing = np.zeros(groups, np.int64)
+    return WorkSums(
+        device=nothing,
+        inclusive=nothing,
+        worked=_whole(group, np.where(measured, lengths, 0), groups),
+        flops_ns=_whole(group, np.where(has_flops, lengths, 0), groups),
+        bytes_ns=_whole(group, np.where(has_bytes, lengths, 0), groups),
+        least=_part(group, least, groups),
+        by_flops=_part(group, by_flops, groups),
+        by_bytes=_part(group, by_bytes, groups),
+        flops=_part(group, flops, groups),
+        flops_full=np.full(groups, np.nan),
+        flops_calls=_whole(group, has_flops, groups),
+        bytes=_part(group, low_bytes, groups),
+        bytes_calls=_whole(group, has_bytes, groups),
+        limits=_limits(facts, group, groups),
+        forward=("",) * groups,
+        outside_ns=None,
+    )
+
+
+def _whole(group: I64, values: npt.NDArray[np.integer[Any]] | Mask, groups: int) -> I64:
+    """Exact sums per group; what belongs to none is left out."""
+    total, held = np.zeros(groups, np.int64), group != NULL
+    np.add.at(total, group[held], values[held])
+    return total
+
+
+def _part(group: I64, values: F64, groups: int) -> F64:
+    """Sums per group of the values that are known."""
+    known = np.isfinite(values) & (group != NULL)
+    total = np.bincount(group[known], weights=values[known], minlength=groups)
+    return total.astype(np.float64)
 
 
 def _at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> tuple[I64, F64, F64]:
@@ -105,6 +188,8 @@ def _at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> tupl
     operations and by bytes (NaN where not known), in ns.
     """
     trace = facts.trace
+    if not len(trace.ops):
+        return np.empty(0, np.int64), np.empty(0), np.empty(0)
     holder = nests(trace.ops).nearest(counted)
     worked = np.zeros(len(trace.ops), np.int64)
     for records in (trace.kernels, trace.copies):
@@ -127,20 +212,20 @@ def _at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> tupl
 
 
 def _limits(facts: KernelFacts, group: I64, groups: int) -> I64:
-    """Kernel time by group and limiter, collectives left out; a kernel that reaches no ceiling and
-    leaves more than half of the compute units without a workgroup is underfilled.
+    """Time of kernels by their group and limiter, collectives left out; a kernel that reaches no
+    ceiling and leaves more than half of the compute units without a workgroup is underfilled.
     """
     kernels = facts.trace.kernels
     limits = np.zeros((groups, len(LIMITERS)), np.int64)
     talking = is_communication(facts.trace.strings, kernels)
-    rows = np.flatnonzero((kernels.op != NULL) & ~talking)
+    rows = np.flatnonzero((group != NULL) & ~talking)
     if not len(rows):
         return limits
     kind = facts.rates.kind[rows]
     fill = fill_of_kernels(facts.trace)[rows]
     reached = (kind == COMPUTE) | (kind == BANDWIDTH)
     kind = np.where(~reached & (fill < UNDERFILLED_SHARE), _UNDERFILLED, kind)
-    np.add.at(limits, (group[kernels.op[rows]], kind), lasting(kernels)[rows])
+    np.add.at(limits, (group[rows], kind), lasting(kernels)[rows])
     return limits
 
 
@@ -148,9 +233,10 @@ def _forward(facts: KernelFacts, group: I64, groups: int) -> tuple[str, ...]:
     """By group the name of the forward operator that most of its calls belong to, or nothing. What
     runs a forward pass again belongs to none.
     """
-    assert facts.operators is not None
+    if facts.operators is None:
+        return ("",) * groups
     trace, made = facts.trace, forward_of(facts.trace.ops)
-    rows = np.flatnonzero((made != NULL) & ~facts.operators.again)
+    rows = np.flatnonzero((made != NULL) & (group != NULL) & ~facts.operators.again)
     names = [""] * groups
     if not len(rows):
         return tuple(names)
@@ -164,7 +250,7 @@ def _forward(facts: KernelFacts, group: I64, groups: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def join(parts: Sequence[OperatorSums], moved: Sequence[I64], groups: int) -> OperatorSums:
+def join(parts: Sequence[WorkSums], moved: Sequence[I64], groups: int) -> WorkSums:
     """The sums of several tables; `moved` are the new numbers of the groups of each."""
     total: dict[str, npt.NDArray[np.generic]] = {}
     names = [""] * groups
@@ -179,7 +265,7 @@ def join(parts: Sequence[OperatorSums], moved: Sequence[I64], groups: int) -> Op
         for position, name in zip(place.tolist(), part.forward, strict=True):
             names[position] = names[position] or name
     outside = [part.outside_ns for part in parts if part.outside_ns is not None]
-    return OperatorSums(
+    return WorkSums(
         **total,  # type: ignore[arg-type]  # arrays of the columns above
         forward=tuple(names),
         outside_ns=sum(outside) if outside else None,
@@ -187,20 +273,22 @@ def join(parts: Sequence[OperatorSums], moved: Sequence[I64], groups: int) -> Op
 
 
 @dataclass(frozen=True)
-class OperatorFigures:
-    """What a row says of its operators' work; None where it is not known."""
+class WorkFigures:
+    """What a row says of the work of its calls; None where it is not known."""
 
     flops: float | None
     flops_calls: int
     flops_full: float | None
+    flops_per_s: float | None
     low_bytes: float | None
     bytes_calls: int
+    bytes_per_s: float | None
     peak_share: float | None
     limiter: str | None
     excess_ns: float | None
 
 
-def figures(sums: OperatorSums, at: int) -> OperatorFigures:
+def figures(sums: WorkSums, at: int) -> WorkFigures:
     """The figures of one group.
 
     `peak_share` is the larger of the shares of the two ceilings while the group's known work ran,
@@ -210,16 +298,23 @@ def figures(sums: OperatorSums, at: int) -> OperatorFigures:
     flops_calls, bytes_calls = int(sums.flops_calls[at]), int(sums.bytes_calls[at])
     worked, least = int(sums.worked[at]), float(sums.least[at])
     measured = worked > 0 and least > 0
-    limits = sums.limits[at]
+    limits, full = sums.limits[at], sums.flops_full[at]
     nearest = max(float(sums.by_flops[at]), float(sums.by_bytes[at]))
     share = min(nearest / worked, 1.0) if measured else None
-    return OperatorFigures(
+    return WorkFigures(
         flops=float(sums.flops[at]) if flops_calls else None,
         flops_calls=flops_calls,
-        flops_full=float(sums.flops_full[at]) if flops_calls else None,
+        flops_full=float(full) if flops_calls and np.isfinite(full) else None,
+        flops_per_s=_rate(sums.flops[at], sums.flops_ns[at]),
         low_bytes=float(sums.bytes[at]) if bytes_calls else None,
         bytes_calls=bytes_calls,
+        bytes_per_s=_rate(sums.bytes[at], sums.bytes_ns[at]),
         peak_share=share,
         limiter=LIMITERS[int(np.argmax(limits))] if limits.any() else None,
         excess_ns=max(worked - least, 0.0) if measured else None,
     )
+
+
+def _rate(work: float, ns: int) -> float | None:
+    """Work per second; None where no time of it is known."""
+    return float(work / ns * 1e9) if ns > 0 and work > 0 else None

@@ -77,6 +77,7 @@ class KinetoRows:
         self.calls = Growing(*sorting.CALLS)
         self.ops = Growing(*sorting.OPS)
         self.marks = Growing(*sorting.MARKS)
+        self.frames = Growing(*sorting.FRAMES)
         self.ranges = ranges.RangeRows()
         self.spoken: Pool[Spoken] = Pool()
         self.devices: Pool[str] = Pool()

@@ -21,6 +21,7 @@ from profharness.readers.kineto.header import Header, read_header
 from profharness.readers.kineto.launched import LaunchedRows
 from profharness.readers.kineto.places import Origin
 from profharness.readers.kineto.records import Event, Record
+from profharness.readers.kineto.stacks import StackRows
 from profharness.readers.kineto.tables import Tables, build_tables
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
@@ -43,8 +44,9 @@ name = "kineto"
 _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"baseTimeNanoseconds"', b'"distributedInfo"')
 _OTHERS = (b'"rocprofiler-sdk-tool"', b'"experiments"', b'"BeginNs"')
 _ROWS = {
-    Wanted.ALL: KinetoRows,
     Wanted.LAUNCHED: LaunchedRows,
+    Wanted.STACKS: StackRows,
+    Wanted.ALL: KinetoRows,
     Wanted.DEVICES: DeviceRows,
     Wanted.TIMES: TimeRows,
 }

@@ -289,6 +289,13 @@ class Frame(msgspec.Struct, tag_field="cat", tag="python_function", gc=False):
     cat: ClassVar[str] = "python_function"
 
 
+class StackFrame(_Usual, tag="python_function", gc=False):
+    """A Python function, or the call of a module, where stacks are wanted."""
+
+    cat: ClassVar[str] = "python_function"
+    args: msgspec.Raw = _NO_ARGS
+
+
 class DeviceMark(msgspec.Struct, tag_field="cat", tag="gpu_user_annotation", gc=False):
     """A range as it spans kernels on a device: not needed."""
 
@@ -356,6 +363,19 @@ class SkippedMark(msgspec.Struct, tag_field="cat", tag="user_annotation", gc=Fal
 Unneeded = Arrow | Backward | Frame | DeviceMark
 Usual = Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | Unneeded
 UsualOfLaunched = Kernel | Copy | Fill | NamingCall | NamingDriverCall | Operator | Mark | Unneeded
+UsualWithFrames = (
+    Kernel
+    | Copy
+    | Fill
+    | Call
+    | DriverCall
+    | Operator
+    | Mark
+    | StackFrame
+    | Arrow
+    | Backward
+    | DeviceMark
+)
 UsualOfDevices = (
     DeviceKernel | Copy | Fill | Launch | DriverLaunch | SkippedOperator | SkippedMark | Unneeded
 )
@@ -380,6 +400,9 @@ Timed = (
     | NamingDriverCall
     | Operator
     | Mark
+    | Operator
+    | Mark
+    | StackFrame
     | DeviceKernel
     | TimedKernel
 )

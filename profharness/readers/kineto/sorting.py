@@ -37,6 +37,7 @@ COPIES = (*_TIMES, "device", "stream", "correlation", "external", "bytes", *_END
 CALLS = (*_TIMES, "pid", "tid", "correlation", "grid", "block", "shared", "bytes", "kernel")
 OPS = (*_TIMES, "pid", "tid", "external", *_OF_OPS)
 MARKS = (*_TIMES, "pid", "tid", "spoken")
+FRAMES = (*_TIMES, "pid", "tid")
 
 
 class Appending(dict[str | None, Callable[[Event], None]]):

@@ -19,7 +19,7 @@ from profharness.readers.kineto.ranges import without_times
 from profharness.readers.own.marks import parse_mark
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
-from profharness.trace.columns.table import NULL
+from profharness.trace.columns.table import NULL, concat
 from profharness.trace.model import (
     I64,
     Api,
@@ -270,7 +270,21 @@ def _marks(rows: KinetoRows, origin: Origin, shared: dict[str, int]) -> Marks:
     collectives = kineto_comms.codes(
         rows.strings, rows.spoken, origin.groups, rows.marks.take("spoken")
     )
-    return marks_from(rows.marks, rows.strings, origin.base_ns, shared, collectives)
+    marks = marks_from(rows.marks, rows.strings, origin.base_ns, shared, collectives)
+    if not len(rows.frames):
+        return marks
+    take = rows.frames.take
+    frames = Marks.build(
+        start_ns=take("start") + origin.base_ns,
+        dur_ns=take("dur"),
+        name=take("name"),
+        kind=rows.strings.code("frame"),
+        pid=take("pid"),
+        tid=take("tid"),
+        **shared,
+    )
+    together = concat([marks, frames])
+    return together.take(np.lexsort((-together.dur_ns, together.start_ns)))
 
 
 def marks_from(

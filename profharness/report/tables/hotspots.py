@@ -1,16 +1,13 @@
-"""Tables of hotspots: as values for programs, as a listing for terminals, and by kind for the
-page.
-"""
+"""Tables of hotspots: as values for programs, and by kind for the page."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from profharness.analysis.records import HotspotRow, Hotspots, SampledRow, Summary
-from profharness.report.table import Cell, Column, Table, row_of
+from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import finite
 from profharness.report.text.folding import distinct_names
-from profharness.report.text.samples import sample_text, sampled_metrics
 from profharness.units import format_ns, format_number, format_share
 
 HOTSPOT_COLUMNS = (
@@ -32,10 +29,23 @@ HOTSPOT_COLUMNS = (
     "occupancy",
     "flops_per_s",
     "bytes_per_s",
+    "shapes",
+    "dtypes",
+    "device_ns",
+    "device_share",
+    "device_inclusive_ns",
+    "flops",
+    "flops_calls",
+    "flops_full",
+    "bytes",
+    "bytes_calls",
+    "peak_share",
+    "limiter",
+    "excess_ns",
+    "forward_op",
 )
 MOST_ROWS = 150
 """The page shows as many rows of each table; hotspots.csv holds all."""
-_NARROWEST_NAME = 24
 _TITLES = {"kernel": "Kernels", "op": "Operations", "category": "Categories"}
 
 
@@ -66,42 +76,9 @@ def _values(row: HotspotRow, sampled: Sequence[str]) -> tuple[Cell, ...]:
     return tuple(Cell(value=value) for value in (*values, *samples))
 
 
-def hotspot_listing(table: Hotspots, top: int, width: int | None) -> Table:
-    """The first `top` rows with the name last, which is folded so that a line has `width`
-    characters; None leaves it whole.
-    """
-    metrics = sampled_metrics(table.rows)
-    figures = ("share", "total", "calls", "mean", "min", "max", *metrics)
-    heads = (*figures, "category")
-    rows = table.rows[:top]
-    texts = [_texts(row, metrics) for row in rows]
-    lead = sum(max(len(line[at]) for line in (heads, *texts)) + 2 for at in range(len(heads)))
-    room = None if width is None else max(width - lead, _NARROWEST_NAME)
-    whole = [row.name for row in rows]
-    names = whole if room is None else distinct_names(whole, room)
-    columns = (*(Column(name, "right") for name in figures), Column("category"), Column("name"))
-    return Table(
-        f"by {table.by}",
-        columns,
-        tuple(row_of(*line, name.rstrip()) for line, name in zip(texts, names, strict=True)),
-        left_out=max(len(table.rows) - top, 0),
-    )
-
-
-def _texts(row: HotspotRow, metrics: Sequence[str]) -> tuple[str, ...]:
-    return (
-        "-" if row.share is None else format_share(row.share),
-        time_text(row.total_ns),
-        format_number(row.calls),
-        *(time_text(value) for value in (row.mean_ns, row.min_ns, row.max_ns)),
-        *(sample_text(row, metric) for metric in metrics),
-        row.category,
-    )
-
-
-def time_text(ns: float | None, unknown: str = "-") -> str:
+def time_text(ns: float | None, unknown: str = "-", *, significant: int = 4) -> str:
     """A duration in its natural scale, `unknown` for None."""
-    return unknown if ns is None else format_ns(ns)
+    return unknown if ns is None else format_ns(ns, significant)
 
 
 def hotspot_tables(summary: Summary) -> tuple[Table, ...]:

@@ -89,7 +89,7 @@ def distinct_names(names: Sequence[str], width: int = 72) -> list[str]:
             shown = tell_apart([names[index] for index in places], width)
             for index, text in zip(places, shown, strict=True):
                 short[index] = text
-    return _numbered(names, short, width)
+    return numbered(names, short, width)
 
 
 def _alike(names: Sequence[str], short: Sequence[str]) -> list[list[int]]:
@@ -177,7 +177,7 @@ def _around(text: str, marks: Sequence[int], width: int) -> str:
     return _cut_end(head + tail, width)
 
 
-def _numbered(names: Sequence[str], short: list[str], width: int) -> list[str]:
+def numbered(names: Sequence[str], short: list[str], width: int) -> list[str]:
     """The texts with a number behind those of different names that are still alike."""
     for places in _alike(names, short):
         number = 1

@@ -11,8 +11,9 @@ import msgspec
 
 from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.counter_records import CounterRow
+from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import listed, tally
-from profharness.analysis.kernels.tally import Grouping, Tally, alike, join
+from profharness.analysis.kernels.tally import OF_FRAMES, Grouping, Tally, alike, join
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.records import Hotspots
 from profharness.findings import Finding
@@ -100,17 +101,20 @@ def tally_of(
     wanted = _wanted(by, ops=ops or bool(captures), shapes=shapes)
     loaded = with_captures(load_files(group.paths, wanted=wanted, check=False), captures)
     trace = loaded.trace
-    rows = tally(trace, by, operator_input=operator_input)
+    yardstick = Yardstick(operator_input=operator_input)
+    rows = tally(trace, by, facts=KernelFacts(trace, yardstick))
     if by is None and not rows.filled:
-        if wanted is not Wanted.ALL:
+        if not wanted.host:
             trace = load_files(group.paths, check=False).trace
-        rows = listed(trace, operator_input)
+        rows = listed(trace, KernelFacts(trace, yardstick))
     counters = counter_table.counter_rows(trace)
     return GroupTally(rows, trace.problems, counters, loaded.findings)
 
 
 def _wanted(by: Grouping | None, *, ops: bool, shapes: bool) -> Wanted:
     """What has to be read, if the files hold device records at all."""
-    if ops or by in ("op", "call"):
+    if by in OF_FRAMES:
+        return Wanted.STACKS
+    if ops or by in ("op", "shape", "range", "call"):
         return Wanted.ALL
     return Wanted.DEVICES if shapes and by != "category" else Wanted.TIMES

@@ -1,0 +1,38 @@
+"""Kineto's events to columns where Python's frames are wanted too: `python_function` spans, which
+torch.profiler records with stacks.
+
+They may be nine tenths of a file, and only tables by module and by stack need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from profharness.readers.kineto.events import KinetoRows
+from profharness.readers.kineto.records import Timed, UsualWithFrames
+from profharness.readers.kineto.values import integers
+from profharness.trace.model import Strings
+from profharness.trace.wanted import Wanted
+
+
+class StackRows(KinetoRows):
+    """All rows, and those of Python functions and modules."""
+
+    usual: ClassVar[object] = UsualWithFrames
+    wanted: ClassVar[Wanted] = Wanted.STACKS
+
+    def __init__(self, strings: Strings) -> None:
+        super().__init__(strings)
+        self._adders.update(python_function=self._add_frames)
+
+    def _add_frames(self, events: Sequence[Timed]) -> None:
+        events, start, dur = self._timed(events)
+        self.frames.add(
+            len(events),
+            start=start,
+            dur=dur,
+            name=self._name_codes(events),
+            pid=integers([e.pid for e in events]),
+            tid=integers([e.tid for e in events]),
+        )
