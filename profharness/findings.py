@@ -339,8 +339,8 @@ _KINDS = (
     FindingKind(
         "copies-under-products",
         "info",
-        "casts: keep the weights in the type of the product, or cast once outside of the step "
-        "(autocast casts each use); copies: give the product contiguous operands or plain "
+        "casts: keep the weights in the type of the product (autocast casts them in every step); "
+        "copies: give the product contiguous operands or plain "
         "transposes of such",
     ),
     FindingKind(
