@@ -32,7 +32,7 @@ MEASURING = (
     "serving",
     "telemetry",
 )
-SHARED = ("stats", "rundir", "node", "secrets", "trace")
+SHARED = ("stats", "rundir", "node", "secrets", "trace", "findings")
 UNDERSTANDING = ("understand", "readers", "analysis", "writers", "report")
 PLAIN_FOLDERS = {
     "profharness/scans/published": "Published studies as scan files, which run by name.",

@@ -38,6 +38,7 @@ _SAID, _CLOCKS, _MEASURED = (
     "trace/clocks/test_align.py",
     "analysis/test_measurement_findings.py",
 )
+_USED = "analysis/efficiency"
 _CALM = f"{_MEASURED}::test_a_calm_run_has_none"
 
 CASES: dict[str, Case] = {
@@ -331,6 +332,34 @@ CASES: dict[str, Case] = {
         "analysis/communication/test_figures.py::TestOverRanks::test_who_is_late_who_waits_and_how_long",
         "analysis/communication/test_figures.py::TestOverRanks::test_a_late_rank_by_chance_is_no_straggler",
         "the one recorded pair of ranks has ten collectives, of which neither is late in most",
+    ),
+    # use of the device
+    "layout-under-convolutions": Case(
+        f"{_USED}/test_layout.py::test_transposes_under_a_convolution_of_contiguous_tensors",
+        f"{_USED}/test_layout.py::test_few_transposes_and_transposes_elsewhere_are_no_finding",
+        "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz",
+    ),
+    "copies-under-products": Case(
+        f"{_USED}/test_layout.py::test_casts_inside_of_a_product",
+        f"{_USED}/test_layout.py::test_other_copies_are_no_operands",
+        "kineto/mi300x_timesformer.json.gz",
+    ),
+    "fp32-products": Case(
+        f"{_USED}/test_precision.py"
+        "::test_products_in_full_precision_where_the_device_has_a_faster_one",
+        f"{_USED}/test_precision.py::test_products_that_are_rounded_or_cannot_be_are_no_finding",
+        "the recorded programs multiply in half precision or TF32, or on devices without TF32",
+    ),
+    "tile-waste": Case(
+        f"{_USED}/test_tile_waste.py::test_products_that_do_not_fill_their_tiles",
+        f"{_USED}/test_tile_waste.py::test_products_that_lose_nothing_are_no_finding",
+        "kineto/mi300x_timesformer.json.gz",
+    ),
+    "contention": Case(
+        f"{_USED}/test_contention.py::test_kernels_that_take_longer_in_company",
+        f"{_USED}/test_contention.py"
+        "::test_what_cannot_be_compared_or_does_not_differ_is_no_finding",
+        "kineto/a100_train_rank3of8_intus.json.gz",
     ),
     # system
     "streams-exceed-queues": Case(

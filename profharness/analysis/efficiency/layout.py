@@ -34,7 +34,8 @@ NOTABLE_OF_OPERATORS, NOTABLE_OF_KERNELS = 0.05, 0.01
 naming: some are always needed at the ends of a network, and below a hundredth of the whole nobody
 would see the difference.
 """
-# Kernels that write a tensor in another order of its extents: MIOpen's, cuDNN's, others by word.
+# Copies that write a tensor in another order of its extents: MIOpen's, cuDNN's, others by word (a
+# layout among the template arguments of a convolution says "transposed", too).
 _REORDER = re.compile(r"transpose|nchw_?(to|2)_?nhwc|nhwc_?(to|2)_?nchw|permute", re.IGNORECASE)
 # MIOpen's casts and fills of a workspace have names of their own, and are no copies by category.
 _WORKSPACE = re.compile(r"SubTensorOpWith")
@@ -53,7 +54,7 @@ def layout_under_convolutions(m: Measurement) -> Iterator[Finding]:
     holder, total = under
     inside = holder != NULL
     moving = inside & kernels_of(kernels.name, m.trace.strings, "copy")
-    reorder = inside & _named(kernels.name, m.trace.strings, _REORDER)
+    reorder = moving & _named(kernels.name, m.trace.strings, _REORDER)
     beside = (moving | (inside & _named(kernels.name, m.trace.strings, _WORKSPACE))) & ~reorder
     layout, others = int(m.kernel_ns[reorder].sum()), int(m.kernel_ns[beside].sum())
     if layout < max(NOTABLE_OF_OPERATORS * total, NOTABLE_OF_KERNELS * whole) or not layout:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,6 +14,7 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.model import I32, I64, Strings, Trace
 
 Mask = npt.NDArray[np.bool_]
+_FUSED = re.compile(r"triton_(poi|red|per|for|split_scan)_")
 
 
 def distinct_calls(trace: Trace, rows: I64) -> tuple[I64, I64]:
@@ -41,9 +44,12 @@ def call_of(trace: Trace, row: int) -> Call | None:
 
 
 def operators_of(trace: Trace, category: Category) -> Mask:
-    """Which operators are of a category, by their names."""
+    """Which operators are of a category, by their names; those that inductor fuses around a product
+    or convolution name it, too, but do not run it.
+    """
     codes, place = coded(trace.ops.name)
-    wanted = [op_category(trace.strings[code]) == category for code in codes.tolist()]
+    names = [trace.strings[code] for code in codes.tolist()]
+    wanted = [op_category(name) == category and not _FUSED.match(name) for name in names]
     return np.array(wanted, np.bool_)[place]
 
 

@@ -25,7 +25,7 @@ _PATTERNS = tuple(
         # CUTLASS 3 names the instruction, then the tile with its depth, then the cluster
         r"cutlass3x_\w*?gemm_\w*?_(\d+)x(\d+)x\d+_\d+x\d+x\d+_",
         # CUTLASS 2 and cuBLAS: gemm, words on types and fusions, <rows>x<columns>
-        r"(?:cutlass|ampere|turing|volta|maxwell|sm\d\d)_\w*?gemm(?:_[a-z]\w*?)??_(\d+)x(\d+)(?![0-9x])",
+        r"(?:cutlass|ampere|turing|volta|sm\d\d)_\w*?gemm(?:_[a-z]\w*?)??_(\d+)x(\d+)(?![0-9x])",
         # ck_tile: TileGemmShape<sequence<rows, columns, depth>, ...>
         r"TileGemmShape<(?:ck_tile::)?sequence<(\d+), ?(\d+), ?\d+>",
     )

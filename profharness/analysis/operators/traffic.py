@@ -25,6 +25,8 @@ def moved(entry: Traffic, call: Call) -> Work:
         return NOTHING
     sizes = [tensor.size for tensor in tensors]
     known = [size for size in sizes if size is not None]
+    if not known:  # of types that are not known: 0 bytes would be a figure
+        return NOTHING
     first = sizes[0]
     if entry.rule == "stream":
         amount = _streamed(entry, call)

@@ -440,6 +440,7 @@ def test_an_unknown_type_leaves_the_operations():
         ("relu_", [[8]], ["Int"], None, None),
         ("cat", [[[2, 3], [2, 3]], []], ["TensorList", NUMBER], None, None),
         ("mul", [[8], [8]], [F32, "octonion"], None, 32),
+        ("add", [[8], [8], []], ["octonion", "octonion", NUMBER], None, None),
     ],
 )  # fmt: skip
 def test_least_bytes(name, dims, kinds, concrete, moved):

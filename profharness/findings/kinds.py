@@ -1,39 +1,14 @@
-"""Findings: what a reader of the figures must know before trusting them.
-
-The catalogue maps each stable id to its default severity and to what the user can do. It holds no
-logic: the checks live in `analysis` and in the layers, which create `Finding` records from it.
+"""The catalogue of findings: each stable id with its default severity and what the user can do. It
+holds no logic.
 """
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, cast
+from typing import Literal
 
 import msgspec
 
-from profharness import families
-
 Severity = Literal["info", "warning", "error"]
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One integrity result: `figures` holds the numbers that triggered it, by name with unit
-    suffix.
-    """
-
-    id: str
-    severity: Severity
-    message: str
-    figures: dict[str, float | int | str] = {}
-    advice: str = ""
-    point: str | None = None
-
-
-def problem_text(source: str, count: int, message: str) -> str:
-    """`file: 12 x what it says`; once is not counted, and a file that the message names is not
-    named twice.
-    """
-    said = message if count == 1 else f"{count} x {message}"
-    return said if message.startswith(source) else f"{source}: {said}"
 
 
 class FindingKind(msgspec.Struct, frozen=True):
@@ -44,7 +19,7 @@ class FindingKind(msgspec.Struct, frozen=True):
     advice: str
 
 
-_KINDS = (
+KINDS = (
     # trace
     FindingKind(
         "kernels-missing",
@@ -356,8 +331,8 @@ _KINDS = (
     FindingKind(
         "copies-under-products",
         "info",
-        "casts: keep the weights in the type of the product, or cast once outside of the step "
-        "(autocast casts each use); copies: give the product contiguous operands or plain "
+        "casts: keep the weights in the type of the product (autocast casts them in every step); "
+        "copies: give the product contiguous operands or plain "
         "transposes of such",
     ),
     FindingKind(
@@ -388,45 +363,3 @@ _KINDS = (
         "secrets-in-artifact", "warning", "run `profharness scrub` on the file before sharing it"
     ),
 )
-
-GROUP = "profharness.findings"
-NEEDS = ("kinds", "check")
-
-
-class Check(Protocol):
-    """What another package adds under `GROUP`, a module for instance, beside its `check` of a trace
-    (`analysis.verdict`): the kinds of findings that this makes.
-    """
-
-    kinds: tuple[FindingKind, ...]
-
-
-CATALOGUE: dict[str, FindingKind] = {kind.id: kind for kind in _KINDS}
-
-
-def _of_others() -> dict[str, FindingKind]:
-    """The kinds that the checks of other packages bring along, by their ids."""
-    checks = families.foreign(GROUP, NEEDS)
-    return {kind.id: kind for _, check in checks for kind in cast("Check", check).kinds}
-
-
-def finding(
-    kind_id: str,
-    message: str,
-    *,
-    point: str | None = None,
-    severity: Severity | None = None,
-    **figures: float | str,
-) -> Finding:
-    """Make the finding `kind_id` with its default severity and advice. Raises KeyError for an
-    unknown id.
-    """
-    kind = CATALOGUE.get(kind_id) or _of_others()[kind_id]
-    return Finding(
-        id=kind_id,
-        severity=severity or kind.severity,
-        message=message,
-        figures=dict(figures),
-        advice=kind.advice,
-        point=point,
-    )

@@ -1,0 +1,116 @@
+"""The same kernels alone and beside collectives or copies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from profharness.analysis.efficiency.contention import company
+from tests.analysis.efficiency.device_work import MI300X, DeviceWork, found_in, measured
+
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
+GEMM = "Cijk_Alik_Bljk_BBS_MT128x128x64_MI16x16x1"
+
+
+def sides(alone, beside, name=ADD, *, by="collective", workgroups=64, shapes=True, crowd=0):
+    """Kernels of these lengths in ns: first alone, then each beside a collective (or copy) that
+    runs as long; `crowd` ns of another compute kernel beside each.
+    """
+    made = DeviceWork(MI300X)
+    for number, length in enumerate((*alone, *beside)):
+        op = made.op("aten::add", ("float", [64, 256]), ("float", [64, 256])) if shapes else -1
+        start = made.at + 100
+        if number >= len(alone) and by == "collective":
+            made.scene.kernel(start, start + length, name="ncclDevKernel_AllReduce", stream=1)
+        elif number >= len(alone):
+            made.scene.copy(start, start + length, stream=1)
+        if crowd:
+            made.scene.kernel(start, start + crowd, name="other", stream=2)
+        made.kernel(name, length, op, workgroups=workgroups, pause=100)
+    return made.build()
+
+
+def spread(median, count=21):
+    """Lengths around a median."""
+    return [median + 10 * (number - count // 2) for number in range(count)]
+
+
+@pytest.mark.parametrize("by", ["collective", "copy"])
+def test_kernels_that_take_longer_in_company(by):
+    (found,) = found_in(sides(spread(2000), spread(3000), by=by), "contention")
+    figures = found.figures
+    assert found.severity == "info"
+    assert figures["ratio"] == pytest.approx(1.5)
+    assert figures["ratio_low"] < 1.5 < figures["ratio_high"] < figures["ratio_low"] + 0.1
+    assert (figures["kinds"], figures["beside"], figures["alone"]) == (1, 21, 21)
+    assert figures["lost_ns"] == 21_000
+    assert figures["lost_share"] == pytest.approx(1 / 5)
+    assert "median 3.000 µs beside (21), 2.000 µs alone (21)" in found.message
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        sides(spread(2000), spread(2000)),
+        sides(spread(3000), spread(2000)),
+        sides(spread(2000, 9), spread(3000)),
+        sides(spread(2000), spread(3000, 9)),
+        sides([1000, 3000] * 11, spread(4000)),
+        sides(spread(2000), spread(3000), workgroups=-1),
+        sides(spread(2000), spread(3000), crowd=500),
+        sides(spread(2000), spread(3000), GEMM, shapes=False),
+    ],
+    ids=[
+        "the same",
+        "shorter",
+        "few alone",
+        "few beside",
+        "different work",
+        "no geometry",
+        "beside other kernels",
+        "a product of unknown extents",
+    ],
+)
+def test_what_cannot_be_compared_or_does_not_differ_is_no_finding(trace):
+    assert found_in(trace, "contention") == []
+
+
+def test_elementwise_kernels_are_told_apart_by_their_workgroups():
+    (found,) = found_in(sides(spread(2000), spread(3000), shapes=False), "contention")
+    assert found.figures["ratio"] == pytest.approx(1.5)
+
+
+def test_a_product_with_shapes_is_compared():
+    (found,) = found_in(sides(spread(2000), spread(2200), GEMM), "contention")
+    assert found.figures["ratio"] == pytest.approx(1.1)
+
+
+def test_medians_have_intervals_by_ranks():
+    rng = np.random.default_rng(5)
+    alone, beside = (
+        rng.normal(mean, 100, count).astype(int).tolist()
+        for mean, count in ((2000, 100), (2600, 60))
+    )
+    groups = company(measured(sides(alone, beside)))
+    assert groups is not None
+    for side, times in ((groups.alone, alone), (groups.beside, beside)):
+        ordered, half = np.sort(times), 1.959963984540054 * np.sqrt(len(times)) / 2
+        assert side.count.tolist() == [len(times)]
+        assert side.median[0] == np.median(times)
+        assert side.low[0] == ordered[int(np.floor(len(times) / 2 - half))]
+        assert side.high[0] == ordered[int(np.ceil(len(times) / 2 + half))]
+
+
+def test_the_interval_covers_the_true_ratio():
+    """Of 200 traces whose kernels take 1.2 times as long in company, the 95 % interval misses at
+    most 19: chance alone gives more once in 250 times.
+    """
+    missed = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        made = [rng.normal(mean, 0.05 * mean, 25).astype(int).tolist() for mean in (10_000, 12_000)]
+        groups = company(measured(sides(*made)))
+        assert groups is not None
+        _, low, high = groups.ratio
+        missed += not low <= 1.2 <= high
+    assert missed <= 19
