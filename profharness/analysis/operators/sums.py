@@ -81,7 +81,7 @@ def operator_sums(facts: KernelFacts, group: I64, groups: int) -> OperatorSums:
         return total.astype(np.float64)
 
     counted = np.isfinite(rows.flops) | np.isfinite(rows.low_bytes)
-    worked, by_flops, by_bytes = _at_the_ceilings(facts, counted)
+    worked, by_flops, by_bytes = at_the_ceilings(facts, counted)
     return OperatorSums(
         device=whole(own),
         inclusive=whole(inclusive),
@@ -100,7 +100,7 @@ def operator_sums(facts: KernelFacts, group: I64, groups: int) -> OperatorSums:
     )
 
 
-def _at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> tuple[I64, F64, F64]:
+def at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> tuple[I64, F64, F64]:
     """Per operator whose work is known: the time of the records that do it, and the least times by
     operations and by bytes (NaN where not known), in ns.
     """
@@ -131,16 +131,23 @@ def _limits(facts: KernelFacts, group: I64, groups: int) -> I64:
     leaves more than half of the compute units without a workgroup is underfilled.
     """
     kernels = facts.trace.kernels
+    rows = np.flatnonzero(kernels.op != NULL)
+    return limits_of(facts, rows, group[kernels.op[rows]], groups)
+
+
+def limits_of(facts: KernelFacts, rows: I64, group: I64, groups: int) -> I64:
+    """The same of some kernels, each with the number of its group."""
+    kernels = facts.trace.kernels
     limits = np.zeros((groups, len(LIMITERS)), np.int64)
-    talking = is_communication(facts.trace.strings, kernels)
-    rows = np.flatnonzero((kernels.op != NULL) & ~talking)
+    computing = ~is_communication(facts.trace.strings, kernels)[rows]
+    rows, group = rows[computing], group[computing]
     if not len(rows):
         return limits
     kind = facts.rates.kind[rows]
     fill = fill_of_kernels(facts.trace)[rows]
     reached = (kind == COMPUTE) | (kind == BANDWIDTH)
     kind = np.where(~reached & (fill < UNDERFILLED_SHARE), _UNDERFILLED, kind)
-    np.add.at(limits, (group[kernels.op[rows]], kind), lasting(kernels)[rows])
+    np.add.at(limits, (group, kind), lasting(kernels)[rows])
     return limits
 
 
