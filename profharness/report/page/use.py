@@ -58,4 +58,4 @@ def _parts(summary: Summary) -> str:
         return ""
     shares = [(part_ns(partition, part) / partition.window_ns, part.label) for part in PARTS]
     shown = sorted((pair for pair in shares if pair[0] >= 1e-3), reverse=True)
-    return ", ".join(f"{label} {format_share(share)}" for share, label in shown)
+    return " · ".join(f"{label} {format_share(share)}" for share, label in shown)

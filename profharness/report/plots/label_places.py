@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 _GAP = 5.0
 _STEPS = range(10)
-_DIRECTIONS = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
+_ACROSS = (1.6, 1.0, 0.5, 0.0, -0.5, -1.0, -1.6)
+_DIRECTIONS = (
+    (1.0, 0.0),
+    (-1.0, 0.0),
+    *((across, down) for down in (-1.0, 1.0) for across in sorted(_ACROSS, key=abs)),
+)
 
 
 @dataclass(frozen=True)
@@ -59,27 +64,61 @@ def place_labels(
     area: Box,
     taken: Sequence[Box] = (),
 ) -> list[Place | None]:
-    """The places of labels of these (width, height), the first spots first; None for one that has
-    no room. There is a spot for each label, and further ones whose marks must stay free; `taken` is
-    what else must.
+    """The places of labels of these (width, height); None for one that has no room. There is a spot
+    for each label, and further ones whose marks must stay free; `taken` is what else must.
+
+    The labels are placed one after the other in several orders, and the order counts that leaves
+    the fewest out (of equally good ones that with the nearest labels).
     """
     marks = [_around(spot) for spot in spots]
-    used, places, leaders = list(taken), list[Place | None](), list[_Leader]()
-    for spot, size in zip(spots, sizes, strict=False):
-        for place in _candidates(spot, size):
-            box, leader = _box(spot, place, size), _Leader(spot, place)
+    best: list[Place | None] = []
+    for order in _orders(spots[: len(sizes)]):
+        places = _placed(spots, sizes, order, area, (*taken, *marks))
+        if not best or _cost(places) < _cost(best):
+            best = places
+        if None not in best:
+            break
+    return best
+
+
+def _cost(places: Sequence[Place | None]) -> tuple[int, float]:
+    return places.count(None), sum(abs(place.dx) + abs(place.dy) for place in places if place)
+
+
+def _orders(spots: Sequence[Spot]) -> Iterator[list[int]]:
+    """The order given, then from each side, then the given one begun elsewhere."""
+    given = list(range(len(spots)))
+    yield given
+    for sign in (1, -1):
+        yield sorted(given, key=lambda at: sign * spots[at].x)
+        yield sorted(given, key=lambda at: sign * spots[at].y)
+    for first in given[1:]:
+        yield [*given[first:], *given[:first]]
+
+
+def _placed(
+    spots: Sequence[Spot],
+    sizes: Sequence[tuple[float, float]],
+    order: Sequence[int],
+    area: Box,
+    taken: Sequence[Box],
+) -> list[Place | None]:
+    """The first free place of each label, in this order."""
+    places: list[Place | None] = [None] * len(sizes)
+    boxes, leaders = list[Box](), list[_Leader]()
+    for at in order:
+        for place in _candidates(spots[at], sizes[at]):
+            box, leader = _box(spots[at], place, sizes[at]), _Leader(spots[at], place)
             if (
                 area.holds(box)
-                and not any(box.overlaps(other) for other in (*used, *marks))
+                and not any(box.overlaps(other) for other in (*boxes, *taken))
                 and not any(other.crosses(box) for other in leaders)
-                and not any(leader.crosses(other) for other in used)
+                and not any(leader.crosses(other) for other in boxes)
             ):
-                places.append(place)
-                used.append(box)
+                places[at] = place
+                boxes.append(box)
                 leaders.append(leader)
                 break
-        else:
-            places.append(None)
     return places
 
 
@@ -101,12 +140,12 @@ class _Leader:
 
 
 def _candidates(spot: Spot, size: tuple[float, float]) -> Iterator[Place]:
-    """Beside the mark in all directions, then further away."""
+    """Beside, above and below the mark, then further up and down."""
     width, height = size
     for step in _STEPS:
         away = spot.radius + _GAP + step * 1.2 * height
         for right, down in _DIRECTIONS:
-            yield Place(right * (away + width / 2), down * (away + height / 2))
+            yield Place(right * (spot.radius + _GAP + width / 2), down * (away + height / 2))
 
 
 def _box(spot: Spot, place: Place, size: tuple[float, float]) -> Box:

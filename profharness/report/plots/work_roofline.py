@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ LARGEST, SMALLEST = 17.0, 3.5
 LEAST_SHARE = 0.001
 """Of the time of the largest mark: what has less is not drawn."""
 _KERNEL_NAME = 30
+_STEPS = 60
 _AREA = (800.0, 400.0)  # of the plot on a page of 1100 px; on a wider one points lie further apart
 
 
@@ -90,7 +91,25 @@ class WorkRoofline:
         ]
         sizes = [(0.6 * font * len(mark.name), 1.25 * font) for mark in self.named]
         roofs = [self._of_line(line, size, font) for line in self.lines]
-        return place_labels(spots, sizes, Box(0, 0, width, height), roofs)
+        drawn = [box for line in self.lines for box in self._along(line, size)]
+        return place_labels(spots, sizes, Box(0, 0, width, height), [*roofs, *drawn])
+
+    def _along(self, line: Line, size: tuple[float, float]) -> Iterator[Box]:
+        """Small boxes that cover a ceiling."""
+        ends = [
+            (
+                size[0] * _position(x, self.x_range),
+                size[1] * (1 - _position(y, self.y_range)),
+            )
+            for x, y in zip(line.x, line.y, strict=True)
+        ]
+        (left, bottom), (right, top) = ends
+        for step in range(_STEPS + 1):
+            x, y = (
+                left + (right - left) * step / _STEPS,
+                bottom + (top - bottom) * step / _STEPS,
+            )
+            yield Box(x - 2, y - 2, x + 2, y + 2)
 
     def _of_line(self, line: Line, size: tuple[float, float], font: float) -> Box:
         """The room of a ceiling's own label, which ends above `Line.label`."""
