@@ -1,5 +1,5 @@
-"""`profharness plot`: scans of runs and tables of results as a figure for a paper, a run's resources
-over time, or operators and kernels under the roofline.
+"""`profharness plot`: scans of runs and tables of results as a figure for a paper, a run's
+resources over time, or operators and kernels under the roofline.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from profharness.analysis.kernels.counter_table import PERCENT, unit_of
 from profharness.analysis.use.records import OperatorCounter
 from profharness.trace.columns.keys import distinct, pack
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import F64, I64, Kernels, Trace
+from profharness.trace.model import F64, I64, Trace
 
 Mask = npt.NDArray[np.bool_]
 
@@ -100,9 +100,7 @@ def _matched_parts(timed: Trace, matched: _Matched, mine: F64, values: F64) -> _
     exact = row != NULL
     given = np.where(exact, values[row], _mean_by(matched.keys, mine, matched.key[launched]))
     used = np.isfinite(given)
-    names, place = np.unique(
-        timed.ops.name[timed.kernels.op[launched[used]]], return_inverse=True
-    )
+    names, place = np.unique(timed.ops.name[timed.kernels.op[launched[used]]], return_inverse=True)
     return _Parts(
         [timed.strings[int(code)] for code in names],
         place.astype(np.int64),
@@ -137,9 +135,7 @@ def _rows(counter: str, parts: tuple[_Parts, _Parts]) -> list[OperatorCounter]:
             for part in parts
         ]
         number = sum(int(mask.sum()) for mask in here)
-        total = sum(
-            float(part.value[mask].sum()) for part, mask in zip(parts, here, strict=True)
-        )
+        total = sum(float(part.value[mask].sum()) for part, mask in zip(parts, here, strict=True))
         found.append(
             OperatorCounter(
                 operator=name,
@@ -164,7 +160,8 @@ def _match(counted: Trace, rows: I64, timed: Trace) -> _Matched:
     rank = np.concatenate((counted.kernels.rank[rows], kernels.rank)).astype(np.int64)
     groups = pack([np.concatenate((keys, key)), rank])
     mine, theirs = groups[: len(rows)], groups[len(rows) :]
-    first, second = _ordered(mine, counted.kernels, rows), _ordered(theirs, kernels, None)
+    first = _ordered(mine, counted.kernels.start_ns[rows])
+    second = _ordered(theirs, kernels.start_ns)
     row = np.full(len(kernels), NULL, np.int64)
     for group, start, end in _runs(theirs[second]):
         low, high = np.searchsorted(mine[first], (group, group + 1))
@@ -173,10 +170,10 @@ def _match(counted: Trace, rows: I64, timed: Trace) -> _Matched:
     return _Matched(row, key, keys)
 
 
-def _ordered(groups: I64, kernels: Kernels, rows: I64 | None) -> I64:
+def _ordered(groups: I64, start_ns: I64) -> I64:
     """Positions by group, then by start."""
-    start = kernels.start_ns if rows is None else kernels.start_ns[rows]
-    return np.lexsort((start, groups))
+    order: I64 = np.lexsort((start_ns, groups))
+    return order
 
 
 def _runs(ordered: I64) -> list[tuple[int, int, int]]:

@@ -75,9 +75,7 @@ def device_use(facts: KernelFacts) -> DeviceUse | None:
     )
 
 
-def _operators(
-    facts: KernelFacts, device_ns: int
-) -> tuple[tuple[UseRow, ...], tuple[UseRow, ...]]:
+def _operators(facts: KernelFacts, device_ns: int) -> tuple[tuple[UseRow, ...], tuple[UseRow, ...]]:
     """Operators by name, and by name and inputs where these are few."""
     if facts.operators is None:
         return (), ()

@@ -26,8 +26,8 @@ class UseRow(msgspec.Struct, frozen=True, kw_only=True):
     `device_ns` is their device time, or where operators nested in them do their work the larger
     time of that, and `share` its share of all device time. `flops_per_s` and
     `bytes_per_s` are reached while their known work ran, `intensity` is FLOP per byte of the calls
-    for which both are known. `peak_share`, `limiter` and `excess_ns` are those of hotspots
-    (docs/metrics.md#hotspots). None where not known.
+    for which both are known. `peak_share`, `limiter` and `excess_ns` are those of hotspots by
+    operator. None where not known.
     """
 
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,14 +50,13 @@ class _Reached:
         with_flops, with_bytes = (np.isfinite(part) & (ns > 0) for part in work)
         both, seconds = with_flops & with_bytes, ns / 1e9
         with np.errstate(divide="ignore", invalid="ignore"):  # no time, no bytes: not known
-            reached = cls(
+            return cls(
                 total(flops, with_flops) / total(seconds, with_flops),
                 total(moved, with_bytes) / total(seconds, with_bytes),
                 total(flops, both) / total(moved, both),
             )
-        return reached
 
-    def at(self, place: int) -> dict[str, float | None]:
+    def at(self, place: int) -> dict[str, Any]:
         columns = {
             "flops_per_s": self.flops_per_s,
             "bytes_per_s": self.bytes_per_s,

@@ -53,7 +53,8 @@ class Line:
         """
         if self.y[0] == self.y[1]:
             return self.x[1], self.y[1]
-        return tuple(low**0.35 * high**0.65 for low, high in (self.x, self.y))  # type: ignore[return-value]  # two axes
+        x, y = (low**0.35 * high**0.65 for low, high in (self.x, self.y))
+        return x, y
 
 
 @dataclass(frozen=True)
@@ -134,9 +135,7 @@ def work_roofline(use: DeviceUse | None) -> WorkRoofline | None:
     rows = [row for row in use.shapes or use.operators if _placed(row)]
     kernels = [row for row in use.kernels if _placed(row)]
     least = LEAST_SHARE * max((row.device_ns for row in (*rows, *kernels)), default=0)
-    rows, kernels = (
-        [row for row in kind if row.device_ns >= least] for kind in (rows, kernels)
-    )
+    rows, kernels = ([row for row in kind if row.device_ns >= least] for kind in (rows, kernels))
     if not rows and not kernels:
         return None
     longest = max(row.device_ns for row in (*rows, *kernels))

@@ -113,7 +113,7 @@ def known_work_text(use: DeviceUse | None) -> str:
 
 
 def outside_text(use: DeviceUse | None) -> str:
-    """The share of device time that stands in no row; empty where all does, or nothing is listed."""
+    """The share of device time that stands in no row; empty without any, and without rows."""
     if use is None or not use.operators or not use.outside_ns:
         return ""
     return (
