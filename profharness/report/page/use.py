@@ -11,6 +11,7 @@ from profharness.report.page.window import window_verdict
 from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.table import Table
 from profharness.report.tables.use import (
+    ceilings_text,
     known_work_text,
     operator_counter_table,
     operator_table,
@@ -28,6 +29,7 @@ class UseSection:
     known: str
     outside: str
     needs: str
+    ceilings: str
     operators: Table | None
     counters: Table | None
 
@@ -46,6 +48,7 @@ def use_section(summary: Summary) -> UseSection:
         known=known_work_text(use),
         outside=outside_text(use),
         needs="" if use is None else use.needs,
+        ceilings=ceilings_text(use),
         operators=operator_table(use),
         counters=operator_counter_table(use),
     )

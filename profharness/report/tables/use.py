@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from profharness.analysis.kernels.ceilings import NO_CEILING
 from profharness.analysis.use.records import DeviceUse, OperatorCounter, UseRow
 from profharness.report.table import Cell, Column, Table
 from profharness.report.tables.counters import COUNTERS, value_text
@@ -120,6 +121,14 @@ def outside_text(use: DeviceUse | None) -> str:
         f"{format_share(use.outside_ns / use.device_ns)} of the device time was launched outside "
         "of every recorded operator and stands in no row."
     )
+
+
+def ceilings_text(use: DeviceUse | None) -> str:
+    """What gives the ceilings that are not known although work is; empty where all are."""
+    if use is None or use.needs or (use.roofs and use.bandwidth is not None):
+        return ""
+    lacking = "bandwidth" if use.roofs else "compute"
+    return f"the {lacking} ceiling is not known: it takes {NO_CEILING}"
 
 
 def operator_counter_table(use: DeviceUse | None) -> Table | None:

@@ -8,6 +8,7 @@ from profharness.analysis.use.records import OperatorCounter, UseRow
 from profharness.report.csv import csv_text
 from profharness.report.table import as_objects
 from profharness.report.tables.use import (
+    ceilings_text,
     inputs_text,
     known_work_text,
     labels,
@@ -47,6 +48,15 @@ def test_known_work_is_told_with_the_rest_by_reason() -> None:
     assert text.endswith("The rest: graph replay 20.0 %.")
     assert known_work_text(None) == ""
     assert outside_text(USE).startswith("5.0 % of the device time")
+
+
+def test_a_ceiling_that_is_not_known_is_named() -> None:
+    assert ceilings_text(USE) == ""
+    assert ceilings_text(None) == ""
+    without = msgspec.structs.replace(USE, roofs=())
+    assert ceilings_text(without).startswith("the compute ceiling is not known")
+    without = msgspec.structs.replace(USE, bandwidth=None)
+    assert "`profharness calibrate`" in ceilings_text(without)
 
 
 def test_counters_say_how_they_were_matched() -> None:
