@@ -4,7 +4,6 @@ what hides it (docs/metrics.md#operator-work).
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -12,6 +11,7 @@ from profharness.analysis.operators.nests import nests
 from profharness.analysis.operators.rows import RowWork
 from profharness.analysis.operators.work import KernelWork, matrix_kernels
 from profharness.analysis.time.linking import Links
+from profharness.analysis.use.records import KnownWork as KnownWork  # noqa: PLC0414  its record
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
 
@@ -22,23 +22,6 @@ NO_LAUNCH = "launch not in the file"
 NO_OPERATOR = "no operator around the launch"
 NO_SHAPES = "no shapes"
 NO_FORMULA = "no formula"
-
-
-class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
-    """Time of the kernels of categories gemm, conv and attention in the whole trace, in ns.
-
-    `known_ns` is that of kernels whose operator's work is known, `reasons` the rest by reason, the
-    longest first.
-    """
-
-    matrix_kernel_ns: int
-    known_ns: int
-    reasons: dict[str, int]
-
-    @property
-    def share(self) -> float | None:
-        """The known share of the time; None where no matrix kernel ran."""
-        return self.known_ns / self.matrix_kernel_ns if self.matrix_kernel_ns else None
 
 
 def known_work(trace: Trace, work: KernelWork, rows: RowWork | None, links: Links) -> KnownWork:

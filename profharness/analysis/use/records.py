@@ -6,7 +6,22 @@ from __future__ import annotations
 
 import msgspec
 
-from profharness.analysis.operators.coverage import KnownWork
+
+class KnownWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Time of the kernels of categories gemm, conv and attention in the whole trace, in ns.
+
+    `known_ns` is that of kernels whose operator's work is known, `reasons` the rest by reason, the
+    longest first.
+    """
+
+    matrix_kernel_ns: int
+    known_ns: int
+    reasons: dict[str, int]
+
+    @property
+    def share(self) -> float | None:
+        """The known share of the time; None where no matrix kernel ran."""
+        return self.known_ns / self.matrix_kernel_ns if self.matrix_kernel_ns else None
 
 
 class Roof(msgspec.Struct, frozen=True, kw_only=True):
