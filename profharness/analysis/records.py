@@ -16,6 +16,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.operators.records import KnownWork, OperatorShare
+from profharness.analysis.use.records import DeviceUse
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
 from profharness.findings import Finding, Severity
 from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records
@@ -318,7 +319,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """All that the reports print, and `summary.json`. A superset of `metrics --json`. `steps_from`:
-    the ranges that are its steps, if not marks of tools.
+    the ranges that are its steps, if not marks of tools. `use` is worked out for reports and plots
+    alone.
     """
 
     schema: int = SCHEMA
@@ -347,6 +349,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     sharing: tuple[SharedLevel, ...] = ()
     counters: tuple[CounterRow, ...] = ()
     queues: tuple[QueueRow, ...] = ()
+    use: DeviceUse | None = None
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,5 @@
-"""`profharness plot`: scans of runs and tables of results as a figure for a paper, or a run's
-resources over time.
+"""`profharness plot`: scans of runs and tables of results as a figure for a paper, a run's
+resources over time, or operators and kernels under the roofline.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ class PlotLine(msgspec.Struct, frozen=True, kw_only=True):
 
     paths: Annotated[
         tuple[Path, ...],
-        Option("Run directories or CSVs of results.", argument=True, metavar="RUN|CSV..."),
+        Option(
+            "Run directories or CSVs of results; with --roofline a run or trace files.",
+            argument=True,
+            metavar="RUN|CSV|FILE...",
+        ),
     ]
     output: Annotated[
         Path,
@@ -45,6 +49,13 @@ class PlotLine(msgspec.Struct, frozen=True, kw_only=True):
             "with a mark at each batch size.",
         ),
     ] = False
+    roofline: Annotated[
+        bool,
+        Option(
+            "A run, or trace files together: FLOP/s of operators and kernels over their FLOP per "
+            "byte, under the ceilings of the device."
+        ),
+    ] = False
     force: Annotated[bool, Option("Overwrite the picture.")] = False
 
 
@@ -55,10 +66,16 @@ def plot(line: PlotLine) -> None:
     profharness plot traces/mi210 traces/a100 -o devices.pdf --ratio-to a100
     profharness plot results.csv -o results.png --only direct
     profharness plot traces/mi210 -o resources.pdf --resources
+    profharness plot trace.json.gz -o roofline.pdf --roofline
     """
     paths, output, label = line.paths, line.output, line.label
     if output.exists() and not line.force:
         raise OutputExists(f"{output} exists", "name another with -o, or overwrite it with --force")
+    if line.roofline and (line.resources or label or line.ratio_to or line.only):
+        raise UsageError(
+            "--roofline is a figure of its own",
+            "leave out --resources, --label, --ratio-to and --only",
+        )
     if label and len(label) != len(paths):
         raise UsageError(
             f"--label: {len(label)} for {len(paths)} {'inputs' if len(paths) > 1 else 'input'}",
@@ -66,7 +83,9 @@ def plot(line: PlotLine) -> None:
         )
     from profharness.report.plots import paper as scan_figure
 
-    if line.resources:
+    if line.roofline:
+        _draw_roofline(line)
+    elif line.resources:
         if len(paths) > 1:
             raise UsageError("--resources draws one run", "name one")
         scan_figure.draw_resources(_resources(paths[0]), output, title=line.title)
@@ -87,6 +106,24 @@ def plot(line: PlotLine) -> None:
             item=item,
         )
     typer.echo(f"made {output}", err=True)
+
+
+def _draw_roofline(line: PlotLine) -> None:
+    """Raises InputError where no operator or kernel has a place under the ceilings."""
+    from profharness.report.plots.paper_roofline import draw_roofline
+    from profharness.report.plots.work_roofline import work_roofline
+    from profharness.understand.device_use import use_of
+    from profharness.understand.load import load
+
+    use = use_of(load(list(line.paths)))
+    drawn = work_roofline(use)
+    if drawn is None:
+        needs = "device work: kernels with times" if use is None else use.needs
+        raise InputError(
+            f"{line.paths[0]}: no operator or kernel whose operations and bytes are both known",
+            f"this takes {needs}",
+        )
+    draw_roofline(drawn, line.output, title=line.title)
 
 
 def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], str]:

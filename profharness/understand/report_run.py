@@ -49,6 +49,7 @@ def finish(
     from profharness.report.page import html
     from profharness.rundir.paths import RunDir, write_atomic
     from profharness.understand import telemetry_products
+    from profharness.understand.device_use import use_of
 
     if report is not None and report.exists() and not force:
         raise OutputExists(f"{report} exists", "name another with -o, or overwrite it with --force")
@@ -61,7 +62,9 @@ def finish(
     if report is not None:
         require_writable(report, "name another place with -o")
     loaded, write_trace = _loaded(root, run)
-    summary = summarise(loaded, step_range, operator_input)
+    summary = msgspec.structs.replace(
+        summarise(loaded, step_range, operator_input), use=use_of(loaded, operator_input)
+    )
     write_trace()
     write_atomic(run.summary, summary_json(summary))
     if summary.hotspots:

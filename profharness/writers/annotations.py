@@ -32,6 +32,7 @@ class Note:
 INTEGER_NOTES = (
     Note(API, "correlation", "correlation"),
     Note(OPS, "external", "external id"),
+    Note(OPS, "sequence", "sequence number"),
     Note(MARKS, "items", "items"),
     Note(REQUESTS, "items", "items"),
     Note(REQUESTS, "client", "client"),
@@ -44,6 +45,7 @@ INTEGER_NOTES = (
 TEXT_NOTES = (
     Note(OPS, "shapes", "shapes"),
     Note(OPS, "dtype", "types"),
+    Note(OPS, "strides", "strides"),
     Note(OPS, "point", "point"),
     Note(MARKS, "point", "point"),
     Note(REQUESTS, "point", "point"),

@@ -7,13 +7,14 @@ Arrows are flows, of which a viewer drops those whose work begins before its lau
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Copies, Kernels, Trace
 from profharness.writers import wire
+from profharness.writers.device_work import operator_names
 from profharness.writers.gpus import Gpus
 from profharness.writers.groups import Ints, group_rows
 from profharness.writers.interning import entry, intern_codes
@@ -72,6 +73,7 @@ class DeviceSliceWriter:
                 queue,
                 self.launches.base + 1,
                 _KERNEL_NOTES,
+                operator_names(kernels, self.trace),
             ),
             process,
         )
@@ -82,7 +84,16 @@ class DeviceSliceWriter:
         names = np.where(copies.name == NULL, copies.kind, copies.name)
         first = self.launches.base + len(self.trace.kernels) + 1
         self._write(
-            _Work(copies, np.arange(len(copies)), names, queue, first, _COPY_NOTES), process
+            _Work(
+                copies,
+                np.arange(len(copies)),
+                names,
+                queue,
+                first,
+                _COPY_NOTES,
+                operator_names(copies, self.trace),
+            ),
+            process,
         )
 
     def _write(self, work: _Work, process: I64) -> None:
@@ -91,12 +102,17 @@ class DeviceSliceWriter:
 
     def _write_process(self, work: _Work, process: Process) -> None:
         sequence = self.registry.sequence()
-        names = intern_codes(Interned.EVENT_NAMES, work.name[work.rows], self.trace.strings)
+        strings = self.trace.strings
+        names = intern_codes(Interned.EVENT_NAMES, work.name[work.rows], strings)
+        operators = intern_codes(
+            Interned.DEBUG_ANNOTATION_STRING_VALUES, work.operator[work.rows], strings
+        )
         labels = [
             entry(Interned.DEBUG_ANNOTATION_NAMES, iid, label or column)
-            for iid, (column, label) in enumerate(work.notes, 1)
+            for iid, (column, label) in enumerate((*work.notes, ("operator", "")), 1)
         ]
-        for packet in state_packets(sequence, process.machine, [*names.entries, *labels]):
+        interned = [*names.entries, *labels, *operators.entries]
+        for packet in state_packets(sequence, process.machine, interned):
             self.out.write(packet)
         fixed = (
             wire.integer(Packet.SEQUENCE, sequence)
@@ -104,7 +120,8 @@ class DeviceSliceWriter:
             + process.machine.stamp()
         )
         for rows in _each(work.queue[work.rows]):
-            self._write_queue(work.take(rows), names.iid[rows], process, (sequence, fixed))
+            part = replace(work.take(rows), operator_iid=operators.iid[rows])
+            self._write_queue(part, names.iid[rows], process, (sequence, fixed))
 
     def _write_queue(
         self, work: _Work, names: I64, process: Process, where: tuple[int, bytes]
@@ -159,6 +176,11 @@ class DeviceSliceWriter:
                 yield Message(
                     TrackEvent.DEBUG_ANNOTATIONS, fields, None if present.all() else present
                 )
+        launched = work.operator[rows] != NULL
+        if launched.any():
+            label = Same(wire.integer(Annotation.NAME_IID, len(work.notes) + 1))
+            value = integers(Annotation.STRING_IID, work.operator_iid[row])
+            yield Message(TrackEvent.DEBUG_ANNOTATIONS, (label, value), launched)
         event = rows + work.first_event
         linked = self.launches.linked[event - self.launches.base] > 0
         if linked.any():
@@ -175,8 +197,8 @@ class DeviceSliceWriter:
 
 @dataclass(frozen=True)
 class _Work:
-    """Some rows of a table. `name` and `queue` are of all its rows, `first_event` the flow number
-    of its first one.
+    """Some rows of a table. `name`, `queue` and `operator` are of all its rows, `first_event` the
+    flow number of its first one; `operator_iid` of these rows alone.
 
     `notes` are (column, label) annotations.
     """
@@ -187,6 +209,8 @@ class _Work:
     queue: I64
     first_event: int
     notes: tuple[tuple[str, str], ...]
+    operator: Ints
+    operator_iid: I64 = field(default_factory=lambda: np.empty(0, np.int64))
 
     def take(self, rows: I64) -> _Work:
         return replace(self, rows=self.rows[rows])

@@ -3,7 +3,8 @@
 Trace processor splits overlapping work of a queue over as many tracks as it needs, so every record
 keeps its exact time, zero length included. What is equal for all launches of a kernel (registers,
 static shared memory) is interned with its name; grid, workgroup, `device` and `stream` stand in
-each launch, by the argument names that Perfetto's GPU plugins look for.
+each launch, by the argument names that Perfetto's GPU plugins look for. The operator that launched
+a kernel is interned with its name too.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Copies, Counters, Kernels, Trace
+from profharness.trace.model import I64, Copies, Counters, Kernels, Strings, Trace
 from profharness.writers import wire
 from profharness.writers.gpus import STAGES, Gpus, specification
-from profharness.writers.groups import Groups, group_rows
+from profharness.writers.groups import Groups, Ints, group_rows
 from profharness.writers.interning import by_frequency, entry, intern_codes
 from profharness.writers.output import Output
 from profharness.writers.proto_columns import Double, Field, Message, Same, integers, packets
@@ -45,6 +46,7 @@ _ARGS = (
     "sgpr",
     "scratch_bytes",
     "bytes",
+    "operator",
 )
 _ARG_IID = {name: iid for iid, name in enumerate(_ARGS, 1)}
 _STATIC = (
@@ -86,11 +88,12 @@ class DeviceWriter:
         for owner, rows in _by_owner(kernels, process):
             part = kernels if len(rows) == len(kernels) else kernels.take(rows)
             names = intern_codes(Interned.EVENT_NAMES, part.name, self.trace.strings)
-            kinds = _kernel_kinds(part)
+            operator = operator_names(part, self.trace)
+            kinds = _kernel_kinds(part, operator)
             iids = by_frequency(kinds.sizes())
             interned = [
                 *names.entries,
-                *_kernel_entries(part, kinds, iids, self.trace),
+                *_kernel_entries(part, operator, (kinds, iids), self.trace.strings),
                 *(
                     entry(Interned.COMPUTE_ARG_NAMES, len(_ARGS) + i, c.name)
                     for i, c in enumerate(counters, 1)
@@ -305,32 +308,48 @@ def _by_owner(table: Kernels | Copies, process: I64) -> Iterator[tuple[int, I64]
         yield int(process[rows[0]]), rows
 
 
-def _kernel_kinds(kernels: Kernels) -> Groups:
-    """Rows that share name and static resources. No dynamic shared memory is static too; an amount
-    stands per launch.
+def operator_names(records: Kernels | Copies, trace: Trace) -> Ints:
+    """The name of the operator that launched each record, NULL for none."""
+    if not len(trace.ops):
+        return np.full(len(records), NULL, np.int32)
+    return np.where(records.op == NULL, NULL, trace.ops.name[records.op])
+
+
+def _kernel_kinds(kernels: Kernels, operator: Ints) -> Groups:
+    """Rows that share name, static resources and operator. No dynamic shared memory is static too;
+    an amount stands per launch.
     """
     dynamic = np.where(kernels.lds_dynamic_bytes == 0, 1, 0)
-    return group_rows(kernels.name, *(getattr(kernels, column) for _, column in _STATIC), dynamic)
+    static = (getattr(kernels, column) for _, column in _STATIC)
+    return group_rows(kernels.name, *static, dynamic, operator)
 
 
-def _kernel_entries(kernels: Kernels, kinds: Groups, iids: I64, trace: Trace) -> Iterator[bytes]:
-    """InternedComputeKernel entries, the most frequent kernel first."""
+def _kernel_entries(
+    kernels: Kernels, operator: Ints, numbered: tuple[Groups, I64], strings: Strings
+) -> Iterator[bytes]:
+    """InternedComputeKernel entries of the kinds and their numbers, the most frequent kernel
+    first.
+    """
+    kinds, iids = numbered
     for kind in np.argsort(iids):
         row = kinds.first[kind]
         fields = wire.integer(1, int(iids[kind])) + wire.text(
-            ComputeKernel.NAME, trace.strings[int(kernels.name[row])]
+            ComputeKernel.NAME, strings[int(kernels.name[row])]
         )
         figures = [(arg, int(getattr(kernels, column)[row])) for arg, column in _STATIC]
         if kernels.lds_dynamic_bytes[row] == 0:
             figures.append(("shared_mem_dynamic", 0))
         for arg, value in figures:
             if value != NULL:
-                fields += wire.blob(
-                    ComputeKernel.ARGS,
-                    wire.integer(Launch.ARG_NAME_IID, _ARG_IID[arg])
-                    + wire.integer(Launch.ARG_INT, value),
-                )
+                fields += _static_argument(arg, wire.integer(Launch.ARG_INT, value))
+        if operator[row] != NULL:
+            name = strings[int(operator[row])]
+            fields += _static_argument("operator", wire.text(Launch.ARG_TEXT, name))
         yield wire.blob(Interned.COMPUTE_KERNELS, fields)
+
+
+def _static_argument(name: str, value: bytes) -> bytes:
+    return wire.blob(ComputeKernel.ARGS, wire.integer(Launch.ARG_NAME_IID, _ARG_IID[name]) + value)
 
 
 def _triple(number: int, *axes: npt.NDArray[np.int32]) -> Iterator[Field]:

@@ -66,6 +66,7 @@ class Launch:
     ARG_NAME_IID = 1
     ARG_INT = 3
     ARG_DOUBLE = 5
+    ARG_TEXT = 6
 
 
 class ComputeKernel:

@@ -7,7 +7,10 @@ from __future__ import annotations
 import math
 import random
 
+import msgspec
+
 from profharness.analysis.curves.records import BatchCurve, Recommended, Series
+from profharness.analysis.operators.coverage import KnownWork
 from profharness.analysis.records import (
     DeviceCounts,
     Estimate,
@@ -25,6 +28,7 @@ from profharness.analysis.records import (
     TelemetryRow,
     TraceCounts,
 )
+from profharness.analysis.use.records import DeviceUse, OperatorCounter, Roof, UseRow
 from profharness.analysis.verdict.records import Verdict
 from profharness.analysis.verdict.wording import verdict_of
 from profharness.findings import finding
@@ -717,6 +721,75 @@ def command() -> Summary:
                 "the host in a synchronisation call 5.9 %)"
             ),
             1.431,
+        ),
+        use=device_use(),
+    )
+
+
+def device_use() -> DeviceUse:
+    """Operators and kernels of a pass of torch beside counters, all numbers made up."""
+    operators = (
+        UseRow(
+            name="aten::addmm",
+            calls=1240,
+            device_ns=1_400_000_000,
+            share=0.28,
+            flops_per_s=2.6e14,
+            bytes_per_s=1.3e12,
+            intensity=200.0,
+            peak_share=0.25,
+            limiter="inside-kernel",
+            excess_ns=1.0e9,
+        ),
+        UseRow(
+            name="aten::convolution",
+            calls=620,
+            device_ns=900_000_000,
+            share=0.18,
+            flops_per_s=4.1e14,
+            bytes_per_s=8.2e11,
+            intensity=500.0,
+            peak_share=0.4,
+            limiter="compute",
+            excess_ns=5.0e8,
+        ),
+        UseRow(
+            name="aten::_index_put_impl_",
+            calls=310,
+            device_ns=600_000_000,
+            share=0.12,
+            limiter="undetermined",
+        ),
+    )
+    gemm = msgspec.structs.replace(operators[0], name=KERNELS[0][0], device_ns=1_200_000_000)
+    counter = OperatorCounter(
+        operator="aten::addmm",
+        counter="SQ_WAVES",
+        unit="count",
+        dispatches=40,
+        recorded=0,
+        in_order=40,
+        sum=81_920.0,
+        mean=2048.0,
+    )
+    return DeviceUse(
+        pass_name="torch",
+        device_ns=5_000_000_000,
+        outside_ns=250_000_000,
+        roofs=(Roof(value=1.0e15, source="calibrated GEMM, bf16", dtype="bf16"),),
+        bandwidth=Roof(value=4.0e12, source="calibrated copy"),
+        operators=operators,
+        kernels=(gemm,),
+        known=KnownWork(
+            matrix_kernel_ns=2_500_000_000,
+            known_ns=2_000_000_000,
+            reasons={"graph replay": 500_000_000},
+        ),
+        counters=(
+            counter,
+            msgspec.structs.replace(
+                counter, counter="MfmaUtil", unit="%", in_order=10, sum=None, mean=31.5
+            ),
         ),
     )
 

@@ -32,7 +32,7 @@ from tests.writers.decode import Decoded, decode, multiset
 from tests.writers.strategies import traces
 
 # a new encoding changes it: compare both files in a trace processor before renewing it
-GOLDEN = "8fa5bc77b38a44fedad622817cdf95f53cc92e31c9b73f5b02481c9263e33770"
+GOLDEN = "7932103ad9c7601da7ea4f88bc2c651f18d64837290ba0f17c3d10f14eb3796a"
 UNNAMED = "(no name recorded)"
 PROPERTY = settings(
     max_examples=30,
@@ -257,6 +257,7 @@ def small_trace() -> Trace:
             "point",
             "power_w",
             "WAVES",
+            "[3, 1]",
         )
     )
     source = Source(
@@ -292,6 +293,7 @@ def small_trace() -> Trace:
             workgroup_size_z=1,
             lds_bytes=1024,
             lds_dynamic_bytes=512,
+            op=0,
             source=0,
         ),
         copies=Copies.build(
@@ -309,7 +311,16 @@ def small_trace() -> Trace:
             start_ns=[800], dur_ns=[30], name=3, domain=4, pid=42, tid=43, correlation=9, source=0
         ),
         ops=Ops.build(
-            start_ns=[790], dur_ns=[50], name=5, pid=42, tid=43, shapes=6, flops=12.0, source=0
+            start_ns=[790],
+            dur_ns=[50],
+            name=5,
+            pid=42,
+            tid=43,
+            shapes=6,
+            strides=11,
+            sequence=17,
+            flops=12.0,
+            source=0,
         ),
         marks=Marks.build(
             start_ns=[700], dur_ns=[500], name=7, kind=8, point=7, items=4, pid=42, source=0
@@ -337,6 +348,7 @@ def test_a_kernel_carries_its_launch() -> None:
         "workgroup_size": (256, 1, 1),
         "WAVES": 128.0,
         "kernel_name": "gemm",
+        "operator": "aten::mm",
     }
     assert (kernel.stage, kernel.queue, kernel.pid, kernel.gpu) == ("kernel", "stream 3", 42, 0)
     assert (copy.name, copy.stage, copy.dur, dict(copy.args)) == (
@@ -347,11 +359,22 @@ def test_a_kernel_carries_its_launch() -> None:
     )
 
 
+def test_a_kernel_carries_its_operator_as_a_slice_too() -> None:
+    got, _ = written(small_trace(), WriteOptions(gpu_repr="track-event"))
+    notes = {shown.name: dict(shown.notes) for shown in got.slices}
+    assert notes["gemm"]["operator"] == "aten::mm"
+    assert "operator" not in notes["Memcpy HtoD"]
+
+
 def test_host_spans_stand_on_named_tracks_with_their_details() -> None:
     got, report = written(small_trace())
     shown = {s.name: (got.path(s.track), s.category, dict(s.notes)) for s in got.slices}
     assert shown == {
-        "aten::mm": (("torch · rank 0", "thread 43"), "op", {"shapes": "[2, 3]", "flops": 12.0}),
+        "aten::mm": (
+            ("torch · rank 0", "thread 43"),
+            "op",
+            {"shapes": "[2, 3]", "strides": "[3, 1]", "sequence number": 17, "flops": 12.0},
+        ),
         "hipLaunchKernel": (("torch · rank 0", "thread 43"), "hip", {"correlation": 9}),
         "b4": (("torch · rank 0", "Benchmark", "points"), "point", {"point": "b4", "items": 4}),
         "request": (

@@ -17,6 +17,7 @@ FULL_NAMES = {
     ("Launch", "ARG_NAME_IID"): "name_iid",
     ("Launch", "ARG_INT"): "int_value",
     ("Launch", "ARG_DOUBLE"): "double_value",
+    ("Launch", "ARG_TEXT"): "string_value",
     ("Annotation", "INT"): "int_value",
     ("Annotation", "DOUBLE"): "double_value",
     ("Annotation", "STRING_IID"): "string_value_iid",

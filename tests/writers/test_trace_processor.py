@@ -25,6 +25,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.writers.options import GpuRepresentation
 from profharness.writers.perfetto import WriteOptions, write
 from tests.conftest import shared_path
 
@@ -282,6 +283,38 @@ def test_track_event_representation_is_as_exact(tmp_path: Path, load_trace: Load
     )
     assert arrows(client) == forward
     assert forward.total() > 20
+
+
+# the fixture that is imported
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shown", "argument"), [("render-stage", "operator"), ("track-event", "debug.operator")]
+)
+def test_the_operator_of_a_kernel_can_be_queried(
+    shown: GpuRepresentation,
+    argument: str,
+    tmp_path: Path,
+    load_trace: LoadTrace,  # noqa: F811  the fixture
+) -> None:
+    strings = Strings(("k", "aten::mm"))
+    one = {"pid": 3, "tid": 3, "source": 0}
+    trace = Trace(
+        (Source(path="a", format="x"),),
+        strings,
+        ops=Ops.build(start_ns=[100], dur_ns=[50], name=1, sequence=5, **one),
+        kernels=Kernels.build(start_ns=[200, 300], dur_ns=[50, 50], name=0, op=[0, -1], **one),
+    )
+    write(trace, tmp_path / "t.pftrace", options=WriteOptions(gpu_repr=shown))
+    client = load_trace(tmp_path / "t.pftrace")
+    rows = client.query(
+        f"SELECT extract_arg(arg_set_id, '{argument}') AS op FROM slice WHERE name = 'k' ORDER BY ts"
+    )
+    assert [row.op for row in rows] == ["aten::mm", None]
+    (number,) = client.query(
+        "SELECT extract_arg(arg_set_id, 'debug.sequence number') AS number FROM slice "
+        "WHERE name = 'aten::mm'"
+    )
+    assert number.number == 5
 
 
 # the fixture that is imported

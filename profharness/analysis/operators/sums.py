@@ -116,7 +116,7 @@ def sums_of(
         else (rows.flops, rows.low_bytes, rows.flops_full)
     )
     has_flops, has_bytes = np.isfinite(flops), np.isfinite(low_bytes)
-    worked, by_flops, by_bytes = _at_the_ceilings(facts, has_flops | has_bytes)
+    worked, by_flops, by_bytes = at_the_ceilings(facts, has_flops | has_bytes)
     of_ops = owners.ops
     return WorkSums(
         device=device,
@@ -183,7 +183,7 @@ def _part(group: I64, values: F64, groups: int) -> F64:
     return total.astype(np.float64)
 
 
-def _at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> tuple[I64, F64, F64]:
+def at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> tuple[I64, F64, F64]:
     """Per operator whose work is known: the time of the records that do it, and the least times by
     operations and by bytes (NaN where not known), in ns.
     """
@@ -212,20 +212,27 @@ def _at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> tupl
 
 
 def _limits(facts: KernelFacts, group: I64, groups: int) -> I64:
-    """Time of kernels by their group and limiter, collectives left out; a kernel that reaches no
-    ceiling and leaves more than half of the compute units without a workgroup is underfilled.
+    """Time of kernels by their group (NULL for none) and limiter."""
+    rows = np.flatnonzero(group != NULL)
+    return limits_of(facts, rows, group[rows], groups)
+
+
+def limits_of(facts: KernelFacts, rows: I64, group: I64, groups: int) -> I64:
+    """Time of these kernels by the number of their group and limiter, collectives left out; a
+    kernel that reaches no ceiling and leaves more than half of the compute units without a
+    workgroup is underfilled.
     """
     kernels = facts.trace.kernels
     limits = np.zeros((groups, len(LIMITERS)), np.int64)
-    talking = is_communication(facts.trace.strings, kernels)
-    rows = np.flatnonzero((group != NULL) & ~talking)
+    computing = ~is_communication(facts.trace.strings, kernels)[rows]
+    rows, group = rows[computing], group[computing]
     if not len(rows):
         return limits
     kind = facts.rates.kind[rows]
     fill = fill_of_kernels(facts.trace)[rows]
     reached = (kind == COMPUTE) | (kind == BANDWIDTH)
     kind = np.where(~reached & (fill < UNDERFILLED_SHARE), _UNDERFILLED, kind)
-    np.add.at(limits, (group[rows], kind), lasting(kernels)[rows])
+    np.add.at(limits, (group, kind), lasting(kernels)[rows])
     return limits
 
 

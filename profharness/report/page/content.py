@@ -11,6 +11,7 @@ from profharness.report.page.findings import FindingBox, finding_boxes
 from profharness.report.page.headline import Tile, subtitle, tiles, title
 from profharness.report.page.provenance import provenance
 from profharness.report.page.stars import star_text, starred_table
+from profharness.report.page.use import UseSection, use_section
 from profharness.report.page.window import causes_note, gaps_text, window_verdict
 from profharness.report.table import Cell, Table
 from profharness.report.tables import communication, counters
@@ -44,6 +45,7 @@ class Content:
     shared: Table | None
     parts: Table | None
     gaps: str
+    use: UseSection
     causes: tuple[tuple[str, str], ...]
     verdict: str
     communication: tuple[Table, ...]
@@ -77,6 +79,7 @@ def content(summary: Summary) -> Content:
         shared=sharing_table(summary),
         parts=partition_table(summary),
         gaps=gaps_text(summary),
+        use=use_section(summary),
         causes=causes_note(summary),
         verdict=window_verdict(summary),
         communication=communication.tables(summary.communication),

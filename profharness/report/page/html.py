@@ -21,6 +21,7 @@ from profharness.report.plots import (
     saturation,
     telemetry,
     trials,
+    work_roofline,
 )
 from profharness.report.plots.base import Plot
 
@@ -63,6 +64,7 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
         "requests": load.request_plots(summary),
         "saturation": saturation.saturation_plots(summary),
         "time": partition.partition_plots(summary),
+        "use": some(work_roofline.work_roofline_plot(summary.use)),
         "roofline": some(roofline.roofline_plot(summary)),
         "trials": some(trials.trials_plot(summary)),
         "telemetry": telemetry.telemetry_plots(summary),

@@ -160,7 +160,7 @@ def draw(
     """Write the figure, in the format that the name's ending says. Raises Unavailable without
     matplotlib, UsageError for curves over different levels.
     """
-    plt = _matplotlib(output)
+    plt = canvas(output)
     if len({curve.axis for curve in drawn}) > 1:
         raise UsageError(
             "the curves are over different levels (batch size, concurrency, processes)",
@@ -247,7 +247,7 @@ def colour(label: str, place: int) -> str:
     return DEVICE_COLOURS[max(named, key=len)] if named else PALETTE[place % len(PALETTE)]
 
 
-def _matplotlib(output: Path) -> Any:
+def canvas(output: Path) -> Any:
     """Matplotlib without a screen, in the CMS style."""
     try:
         import matplotlib as mpl
@@ -274,7 +274,7 @@ def draw_resources(resources: Resources, output: Path, *, title: str = "") -> No
     """The two shares over time with a dashed line where each point of the scan began. Raises as
     `draw`.
     """
-    plt = _matplotlib(output)
+    plt = canvas(output)
     figure, axes = plt.subplots(figsize=(14, 8))
     device = "GPU" if resources.of_device else "CPU"
     axes.plot(resources.seconds, resources.use, label=f"{device} utilisation", color=PALETTE[0])

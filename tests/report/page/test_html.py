@@ -150,6 +150,15 @@ def test_sections_follow_what_was_measured() -> None:
     assert "roofline" not in Page(render(cpu_scan())).ids
 
 
+def test_the_use_of_the_device_has_a_section_with_the_verdict() -> None:
+    page = Page(render(command()))
+    assert "use" in page.ids
+    assert "plot-work-roofline" in page.ids
+    assert page.text.count("Not saturated: the device is idle 30.1 %") == 1
+    assert "Hardware counters by operator" in page.text
+    assert "use" not in Page(render(gpu_scan())).ids
+
+
 def test_telemetry_has_no_digits_below_those_of_the_largest_value() -> None:
     row = TelemetryRow(
         metric="cpu_tree_wait",

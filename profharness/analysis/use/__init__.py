@@ -1,0 +1,1 @@
+"""How well devices were used: operators and kernels against the ceilings, and their counters."""

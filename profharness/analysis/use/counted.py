@@ -1,0 +1,210 @@
+"""Hardware counters by operator: the kernels of a counter pass joined to those of a pass that knows
+operators (docs/metrics.md#operator-counters).
+
+A kernel that stands under an operator in the counter pass itself counts there. Of the others, the
+kernels of one name (and one number of workgroups, where both passes have it) are paired one by one
+in the order of their starts, where both passes ran equally many of them on a process; otherwise
+each gets the mean of all dispatches of that name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.kernels.counter_table import PERCENT, unit_of
+from profharness.analysis.use.records import OperatorCounter
+from profharness.trace.columns.keys import distinct, pack
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import F64, I64, Trace
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class _Matched:
+    """Per kernel of the pass with operators: the kernel of the counter pass that it is (NULL where
+    none is known), and the key of its name, of which `keys` has that of each counted kernel.
+    """
+
+    row: I64
+    key: I64
+    keys: I64
+
+
+def operator_counters(counted: Trace, timed: Trace) -> tuple[OperatorCounter, ...]:
+    """The counters of `counted` by operator of `timed`: operators with the most kernel time first,
+    counters by name. Empty where no kernel of either stands under an operator, or none has a
+    counter.
+    """
+    counters = counted.counters
+    valid = np.isfinite(counters.value) & (counters.kernel >= 0)
+    rows = distinct(counters.kernel[valid]).astype(np.int64)
+    if not len(rows):
+        return ()
+    recorded = rows[counted.kernels.op[rows] != NULL]
+    other = rows[counted.kernels.op[rows] == NULL]
+    matched = _match(counted, other, timed)
+    times = _kernel_ns(timed)
+    found: list[OperatorCounter] = []
+    for code in distinct(counters.name[valid]).tolist():
+        values = _of_kernels(counted, code, valid)
+        parts = (
+            _recorded_parts(counted, recorded, values),
+            _matched_parts(timed, matched, values[other], values),
+        )
+        found += _rows(counted.strings[int(code)], parts)
+    found.sort(key=lambda row: (-times.get(row.operator, 0), row.operator, row.counter))
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Values of one counter, each with the name of its operator; `exact` says which are of that
+    very dispatch.
+    """
+
+    operators: list[str]
+    operator: I64
+    value: F64
+    exact: Mask
+
+
+def _of_kernels(trace: Trace, code: int, valid: Mask) -> F64:
+    """One counter per kernel, summed over its instances; NaN where it was not collected."""
+    mine = np.flatnonzero(valid & (trace.counters.name == code))
+    values = np.full(len(trace.kernels), np.nan)
+    owner = trace.counters.kernel[mine]
+    values[owner] = 0.0
+    np.add.at(values, owner, trace.counters.value[mine])
+    return values
+
+
+def _recorded_parts(trace: Trace, rows: I64, values: F64) -> _Parts:
+    used = rows[np.isfinite(values[rows])]
+    names, place = np.unique(trace.ops.name[trace.kernels.op[used]], return_inverse=True)
+    return _Parts(
+        [trace.strings[int(code)] for code in names],
+        place.astype(np.int64),
+        values[used],
+        np.ones(len(used), np.bool_),
+    )
+
+
+def _matched_parts(timed: Trace, matched: _Matched, mine: F64, values: F64) -> _Parts:
+    """`mine` are the values of the counted kernels that `matched.keys` belong to."""
+    launched = np.flatnonzero(timed.kernels.op != NULL)
+    row = matched.row[launched]
+    exact = row != NULL
+    given = np.where(exact, values[row], _mean_by(matched.keys, mine, matched.key[launched]))
+    used = np.isfinite(given)
+    names, place = np.unique(timed.ops.name[timed.kernels.op[launched[used]]], return_inverse=True)
+    return _Parts(
+        [timed.strings[int(code)] for code in names],
+        place.astype(np.int64),
+        given[used],
+        exact[used],
+    )
+
+
+def _mean_by(keys: I64, values: F64, wanted: I64) -> F64:
+    """The mean of the finite values of each wanted key; NaN where there is none."""
+    known = np.isfinite(values)
+    result = np.full(len(wanted), np.nan)
+    if not known.any() or not len(wanted):
+        return result
+    held, place = np.unique(keys[known], return_inverse=True)
+    mean = np.bincount(place, weights=values[known]) / np.bincount(place)
+    position = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+    same = held[position] == wanted
+    result[same] = mean[position[same]]
+    return result
+
+
+def _rows(counter: str, parts: tuple[_Parts, _Parts]) -> list[OperatorCounter]:
+    unit = unit_of(counter)
+    recorded, matched = parts
+    found = []
+    for name in dict.fromkeys((*recorded.operators, *matched.operators)):
+        here = [
+            part.operator == part.operators.index(name)
+            if name in part.operators
+            else np.zeros(len(part.operator), np.bool_)
+            for part in parts
+        ]
+        number = sum(int(mask.sum()) for mask in here)
+        total = sum(float(part.value[mask].sum()) for part, mask in zip(parts, here, strict=True))
+        found.append(
+            OperatorCounter(
+                operator=name,
+                counter=counter,
+                unit=unit,
+                dispatches=number,
+                recorded=int(here[0].sum()),
+                in_order=int((here[1] & matched.exact).sum()),
+                sum=None if unit == PERCENT else total,
+                mean=total / number,
+            )
+        )
+    return found
+
+
+def _match(counted: Trace, rows: I64, timed: Trace) -> _Matched:
+    """Pair the counted kernels at these rows with those of `timed`, by name, workgroups and order
+    of start on their rank.
+    """
+    kernels = timed.kernels
+    keys, key = _keys(counted, rows, timed)
+    rank = np.concatenate((counted.kernels.rank[rows], kernels.rank)).astype(np.int64)
+    groups = pack([np.concatenate((keys, key)), rank])
+    mine, theirs = groups[: len(rows)], groups[len(rows) :]
+    first = _ordered(mine, counted.kernels.start_ns[rows])
+    second = _ordered(theirs, kernels.start_ns)
+    row = np.full(len(kernels), NULL, np.int64)
+    for group, start, end in _runs(theirs[second]):
+        low, high = np.searchsorted(mine[first], (group, group + 1))
+        if high - low == end - start:
+            row[second[start:end]] = rows[first[low:high]]
+    return _Matched(row, key, keys)
+
+
+def _ordered(groups: I64, start_ns: I64) -> I64:
+    """Positions by group, then by start."""
+    order: I64 = np.lexsort((start_ns, groups))
+    return order
+
+
+def _runs(ordered: I64) -> list[tuple[int, int, int]]:
+    """Value, first position and end of each run of equal values."""
+    if not len(ordered):
+        return []
+    first = np.concatenate(([0], np.flatnonzero(np.diff(ordered)) + 1))
+    end = np.append(first[1:], len(ordered))
+    return list(zip(ordered[first].tolist(), first.tolist(), end.tolist(), strict=True))
+
+
+def _keys(counted: Trace, rows: I64, timed: Trace) -> tuple[I64, I64]:
+    """Keys of the counted kernels and of those of `timed`, equal where names are and, where both
+    passes know the workgroups of every kernel of the name, workgroups too.
+    """
+    names = {text: code for code, text in enumerate(counted.strings.texts)}
+    used, place = np.unique(timed.kernels.name, return_inverse=True)
+    shift = len(names)  # names that only `timed` has get codes behind those of the counter pass
+    codes = [names.get(timed.strings[int(code)], shift + int(code)) for code in used]
+    theirs = np.array(codes, np.int64)[place] if len(used) else np.empty(0, np.int64)
+    name = np.concatenate((counted.kernels.name[rows].astype(np.int64), theirs))
+    workgroups = np.concatenate((counted.kernels.workgroups[rows], timed.kernels.workgroups))
+    unknown = distinct(name[workgroups == NULL])
+    packed = pack([name, np.where(np.isin(name, unknown), NULL, workgroups)])
+    return packed[: len(rows)], packed[len(rows) :]
+
+
+def _kernel_ns(trace: Trace) -> dict[str, int]:
+    """Kernel time by the name of the operator that launched it."""
+    launched = np.flatnonzero(trace.kernels.op != NULL)
+    names, place = np.unique(trace.ops.name[trace.kernels.op[launched]], return_inverse=True)
+    total = np.zeros(len(names), np.int64)
+    np.add.at(total, place, trace.kernels.dur_ns[launched])
+    return {trace.strings[int(code)]: ns for code, ns in zip(names, total.tolist(), strict=True)}

@@ -1,0 +1,74 @@
+"""The roofline of operators and kernels as a figure for papers. Needs matplotlib and mplhep (extra
+`plots`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profharness.report.plots.paper import canvas
+from profharness.report.plots.work_roofline import (
+    KERNEL_COLOR,
+    LARGEST,
+    OPERATOR_COLOR,
+    ROOF_COLOR,
+    WorkRoofline,
+)
+
+_SIZE = (14.0, 9.0)
+_FONT, _RADIUS = 13.0, 13.0  # points
+
+
+def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None:
+    """Write the figure, in the format that the name's ending says. Raises Unavailable without
+    matplotlib, UsageError for an ending that is no picture's.
+    """
+    plt = canvas(output)
+    figure, axes = plt.subplots(figsize=_SIZE)
+    axes.set(xscale="log", yscale="log", xlim=drawn.x_range, ylim=drawn.y_range)
+    for line in drawn.lines:
+        axes.plot(line.x, line.y, color=ROOF_COLOR, linewidth=1.5)
+        axes.annotate(
+            line.text,
+            line.label,
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=_FONT,
+            color=ROOF_COLOR,
+        )
+    for marks, color, name in (
+        (drawn.kernels, KERNEL_COLOR, "kernels"),
+        (drawn.operators, OPERATOR_COLOR, "operators"),
+    ):
+        axes.scatter(
+            [mark.x for mark in marks],
+            [mark.y for mark in marks],
+            s=[(2 * mark.radius * _RADIUS / LARGEST) ** 2 for mark in marks],
+            marker="D" if name == "kernels" else "o",
+            facecolors="none" if name == "kernels" else color,
+            edgecolors=color,
+            alpha=0.8,
+            label=name if marks else None,
+        )
+    box = axes.get_window_extent().transformed(figure.dpi_scale_trans.inverted())
+    places = drawn.places((72 * box.width, 72 * box.height), _FONT, _RADIUS)
+    for mark, place in zip(drawn.named, places, strict=True):
+        if place is not None:
+            axes.annotate(
+                mark.name,
+                (mark.x, mark.y),
+                xytext=(place.dx, -place.dy),
+                textcoords="offset points",
+                ha="center",
+                va="center",
+                fontsize=_FONT,
+                arrowprops={"arrowstyle": "-", "color": ROOF_COLOR, "linewidth": 0.8},
+            )
+    axes.set_xlabel("FLOP per byte that must move", fontsize="small")
+    axes.set_ylabel("Achieved FLOP/s", fontsize="small")
+    axes.legend(fontsize="x-small", loc="upper left", markerscale=0.6)
+    if title:
+        axes.set_title(title, loc="left", fontsize="small")
+    figure.savefig(output, bbox_inches="tight")
+    plt.close(figure)

@@ -1,0 +1,59 @@
+"""How well the devices of a run, or of trace files, were used (docs/metrics.md#device-use)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profharness.analysis.kernels.facts import KernelFacts, Yardstick
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
+from profharness.analysis.run import kernel_pass as passes
+from profharness.analysis.use.device_use import device_use
+from profharness.node import ceilings as calibration
+
+if TYPE_CHECKING:
+    from profharness.analysis.use.records import DeviceUse
+    from profharness.trace.model import Trace
+    from profharness.understand.load import Loaded
+
+
+def use_of(loaded: Loaded, operator_input: OperatorInput = NO_INPUT) -> DeviceUse | None:
+    """The use of the devices in the pass that speaks for kernels, or where that knows no operators
+    in the first that does; None where nothing was recorded of a device. Ceilings are those that a
+    run keeps or that this machine's cache holds.
+
+    Raises InputError for a damaged calibration in the run.
+    """
+    trace, manifest = loaded.trace, loaded.manifest
+    counted = trace if len(trace.counters) else None
+    if manifest is None:
+        # counters and times of the same dispatches: no other pass stands beside them
+        return device_use(
+            KernelFacts(trace, Yardstick(calibration.stored(), operator_input=operator_input))
+        )
+    perturbing = frozenset(record.name for record in manifest.passes if record.perturbing)
+    order = manifest.kernel_order()
+    _, records = passes.choose(trace, perturbing=perturbing, order=order)
+    if not _knows_operators(records):
+        with_operators = [
+            chosen
+            for record in manifest.passes
+            if record.name not in perturbing
+            and any(source.pass_name == record.name for source in trace.sources)
+            for _, chosen in (passes.choose(trace, record.name, order=order),)
+            if _knows_operators(chosen)
+        ]
+        records = with_operators[0] if with_operators else records
+    node = manifest.nodes[0] if manifest.nodes else None
+    yardstick = Yardstick(
+        calibration.for_run(Path(loaded.source)),
+        node.versions if node else None,
+        counted,
+        operator_input,
+    )
+    return device_use(KernelFacts(records, yardstick))
+
+
+def _knows_operators(trace: Trace) -> bool:
+    """Whether any kernel stands under an operator."""
+    return len(trace.ops) > 0 and bool((trace.kernels.op >= 0).any())

@@ -1,0 +1,110 @@
+"""Counters by operator: which dispatch of the counter pass belongs to which operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from profharness.analysis.use.counted import operator_counters
+from profharness.trace.model import Counters
+from tests.analysis.scene import Scene
+
+
+def timed(*kernels, workgroups=-1):
+    """A pass with an operator for each (operator, kernel)."""
+    made = Scene()
+    for at, (operator, kernel) in enumerate(kernels):
+        op = made.op(operator, 100 * at, 100 * at + 10)
+        made.kernel(100 * at + 20, 100 * at + 50, name=kernel, op=op, workgroups=workgroups)
+    return made.build()
+
+
+def counted(*dispatches, counter="WAVES", workgroups=-1):
+    """A counter pass of (kernel, value), without operators."""
+    made = Scene()
+    for at, (kernel, _) in enumerate(dispatches):
+        made.kernel(10 * at, 10 * at + 5, name=kernel, workgroups=workgroups)
+    trace = made.build()
+    counters = Counters.build(
+        kernel=list(range(len(dispatches))),
+        name=trace.strings.code(counter),
+        value=[float(value) for _, value in dispatches],
+        source=0,
+    )
+    return replace(trace, counters=counters)
+
+
+def shown(rows):
+    return {row.operator: (row.dispatches, row.recorded, row.in_order, row.sum) for row in rows}
+
+
+def test_equally_many_kernels_of_a_name_are_paired_in_order():
+    rows = operator_counters(
+        counted(("gemm", 1), ("add", 5), ("gemm", 3)),
+        timed(("aten::mm", "gemm"), ("aten::addmm", "gemm"), ("aten::add", "add")),
+    )
+    assert shown(rows) == {
+        "aten::mm": (1, 0, 1, 1.0),
+        "aten::addmm": (1, 0, 1, 3.0),
+        "aten::add": (1, 0, 1, 5.0),
+    }
+
+
+def test_otherwise_each_gets_the_mean_of_its_name():
+    rows = operator_counters(
+        counted(("gemm", 1), ("gemm", 2), ("gemm", 6)),
+        timed(("aten::mm", "gemm"), ("aten::addmm", "gemm")),
+    )
+    assert shown(rows) == {"aten::mm": (1, 0, 0, 3.0), "aten::addmm": (1, 0, 0, 3.0)}
+
+
+def test_workgroups_tell_kernels_apart_where_both_passes_have_them():
+    asked = timed(("aten::mm", "gemm"), workgroups=8)
+    assert operator_counters(counted(("gemm", 1), workgroups=4), asked) == ()
+    assert len(operator_counters(counted(("gemm", 1)), asked)) == 1
+
+
+def test_operators_of_the_counter_pass_itself_come_first():
+    with_op = replace(timed(("aten::mm", "gemm")), counters=counted(("gemm", 7)).counters)
+    code = with_op.strings.code("WAVES")
+    with_op = replace(with_op, counters=with_op.counters.with_columns(name=code))
+    assert shown(operator_counters(with_op, timed(("aten::relu", "other")))) == {
+        "aten::mm": (1, 1, 0, 7.0)
+    }
+
+
+def test_per_cent_have_no_sum():
+    (row,) = operator_counters(
+        counted(("gemm", 50), ("gemm", 70), counter="MfmaUtil"),
+        timed(("aten::mm", "gemm"), ("aten::mm", "gemm")),
+    )
+    assert (row.sum, row.mean, row.unit) == (None, 60.0, "%")
+
+
+def test_nothing_counted_is_nothing():
+    assert operator_counters(timed(("aten::mm", "gemm")), timed(("aten::mm", "gemm"))) == ()
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["aten::mm", "aten::add"]), st.sampled_from("abc")),
+        min_size=1,
+        max_size=12,
+    ),
+    st.integers(0, 2**32 - 1),
+)
+def test_paired_sums_are_those_of_a_plain_walk(kernels, seed):
+    values = np.random.default_rng(seed).integers(1, 1000, len(kernels)).tolist()
+    rows = operator_counters(
+        counted(*((kernel, value) for (_, kernel), value in zip(kernels, values, strict=True))),
+        timed(*kernels),
+    )
+    expected: dict[str, float] = {}
+    for (operator, _), value in zip(kernels, values, strict=True):
+        expected[operator] = expected.get(operator, 0.0) + value
+    assert {row.operator: row.sum for row in rows} == pytest.approx(expected)
+    assert all(row.in_order == row.dispatches for row in rows)

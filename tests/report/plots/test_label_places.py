@@ -1,0 +1,53 @@
+"""Labels cover neither each other nor any point, and lie in the plot."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profharness.report.plots.label_places import Box, Spot, place_labels
+
+AREA = Box(0, 0, 600, 400)
+SPOTS = st.lists(
+    st.builds(Spot, st.floats(0, 600), st.floats(0, 400), st.floats(2, 20)), min_size=1, max_size=12
+)
+
+
+def boxes(spots, places, size):
+    return [
+        Box(
+            spot.x + place.dx - size[0] / 2,
+            spot.y + place.dy - size[1] / 2,
+            spot.x + place.dx + size[0] / 2,
+            spot.y + place.dy + size[1] / 2,
+        )
+        for spot, place in zip(spots, places, strict=False)
+        if place is not None
+    ]
+
+
+@settings(max_examples=40)
+@given(SPOTS, st.integers(1, 8), st.floats(20, 150))
+def test_no_label_covers_anything(spots, labels, width):
+    number, size = min(labels, len(spots)), (width, 14.0)
+    taken = Box(0, 0, 600, 30)
+    places = place_labels(spots, [size] * number, AREA, [taken])
+    assert len(places) == number
+    drawn = boxes(spots, places, size)
+    for at, box in enumerate(drawn):
+        assert AREA.holds(box)
+        assert not box.overlaps(taken)
+        assert not any(box.overlaps(other) for other in drawn[:at])
+        for spot in spots:
+            left, right = spot.x - spot.radius, spot.x + spot.radius
+            assert not box.overlaps(Box(left, spot.y - spot.radius, right, spot.y + spot.radius))
+
+
+def test_a_lone_label_stands_beside_its_point():
+    (place,) = place_labels([Spot(100, 100, 5)], [(40.0, 14.0)], AREA)
+    assert place is not None
+    assert (place.dx, place.dy) == (30, 0)
+
+
+def test_a_label_without_room_is_left_out():
+    assert place_labels([Spot(100, 100, 5)], [(700.0, 14.0)], AREA) == [None]

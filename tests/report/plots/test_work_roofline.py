@@ -1,0 +1,90 @@
+"""The roofline of operators and kernels: what is drawn, and that it can be read."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from profharness.analysis.use.records import DeviceUse
+from profharness.errors import UsageError
+from profharness.report.plots.paper_roofline import draw_roofline
+from profharness.report.plots.work_roofline import LABELLED, work_roofline, work_roofline_plot
+from tests.report.samples import command
+
+
+@pytest.fixture
+def use() -> DeviceUse:
+    used = command().use
+    assert used is not None
+    return used
+
+
+def test_points_lie_where_their_rows_say(use: DeviceUse) -> None:
+    drawn = work_roofline(use)
+    assert drawn is not None
+    for mark in (*drawn.operators, *drawn.kernels):
+        assert (mark.x, mark.y) == (mark.row.intensity, mark.row.flops_per_s)
+        assert drawn.x_range[0] < mark.x < drawn.x_range[1]
+        assert drawn.y_range[0] < mark.y < drawn.y_range[1]
+    largest = max(drawn.operators, key=lambda mark: mark.row.device_ns)
+    assert largest.radius == max(mark.radius for mark in drawn.operators)
+
+
+def test_the_slope_meets_the_highest_ceiling(use: DeviceUse) -> None:
+    drawn = work_roofline(use)
+    assert drawn is not None
+    (flat, slope) = drawn.lines
+    assert use.bandwidth is not None
+    assert slope.y[1] == pytest.approx(flat.y[0])
+    assert slope.x[1] == pytest.approx(use.roofs[0].value / use.bandwidth.value)
+    assert use.bandwidth.source in slope.text
+    assert use.roofs[0].source in flat.text
+
+
+def test_labels_are_of_those_with_most_excess(use: DeviceUse) -> None:
+    drawn = work_roofline(use)
+    assert drawn is not None
+    assert drawn.named == drawn.operators[:LABELLED]
+    plot = work_roofline_plot(use)
+    assert plot is not None
+    texts = [note["text"] for note in json.loads(plot.json)["layout"]["annotations"]]
+    assert set(texts) >= {"addmm", "convolution"}
+
+
+def test_operators_are_drawn_by_their_inputs_where_these_are_known(use: DeviceUse) -> None:
+    row = use.operators[0]
+    shapes = tuple(
+        msgspec.structs.replace(row, shapes=f"[[{size}, 64], [64, 64], []]", excess_ns=1e6 / size)
+        for size in (8, 16)
+    )
+    drawn = work_roofline(msgspec.structs.replace(use, shapes=shapes))
+    assert drawn is not None
+    assert [mark.name for mark in drawn.operators] == ["addmm 8×64", "addmm 16×64"]
+
+
+def test_without_a_known_ceiling_the_points_remain(use: DeviceUse) -> None:
+    bare = msgspec.structs.replace(use, roofs=(), bandwidth=None)
+    drawn = work_roofline(bare)
+    assert drawn is not None
+    assert drawn.lines == ()
+    assert work_roofline_plot(bare) is not None
+
+
+def test_without_known_work_there_is_no_plot(use: DeviceUse) -> None:
+    assert work_roofline_plot(msgspec.structs.replace(use, operators=(), kernels=())) is None
+    assert work_roofline_plot(None) is None
+
+
+@pytest.mark.slow
+def test_the_figure_for_papers_is_written(use: DeviceUse, tmp_path) -> None:
+    drawn = work_roofline(use)
+    assert drawn is not None
+    draw_roofline(drawn, tmp_path / "roofline.svg", title="made up")
+    assert (
+        "addmm" in (tmp_path / "roofline.svg").read_text()
+        or (tmp_path / "roofline.svg").stat().st_size > 10_000
+    )
+    with pytest.raises(UsageError, match="no known kind of picture"):
+        draw_roofline(drawn, tmp_path / "roofline.xyz")
