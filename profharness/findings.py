@@ -63,6 +63,17 @@ _KINDS = (
         "update the tracer (ROCm 7.2.0 drops kernels of graph launches) or run once without graphs",
     ),
     FindingKind(
+        "graph-replays",
+        "info",
+        "list these operators with `hotspots --by op`",
+    ),
+    FindingKind(
+        "graph-replays-unmatched",
+        "warning",
+        "record the capture of each graph that the trace replays, and name every such file with "
+        "--capture-trace",
+    ),
+    FindingKind(
         "steps-without-device-events",
         "error",
         "leave those steps out: the tracer stopped recording device work there",

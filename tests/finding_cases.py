@@ -14,6 +14,7 @@ OF_A_RUN = "it is of a run's passes, processes or point results, of which no rec
 OF_A_TOOL = "it is of how a tool ended or what it said, which its files do not hold"
 OF_TELEMETRY = "no recorded file has telemetry beside it"
 OF_LOAD = "no recorded file holds requests"
+OF_TWO_FILES = "it is of a trace beside that of a capture, and says nothing of one file alone"
 NO_SNAPSHOTS = "no recorded file has readings of the host's clocks beside it"
 
 
@@ -50,6 +51,16 @@ CASES: dict[str, Case] = {
         f"{_INTEGRITY}::test_kernels_whose_launches_are_not_in_the_file",
         f"{_INTEGRITY}::test_no_host_calls_is_no_missing_launch",
         "kineto/h100_qwen0.5b_prefill.json.gz",
+    ),
+    "graph-replays": Case(
+        "understand/test_replays.py::test_replays_that_a_capture_explains",
+        "understand/test_replays.py::test_without_a_capture_nothing_is_said",
+        OF_TWO_FILES,
+    ),
+    "graph-replays-unmatched": Case(
+        "understand/test_replays.py::test_replays_that_a_capture_explains_in_order_are_no_success",
+        "understand/test_replays.py::test_replays_that_a_capture_explains",
+        OF_TWO_FILES,
     ),
     "graph-kernels-missing": Case(
         f"{_INTEGRITY}::test_replays_that_lost_kernels_against_other_steps",

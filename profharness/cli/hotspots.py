@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
     from profharness.analysis.operators.engine import OperatorInput
     from profharness.analysis.records import Hotspots
+    from profharness.findings import Finding
     from profharness.trace.model import Problem
 
 TABLE_ROWS = 20
+REPLAYS = "graph-replays"
 _RECORD = "a run records operators with --profile torch, kernels with rocprofv3 too"
 
 
@@ -104,6 +106,8 @@ def hotspots(line: HotspotsLine) -> None:
     found = _of_run(line, given) if of_run else _of_files(line, given)
     table = found.table
     say(found.problems, notes=not table.rows)
+    for item in found.findings:
+        typer.echo(f"{item.severity}: {item.message}", err=True)
     if not table.rows:
         others = _others(table, found.by)
         typer.echo(
@@ -115,26 +119,29 @@ def hotspots(line: HotspotsLine) -> None:
 
 @dataclass(frozen=True)
 class _Found:
-    """The table, what the readers lost or repaired, and the table of the same records with rows of
-    another kind.
+    """The table, what the readers lost or repaired, the table of the same records with rows of
+    another kind, and what was found of graph replays.
     """
 
     table: Hotspots
     problems: Sequence[Problem]
     by: Callable[[By], Hotspots]
+    findings: Sequence[Finding] = ()
 
 
 def _of_run(line: HotspotsLine, given: OperatorInput) -> _Found:
     from profharness.understand.hotspots import hotspots_of
     from profharness.understand.load import load
+    from profharness.understand.replays import with_captures
 
-    loaded = load(list(line.paths))
+    loaded = with_captures(load(list(line.paths)), given.captures)
     return _Found(
         hotspots_of(
             loaded, None if line.by is None else line.by.value, line.pass_name, line.samples, given
         ),
         loaded.trace.problems,
         lambda other: hotspots_of(loaded, other.value, line.pass_name),
+        [item for item in loaded.findings if item.id.startswith(REPLAYS)],
     )
 
 
@@ -163,6 +170,7 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
         of_files.table,
         of_files.problems,
         lambda other: hotspots_of_files(paths, other.value, workers=workers).table,
+        of_files.findings,
     )
 
 

@@ -52,6 +52,7 @@ def metrics(line: MetricsLine) -> None:
     from profharness.report.text.metrics import metrics_text
     from profharness.understand import report_run as understand
     from profharness.understand.load import check_paths
+    from profharness.understand.replays import with_captures
 
     check_paths(line.paths)
     if line.samples and not line.steps:
@@ -66,7 +67,7 @@ def metrics(line: MetricsLine) -> None:
     given = operator_input(line)
     shown: tuple[str, ...] = ()
     if line.dask is None and (len(line.paths) == 1 or (line.steps and _of_one_process(line.paths))):
-        loaded = understand.load(line.paths)
+        loaded = with_captures(understand.load(line.paths), given.captures)
         summary = understand.summarise(loaded, line.step_range, given)
         if line.steps:
             import msgspec

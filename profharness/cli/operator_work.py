@@ -10,9 +10,16 @@ if TYPE_CHECKING:
 
 
 def operator_input(line: OperatorOptions) -> OperatorInput:
-    """The tables of formulas that a line names, read and checked before any trace is read. Raises
-    InputError for a file that cannot be read or is no table of formulas.
+    """The tables of formulas and the captures that a line names, read and checked before any trace
+    is read. Raises InputError for a file that cannot be read, is no table of formulas or holds no
+    capture.
     """
     from profharness.analysis.operators.engine import NO_INPUT, read_input
 
-    return read_input(line.formulas) if line.formulas else NO_INPUT
+    if not line.formulas and not line.capture_trace:
+        return NO_INPUT
+    from profharness.understand.replays import read_captures
+
+    given = read_input(line.formulas, line.capture_trace)
+    read_captures(given.captures)
+    return given

@@ -21,8 +21,17 @@ Formulas = Annotated[
 
 
 class OperatorOptions(ManyFiles, frozen=True, kw_only=True):
-    """Formulas of operators that our own table lacks, or has otherwise."""
+    """Formulas of operators that our own table lacks, or has otherwise, and what was captured into
+    graphs.
+    """
 
     formulas: Formulas = ()
-    # `capture_trace` (--capture-trace FILE, repeatable) belongs here; `cli.operator_work` hands its
-    # paths down as OperatorInput.captures
+    capture_trace: Annotated[
+        tuple[Path, ...],
+        Option(
+            "A trace in which a graph was captured that the trace replays: the replays' kernels "
+            "get the operators of their capture (docs/metrics.md#graph-replays). Repeatable: one "
+            "per captured batch size.",
+            metavar="FILE",
+        ),
+    ] = ()

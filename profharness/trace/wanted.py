@@ -14,3 +14,10 @@ class Wanted(Enum):
     """All that is known of what ran on devices: queue, geometry, the id of the call."""
     ALL = "all"
     """What the host did too: calls, operators, ranges, and which of them launched what."""
+    LAUNCHED = "launched"
+    """Also the names of kernels that calls launch, where calls say them."""
+
+    @property
+    def host(self) -> bool:
+        """Whether what the host did is needed."""
+        return self in (Wanted.ALL, Wanted.LAUNCHED)

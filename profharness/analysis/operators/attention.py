@@ -17,6 +17,7 @@ from profharness.analysis.operators.records import (
     NO_LENGTHS,
     NO_SHAPES,
     Given,
+    Lengths,
     Misfit,
     Work,
     total,
@@ -167,14 +168,22 @@ def _pairs(
     entry: Attention | AttentionBackward, call: Call, shape: _Shape, given: Given
 ) -> Pairs | None:
     """None where only lengths that are not recorded would tell."""
-    if given.pairs is not None:
-        return Pairs(given.pairs, given.pairs if given.pairs_full is None else given.pairs_full)
-    if entry.paged or shape.columns < 0:
-        return None
     causal, at_end = _causal(entry, call)
+    if entry.paged or shape.columns < 0:
+        lengths = _of_step(shape, given)
+        if lengths is None or causal is None:
+            return None
+        return Pairs(lengths.causal if causal else lengths.products, lengths.products)
     if causal is None:
         return _of_unknown_mask(entry, call, shape, at_end=at_end)
     return _masked(entry, call, shape, _limits(entry, call, causal=causal, at_end=at_end))
+
+
+def _of_step(shape: _Shape, given: Given) -> Lengths | None:
+    """The lengths in the annotation of a server's step, which keep one sequence apart from another
+    and the mask aligned at the last key.
+    """
+    return None if given.step is None else given.step.of_rows(shape.batch * shape.rows)
 
 
 def _of_unknown_mask(
@@ -282,17 +291,19 @@ def _moved(entry: Attention, call: Call, shape: _Shape, given: Given) -> float |
     if q is None or k is None or v is None or q.kind is None:
         return None
     queries = shape.batch * shape.heads * shape.rows
-    kept = _cache_bytes(k, v, given) if shape.columns < 0 else total((k.size, v.size))
+    kept = (
+        _cache_bytes(k, v, _of_step(shape, given)) if shape.columns < 0 else total((k.size, v.size))
+    )
     written = queries * shape.depth_v * q.kind.item_bytes
     statistics = _LSE_BYTES * queries if entry.lse is not None and call.flag(entry.lse) else 0
     return total((q.size, kept, 0 if bias is None else bias.size, written, statistics))
 
 
-def _cache_bytes(k: Tensor, v: Tensor, given: Given) -> float | None:
+def _cache_bytes(k: Tensor, v: Tensor, lengths: Lengths | None) -> float | None:
     """Keys and values of a cache, laid out as [.., heads, depth]."""
-    if given.keys is None or k.kind is None or v.kind is None or len(k.dims) < 2:
+    if lengths is None or k.kind is None or v.kind is None or len(k.dims) < 2:
         return None
-    return given.keys * (
+    return lengths.keys * (
         prod(k.dims[-2:]) * k.kind.item_bytes + prod(v.dims[-2:]) * v.kind.item_bytes
     )
 

@@ -113,8 +113,11 @@ def _by_reason(time_ns: I64, hiding: list[_Hiding]) -> dict[str, int]:
 def _unlaunched(trace: Trace, links: Links) -> list[_Hiding]:
     """Why kernels belong to no operator, in the order in which the reasons count."""
     kernels = trace.kernels
+    captured = np.zeros(len(kernels), np.bool_)
+    if len(trace.ops):
+        captured = (kernels.op != NULL) & (trace.ops.replay[kernels.op] != NULL)
     return [
-        _Hiding(REPLAY, links.in_graph),
+        _Hiding(REPLAY, links.in_graph & ~captured),
         _Hiding(NO_LAUNCH, ~links.linked & (kernels.op == NULL)),
         _Hiding(NO_OPERATOR, kernels.op == NULL),
     ]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from profharness.trace.columns.keys import pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Ops
-from profharness.trace.nesting import nest
+from profharness.trace.nesting import Nesting, nest
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -81,8 +81,30 @@ def nests(ops: Ops) -> Nests:
 
     def make() -> Nests:
         nested = nest(ops.start_ns, ops.dur_ns, pack([ops.source, ops.pid, ops.tid]))
-        order = np.argsort(nested.depth, kind="stable")
-        cuts = np.flatnonzero(np.diff(nested.depth[order])) + 1
-        return Nests(nested.parent, tuple(np.split(order, cuts)) if len(order) else ())
+        depth, parent = _with_replays(ops, nested)
+        order = np.argsort(depth, kind="stable")
+        cuts = np.flatnonzero(np.diff(depth[order])) + 1
+        return Nests(parent, tuple(np.split(order, cuts)) if len(order) else ())
 
     return ops.kept(nests, (), make)
+
+
+def _with_replays(ops: Ops, nested: Nesting) -> tuple[I64, I64]:
+    """Depth and parent of each operator. Those that a graph replay ran took no time on the host:
+    their order and depth say how they nest, inside of what launched the graph.
+    """
+    depth, parent = nested.depth.astype(np.int64), nested.parent
+    rows = np.flatnonzero(ops.replay != NULL)
+    if not len(rows):
+        return depth, parent
+    parent = parent.copy()
+    replay = pack([ops.source[rows], ops.replay[rows]])
+    begins = np.concatenate(([True], replay[1:] != replay[:-1]))
+    first = rows[np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))]
+    local = ops.depth[rows].astype(np.int64) - ops.depth[first]
+    depth[rows] = depth[first] + local
+    for level in range(1, int(local.max()) + 1):
+        inner, outer = np.flatnonzero(local == level), np.flatnonzero(local == level - 1)
+        holder = outer[np.searchsorted(outer, inner) - 1]
+        parent[rows[inner]] = np.where(replay[holder] == replay[inner], rows[holder], NULL)
+    return depth, parent

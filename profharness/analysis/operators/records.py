@@ -67,21 +67,69 @@ NOTHING = Work()
 
 
 @dataclass(frozen=True)
+class Lengths:
+    """Sums over the sequences of a batch: query tokens, key tokens, squares of the query tokens,
+    products of query and key tokens.
+    """
+
+    queries: float
+    keys: float
+    squares: float
+    products: float
+
+    @property
+    def possible(self) -> bool:
+        """Whether sequences can have these sums, each with a key for every query."""
+        return self.queries <= min(self.keys, self.squares) and self.squares <= self.products
+
+    @property
+    def causal(self) -> float:
+        """Pairs of a causal mask that is aligned at the last key: each sequence has
+        `sq sk - sq (sq - 1) / 2` of them.
+        """
+        return self.products - (self.squares - self.queries) / 2
+
+    def __add__(self, other: Lengths) -> Lengths:
+        return Lengths(
+            self.queries + other.queries,
+            self.keys + other.keys,
+            self.squares + other.squares,
+            self.products + other.products,
+        )
+
+
+@dataclass(frozen=True)
+class ServerStep:
+    """One step of a server: the sequences whose prompts it reads, and those that it continues."""
+
+    context: Lengths
+    generation: Lengths
+
+    def of_rows(self, rows: int) -> Lengths | None:
+        """The lengths that a call with so many query rows works on: all of the step's, with rows
+        beyond them as padding, or those of the one part that has exactly as many. None where
+        neither fits, or both parts do.
+        """
+        whole = self.context + self.generation
+        if whole.queries <= rows:
+            return whole
+        parts = [part for part in (self.context, self.generation) if part.queries == rows]
+        return parts[0] if len(parts) == 1 else None
+
+
+@dataclass(frozen=True)
 class Given:
     """What other records of the trace say of a call whose own row does not hold it.
 
     `output` and `weight` are extents of a convolution's output and weight: old traces record no
-    strides, but the backward operator with the same sequence number has both. `pairs` are the
-    (query, key) pairs per head that attention has to multiply, summed over the sequences of a
-    batch, `pairs_full` without the causal mask, `keys` the keys that it reads: servers write them
-    into the annotation of a step.
+    strides, but the backward operator with the same sequence number has both. `step` are the
+    lengths of the sequences that attention works on: servers write them into the annotation of a
+    step.
     """
 
     output: tuple[int, ...] | None = None
     weight: tuple[int, ...] | None = None
-    pairs: float | None = None
-    pairs_full: float | None = None
-    keys: float | None = None
+    step: ServerStep | None = None
 
 
 ALONE = Given()

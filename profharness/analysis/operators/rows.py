@@ -5,17 +5,19 @@ which operator a device record works for (docs/metrics.md#operator-work).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.categories import op_category
+from profharness.analysis.operators import server_steps
 from profharness.analysis.operators.beside import given_for
 from profharness.analysis.operators.engine import Engine, own_engine
 from profharness.analysis.operators.gradients import recomputed
 from profharness.analysis.operators.nests import Nests, nests
-from profharness.analysis.operators.records import NO_EXTENTS, Work
+from profharness.analysis.operators.records import NO_EXTENTS, NO_LENGTHS, Given, Work
 from profharness.node.devices import Dtype
 from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
@@ -150,18 +152,28 @@ def _calls(trace: Trace, engine: Engine) -> _Calls:
 
     works = [engine.work(*texts(row)) for row in first.tolist()]
     attention = [op_category(strings[int(ops.name[row])]) == "attention" for row in first.tolist()]
-    lacking = [number for number, work in enumerate(works) if work.reason == NO_EXTENTS]
-    rows = np.flatnonzero(np.isin(which, lacking))
     helped = which.copy()
     numbers: dict[Work, int] = {}
-    for row, given in given_for(ops, strings, rows):
-        work = engine.work(*texts(row), given=given)
+    for rows, given in _told(trace, tuple(works), which):
+        work = engine.work(*texts(int(rows[0])), given=given)
         if work not in numbers:
             numbers[work] = len(works)
             works.append(work)
-            attention.append(False)
-        helped[row] = numbers[work]
+            attention.append(attention[which[rows[0]]])
+        helped[rows] = numbers[work]
     return _Calls(works, attention, helped)
+
+
+def _told(trace: Trace, works: Sequence[Work], which: I64) -> Iterator[tuple[I64, Given]]:
+    """Rows of one call whose own texts do not say enough, and what other records say of them."""
+
+    def lacking(reason: str) -> I64:
+        numbers = [number for number, work in enumerate(works) if work.reason == reason]
+        return np.flatnonzero(np.isin(which, numbers))
+
+    for row, given in given_for(trace.ops, trace.strings, lacking(NO_EXTENTS)):
+        yield np.array([row]), given
+    yield from server_steps.told(trace, lacking(NO_LENGTHS), which)
 
 
 def _codes(values: list[str | None] | list[Dtype | None], among: tuple[str, ...]) -> I64:

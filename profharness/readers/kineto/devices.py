@@ -91,6 +91,7 @@ class DeviceRows(KinetoRows):
             tid=NULL,
             shared=NULL,
             bytes=NULL,
+            kernel=NULL,
         )
 
 

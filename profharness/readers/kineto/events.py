@@ -22,6 +22,7 @@ from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.kineto import ranges, sorting
 from profharness.readers.kineto.comms import PREFIXES, Spoken
 from profharness.readers.kineto.records import (
+    AskedArgs,
     CallArgs,
     CommsArgs,
     CopyArgs,
@@ -67,6 +68,7 @@ class KinetoRows:
 
     usual: ClassVar[object] = Usual
     wanted: ClassVar[Wanted] = Wanted.ALL
+    call_args: ClassVar[type[CallArgs]] = CallArgs
 
     def __init__(self, strings: Strings) -> None:
         self.strings = strings
@@ -205,7 +207,7 @@ class KinetoRows:
 
     def _add_calls(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
-        args = self._decode_args(events, CallArgs)
+        args = self._decode_args(events, self.call_args)
         self.calls.add(
             len(events),
             start=start,
@@ -217,10 +219,15 @@ class KinetoRows:
             grid=self._triples([a.grid for a in args]),
             block=self._triples([a.block for a in args]),
             shared=integers([a.shared for a in args]),
+            kernel=self._launched(args),
             bytes=np.maximum(
                 rare_integers([a.bytes for a in args]), rare_integers([a.size for a in args])
             ),
         )
+
+    def _launched(self, _: Sequence[AskedArgs]) -> I32 | int:
+        """Codes of the kernels that calls name: most readings need none."""
+        return NULL
 
     def _add_ops(self, events: Sequence[Timed]) -> None:
         names = [e.name for e in events]

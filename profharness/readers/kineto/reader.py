@@ -18,6 +18,7 @@ from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.devices import DeviceRows, TimeRows
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.header import Header, read_header
+from profharness.readers.kineto.launched import LaunchedRows
 from profharness.readers.kineto.places import Origin
 from profharness.readers.kineto.records import Event, Record
 from profharness.readers.kineto.tables import Tables, build_tables
@@ -41,7 +42,12 @@ name = "kineto"
 
 _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"baseTimeNanoseconds"', b'"distributedInfo"')
 _OTHERS = (b'"rocprofiler-sdk-tool"', b'"experiments"', b'"BeginNs"')
-_ROWS = {Wanted.ALL: KinetoRows, Wanted.DEVICES: DeviceRows, Wanted.TIMES: TimeRows}
+_ROWS = {
+    Wanted.ALL: KinetoRows,
+    Wanted.LAUNCHED: LaunchedRows,
+    Wanted.DEVICES: DeviceRows,
+    Wanted.TIMES: TimeRows,
+}
 _LONG_HEAD = 1 << 16
 _EPOCH_NS = 10**18  # 2001-09-09: times of day are larger, times since a boot are smaller
 _SENTENCES: dict[str, tuple[Severity, str]] = {
@@ -90,7 +96,7 @@ def read_blocks(
         del batch  # before the next is decoded
     if isinstance(rows, DeviceRows) and rows.ambiguous():
         return read_blocks(path, block_bytes=block_bytes)
-    if wanted is not Wanted.ALL and len(rows.ranges):  # their launches say where they belong
+    if not wanted.host and len(rows.ranges):  # their launches say where they belong
         return _without_host(read_blocks(path, block_bytes=block_bytes))
     header = read_header(stream.keys)
     beside, problems = sidecars.load_or_report(path)

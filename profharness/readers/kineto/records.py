@@ -150,6 +150,18 @@ class UsualCallArgs(AskedArgs, gc=False):
     block: Triple = None
 
 
+class NamingArgs(CallArgs, gc=False):
+    """Arguments of a host call with the name of the kernel that it launches, which ROCm states."""
+
+    kernel: str | None = None
+
+
+class UsualNamingArgs(UsualCallArgs, gc=False):
+    """The same with the usual geometry."""
+
+    kernel: str | None = None
+
+
 class LaunchArgs(msgspec.Struct, gc=False):
     """What a host call says of the kernel that it launches, with any geometry."""
 
@@ -229,6 +241,20 @@ class DriverCall(_Usual, tag="cuda_driver", gc=False):
 
     cat: ClassVar[str] = "cuda_driver"
     args: UsualCallArgs = msgspec.field(default_factory=UsualCallArgs)
+
+
+class NamingCall(_Usual, tag="cuda_runtime", gc=False):
+    """A call of the runtime, with the kernel that it names."""
+
+    cat: ClassVar[str] = "cuda_runtime"
+    args: UsualNamingArgs = msgspec.field(default_factory=UsualNamingArgs)
+
+
+class NamingDriverCall(_Usual, tag="cuda_driver", gc=False):
+    """A call of the driver, with the kernel that it names."""
+
+    cat: ClassVar[str] = "cuda_driver"
+    args: UsualNamingArgs = msgspec.field(default_factory=UsualNamingArgs)
 
 
 class Operator(_Usual, tag="cpu_op", gc=False):
@@ -329,6 +355,7 @@ class SkippedMark(msgspec.Struct, tag_field="cat", tag="user_annotation", gc=Fal
 
 Unneeded = Arrow | Backward | Frame | DeviceMark
 Usual = Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | Unneeded
+UsualOfLaunched = Kernel | Copy | Fill | NamingCall | NamingDriverCall | Operator | Mark | Unneeded
 UsualOfDevices = (
     DeviceKernel | Copy | Fill | Launch | DriverLaunch | SkippedOperator | SkippedMark | Unneeded
 )
@@ -343,7 +370,18 @@ UsualOfTimes = (
     | Unneeded
 )
 Timed = (
-    Event | Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | DeviceKernel | TimedKernel
+    Event
+    | Kernel
+    | Copy
+    | Fill
+    | Call
+    | DriverCall
+    | NamingCall
+    | NamingDriverCall
+    | Operator
+    | Mark
+    | DeviceKernel
+    | TimedKernel
 )
 Span = Timed | Launch | DriverLaunch
 Record = Span | SkippedCall | SkippedDriverCall | SkippedOperator | SkippedMark | Unneeded

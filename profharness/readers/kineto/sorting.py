@@ -34,7 +34,7 @@ _OF_OPS = ("shapes", "types", "concrete", "strides", "sequence", "forward_tid", 
 _ENDS = ("from_device", "to_device")
 KERNELS = (*_TIMES, "device", "stream", "correlation", "external", *_OF_KERNELS)
 COPIES = (*_TIMES, "device", "stream", "correlation", "external", "bytes", *_ENDS, "fill")
-CALLS = (*_TIMES, "pid", "tid", "correlation", "grid", "block", "shared", "bytes")
+CALLS = (*_TIMES, "pid", "tid", "correlation", "grid", "block", "shared", "bytes", "kernel")
 OPS = (*_TIMES, "pid", "tid", "external", *_OF_OPS)
 MARKS = (*_TIMES, "pid", "tid", "spoken")
 

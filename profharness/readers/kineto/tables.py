@@ -76,7 +76,7 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     }
     calls, call_sizes, dynamic_lds = _calls(rows, origin)
     domain = _domains(strings, calls.name)
-    api = _api(calls, domain, shared) if rows.wanted is Wanted.ALL else Api.empty()
+    api = _api(calls, rows, domain, shared) if rows.wanted.host else Api.empty()
     timed = len(rows.kernels)
     if len(rows.ranges):
         rows.ranges.add_kernels(rows.kernels, strings, api)
@@ -101,14 +101,14 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         without_geometry=0
         if rows.wanted is Wanted.TIMES
         else int((kernels.workgroups[:timed] == NULL).sum()),
-        sizes_dropped=dropped if rows.wanted is Wanted.ALL else 0,
+        sizes_dropped=dropped if rows.wanted.host else 0,
         twins=_twins(kernels if timed == len(kernels) else kernels.take(np.arange(timed))),
         counters=rows.ranges.counters(strings, timed),
         counted=len(rows.ranges),
     )
 
 
-def _api(calls: Calls, domain: I64, shared: dict[str, int]) -> Api:
+def _api(calls: Calls, rows: KinetoRows, domain: I64, shared: dict[str, int]) -> Api:
     return Api.build(
         start_ns=calls.start,
         dur_ns=calls.dur,
@@ -117,6 +117,7 @@ def _api(calls: Calls, domain: I64, shared: dict[str, int]) -> Api:
         tid=calls.tid,
         correlation=calls.correlation,
         domain=domain,
+        kernel=rows.calls.take("kernel"),
         **shared,
     )
 

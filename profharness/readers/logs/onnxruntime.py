@@ -92,7 +92,7 @@ def read_blocks(
 ) -> Trace:
     """`read` with blocks of a size of your choice. The result does not depend on it."""
     beside, problems = sidecars.load_or_report(path)
-    rows = _Rows(Strings(), ops=wanted is Wanted.ALL)
+    rows = _Rows(Strings(), ops=wanted.host)
     stream = EventStream(path, Event, block_bytes)
     for batch in stream:
         rows.add(batch)

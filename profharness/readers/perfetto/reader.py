@@ -100,7 +100,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     origin = read_origin(packets, times)
     event_times, slices, moved_ns, moved = _on_boottime(packets, events, slices, strings, at)
     tables = pftrace_tables.build(
-        Context(events, slices, tracks, strings, event_times, track), ops=wanted is Wanted.ALL
+        Context(events, slices, tracks, strings, event_times, track), ops=wanted.host
     )
     del event_times, track, at
     events = events.without_notes()

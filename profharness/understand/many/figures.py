@@ -28,6 +28,7 @@ from profharness.understand.many.jobs import (
     file_groups,
     read_each,
 )
+from profharness.understand.replays import with_captures
 from profharness.understand.steps import stepped
 
 
@@ -76,7 +77,9 @@ def part_of(group: FileGroup, yardstick: Yardstick, step_range: str = "") -> Par
 
     Raises InputError for files that cannot be read.
     """
-    loaded = stepped(load_files(group.paths), step_range, must=False)
+    captures = yardstick.operator_input.captures
+    loaded = with_captures(load_files(group.paths), captures)
+    loaded = stepped(loaded, step_range, must=False)
     part = parts.part(loaded.trace, group.path, loaded.findings, yardstick)
     summary = msgspec.structs.replace(part.summary, steps_from=loaded.steps_from)
     return replace(part, summary=summary)

@@ -15,6 +15,7 @@ from profharness.analysis.kernels.hotspots import listed, tally
 from profharness.analysis.kernels.tally import Grouping, Tally, alike, join
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.records import Hotspots
+from profharness.findings import Finding
 from profharness.trace.model import Problem
 from profharness.trace.wanted import Wanted
 from profharness.understand.load import load_files
@@ -27,6 +28,7 @@ from profharness.understand.many.jobs import (
     file_groups,
     read_each,
 )
+from profharness.understand.replays import with_captures
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,19 @@ class GroupTally:
     tally: Tally
     problems: tuple[Problem, ...]
     counters: tuple[CounterRow, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
 class FilesHotspots:
-    """One table of several files, the files that could not be read, and the readers' problems."""
+    """One table of several files, the files that could not be read, the readers' problems, and
+    findings on graph replays.
+    """
 
     table: Hotspots
     unread: tuple[Unread, ...]
     problems: tuple[Problem, ...]
+    findings: tuple[Finding, ...] = ()
 
 
 def hotspots_of_files(
@@ -71,7 +77,8 @@ def hotspots_of_files(
         counters = counter_table.merge_counter_rows(group.counters for group in read.results)
         table = msgspec.structs.replace(table, counters=counters)
     problems = tuple(problem for group in read.results for problem in group.problems)
-    return FilesHotspots(table, tuple(read.unread), problems)
+    findings = tuple(finding for group in read.results for finding in group.findings)
+    return FilesHotspots(table, tuple(read.unread), problems, findings)
 
 
 def tally_of(
@@ -89,14 +96,17 @@ def tally_of(
     there is; without `shapes` the rows tell no launch geometry. Raises InputError for files that
     cannot be read.
     """
-    wanted = _wanted(by, ops=ops, shapes=shapes)
-    trace = load_files(group.paths, wanted=wanted, check=False).trace
+    captures = operator_input.captures
+    wanted = _wanted(by, ops=ops or bool(captures), shapes=shapes)
+    loaded = with_captures(load_files(group.paths, wanted=wanted, check=False), captures)
+    trace = loaded.trace
     rows = tally(trace, by, operator_input=operator_input)
     if by is None and not rows.filled:
         if wanted is not Wanted.ALL:
             trace = load_files(group.paths, check=False).trace
         rows = listed(trace, operator_input)
-    return GroupTally(rows, trace.problems, counter_table.counter_rows(trace))
+    counters = counter_table.counter_rows(trace)
+    return GroupTally(rows, trace.problems, counters, loaded.findings)
 
 
 def _wanted(by: Grouping | None, *, ops: bool, shapes: bool) -> Wanted:

@@ -1,0 +1,1 @@
+"""Graphs of a device: what was captured into them, and which operators their replays run."""

@@ -1,0 +1,108 @@
+"""What was launched into a graph while it was captured: calls between the begin and the end of a
+stream's capture, which run nothing, and the operators around them. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.trace import call_names, launches, nesting
+from profharness.trace.columns.keys import coded, pack
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Trace
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A trace that captures graphs: `thread` is one number per operator's thread, `nested` how its
+    operators nest.
+    """
+
+    trace: Trace
+    thread: I64
+    nested: nesting.Nesting
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """One captured graph. Per launch, in the order of the calls: `kernel` is the code of the
+    kernel's name in the strings of the trace (NULL where the call does not say it), `op` the row of
+    the innermost operator around the call (NULL for none). `begin_ns` is when the capture began.
+    """
+
+    recorded: Recorded
+    kernel: I64
+    op: I64
+    begin_ns: int
+
+    def __len__(self) -> int:
+        return len(self.kernel)
+
+    @property
+    def named(self) -> bool:
+        """Whether any of its calls names its kernel."""
+        return bool((self.kernel != NULL).any())
+
+
+def captured_graphs(trace: Trace) -> tuple[Capture, ...]:
+    """The graphs that a trace captures, in the order of their begins; those without a launch are
+    left out.
+
+    A launch belongs to the capture that its thread has open, or where its thread captures nothing
+    (the autograd engine's), to the one that another thread of the process has open. What has a
+    device record was not captured.
+    """
+    api, ops = trace.api, trace.ops
+    columns = ((ops.source, api.source), (ops.pid, api.pid), (ops.tid, api.tid))
+    threads = coded(pack([np.concatenate(pair) for pair in columns]))[1]
+    of_ops, of_calls = threads[: len(ops)], threads[len(ops) :]
+    nested = nesting.nest(ops.start_ns, ops.dur_ns, of_ops)
+    recorded = Recorded(trace, of_ops, nested)
+    launching = call_names.matching(trace.strings, api, call_names.LAUNCH)
+    launching = launching & ~call_names.matching(trace.strings, api, call_names.GRAPH_LAUNCH)
+    rows = np.flatnonzero(launching & ~_recorded(trace))
+    rows = rows[np.argsort(api.start_ns[rows], kind="stable")]
+    start, thread = api.start_ns[rows], of_calls[rows]
+    op = nesting.innermost(
+        ops.start_ns, ops.dur_ns, of_ops, nested, (start, thread), with_end=False
+    )
+    process = coded(pack([api.source, api.pid]))[1]
+    begin, end = _windows(trace, of_calls)
+    capturing = np.isin(thread, of_calls[begin])
+    found = []
+    for first, last in zip(begin.tolist(), end.tolist(), strict=True):
+        mine = (start >= api.start_ns[first]) & (start < api.start_ns[last])
+        mine &= np.where(capturing, thread == of_calls[first], process[rows] == process[first])
+        if mine.any():
+            kernel = api.kernel[rows[mine]].astype(np.int64)
+            found.append(Capture(recorded, kernel, op[mine], int(api.start_ns[first])))
+    return tuple(found)
+
+
+def _windows(trace: Trace, thread: I64) -> tuple[I64, I64]:
+    """The calls that begin captures, in order of time, and those that end them on the same
+    thread; a capture that does not end in the trace is left out.
+    """
+    api = trace.api
+    begin = call_names.matching(trace.strings, api, call_names.CAPTURE_BEGIN)
+    end = call_names.matching(trace.strings, api, call_names.CAPTURE_END)
+    rows = np.flatnonzero(begin | end)
+    rows = rows[np.lexsort((api.start_ns[rows], thread[rows]))]
+    pairs = begin[rows[:-1]] & end[rows[1:]] & (thread[rows[:-1]] == thread[rows[1:]])
+    first, last = rows[:-1][pairs], rows[1:][pairs]
+    order = np.argsort(api.start_ns[first], kind="stable")
+    return first[order], last[order]
+
+
+def _recorded(trace: Trace) -> Mask:
+    """Which calls have a device record."""
+    recorded = np.zeros(len(trace.api), np.bool_)
+    for records in (trace.kernels, trace.copies):
+        call = launches.join(trace, records).call
+        recorded[call[call != NULL]] = True
+    return recorded
