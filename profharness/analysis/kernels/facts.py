@@ -66,6 +66,7 @@ class KernelFacts:
 
     @cached_property
     def work(self) -> KernelWork:
+        """By the operators that launched the kernels, else by entries for kernels."""
         engine = self.yardstick.operator_input.engine
         by_operator = op_work.of_kernels(self.trace, self.operators)
         return op_work.with_own_entries(self.trace, by_operator, self.operators, engine)
