@@ -186,7 +186,7 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
 
     @property
     def tracer(self) -> TracerOptions:
-        """The options of the tools that record. Raises UsageError for a --tool-arg of a wrong form."""
+        """The options of the recording tools. Raises UsageError for a --tool-arg of a wrong form."""
         plain = {
             field.name: getattr(self, field.name)
             for field in msgspec.structs.fields(TracerOptions)

@@ -47,6 +47,7 @@ class DeviceRows(KinetoRows):
             cuda_runtime=self._add_launches,
             cpu_op=unwanted,
             user_annotation=unwanted,
+            cpu_instant_event=unwanted,
         )
 
     def ambiguous(self) -> bool:
@@ -103,7 +104,11 @@ class TimeRows(KinetoRows):
     def __init__(self, strings: Strings) -> None:
         super().__init__(strings)
         self._adders.update(
-            kernel=self._add_times, cuda_runtime=unwanted, cpu_op=unwanted, user_annotation=unwanted
+            kernel=self._add_times,
+            cuda_runtime=unwanted,
+            cpu_op=unwanted,
+            user_annotation=unwanted,
+            cpu_instant_event=unwanted,
         )
 
     def _add_times(self, events: Sequence[Event | TimedKernel]) -> None:

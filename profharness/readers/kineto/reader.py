@@ -31,6 +31,7 @@ from profharness.trace.model import (
     Marks,
     Ops,
     Problem,
+    Samples,
     Source,
     Strings,
     Trace,
@@ -119,6 +120,7 @@ def read_blocks(
         api=tables.api,
         ops=tables.ops,
         marks=tables.marks,
+        samples=tables.samples,
         counters=tables.counters,
         problems=tuple(problems),
     )
@@ -132,6 +134,7 @@ def _without_host(trace: Trace) -> Trace:
         api=Api.empty(),
         ops=Ops.empty(),
         marks=Marks.empty(),
+        samples=Samples.empty(),
     )
 
 
@@ -226,6 +229,14 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
             str(path),
             tables.sizes_dropped,
             "copies have a size of one byte that their call did not ask for: size not known",
+        )
+    if tables.unplaced:
+        yield Problem(
+            "info",
+            str(path),
+            tables.unplaced,
+            "allocations name their device by the process's own number, and which of the file's "
+            "devices that is cannot be told: left out",
         )
     if rows.left_out:
         listed = ", ".join(

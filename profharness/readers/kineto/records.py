@@ -178,6 +178,15 @@ class OpArgs(CommsArgs, gc=False):
     forward_tid: Number = msgspec.field(default=NULL, name="Fwd thread id")
 
 
+class MemoryArgs(msgspec.Struct, gc=False):
+    """Arguments of an allocation or release: bytes that the process holds after it."""
+
+    device_type: Number = msgspec.field(default=NULL, name="Device Type")
+    device_id: Number = msgspec.field(default=NULL, name="Device Id")
+    allocated: Number = msgspec.field(default=NULL, name="Total Allocated")
+    reserved: Number = msgspec.field(default=NULL, name="Total Reserved")
+
+
 class RangeArgs(msgspec.Struct, gc=False):
     """Arguments of a range that is a collective on the CPU."""
 
@@ -243,6 +252,16 @@ class Mark(_Usual, tag="user_annotation", gc=False):
 
     cat: ClassVar[str] = "user_annotation"
     args: msgspec.Raw = _NO_ARGS
+
+
+class Allocation(msgspec.Struct, tag_field="cat", tag="cpu_instant_event", gc=False):
+    """An instant of torch's allocator."""
+
+    cat: ClassVar[str] = "cpu_instant_event"
+    ph: Literal["i"]
+    name: str | None = ""
+    ts: msgspec.Raw = NOTHING
+    args: MemoryArgs = msgspec.field(default_factory=MemoryArgs)
 
 
 class Arrow(msgspec.Struct, tag_field="cat", tag="ac2g", gc=False):
@@ -327,10 +346,24 @@ class SkippedMark(msgspec.Struct, tag_field="cat", tag="user_annotation", gc=Fal
     cat: ClassVar[str] = "user_annotation"
 
 
+class SkippedAllocation(msgspec.Struct, tag_field="cat", tag="cpu_instant_event", gc=False):
+    """An instant of torch's allocator where only the devices matter."""
+
+    cat: ClassVar[str] = "cpu_instant_event"
+
+
 Unneeded = Arrow | Backward | Frame | DeviceMark
-Usual = Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | Unneeded
+Usual = Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | Allocation | Unneeded
 UsualOfDevices = (
-    DeviceKernel | Copy | Fill | Launch | DriverLaunch | SkippedOperator | SkippedMark | Unneeded
+    DeviceKernel
+    | Copy
+    | Fill
+    | Launch
+    | DriverLaunch
+    | SkippedOperator
+    | SkippedMark
+    | SkippedAllocation
+    | Unneeded
 )
 UsualOfTimes = (
     TimedKernel
@@ -340,10 +373,12 @@ UsualOfTimes = (
     | SkippedDriverCall
     | SkippedOperator
     | SkippedMark
+    | SkippedAllocation
     | Unneeded
 )
 Timed = (
     Event | Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | DeviceKernel | TimedKernel
 )
 Span = Timed | Launch | DriverLaunch
-Record = Span | SkippedCall | SkippedDriverCall | SkippedOperator | SkippedMark | Unneeded
+Skipped = SkippedCall | SkippedDriverCall | SkippedOperator | SkippedMark | SkippedAllocation
+Record = Span | Allocation | Skipped | Unneeded
