@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from profharness.analysis import allocator
 from profharness.analysis.formulas import (
     busy_ns,
     concurrency,
@@ -42,10 +43,19 @@ from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import (
     Figure,
 )
+from profharness.trace.sample_metrics import TORCH_ALLOCATED, TORCH_RESERVED
 
 Better = Literal["higher", "lower", "neither"]
 Needs = Literal[
-    "kernels", "links", "geometry", "registers", "steps", "cpu_samples", "ops", "counters"
+    "kernels",
+    "links",
+    "geometry",
+    "registers",
+    "steps",
+    "cpu_samples",
+    "ops",
+    "counters",
+    "allocator",
 ]
 
 # what kernels without a timeline still give, as long as they have lengths
@@ -72,6 +82,7 @@ _HINTS: dict[Needs, str] = {
     "cpu_samples": "telemetry",
     "ops": "framework operators: --profile torch or onnxruntime",
     "counters": "hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute",
+    "allocator": "torch's allocator: --profile torch --profile-memory",
 }
 
 
@@ -87,8 +98,11 @@ class Metric:
 
 
 def figures(measurement: Measurement) -> dict[str, Figure]:
-    """Every metric of the table, measured or with what it needs."""
-    return {metric.name: evaluate(metric, measurement) for metric in METRICS}
+    """Every metric of the table, measured or with what it needs; of several devices each peak of
+    the allocator too.
+    """
+    by_name = {metric.name: evaluate(metric, measurement) for metric in METRICS}
+    return by_name | allocator.of_each_device(measurement)
 
 
 def evaluate(metric: Metric, measurement: Measurement) -> Figure:
@@ -117,6 +131,7 @@ _HAVE: dict[Needs, Callable[[Measurement], bool]] = {
     "steps": lambda m: bool(m.steps),
     "cpu_samples": lambda m: cpu_cores(m) is not None,
     "counters": lambda m: bool(m.facts.shares),
+    "allocator": lambda m: allocator.recorded(m.trace),
     "ops": lambda m: len(m.trace.ops) > 0 and m.when.total > 0,
 }
 
@@ -154,6 +169,7 @@ def _rows() -> Iterator[Metric]:
     yield Metric("cores_used", "cores", "higher", ("cpu_samples",), cores_used)
     yield Metric("cores_allowed", "cores", "neither", (), cores_allowed)
     yield Metric("operators", "share", "higher", ("ops",), operator_share)
+    yield from _allocator_rows()
 
 
 def _device_time_rows() -> Iterator[Metric]:
@@ -247,6 +263,16 @@ def _work_rows() -> Iterator[Metric]:
     )
     yield Metric("ceiling_flops", "FLOP/s", "neither", KERNELS, work_metrics.ceiling_flops)
     yield Metric("ceiling_bandwidth", "B/s", "neither", KERNELS, work_metrics.ceiling_bandwidth)
+
+
+def _allocator_rows() -> Iterator[Metric]:
+    for name, metric, of_host in (
+        (allocator.ALLOCATED_PEAK, TORCH_ALLOCATED, False),
+        (allocator.RESERVED_PEAK, TORCH_RESERVED, False),
+        ("torch_host_allocated_peak", TORCH_ALLOCATED, True),
+    ):
+        compute = allocator.peak(metric, of_host=of_host)
+        yield Metric(name, "B", "lower", ("allocator",), compute)
 
 
 def _counter_rows() -> Iterator[Metric]:

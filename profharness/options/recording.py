@@ -186,9 +186,7 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
 
     @property
     def tracer(self) -> TracerOptions:
-        """The options of the tools that record. Raises UsageError for a --tool-arg of a wrong
-        form.
-        """
+        """What recording tools are told. Raises UsageError for a --tool-arg of a wrong form."""
         plain = {
             field.name: getattr(self, field.name)
             for field in msgspec.structs.fields(TracerOptions)

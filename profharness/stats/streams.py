@@ -15,7 +15,9 @@ from profharness.stats.intervals import Intervals, contains, inside_ns, window
 from profharness.trace.columns.table import NULL
 from profharness.trace.derive import THROUGHPUT
 from profharness.trace.model import F64, I64, Samples, Trace
-from profharness.trace.sample_metrics import place_of, unit_of
+from profharness.trace.sample_metrics import RECORDED_METRICS, place_of, unit_of
+
+_NO_TELEMETRY = frozenset({THROUGHPUT, *(metric.name for metric in RECORDED_METRICS)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class Stream:
 
 def streams(trace: Trace) -> tuple[Stream, ...]:
     """Every measured metric of every device, in the order of the metric table; values derived from
-    trials are left out.
+    trials and those that a profiler recorded are left out.
     """
     samples = trace.samples
     if not len(samples):
@@ -56,7 +58,7 @@ def streams(trace: Trace) -> tuple[Stream, ...]:
     ]
     return tuple(
         sorted(
-            (one for one in found if one.metric != THROUGHPUT and len(one.samples)),
+            (one for one in found if one.metric not in _NO_TELEMETRY and len(one.samples)),
             key=lambda one: (place_of(one.metric), one.device),
         )
     )

@@ -252,7 +252,26 @@ SAMPLE_METRICS: tuple[SampleMetric, ...] = (
     ),
 )
 
-_BY_NAME = {metric.name: metric for metric in SAMPLE_METRICS}
+TORCH_ALLOCATED, TORCH_RESERVED = "torch_allocated", "torch_reserved"
+# What a profiler writes into its own file, and no sampler reads.
+RECORDED_METRICS: tuple[SampleMetric, ...] = (
+    SampleMetric(
+        TORCH_ALLOCATED,
+        "B",
+        "instant",
+        "memory allocated by torch: held by tensors of the process (on the host: those made "
+        "while a recording was on)",
+    ),
+    SampleMetric(
+        TORCH_RESERVED,
+        "B",
+        "instant",
+        "memory reserved by torch: taken from the device by its allocator, in use or kept for "
+        "later",
+    ),
+)
+
+_BY_NAME = {metric.name: metric for metric in (*SAMPLE_METRICS, *RECORDED_METRICS)}
 _PLACES = {metric.name: place for place, metric in enumerate(SAMPLE_METRICS)}
 
 

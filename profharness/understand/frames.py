@@ -25,7 +25,7 @@ from profharness.report.frame import frame_of, integers
 from profharness.trace.columns.strings import Strings
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I32
-from profharness.trace.sample_metrics import SAMPLE_METRICS
+from profharness.trace.sample_metrics import unit_of
 from profharness.understand.load import check_paths, load
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def telemetry(paths: Paths) -> pd.DataFrame:
     trace = loaded.trace
     frame = _frame(trace, trace.samples)
     hosts = [source.host for source in trace.sources]
-    units = {metric.name: metric.unit for metric in SAMPLE_METRICS}
+    units = {name: unit_of(name) for name in trace.strings.decode(np.unique(trace.samples.metric))}
     frame.insert(2, "host", _texts(trace.samples.source, hosts))
     frame.insert(5, "unit", frame["metric"].map(units))
     return frame

@@ -104,7 +104,8 @@ class CounterWriter:
 
     def _group_name(self, source: int, device: int) -> str:
         origin = self.trace.sources[source] if source >= 0 else None
-        parts = ["Telemetry"]
+        of_torch = origin is not None and origin.format == "kineto"
+        parts = ["Memory of torch" if of_torch else "Telemetry"]
         if origin is not None:
             parts += [part for part in (origin.pass_name, origin.point, origin.host) if part]
         if device >= 0:

@@ -23,9 +23,8 @@ from profharness.readers.kineto.records import (
     Launch,
     LaunchArgs,
     TimedKernel,
-    UsualOfDevices,
-    UsualOfTimes,
 )
+from profharness.readers.kineto.unions import UsualOfDevices, UsualOfTimes
 from profharness.readers.kineto.values import integers, unwanted
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Strings
@@ -47,6 +46,7 @@ class DeviceRows(KinetoRows):
             cuda_runtime=self._add_launches,
             cpu_op=unwanted,
             user_annotation=unwanted,
+            cpu_instant_event=unwanted,
         )
 
     def ambiguous(self) -> bool:
@@ -104,7 +104,11 @@ class TimeRows(KinetoRows):
     def __init__(self, strings: Strings) -> None:
         super().__init__(strings)
         self._adders.update(
-            kernel=self._add_times, cuda_runtime=unwanted, cpu_op=unwanted, user_annotation=unwanted
+            kernel=self._add_times,
+            cuda_runtime=unwanted,
+            cpu_op=unwanted,
+            user_annotation=unwanted,
+            cpu_instant_event=unwanted,
         )
 
     def _add_times(self, events: Sequence[Event | TimedKernel]) -> None:

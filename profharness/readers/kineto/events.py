@@ -22,6 +22,7 @@ from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.kineto import ranges, sorting
 from profharness.readers.kineto.comms import PREFIXES, Spoken
 from profharness.readers.kineto.records import (
+    Allocation,
     AskedArgs,
     CallArgs,
     CommsArgs,
@@ -29,18 +30,15 @@ from profharness.readers.kineto.records import (
     DeviceArgs,
     Event,
     KernelArgs,
+    MemoryArgs,
     Number,
     OpArgs,
     PlacedArgs,
     RangeArgs,
-    Record,
-    Span,
     StatedArgs,
-    Timed,
     Triple,
-    Unneeded,
-    Usual,
 )
+from profharness.readers.kineto.unions import Record, Span, Timed, Unneeded, Usual
 from profharness.readers.kineto.values import (
     collective_of,
     integers,
@@ -78,6 +76,7 @@ class KinetoRows:
         self.ops = Growing(*sorting.OPS)
         self.marks = Growing(*sorting.MARKS)
         self.frames = Growing(*sorting.FRAMES)
+        self.memory = Growing(*sorting.ALLOCATIONS)
         self.ranges = ranges.RangeRows()
         self.spoken: Pool[Spoken] = Pool()
         self.devices: Pool[str] = Pool()
@@ -106,6 +105,7 @@ class KinetoRows:
             sorting.CALL: self._add_calls,
             sorting.OP: self._add_ops,
             sorting.MARK: self._add_marks,
+            sorting.MEMORY: self._add_memory,
             ranges.CATEGORY: self._add_ranges,
         }
 
@@ -156,10 +156,13 @@ class KinetoRows:
             elif (add := self._adders.get(category)) is None:
                 self.left_out[category] += len(events)
             elif add is not unwanted:
-                complete = [e for e in events if e.ph == "X"]
+                phase, form = ("i", "instant") if category == sorting.MEMORY else ("X", "span")
+                complete = [e for e in events if e.ph == phase]
                 add(complete)
                 if len(complete) < len(events):
-                    self.left_out.update(f"{e.cat} that is no span" for e in events if e.ph != "X")
+                    self.left_out.update(
+                        f"{e.cat} that is no {form}" for e in events if e.ph != phase
+                    )
 
     def _add_kernels(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
@@ -266,6 +269,24 @@ class KinetoRows:
             spoken=self._spoken_codes(events),
         )
 
+    def _add_memory(self, events: Sequence[Event | Allocation]) -> None:
+        held = [e for e in events if e.name == sorting.ALLOCATED]
+        if len(held) < len(events):
+            self.left_out[sorting.MEMORY] += len(events) - len(held)
+        at = microseconds([e.ts for e in held])
+        self.repairs["start"] += len(held) - int(at.valid.sum())
+        self.repairs["rounded"] += at.rounded
+        self.latest_ns = max(self.latest_ns, int(at.ns.max(initial=0)))
+        args = self._decode_args(list(compress(held, at.valid)), MemoryArgs)
+        self.memory.add(
+            len(args),
+            at=at.ns[at.valid],
+            device_type=integers([a.device_type for a in args]),
+            device_id=integers([a.device_id for a in args]),
+            allocated=integers([a.allocated for a in args]),
+            reserved=integers([a.reserved for a in args]),
+        )
+
     def _spoken_codes(self, events: Sequence[Timed]) -> I64:
         """Which of `spoken` each range is; NULL for ranges that are no collective of the host."""
         codes = np.full(len(events), NULL, np.int64)
@@ -297,7 +318,7 @@ class KinetoRows:
             return events, start.ns, dur_ns
         return list(compress(events, start.valid)), start.ns[start.valid], dur_ns[start.valid]
 
-    def _decode_args(self, events: Sequence[Span], kind: type[ArgsT]) -> list[ArgsT]:
+    def _decode_args(self, events: Sequence[Span | Allocation], kind: type[ArgsT]) -> list[ArgsT]:
         """The arguments of the events, decoded at once; one by one where an event's do not fit,
         which then has none.
         """

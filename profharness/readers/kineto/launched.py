@@ -8,13 +8,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from profharness.readers.kineto.events import KinetoRows
-from profharness.readers.kineto.records import (
-    AskedArgs,
-    CallArgs,
-    NamingArgs,
-    UsualNamingArgs,
-    UsualOfLaunched,
-)
+from profharness.readers.kineto.records import AskedArgs, CallArgs, NamingArgs, UsualNamingArgs
+from profharness.readers.kineto.unions import UsualOfLaunched
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I32
 from profharness.trace.wanted import Wanted

@@ -20,9 +20,10 @@ from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.header import Header, read_header
 from profharness.readers.kineto.launched import LaunchedRows
 from profharness.readers.kineto.places import Origin
-from profharness.readers.kineto.records import Event, Record
+from profharness.readers.kineto.records import Event
 from profharness.readers.kineto.stacks import StackRows
 from profharness.readers.kineto.tables import Tables, build_tables
+from profharness.readers.kineto.unions import Record
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
 from profharness.rundir.blocks import BLOCK_BYTES
@@ -33,6 +34,7 @@ from profharness.trace.model import (
     Marks,
     Ops,
     Problem,
+    Samples,
     Source,
     Strings,
     Trace,
@@ -127,6 +129,7 @@ def read_blocks(
         api=tables.api,
         ops=tables.ops,
         marks=tables.marks,
+        samples=tables.samples,
         counters=tables.counters,
         problems=tuple(problems),
     )
@@ -140,6 +143,7 @@ def _without_host(trace: Trace) -> Trace:
         api=Api.empty(),
         ops=Ops.empty(),
         marks=Marks.empty(),
+        samples=Samples.empty(),
     )
 
 
@@ -234,6 +238,14 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
             str(path),
             tables.sizes_dropped,
             "copies have a size of one byte that their call did not ask for: size not known",
+        )
+    if tables.unplaced:
+        yield Problem(
+            "info",
+            str(path),
+            tables.unplaced,
+            "allocations name their device by the process's own number, and which of the file's "
+            "devices that is cannot be told: left out",
         )
     if rows.left_out:
         listed = ", ".join(

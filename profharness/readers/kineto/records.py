@@ -190,6 +190,15 @@ class OpArgs(CommsArgs, gc=False):
     forward_tid: Number = msgspec.field(default=NULL, name="Fwd thread id")
 
 
+class MemoryArgs(msgspec.Struct, gc=False):
+    """Arguments of an allocation or release: bytes that the process holds after it."""
+
+    device_type: Number = msgspec.field(default=NULL, name="Device Type")
+    device_id: Number = msgspec.field(default=NULL, name="Device Id")
+    allocated: Number = msgspec.field(default=NULL, name="Total Allocated")
+    reserved: Number = msgspec.field(default=NULL, name="Total Reserved")
+
+
 class RangeArgs(msgspec.Struct, gc=False):
     """Arguments of a range that is a collective on the CPU."""
 
@@ -271,6 +280,16 @@ class Mark(_Usual, tag="user_annotation", gc=False):
     args: msgspec.Raw = _NO_ARGS
 
 
+class Allocation(msgspec.Struct, tag_field="cat", tag="cpu_instant_event", gc=False):
+    """An instant of torch's allocator."""
+
+    cat: ClassVar[str] = "cpu_instant_event"
+    ph: Literal["i"]
+    name: str | None = ""
+    ts: msgspec.Raw = NOTHING
+    args: MemoryArgs = msgspec.field(default_factory=MemoryArgs)
+
+
 class Arrow(msgspec.Struct, tag_field="cat", tag="ac2g", gc=False):
     """From a launch to its kernel: not needed, since both say their correlation."""
 
@@ -334,77 +353,3 @@ class DriverLaunch(_Launch, tag="cuda_driver", gc=False):
     """What is left of a call of the driver."""
 
     cat: ClassVar[str] = "cuda_driver"
-
-
-class SkippedCall(msgspec.Struct, tag_field="cat", tag="cuda_runtime", gc=False):
-    """A call of the runtime where only times matter."""
-
-    cat: ClassVar[str] = "cuda_runtime"
-
-
-class SkippedDriverCall(msgspec.Struct, tag_field="cat", tag="cuda_driver", gc=False):
-    """A call of the driver where only times matter."""
-
-    cat: ClassVar[str] = "cuda_driver"
-
-
-class SkippedOperator(msgspec.Struct, tag_field="cat", tag="cpu_op", gc=False):
-    """An operator where only the devices matter."""
-
-    cat: ClassVar[str] = "cpu_op"
-
-
-class SkippedMark(msgspec.Struct, tag_field="cat", tag="user_annotation", gc=False):
-    """A range of the program where only the devices matter."""
-
-    cat: ClassVar[str] = "user_annotation"
-
-
-Unneeded = Arrow | Backward | Frame | DeviceMark
-Usual = Kernel | Copy | Fill | Call | DriverCall | Operator | Mark | Unneeded
-UsualOfLaunched = Kernel | Copy | Fill | NamingCall | NamingDriverCall | Operator | Mark | Unneeded
-UsualWithFrames = (
-    Kernel
-    | Copy
-    | Fill
-    | Call
-    | DriverCall
-    | Operator
-    | Mark
-    | StackFrame
-    | Arrow
-    | Backward
-    | DeviceMark
-)
-UsualOfDevices = (
-    DeviceKernel | Copy | Fill | Launch | DriverLaunch | SkippedOperator | SkippedMark | Unneeded
-)
-UsualOfTimes = (
-    TimedKernel
-    | Copy
-    | Fill
-    | SkippedCall
-    | SkippedDriverCall
-    | SkippedOperator
-    | SkippedMark
-    | Unneeded
-)
-Timed = (
-    Event
-    | Kernel
-    | Copy
-    | Fill
-    | Call
-    | DriverCall
-    | NamingCall
-    | NamingDriverCall
-    | Operator
-    | Mark
-    | Operator
-    | Mark
-    | StackFrame
-    | DeviceKernel
-    | TimedKernel
-)
-Span = Timed | Launch | DriverLaunch
-Record = Span | SkippedCall | SkippedDriverCall | SkippedOperator | SkippedMark | Unneeded

@@ -16,6 +16,7 @@ KERNEL, COPY, CALL, OP, MARK = (
     "cpu_op",
     "user_annotation",
 )
+MEMORY, ALLOCATED = "cpu_instant_event", "[memory]"  # the category, and the name in it
 FILLS = frozenset({"gpu_memset", "Memset"})
 # Categories that share a table go together, so that its rows keep the order of the file.
 SAME_TABLE: dict[str | None, str] = {
@@ -38,6 +39,7 @@ CALLS = (*_TIMES, "pid", "tid", "correlation", "grid", "block", "shared", "bytes
 OPS = (*_TIMES, "pid", "tid", "external", *_OF_OPS)
 MARKS = (*_TIMES, "pid", "tid", "spoken")
 FRAMES = (*_TIMES, "pid", "tid")
+ALLOCATIONS = ("at", "device_type", "device_id", "allocated", "reserved")
 
 
 class Appending(dict[str | None, Callable[[Event], None]]):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from profharness.readers.kineto.events import KinetoRows
-from profharness.readers.kineto.records import Timed, UsualWithFrames
+from profharness.readers.kineto.unions import Timed, UsualWithFrames
 from profharness.readers.kineto.values import integers
 from profharness.trace.model import Strings
 from profharness.trace.wanted import Wanted

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profharness.readers.kineto import allocator
 from profharness.readers.kineto import comms as kineto_comms
 from profharness.readers.kineto import links as kineto_links
 from profharness.readers.kineto.events import KinetoRows
@@ -29,6 +30,7 @@ from profharness.trace.model import (
     Kernels,
     Marks,
     Ops,
+    Samples,
     Stream,
     Strings,
 )
@@ -64,6 +66,8 @@ class Tables:
     twins: int
     counters: Counters
     counted: int
+    samples: Samples
+    unplaced: int
 
 
 def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
@@ -85,6 +89,7 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         header.is_rocm or rows.has_dispatch_kind or bool(np.any(domain == strings.find("hip")))
     )
     vendor = "amd" if is_rocm else "nvidia" if bool(np.any(domain == strings.find("cuda"))) else ""
+    held = allocator.held(rows, is_rocm=is_rocm)
     builder = _Builder(rows, origin, calls, Places(rows), shared)
     kernels = without_times(builder.kernels(ops, nested, dynamic_lds, is_rocm=is_rocm), timed)
     copies, dropped = builder.copies(ops, nested, call_sizes, is_rocm=is_rocm)
@@ -105,6 +110,8 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         twins=_twins(kernels if timed == len(kernels) else kernels.take(np.arange(timed))),
         counters=rows.ranges.counters(strings, timed),
         counted=len(rows.ranges),
+        samples=held.samples(strings, builder.places, origin),
+        unplaced=held.unplaced,
     )
 
 

@@ -287,6 +287,16 @@ _TITLES = {
         "inside kernels",
         "share in which kernels fill the device but reach neither measured ceiling",
     ),
+    "torch_allocated_peak": MetricTitle(
+        "memory allocated by torch, peak", "most that tensors of one process held on a device"
+    ),
+    "torch_reserved_peak": MetricTitle(
+        "memory reserved by torch, peak", "most that one process's allocator took from a device"
+    ),
+    "torch_host_allocated_peak": MetricTitle(
+        "memory allocated by torch on the host, peak",
+        "most that tensors made while a recording was on held on the host",
+    ),
     "undetermined": MetricTitle(
         "undetermined", "share in which kernels fill the device whose work is not known"
     ),

@@ -1,0 +1,87 @@
+"""What torch's allocator held at most, by device: peaks of what its profiler recorded
+(docs/metrics.md#allocator).
+
+A value holds from its instant to the next one of the same process and device, the last one to the
+end of the window: what was taken before a window and not freed counts in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from profharness.analysis.measurement import Measurement
+from profharness.analysis.records import Figure
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Samples, Trace
+from profharness.trace.sample_metrics import TORCH_ALLOCATED, TORCH_RESERVED
+
+ALLOCATED_PEAK, RESERVED_PEAK = "torch_allocated_peak", "torch_reserved_peak"
+_OF_DEVICES = ((ALLOCATED_PEAK, TORCH_ALLOCATED), (RESERVED_PEAK, TORCH_RESERVED))
+
+
+def recorded(trace: Trace) -> bool:
+    """Whether the trace says what the allocator held."""
+    code = trace.strings.find(TORCH_ALLOCATED)
+    return code != NULL and bool((trace.samples.metric == code).any())
+
+
+def peak(metric: str, *, of_host: bool) -> Callable[[Measurement], Figure]:
+    """The highest value on the host, or on any of the devices, of one process."""
+
+    def compute(m: Measurement) -> Figure:
+        found = _peaks(m, metric)
+        value = found.get(NULL) if of_host else _highest(found)
+        place = "the host" if of_host else "a device"
+        return Figure(
+            value=value,
+            unit="B",
+            source=m.origin,
+            needs="" if value is not None else f"allocations on {place} in the window",
+        )
+
+    return compute
+
+
+def of_each_device(m: Measurement) -> dict[str, Figure]:
+    """The peaks of each device, by its number; empty where there is one device at most."""
+    figures: dict[str, Figure] = {}
+    if not recorded(m.trace):
+        return figures
+    for name, metric in _OF_DEVICES:
+        found = {place: value for place, value in _peaks(m, metric).items() if place != NULL}
+        for place, value in found.items() if len(found) > 1 else ():
+            device = m.trace.devices[place]
+            figures[f"{name}_{device.index}"] = Figure(value=value, unit="B", source=m.origin)
+    return figures
+
+
+def _highest(found: dict[int, float]) -> float | None:
+    return max((value for place, value in found.items() if place != NULL), default=None)
+
+
+def _peaks(m: Measurement, metric: str) -> dict[int, float]:
+    """The highest value by device in the windows, in bytes; NULL stands for the host."""
+    samples = m.trace.samples
+    rows = np.flatnonzero(samples.metric == m.trace.strings.find(metric))
+    if not len(rows) or not len(m.when):
+        return {}
+    order = np.lexsort((samples.at_ns[rows], samples.source[rows], samples.device[rows]))
+    samples = samples.take(rows[order])
+    inside = intervals.inside_ns(_holding(samples, int(m.when.end.max())), m.when) > 0
+    inside |= intervals.contains(m.when, samples.at_ns)
+    places, which = np.unique(samples.device[inside], return_inverse=True)
+    highest = np.zeros(len(places))
+    np.maximum.at(highest, which, samples.value[inside])
+    return dict(zip(places.tolist(), highest.tolist(), strict=True))
+
+
+def _holding(samples: Samples, end_ns: int) -> Intervals:
+    """How long each value holds; the last one of a process and device to `end_ns`."""
+    at = samples.at_ns
+    same = (np.diff(samples.device) == 0) & (np.diff(samples.source) == 0)
+    until = np.append(np.where(same, at[1:], end_ns), end_ns)
+    return Intervals(at, np.maximum(until, at))
