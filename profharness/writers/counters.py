@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.model import I64, Trace
-from profharness.trace.sample_metrics import metric_of
+from profharness.trace.sample_metrics import RECORDED_METRICS, metric_of
 from profharness.writers import wire
 from profharness.writers.groups import group_rows
 from profharness.writers.output import Output
@@ -24,6 +24,7 @@ from profharness.writers.schema import Packet, Track, TrackEvent
 from profharness.writers.tracks import Machine, Registry, child_track, state_packets, track_packet
 
 CHUNK = 1 << 14
+_OF_TORCH = frozenset(metric.name for metric in RECORDED_METRICS)
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ class CounterWriter:
     out: Output
 
     def write(self) -> None:
-        """One track per source, device and metric, under one group per source and device."""
+        """One track per source, device and metric, under one group per source and device, or two
+        where torch's allocator has tracks too.
+        """
         samples = self.trace.samples
         series = group_rows(samples.source, samples.device, samples.metric)
         uuids = np.zeros(len(series), np.int64)
@@ -85,27 +88,23 @@ class CounterWriter:
 
     def _tracks(self, first: I64) -> Iterator[tuple[int, int, bytes]]:
         """(position in `first`, uuid, TrackDescriptor fields), each group before its counters."""
-        groups: dict[int, int] = {}
+        groups: dict[tuple[int, bool], int] = {}
         samples = self.trace.samples
         for position, row in enumerate(first):
             device = int(samples.device[row])
-            if device not in groups:
-                groups[device] = self.registry.uuid()
-                yield (
-                    position,
-                    groups[device],
-                    child_track(
-                        groups[device], 0, self._group_name(int(samples.source[row]), device)
-                    ),
-                )
             metric = self.trace.strings[int(samples.metric[row])]
+            group = (device, metric in _OF_TORCH)
+            if group not in groups:
+                groups[group] = self.registry.uuid()
+                words = "Memory of torch" if metric in _OF_TORCH else "Telemetry"
+                name = self._group_name(words, int(samples.source[row]), device)
+                yield position, groups[group], child_track(groups[group], 0, name)
             uuid = self.registry.uuid()
-            yield position, uuid, child_track(uuid, groups[device], metric) + _counter(metric)
+            yield position, uuid, child_track(uuid, groups[group], metric) + _counter(metric)
 
-    def _group_name(self, source: int, device: int) -> str:
+    def _group_name(self, words: str, source: int, device: int) -> str:
         origin = self.trace.sources[source] if source >= 0 else None
-        of_torch = origin is not None and origin.format == "kineto"
-        parts = ["Memory of torch" if of_torch else "Telemetry"]
+        parts = [words]
         if origin is not None:
             parts += [part for part in (origin.pass_name, origin.point, origin.host) if part]
         if device >= 0:
