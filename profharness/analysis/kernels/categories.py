@@ -21,7 +21,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
+
 from profharness.analysis.kernels.mangled import readable
+from profharness.trace.columns.keys import coded
+from profharness.trace.model import I64, Kernels, Strings
 
 Category = Literal[
     "gemm",
@@ -301,3 +305,12 @@ def _first(rules: tuple[Rule, ...], function: str, whole: str) -> Category:
         ),
         "other",
     )
+
+
+def category_codes(kernels: Kernels, strings: Strings) -> I64:
+    """Position in CATEGORIES of each kernel; each distinct name is judged once."""
+    used, inverse = coded(kernels.name)
+    codes = np.array(
+        [CATEGORIES.index(kernel_category(strings[int(code)])) for code in used], np.int64
+    )
+    return codes[inverse] if len(used) else np.empty(0, np.int64)

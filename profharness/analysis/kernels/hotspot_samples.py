@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from profharness.analysis.kernels.categories import CATEGORIES
-from profharness.analysis.kernels.hotspots import category_codes, children
+from profharness.analysis.kernels.categories import CATEGORIES, category_codes
+from profharness.analysis.kernels.hotspots import children
 from profharness.analysis.power.sample_joins import (
     Integrals,
     Spans,

@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.kernels.categories import CATEGORIES, kernel_category, op_category
+from profharness.analysis.kernels import categories
+from profharness.analysis.kernels.categories import category_codes, kernel_category, op_category
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.grouping import Grouped, combinations, group
 from profharness.analysis.kernels.printed_totals import call_rows, category_rows, kernel_rows
@@ -37,7 +38,7 @@ from profharness.analysis.time.timeless import no_times, without_times
 from profharness.trace import log_names
 from profharness.trace.columns.keys import coded, distinct, first_rows, pack
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Kernels, Ops, Strings, Trace
+from profharness.trace.model import Kernels, Ops, Trace
 
 I64 = npt.NDArray[np.int64]
 
@@ -260,12 +261,12 @@ def _of_categories(trace: Trace) -> Tally:
     if not len(trace.kernels) and not len(trace.copies):
         return _printed("category", trace, category_rows(trace))
     kernel_codes = category_codes(trace.kernels, trace.strings)
-    copies = np.full(len(trace.copies), CATEGORIES.index("copy"), np.int64)
+    copies = np.full(len(trace.copies), categories.CATEGORIES.index("copy"), np.int64)
     groups = group(
         np.concatenate((kernel_codes, copies)),
         np.concatenate((_durations(trace), trace.copies.dur_ns)),
     )
-    names = tuple(CATEGORIES[int(code)] for code in groups.key)
+    names = tuple(categories.CATEGORIES[int(code)] for code in groups.key)
     return Tally(
         by="category",
         pass_name=pass_of(trace),
@@ -350,15 +351,6 @@ def _places(trace: Trace, groups: Grouped) -> I64:
     place = np.zeros(len(trace.strings) + 1, np.int64)
     place[groups.key] = np.arange(len(groups.key))
     return place
-
-
-def category_codes(kernels: Kernels, strings: Strings) -> I64:
-    """Position in CATEGORIES of each kernel; each distinct name is judged once."""
-    used, inverse = coded(kernels.name)
-    codes = np.array(
-        [CATEGORIES.index(kernel_category(strings[int(code)])) for code in used], np.int64
-    )
-    return codes[inverse] if len(used) else np.empty(0, np.int64)
 
 
 def _shapes(kernels: Kernels, place: I64) -> Shapes:
