@@ -54,13 +54,28 @@ def run(
     Raises `subprocess.TimeoutExpired` after `timeout` seconds, as `subprocess.run` does.
     """
     argv = [sys.executable, "-m", "profharness", *map(str, words)]
-    with python(argv, COMMAND_LINE, cwd=cwd, env=env) as process:
+    return finished(argv, COMMAND_LINE, cwd=cwd, env=env, timeout=timeout)
+
+
+def finished(
+    argv: Sequence[str],
+    imported: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """A program of `python` below to its end, its output caught as text.
+
+    Raises `subprocess.TimeoutExpired` after `timeout` seconds, as `subprocess.run` does.
+    """
+    with python(argv, imported, cwd=cwd, env=env) as process:
         try:
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    return subprocess.CompletedProcess(argv, process.returncode, out, err)
+    return subprocess.CompletedProcess(list(argv), process.returncode, out, err)
 
 
 def python(

@@ -152,7 +152,7 @@ def test_a_run_tells_where_each_process_ran_and_what_they_did_together(
     tmp_path: Path, cache: dict[str, str]
 ) -> None:
     process = start(
-        tmp_path, cache, "--time", "1", "--warmup-time", "0.2", "--profile", "onnxruntime"
+        tmp_path, cache, "--time", "0.4", "--warmup-time", "0.1", "--profile", "onnxruntime"
     )
     out, err = process.communicate(timeout=280)
     assert process.returncode == 0, err

@@ -23,6 +23,7 @@ from profharness.rundir.paths import RunDir
 from profharness.scans.contract import key_of
 from profharness.serving import kserve
 from profharness.understand import report_run as understand
+from tests import started
 
 RUNNER = Path(__file__).parent.parent / "fakes" / "stand_in_run.py"
 SEARCH = ("saturation", "--model", "sleep:20ms", "--telemetry", "off", "--quiet", "--time", "5")
@@ -33,19 +34,10 @@ def profharness(*words: str, cwd: Path, **does: object) -> subprocess.CompletedP
         **os.environ,
         "OMP_NUM_THREADS": "1",
         "STAND_IN": json.dumps(does),
-        "PYTHONPATH": str(RUNNER.parents[2]),
         "PROFHARNESS_CACHE": str(cwd / "cache"),
     }
-    return subprocess.run(
-        [sys.executable, str(RUNNER), *words],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        timeout=280,
-    )
+    argv = [sys.executable, str(RUNNER), *words]
+    return started.finished(argv, started.COMMAND_LINE, cwd=cwd, env=environment, timeout=280)
 
 
 def read(root: Path) -> tuple[Manifest, Summary]:

@@ -225,6 +225,6 @@ def test_the_perf_analyzer_study(tmp_path: Path) -> None:
 def test_the_multi_process_study(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     rows = run(
-        "multi-process", tmp_path, "--time", "1", "--warmup-time", "0.2", "--batch-sizes", "4"
+        "multi-process", tmp_path, "--time", "0.4", "--warmup-time", "0.1", "--batch-sizes", "4"
     )
     assert [(row["batch_size"], row["processes"]) for row in rows] == [("4", "1"), ("4", "2")]

@@ -38,6 +38,11 @@ def _record(torch: ModuleType) -> None:
             hip.launch(str(func), dur_ns=2_000)
             return done
 
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            """To skip it means to import the compiler, which takes as long as torch itself."""
+            return False
+
     Recorder().__enter__()
 
 
