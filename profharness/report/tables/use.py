@@ -4,6 +4,7 @@ hardware counters (docs/metrics.md#device-use).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -187,15 +188,16 @@ def matched_text(row: OperatorCounter) -> str:
     return ", ".join(f"{format_number(count)} {words}" for words, count in present.items())
 
 
-def inputs_text(shapes: str, most: int = 2) -> str:
-    """The extents of the first tensors of a call, as `8944×1024, 1024×2816`; empty where the text
-    holds none.
+def inputs_text(shapes: str, most: int = 2, least_rank: int = 1) -> str:
+    """The extents of the first tensors of a call, as `8944×1024, 1024×2816`, of those with at least
+    `least_rank` of them where there are any; empty where the text holds none.
     """
     try:
         dims = msgspec.json.decode(shapes)
     except msgspec.DecodeError:
         return ""
     tensors = [dim for dim in dims if _extents(dim)] if isinstance(dims, list) else []
+    tensors = [tensor for tensor in tensors if len(tensor) >= least_rank] or tensors
     return ", ".join("×".join(str(extent) for extent in tensor) for tensor in tensors[:most])
 
 
@@ -205,14 +207,20 @@ def _extents(dim: object) -> bool:
 
 def labels(rows: Sequence[UseRow]) -> tuple[str, ...]:
     """What to call rows in a plot: the name without its namespace, with the extents of the first
-    input where another row has the same name.
+    input, or of the first two, where others have the same name. What an `addmm` adds is left out,
+    as any vector beside matrices.
     """
     short = [row.name.rpartition("::")[2] if _plain(row.name) else row.name for row in rows]
-    inputs = [inputs_text(row.shapes, 1) for row in rows]
-    return tuple(
-        f"{name} {extents}" if short.count(name) > 1 and extents else name
-        for name, extents in zip(short, inputs, strict=True)
-    )
+    called = list(short)
+    for most in (1, 2):
+        repeated = {name for name, count in Counter(called).items() if count > 1}
+        called = [
+            f"{name} {inputs_text(row.shapes, most, least_rank=2)}".rstrip()
+            if now in repeated
+            else now
+            for now, name, row in zip(called, short, rows, strict=True)
+        ]
+    return tuple(called)
 
 
 def _plain(name: str) -> bool:

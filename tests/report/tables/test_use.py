@@ -94,3 +94,12 @@ def test_labels_name_inputs_only_where_names_repeat() -> None:
         "add",
         "void at::native::f<int>(char*)",
     )
+
+
+def test_labels_take_as_many_inputs_as_tell_rows_apart() -> None:
+    wide, narrow, last = "[[8, 3], [3, 4]]", "[[8, 3], [3, 5]]", "[[4], [6, 3], [3, 4]]"
+    rows = [
+        UseRow(name=f"aten::{name}", calls=1, device_ns=1, share=0.1, shapes=shapes)
+        for name, shapes in (("mm", wide), ("mm", narrow), ("addmm", last), ("addmm", wide))
+    ]
+    assert labels(rows) == ("mm 8×3, 3×4", "mm 8×3, 3×5", "addmm 6×3", "addmm 8×3")
