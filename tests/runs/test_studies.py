@@ -203,7 +203,7 @@ def test_the_perf_analyzer_study(tmp_path: Path) -> None:
         "--batch-sizes",
         "4",
         "--time",
-        "1.2",
+        "2.5",
         "--concurrency",
         "2",
         PROFHARNESS_PERF_ANALYZER=str(BINARY),
