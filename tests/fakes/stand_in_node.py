@@ -17,6 +17,13 @@ from tests import started
 from tests.fakes.stand_in_tools import install
 
 PROGRAM = Path(__file__).parent / "stand_in_gpu_program.py"
+SITE = Path(__file__).parent / "stand_in_site"
+TORCH = Path(__file__).parent / "stand_in_torch"
+OPERATORS = 60  # of the model that the stand-in torch has
+SCAN = (
+    *("--device", "cpu", "--batch-sizes", "1", "--trials", "2", "--min-seconds", "0"),
+    *("--warmup", "0", "--profile-trials", "1", "--telemetry", "off", "--quiet"),
+)
 
 
 class Node:
@@ -55,6 +62,38 @@ class Node:
             str(PROGRAM),
             *program,
             **variables,
+        )
+
+    def scan(
+        self, *flags: str, torch: bool = False, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """A scan of one short point; its workers have the real torch, or the stand-in for it."""
+        model = ("particlenet",) if torch else self._stand_in_model()
+        return self.profharness(
+            "run",
+            *model,
+            *SCAN,
+            "--output",
+            str(self.run_dir),
+            *flags,
+            OMP_NUM_THREADS="1",
+            **variables,
+        )
+
+    def _stand_in_model(self) -> tuple[str, ...]:
+        """The words for it, with a Python that has the stand-in torch and, as the stand-in tools
+        give it to theirs, what records it.
+        """
+        model, python = self.folder / "model.pt", self.folder / "python"
+        model.touch()
+        python.write_text(
+            f'#!/bin/sh\nSTAND_IN_OPERATORS={OPERATORS} PYTHONPATH="{TORCH}:{SITE}${{PYTHONPATH:+:$PYTHONPATH}}" '
+            f'exec {sys.executable} "$@"\n'
+        )
+        python.chmod(0o755)
+        return (
+            *("--model", str(model), "--shape", "x:4", "--flops-per-item", "1"),
+            *("--python", str(python)),
         )
 
     @property

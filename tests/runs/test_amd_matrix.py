@@ -18,11 +18,10 @@ from profharness.rundir.paths import RunDir
 from profharness.trace.model import Trace
 from profharness.understand import report_run as understand
 from profharness.understand import run_files as gather
-from tests.runs.test_amd_runs import Node
+from tests.fakes.stand_in_node import OPERATORS, SITE, Node
 
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
 
-SITE = Path(__file__).parent.parent / "fakes" / "stand_in_site"
 RELEASES = {
     "rocprofv3": "7.0",
     "rocprof": "6.1",
@@ -33,25 +32,6 @@ RELEASES = {
 LAYERS = sorted(RELEASES)
 TRACERS = ("rocprofv3", "rocprof", "rocprof-sys")
 PERTURBING = {"rocprof-compute", "amd-log"}
-SCAN = (
-    "run",
-    "particlenet",
-    "--device",
-    "cpu",
-    "--batch-sizes",
-    "1",
-    "--trials",
-    "2",
-    "--min-seconds",
-    "0",
-    "--warmup",
-    "0",
-    "--profile-trials",
-    "1",
-    "--telemetry",
-    "off",
-    "--quiet",
-)
 
 
 def node_with(folder: Path, layer: str) -> Node:
@@ -192,9 +172,8 @@ def test_two_ranks_are_told_apart_also_by_their_files_alone(tmp_path: Path, laye
     assert launched(node, layer) == 10
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("layer", ["rocprofv3", "rocprof"])
-def test_eight_ranks(tmp_path: Path, layer: str) -> None:
+def test_eight_ranks(tmp_path: Path) -> None:
+    layer = "rocprofv3"
     node = node_with(tmp_path, layer)
     done = node.run("--profile", layer, "--quiet", "--ranks", "8")
     assert done.returncode == 0, done.stderr
@@ -313,17 +292,14 @@ def test_tables_of_a_tool_that_was_killed_are_read_as_one_set(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_scan_under_each_layer(tmp_path: Path, layer: str) -> None:
-    pytest.importorskip("torch")
+    """With the real torch under one tool; what stands around the worker is the same with the
+    stand-in for it.
+    """
+    real = layer == "rocprofv3"
+    if real:
+        pytest.importorskip("torch")
     node = node_with(tmp_path, layer)
-    done = node.profharness(
-        *SCAN,
-        "--profile",
-        layer,
-        "--output",
-        str(node.run_dir),
-        OMP_NUM_THREADS="1",
-        **({"PYTHONPATH": str(SITE)} if layer == "amd-log" else {}),
-    )
+    done = node.scan("--profile", layer, torch=real)
     assert done.returncode == 0, done.stderr
     assert {(point.pass_name, point.state) for point in node.manifest.points} == {
         ("bare", "ok"),
@@ -331,7 +307,10 @@ def test_a_scan_under_each_layer(tmp_path: Path, layer: str) -> None:
     }
     assert node.findings == expected(layer)
     intact(node, "bare", layer)
-    assert launched(node, layer) > 100  # one for each operator that torch ran
+    if real:
+        assert launched(node, layer) > 100  # one for each operator that torch ran
+    else:
+        assert launched(node, layer) == OPERATORS
     assert [
         artifact.pass_name
         for artifact in node.manifest.artifacts
@@ -343,9 +322,7 @@ def test_a_scan_under_each_layer(tmp_path: Path, layer: str) -> None:
 def test_a_scan_under_two_layers(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     node = Node(tmp_path, "6.4")
-    done = node.profharness(
-        *SCAN, "--profile", "torch,rocprofv3", "--output", str(node.run_dir), OMP_NUM_THREADS="1"
-    )
+    done = node.scan("--profile", "torch,rocprofv3", torch=True)
     assert done.returncode == 0, done.stderr
     assert {point.state for point in node.manifest.points} == {"ok"}
     trace = intact(node, "bare", *[record.name for record in node.manifest.passes[1:]])
@@ -364,19 +341,8 @@ def test_a_scan_under_two_layers(tmp_path: Path) -> None:
 def test_a_scan_whose_tracer_fails_keeps_its_points(
     tmp_path: Path, variables: dict[str, str], finding: str
 ) -> None:
-    pytest.importorskip("torch")
     node = node_with(tmp_path, "rocprofv3")
-    done = node.profharness(
-        *SCAN,
-        "--profile",
-        "rocprofv3",
-        "--exit-limit",
-        "2",
-        "--output",
-        str(node.run_dir),
-        OMP_NUM_THREADS="1",
-        **variables,
-    )
+    done = node.scan("--profile", "rocprofv3", "--exit-limit", "2", **variables)
     assert done.returncode == 0, done.stderr
     assert {(point.pass_name, point.state) for point in node.manifest.points} == {
         ("bare", "ok"),

@@ -146,33 +146,8 @@ def test_ranks_split_together(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_scan_splits_too(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     node = Node(tmp_path, "7.0")
-    done = node.profharness(
-        "run",
-        "particlenet",
-        "--device",
-        "cpu",
-        "--batch-sizes",
-        "1",
-        "--trials",
-        "2",
-        "--min-seconds",
-        "0",
-        "--warmup",
-        "0",
-        "--profile-trials",
-        "1",
-        *THREE[:3],
-        "SQ_WAVES,GRBM_COUNT",
-        "--telemetry",
-        "off",
-        "--quiet",
-        "--output",
-        str(node.run_dir),
-        OMP_NUM_THREADS="1",
-        STAND_IN_COUNTERS_AT_ONCE="1",
-    )
+    done = node.scan(*THREE[:3], "SQ_WAVES,GRBM_COUNT", STAND_IN_COUNTERS_AT_ONCE="1")
     assert done.returncode == 0, done.stderr
     assert [(record.name, record.split) for record in node.manifest.passes] == [
         ("bare", ()),

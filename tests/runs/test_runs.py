@@ -201,7 +201,7 @@ def test_a_failing_point_costs_itself_only_and_json_stays_pure(
 def test_a_scan_file_and_isolate(tmp_path: Path, cache: dict[str, str]) -> None:
     (tmp_path / "nightly.toml").write_text(
         "batch_sizes = [1]\ntrials = 3\nmin_seconds = 0\nthreads = 1\nisolate = true\n"
-        'inputs = "hep"\n'
+        'inputs = "hep"\nbackend = "onnxruntime"\n'
     )
     done = profharness("run", "nightly.toml", "-o", "run", "--quiet", cwd=tmp_path, env=cache)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

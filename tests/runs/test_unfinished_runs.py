@@ -36,6 +36,7 @@ from profharness.scans.contract import Point, PointOutput, StreamOutput
 from tests import started
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
+ONNX = ("--backend", "onnxruntime")
 KEYS = ("torch-b1", "torch-b2", "torch-b1~1")
 
 
@@ -216,9 +217,11 @@ def test_a_worker_that_never_began_is_one_finding(tmp_path: Path) -> None:
     ]
 
 
-def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def profharness(
+    *words: str, cwd: Path, cache: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     return started.run(
-        *words, cwd=cwd, env={**ENV, "PROFHARNESS_CACHE": str(cwd / "cache")}, timeout=280
+        *words, cwd=cwd, env={**ENV, "PROFHARNESS_CACHE": str(cache or cwd / "cache")}, timeout=280
     )
 
 
@@ -228,13 +231,13 @@ def profharness(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     [
         (("--model", "text.onnx"), 4, "onnxruntime cannot load it"),
         (("--model", "cut.pt"), 4, "not a readable TorchScript file"),
-        (("--inputs", "junk.npz"), 4, "not an .npz file"),
-        (("--shape", "nosuch:3,100"), 2, "no input of the model"),
+        (("--inputs", "junk.npz", *ONNX), 4, "not an .npz file"),
+        (("--shape", "nosuch:3,100", *ONNX), 2, "no input of the model"),
         (("--shape", "pf_points:3,100"), 2, "does not fit"),
     ],
 )
 def test_what_a_worker_refuses_is_told_once_with_its_code(
-    tmp_path: Path, options: tuple[str, ...], code: int, says: str
+    tmp_path: Path, model_cache: Path, options: tuple[str, ...], code: int, says: str
 ) -> None:
     for name in ("text.onnx", "cut.pt", "junk.npz"):
         (tmp_path / name).write_text("no such thing\n")
@@ -249,6 +252,7 @@ def test_what_a_worker_refuses_is_told_once_with_its_code(
         "-o",
         "run",
         cwd=tmp_path,
+        cache=model_cache,
     )
     assert done.returncode == code, done.stderr
     message = next(line for line in done.stderr.splitlines() if line.startswith("error: "))

@@ -894,18 +894,17 @@ print(before, after, os.getpid())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
-def test_a_trace_of_the_real_profiler(tmp_path: Path, name: str) -> None:
+def test_a_trace_of_the_real_profiler(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     done = subprocess.run(
-        [sys.executable, "-c", TORCH, str(tmp_path / name)],
+        [sys.executable, "-c", TORCH, str(tmp_path / "t.json.gz")],
         check=True,
         capture_output=True,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     before, after, pid = map(int, done.stdout.split())
-    trace = readers.read(tmp_path / name)
+    trace = readers.read(tmp_path / "t.json.gz")
     assert (trace.sources[0].clock, trace.sources[0].pid) == (ClockDomain.REALTIME, pid)
     assert texts(trace, trace.marks.kind) == ["step"] * 3
     assert trace.marks.items.tolist() == [4] * 3

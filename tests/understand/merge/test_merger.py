@@ -217,7 +217,7 @@ def test_the_first_kernels_of_files_that_share_no_clock(ranks, tmp_path, limit):
     # one limit by several processes, as without a word about them
     options = replace(UNALIGNED, max_kernels=limit)
     if limit != 2_000:
-        options = replace(options, workers=IN_ONE)
+        options = replace(options, workers=Workers(processes=1))
     lines = merge_to_file(paths, target, options).lines
     assert sum(f"more than the {limit} kernels asked for" in line for line in lines) == (
         limit < 9_000
