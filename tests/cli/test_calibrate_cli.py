@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -236,10 +237,19 @@ def hidden_nvml(folder: Path) -> Path:
 
 
 def measuring(pid: int) -> bool:
-    """Whether the harness has its worker running."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    lines = [Path(f"/proc/{child}/cmdline") for child in children]
-    return any(line.exists() and b"calibrate_torch" in line.read_bytes() for line in lines)
+    """Whether the harness has its worker running. A process that ends meanwhile is not running."""
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return any(b"calibrate_torch" in command_of(child) for child in children)
+    return False
+
+
+def command_of(pid: str) -> bytes:
+    """The command line of a process, empty once it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (ProcessLookupError, FileNotFoundError):
+        return b""
 
 
 def test_without_a_source_of_power_the_calibration_says_so(tmp_path, monkeypatch):

@@ -12,9 +12,9 @@ import pytest
 
 from profharness.report.text.names import meaning_of, title_of
 from profharness.rundir import telemetry
-from profharness.stats.streams import streams
+from profharness.stats.streams import Stream, streams
 from profharness.telemetry.sources.host.network import NetworkSource, interfaces
-from tests.telemetry.running import Sampler
+from tests.telemetry.running import Sampler, wait_for
 
 HEAD = (
     "Inter-|   Receive                                                |  Transmit\n"
@@ -105,14 +105,27 @@ def test_real_bytes_on_the_loopback(tmp_path: Path) -> None:
                 client.sendall(payload)
                 time.sleep(0.02)
         thread.join()
-        time.sleep(0.4)
+        sent_ns = time.monotonic_ns()
+        wait_for(lambda: read_after(sampler.file("samples.bin"), sent_ns), "a later reading")
         sampler.stop()
-    trace = telemetry.read(sampler.file("samples.bin"))
-    (stream,) = [one for one in streams(trace) if one.metric == "network_loopback"]
+    stream = loopback(sampler.file("samples.bin"))
+    assert stream is not None
     samples = stream.samples
     assert stream.unit == "B/s"
     # other programs of this machine may use the loopback too
     assert float(np.dot(samples.value, samples.until_ns - samples.at_ns)) / 1e9 >= 20 * len(payload)
+
+
+def loopback(file: Path) -> Stream | None:
+    """The loopback's samples, once there are any."""
+    found = [one for one in streams(telemetry.read(file)) if one.metric == "network_loopback"]
+    return found[0] if found else None
+
+
+def read_after(file: Path, at_ns: int) -> bool:
+    """Whether the interfaces, which are read twice a second, have been read since `at_ns`."""
+    stream = loopback(file)
+    return stream is not None and bool(stream.samples.until_ns[-1:] >= at_ns)
 
 
 def test_an_interface_is_part_of_the_title() -> None:
