@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profharness.cli.operator_work import operator_input
 from profharness.errors import UsageError
 from profharness.findings import problem_text
 from profharness.options.declared import Limit, Option
 from profharness.options.operator_work import OperatorOptions
+from profharness.understand.operator_work import operator_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -106,7 +106,7 @@ def hotspots(line: HotspotsLine) -> None:
     paths = list(line.paths)
     check_paths(paths)
     of_run = len(paths) == 1 and paths[0].is_dir()
-    given = operator_input(line)
+    given = operator_input(line.formulas, line.capture_trace)
     found = _of_run(line, given) if of_run else _of_files(line, given)
     table = found.table
     say(found.problems, notes=not table.rows)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from profharness.cli.operator_work import operator_input
 from profharness.errors import UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import OperatorOptions
 from profharness.options.steps import StepRange
+from profharness.understand.operator_work import operator_input
 
 
 class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def metrics(line: MetricsLine) -> None:
         from profharness.analysis.time.step_summaries import parse
 
         parse(line.steps)  # a wrong word is told before a large file is read
-    given = operator_input(line)
+    given = operator_input(line.formulas, line.capture_trace)
     shown: tuple[str, ...] = ()
     if line.dask is None and (len(line.paths) == 1 or (line.steps and _of_one_process(line.paths))):
         loaded = with_captures(understand.load(line.paths), given.captures)

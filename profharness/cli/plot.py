@@ -13,6 +13,7 @@ import typer
 
 from profharness.errors import InputError, OutputExists, UsageError
 from profharness.options.declared import Option
+from profharness.options.operator_work import CaptureTraces, Formulas
 
 if TYPE_CHECKING:
     from profharness.analysis.run.resources import Resources
@@ -56,6 +57,8 @@ class PlotLine(msgspec.Struct, frozen=True, kw_only=True):
             "byte, under the ceilings of the device."
         ),
     ] = False
+    formulas: Formulas = ()
+    capture_trace: CaptureTraces = ()
     force: Annotated[bool, Option("Overwrite the picture.")] = False
 
 
@@ -75,6 +78,11 @@ def plot(line: PlotLine) -> None:
         raise UsageError(
             "--roofline is a figure of its own",
             "leave out --resources, --label, --ratio-to and --only",
+        )
+    if (line.formulas or line.capture_trace) and not line.roofline:
+        raise UsageError(
+            "--formulas and --capture-trace belong to --roofline",
+            "no other figure holds the work of operators",
         )
     if label and len(label) != len(paths):
         raise UsageError(
@@ -114,8 +122,11 @@ def _draw_roofline(line: PlotLine) -> None:
     from profharness.report.plots.work_roofline import work_roofline
     from profharness.understand.device_use import use_of
     from profharness.understand.load import load
+    from profharness.understand.operator_work import operator_input
+    from profharness.understand.replays import with_captures
 
-    use = use_of(load(list(line.paths)))
+    given = operator_input(line.formulas, line.capture_trace)
+    use = use_of(with_captures(load(list(line.paths)), given.captures), given)
     drawn = work_roofline(use)
     if drawn is None:
         needs = "device work: kernels with times" if use is None else use.needs

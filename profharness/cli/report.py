@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from profharness.options.declared import Option
-from profharness.options.operator_work import Formulas
+from profharness.options.operator_work import CaptureTraces, Formulas
 from profharness.options.steps import StepRange
 
 
@@ -22,17 +22,18 @@ class ReportLine(msgspec.Struct, frozen=True, kw_only=True):
     force: Annotated[bool, Option("Overwrite an --output that exists.")] = False
     step_range: StepRange = ""
     formulas: Formulas = ()
+    capture_trace: CaptureTraces = ()
     json: Annotated[bool, Option("Print the run as `run --json` does.")] = False
 
 
 def report(line: ReportLine) -> None:
     """Write the HTML report of a run, and print its summary."""
-    from profharness.analysis.operators.engine import read_input
     from profharness.cli.running.steps import printed, show
     from profharness.report.json import run_json
     from profharness.understand import report_run as understand
+    from profharness.understand.operator_work import operator_input
 
-    given = read_input(line.formulas)
+    given = operator_input(line.formulas, line.capture_trace)
     summary = understand.finish(
         line.run,
         report=line.output,

@@ -20,18 +20,21 @@ Formulas = Annotated[
 ]
 
 
+CaptureTraces = Annotated[
+    tuple[Path, ...],
+    Option(
+        "A trace in which a graph was captured that the trace replays: the replays' kernels "
+        "get the operators of their capture (docs/metrics.md#graph-replays). Repeatable: one "
+        "per captured batch size.",
+        metavar="FILE",
+    ),
+]
+
+
 class OperatorOptions(ManyFiles, frozen=True, kw_only=True):
     """Formulas of operators that our own table lacks, or has otherwise, and what was captured into
     graphs.
     """
 
     formulas: Formulas = ()
-    capture_trace: Annotated[
-        tuple[Path, ...],
-        Option(
-            "A trace in which a graph was captured that the trace replays: the replays' kernels "
-            "get the operators of their capture (docs/metrics.md#graph-replays). Repeatable: one "
-            "per captured batch size.",
-            metavar="FILE",
-        ),
-    ] = ()
+    capture_trace: CaptureTraces = ()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from profharness.analysis.operators.engine import NO_INPUT
 from profharness.errors import UsageError
 from profharness.findings import problem_text
 from profharness.report.frame import frame_of, integers
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from profharness.analysis.kernels.tally import Grouping
+    from profharness.analysis.operators.engine import OperatorInput
     from profharness.analysis.records import ProblemRow, Summary
     from profharness.trace.model import Kernels, Problem, Samples, Trace
 
@@ -54,24 +56,33 @@ def points(run: OnePath) -> pd.DataFrame:
     return frame_of(point_values(summary))
 
 
-def metrics(paths: Paths) -> pd.DataFrame:
+def metrics(
+    paths: Paths, *, formulas: Sequence[OnePath] = (), capture_trace: Sequence[OnePath] = ()
+) -> pd.DataFrame:
     """One row per figure of a run or of trace files, as `metrics --json` lists them: those of each
     point, then those of the whole (where `point` is missing). `value`, `low` and `high` are in
-    `unit`, NaN where not measured; `needs` says what would give the figure.
+    `unit`, NaN where not measured; `needs` says what would give the figure. `formulas` and
+    `capture_trace` are files for the options of the same names.
     """
     from profharness.report.tables.figures import figure_values
 
-    summary = _summary(_checked(paths))
+    summary = _summary(_checked(paths), _input(formulas, capture_trace))
     _warn(summary.problems)
     return frame_of(figure_values(summary))
 
 
 def hotspots(
-    paths: Paths, by: Grouping | None = None, *, pass_name: str | None = None
+    paths: Paths,
+    by: Grouping | None = None,
+    *,
+    pass_name: str | None = None,
+    formulas: Sequence[OnePath] = (),
+    capture_trace: Sequence[OnePath] = (),
 ) -> pd.DataFrame:
     """One row per kernel, op, shape, module, range, stack, category or host call (`by`), with the
     columns of `hotspots --format csv`: times in ns, `share` between 0 and 1. `attrs` holds `by`,
-    `pass`, the table's `total_ns` and `device_ns_outside`.
+    `pass`, the table's `total_ns` and `device_ns_outside`. `formulas` and `capture_trace` are files
+    for the options of the same names.
 
     Raises UsageError for a pass that the run does not hold, and for another `by`.
     """
@@ -80,18 +91,20 @@ def hotspots(
     from profharness.understand.hotspots import hotspots_of, load_for
     from profharness.understand.many.jobs import Workers
     from profharness.understand.many.tables import hotspots_of_files
+    from profharness.understand.replays import with_captures
 
     if by not in (None, *get_args(Grouping)):
         raise UsageError(f"by {by!r}: no such rows", f"one of {', '.join(get_args(Grouping))}")
     named = _checked(paths)
+    given = _input(formulas, capture_trace)
     if len(named) == 1 and named[0].is_dir():
-        loaded = load_for(named, by)
+        loaded = with_captures(load_for(named, by), given.captures)
         _warn(loaded.trace.problems)
-        table = hotspots_of(loaded, by, pass_name)
+        table = hotspots_of(loaded, by, pass_name, operator_input=given)
     elif pass_name is not None:
         raise UsageError(f"{pass_name}: no such pass", "loose files have no passes")
     else:
-        of_files = hotspots_of_files(named, by, workers=Workers(1))
+        of_files = hotspots_of_files(named, by, workers=Workers(1), operator_input=given)
         _warn([*(one.problem for one in of_files.unread), *of_files.problems])
         table = of_files.table
     frame = frame_of(hotspot_values(table))
@@ -145,13 +158,23 @@ def _checked(paths: Paths) -> list[Path]:
     return named
 
 
-def _summary(paths: Sequence[Path]) -> Summary:
+def _input(formulas: Sequence[OnePath], capture_trace: Sequence[OnePath]) -> OperatorInput:
+    """Raises as `operator_input` does."""
+    from profharness.understand.operator_work import operator_input
+
+    return operator_input([Path(one) for one in formulas], [Path(one) for one in capture_trace])
+
+
+def _summary(paths: Sequence[Path], given: OperatorInput = NO_INPUT) -> Summary:
     """What `metrics` prints of the same paths."""
     from profharness.understand.many.figures import summarise_files
     from profharness.understand.many.jobs import Workers
+    from profharness.understand.replays import with_captures
     from profharness.understand.report_run import summarise
 
-    return summarise(load(paths)) if len(paths) == 1 else summarise_files(paths, Workers(1))
+    if len(paths) > 1:
+        return summarise_files(paths, Workers(1), operator_input=given)
+    return summarise(with_captures(load(paths), given.captures), operator_input=given)
 
 
 def _warn(problems: Sequence[Problem | ProblemRow]) -> None:

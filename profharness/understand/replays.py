@@ -25,9 +25,8 @@ def with_captures(loaded: Loaded, paths: tuple[Path, ...]) -> Loaded:
     return replace(loaded, trace=trace, findings=(*loaded.findings, of_recovery(recovery)))
 
 
-@cache
 def read_captures(paths: tuple[Path, ...]) -> tuple[Capture, ...]:
-    """The graphs that these trace files capture; each process reads them once.
+    """The graphs that these trace files capture; each process reads them once, unless they change.
 
     Raises InputError for a file that cannot be read, captures no graph or does not name the kernels
     that it captured, and UsageError for a run in its place, or one named twice.
@@ -35,10 +34,16 @@ def read_captures(paths: tuple[Path, ...]) -> tuple[Capture, ...]:
     if not paths:
         return ()
     check_paths(paths)
-    return tuple(capture for path in paths for capture in _of_file(path))
+    files = ((path, path.stat()) for path in paths)
+    return tuple(
+        capture
+        for path, state in files
+        for capture in _of_file(path, (state.st_mtime_ns, state.st_size))
+    )
 
 
-def _of_file(path: Path) -> tuple[Capture, ...]:
+@cache
+def _of_file(path: Path, _state: tuple[int, int]) -> tuple[Capture, ...]:
     if path.is_dir():
         raise UsageError(
             f"--capture-trace {path}: a run is no trace of a capture",

@@ -50,6 +50,7 @@ def finish(
     from profharness.rundir.paths import RunDir, write_atomic
     from profharness.understand import telemetry_products
     from profharness.understand.device_use import use_of
+    from profharness.understand.replays import with_captures
 
     if report is not None and report.exists() and not force:
         raise OutputExists(f"{report} exists", "name another with -o, or overwrite it with --force")
@@ -61,7 +62,8 @@ def finish(
     )
     if report is not None:
         require_writable(report, "name another place with -o")
-    loaded, write_trace = _loaded(root, run)
+    recorded, write_trace = _loaded(root, run)
+    loaded = with_captures(recorded, operator_input.captures)
     summary = msgspec.structs.replace(
         summarise(loaded, step_range, operator_input), use=use_of(loaded, operator_input)
     )

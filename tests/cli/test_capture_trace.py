@@ -1,13 +1,16 @@
-"""`--capture-trace` of `hotspots` and `metrics`, as a user calls them."""
+"""`--capture-trace`, as a user calls the commands that take it."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from profharness.cli import run_cli
+from profharness.understand import frames
+from tests.analysis.operators import launched
 from tests.trace.graphs.graph_files import Run, captures_of, linear, replays_of
 
 GRAPH = [linear(2, 3, 4, "gemm"), Run("aten::relu", ["relu"], [[2, 3]])]
@@ -51,6 +54,47 @@ def test_metrics_of_one_and_of_many_files(
         assert [
             item["figures"]["exact_replays"] for item in findings if item["id"] == "graph-replays"
         ] == replays
+
+
+def test_a_run_and_its_report(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture, trace = files
+    root = launched.run_of(tmp_path / "run", lambda path: shutil.copy(trace, path))
+    line = ["--capture-trace", str(capture), "--json"]
+    run_cli(["report", str(root), *line])
+    found = json.loads(capsys.readouterr().out)
+    run_cli(["metrics", str(root), *line])
+    for said in (found, json.loads(capsys.readouterr().out)):
+        assert said["work"]["known_ns"] == said["work"]["matrix_kernel_ns"] == 14_000
+        assert "graph-replays" in [item["id"] for item in said["findings"]]
+    rows = json.loads((root / "summary.json").read_text())["use"]["operators"]
+    assert "aten::mm" in [row["name"] for row in rows]
+
+
+@pytest.mark.slow
+def test_the_roofline(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mplhep")
+    capture, trace = files
+    line = ["plot", str(trace), "--roofline", "-o", str(tmp_path / "roofline.svg")]
+    assert run_cli(line) == 4
+    assert "no operator or kernel whose operations" in capsys.readouterr().err
+    assert run_cli([*line, "--capture-trace", str(capture)]) == 0
+    assert (tmp_path / "roofline.svg").is_file()
+
+
+def test_frames_know_the_captured_operators_as_they_are_now(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    capture, trace = files
+    found = frames.hotspots(trace, "op", capture_trace=[capture]).set_index("name")
+    assert found.loc["aten::mm", "flops"] == 2 * FLOPS
+    assert "mfu" in set(frames.metrics(trace, capture_trace=[str(capture)])["figure"])
+    captures_of(tmp_path, [linear(4, 3, 4, "gemm"), GRAPH[1]])
+    again = frames.hotspots(trace, "op", capture_trace=[capture]).set_index("name")
+    assert again.loc["aten::mm", "flops"] == 4 * FLOPS
 
 
 @pytest.mark.parametrize("command", ["hotspots", "metrics"])

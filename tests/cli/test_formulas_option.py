@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from profharness.cli import run_cli
-from profharness.rundir.manifest import Artifact, Manifest, NodeRecord, PassRecord
-from profharness.rundir.paths import RunDir
+from profharness.understand import frames
 from tests.analysis.operators import launched
 from tests.conftest import shared_path
 
@@ -215,30 +214,8 @@ def test_recorded_attention_gets_work_from_a_table(capsys, tmp_path):
     assert work["known_ns"] > 5_000_000
 
 
-def run_of(root: Path) -> Path:
-    """A run of a command with one pass of torch, in which the operators were recorded."""
-    run = RunDir.create(root)
-    recorded = launched.write(run.artifacts_dir("torch", "n0", "0") / "t.pt.trace.json")
-    artifact = Artifact(
-        path=run.relative(recorded), layer="torch", format="kineto", pass_name="torch", host="n0"
-    )
-    run.write_manifest(
-        Manifest(
-            id="r",
-            created="2026-01-02T03:04:05Z",
-            profharness="0",
-            kind="command",
-            argv=("profharness", "run"),
-            artifacts=(artifact,),
-            nodes=(NodeRecord(host="n0"),),
-            passes=(PassRecord(name="torch", layers=("torch",)),),
-        )
-    )
-    return run.root
-
-
 def test_a_run_and_its_report_take_the_table(capsys, tmp_path, table):
-    root = run_of(tmp_path / "run")
+    root = launched.run_of(tmp_path / "run", launched.write)
     assert document(capsys, "report", root)["work"]["known_ns"] == 20_000
     found = document(capsys, "report", root, "--formulas", table)["work"]
     assert found == document(capsys, "metrics", root, "--formulas", table)["work"]
@@ -248,3 +225,31 @@ def test_a_run_and_its_report_take_the_table(capsys, tmp_path, table):
     assert row(rows, "my::fused")["flops"] == launched.FLOPS
     assert run_cli(["report", str(root), "--formulas", str(tmp_path / "none.toml")]) == 4
     assert "cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_roofline_takes_the_table(capsys, tmp_path, table):
+    pytest.importorskip("mplhep")
+    path = launched.write(tmp_path / "fused.json", launched.FUSED)
+    words = ["plot", str(path), "--roofline", "-o", str(tmp_path / "roofline.svg")]
+    assert run_cli(words) == 4
+    assert "no operator or kernel whose operations and bytes are both known" in (
+        capsys.readouterr().err
+    )
+    assert run_cli([*words, "--formulas", str(table)]) == 0
+    assert (tmp_path / "roofline.svg").is_file()
+
+
+def test_other_figures_take_no_table(capsys, tmp_path, table):
+    words = ["plot", str(tmp_path), "-o", str(tmp_path / "x.svg"), "--formulas", str(table)]
+    assert run_cli(words) == 2
+    assert "--formulas and --capture-trace belong to --roofline" in capsys.readouterr().err
+
+
+def test_frames_take_the_table(trace, table):
+    found = frames.hotspots(trace, "op", formulas=[table]).set_index("name")
+    assert found.loc["my::fused", "flops"] == launched.FLOPS
+    assert frames.hotspots(trace, "op").set_index("name")["flops"].isna()["my::fused"]
+    of_file = frames.metrics(trace, formulas=[table]).set_index("figure")["value"]
+    without = frames.metrics(trace).set_index("figure")["value"]
+    assert of_file["achieved_flops"] == pytest.approx(2 * without["achieved_flops"])

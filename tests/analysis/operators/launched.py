@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+
+from profharness.rundir.manifest import Artifact, Manifest, NodeRecord, PassRecord
+from profharness.rundir.paths import RunDir
 
 MM = [[3, 5], [5, 7]]
 FLOPS = 2 * 3 * 5 * 7
@@ -81,7 +85,34 @@ EVENTS = (
 """In all 74 us of products and 11 us of something else."""
 
 
+FUSED = (*EVENTS[3:6],)
+"""The operator without a formula of ours, its launch and its kernel."""
+
+
 def write(path: Path, events: tuple[dict[str, object], ...] = EVENTS) -> Path:
     """The file, as Kineto writes one."""
     path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": list(events)}))
     return path
+
+
+def run_of(root: Path, write_trace: Callable[[Path], object]) -> Path:
+    """A run of a command with one pass of torch, whose only file `write_trace` writes."""
+    run = RunDir.create(root)
+    recorded = run.artifacts_dir("torch", "n0", "0") / "t.pt.trace.json"
+    write_trace(recorded)
+    artifact = Artifact(
+        path=run.relative(recorded), layer="torch", format="kineto", pass_name="torch", host="n0"
+    )
+    run.write_manifest(
+        Manifest(
+            id="r",
+            created="2026-01-02T03:04:05Z",
+            profharness="0",
+            kind="command",
+            argv=("profharness", "run"),
+            artifacts=(artifact,),
+            nodes=(NodeRecord(host="n0"),),
+            passes=(PassRecord(name="torch", layers=("torch",)),),
+        )
+    )
+    return run.root
