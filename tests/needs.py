@@ -8,6 +8,9 @@ import importlib.util
 
 import pytest
 
+TORCH_HERE = pytest.mark.xdist_group("torch-here")
+"""Of tests that import torch themselves: one process does it for all of them."""
+
 
 def packages(*names: str) -> None:
     """Skip the file of tests that calls this, with the names of what is missing."""

@@ -18,6 +18,9 @@ from profharness.errors import InputError
 from profharness.findings import Finding
 from profharness.understand import report_run as understand
 from tests.conftest import shared_path
+from tests.recorded import TOGETHER, summary_of
+
+pytestmark = TOGETHER
 
 FOLDER = shared_path("fixtures")
 PLACES = ("kineto", "rocm")
@@ -160,7 +163,7 @@ def kernels_of(name: str) -> tuple[Spans, Spans]:
 @pytest.fixture(scope="module", params=files())
 def case(request: pytest.FixtureRequest) -> tuple[str, dict[str, Finding], Communication | None]:
     name = request.param
-    summary = understand.summarise(understand.load([FOLDER / name]))
+    summary = summary_of(name)
     found = {one.id: one for one in summary.findings}
     assert len(found) == len(summary.findings)
     return name, found, summary.communication

@@ -14,6 +14,9 @@ import pytest
 from profharness.findings import CATALOGUE, finding
 from tests.conftest import shared_path
 from tests.finding_cases import CASES, STUDY
+from tests.recorded import TOGETHER, summary_of
+
+pytestmark = TOGETHER
 
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ROOT.parent / "profharness"
@@ -115,14 +118,7 @@ def test_the_recorded_file_is_there_and_looked_at(name, shared):
             ),
         )
     else:
-        from profharness.understand import report_run as understand
-
-        assert name in {
-            one.id
-            for one in understand.summarise(
-                understand.load([shared_path(f"fixtures/{case.recorded}")])
-            ).findings
-        }
+        assert name in {one.id for one in summary_of(case.recorded).findings}
 
 
 def test_where_no_file_has_it_the_reason_is_a_sentence():

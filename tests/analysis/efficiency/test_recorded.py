@@ -17,8 +17,10 @@ from statistics import median
 import pytest
 
 from profharness.findings import Finding
-from profharness.understand import report_run as understand
 from tests.conftest import shared_path
+from tests.recorded import TOGETHER, summary_of
+
+pytestmark = TOGETHER
 
 CONVOLUTION = re.compile(r"^aten::\w*conv|ConvolutionBackward")
 TRANSPOSE = re.compile("batched_transpose|nchwToNhwc|nhwcToNchw")
@@ -90,7 +92,7 @@ def kernels(name: str) -> list[Launched]:
 
 @cache
 def finding_of(name: str, kind: str) -> Finding:
-    summary = understand.summarise(understand.load([shared_path(f"fixtures/kineto/{name}")]))
+    summary = summary_of(f"kineto/{name}")
     (found,) = [one for one in summary.findings if one.id == kind]
     return found
 

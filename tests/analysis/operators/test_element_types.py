@@ -19,6 +19,7 @@ from tests import needs
 from tests.analysis.operators.recording import record
 
 needs.packages("torch")
+pytestmark = needs.TORCH_HERE
 
 PLAIN = (
     "bool", "uint8", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16",

@@ -17,6 +17,7 @@ from tests import needs
 from tests.analysis.operators.recording import of_name, record
 
 needs.packages("torch")
+pytestmark = needs.TORCH_HERE
 
 few = settings(
     max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True

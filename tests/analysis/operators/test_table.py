@@ -184,6 +184,7 @@ LATER = {
 }  # fmt: skip
 
 
+@needs.TORCH_HERE
 def test_positions_are_those_of_torchs_schemas():
     """Each key that names an argument stands where some overload of torch has an argument of that
     name, for every operator that this torch knows.

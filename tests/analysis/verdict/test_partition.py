@@ -14,10 +14,10 @@ from profharness.analysis.summarise import summarise_trace
 from profharness.errors import ProfharnessError
 from profharness.report.json import judged
 from profharness.trace.model import Device
-from profharness.understand import report_run as understand
 from tests.analysis.kernels.test_roofline import with_ops
 from tests.analysis.scene import Scene
 from tests.conftest import shared_path
+from tests.recorded import TOGETHER, summary_of
 
 FOLDER = shared_path("fixtures")
 KINDS = {
@@ -132,10 +132,11 @@ def files() -> list[str]:
     )
 
 
+@TOGETHER
 @pytest.mark.parametrize("name", files())
 def test_every_recorded_file(shared: Path, name: str) -> None:
     try:
-        summary = understand.summarise(understand.load((shared / "fixtures" / name,)))
+        summary = summary_of(name)
     except ProfharnessError:
         pytest.skip("no trace: its reader's tests hold the sentence")
     check(summary)
