@@ -116,6 +116,23 @@ def test_the_allocator_is_in_the_figures_and_in_the_merged_trace(trained: Path) 
     assert b"Memory of torch" in merged.read_bytes()
 
 
+def test_tables_show_the_program_and_not_the_harness(trained: Path) -> None:
+    def rows(by: str) -> list[dict[str, Any]]:
+        words = ("hotspots", str(trained), "--by", by, "--json")
+        shown = started.run(*words, cwd=trained, env=ENV, timeout=300)
+        found: list[dict[str, Any]] = json.loads(shown.stdout)["rows"]
+        return found
+
+    assert {row["name"]: row["calls"] for row in rows("range")} == {
+        "step": 4,
+        "Optimizer.step#SGD.step": 4,
+        "Optimizer.zero_grad#SGD.zero_grad": 4,
+    }
+    stacks = [row["name"] for row in rows("stack")]
+    assert any(re.match(r".*train\.py\(12\): train_step", name) for name in stacks)
+    assert not [name for name in stacks if "_follow" in name or "_bootstrap" in name]
+
+
 def test_options_of_a_scan_file_reach_the_worker(tmp_path: Path, model_cache: Path) -> None:
     (tmp_path / "deep.toml").write_text(SCAN)
     env = {**ENV, "PROFHARNESS_CACHE": str(model_cache)}

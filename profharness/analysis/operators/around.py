@@ -34,6 +34,12 @@ FRAME = "frame"
 MODULE = "nn.Module: "
 _ADDRESS = re.compile(r" object at 0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"#\d+\Z")
+_LOGS = frozenset({"steps", "trials", "level"})
+"""Formats of a run's own logs. They repeat what the recorded file marks, and nothing belongs to
+their marks, since no other record is of their source.
+"""
+_OWN = "profharness."
+_HOOKS, _THREADING = "profharness_hooks/", "threading.py("
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +61,8 @@ class Around:
 def around(trace: Trace, kind: SpanKind) -> Around:
     """The spans of a trace that are of this kind; none where it recorded none."""
     spans = trace.marks.take(_rows_of(trace, kind))
+    if kind == "stack":
+        spans = _without_hooks(spans, trace)
     places = _Places.of(trace, spans, through_forward=kind == "module")
     tree = nests_of(places.nesting)
     names, group = _names(spans, tree, trace.strings, kind)
@@ -74,12 +82,13 @@ def around(trace: Trace, kind: SpanKind) -> Around:
 
 def _rows_of(trace: Trace, kind: SpanKind) -> I64:
     """Marks of this kind; an instant holds nothing. A stack has no modules: those of twelve layers
-    would make twelve stacks of one line of code.
+    would make twelve stacks of one line of code. Marks that check the clock are no ranges.
     """
     marks, strings = trace.marks, trace.strings
     is_frame = (marks.kind == strings.find(FRAME)) & (marks.kind != NULL)
     if kind == "range":
-        of_kind = ~is_frame
+        is_log = np.array([source.format in _LOGS for source in trace.sources], np.bool_)
+        of_kind = ~is_frame & ~is_log[marks.source] & (marks.kind != strings.find("marker"))
     else:
         is_module = per_text(strings, marks.name, _is_module) == 1
         of_kind = is_frame & (is_module if kind == "module" else ~is_module)
@@ -89,6 +98,20 @@ def _rows_of(trace: Trace, kind: SpanKind) -> I64:
 
 def _is_module(name: str) -> bool:
     return name.startswith(MODULE)
+
+
+def _without_hooks(frames: Marks, trace: Trace) -> Marks:
+    """Frames of the program's threads: not of those that our hooks began, in which nothing but
+    `threading` holds a frame of theirs. Hooks that the program's own thread calls are kept.
+    """
+    is_hook = per_text(trace.strings, frames.name, lambda name: _HOOKS in name) == 1
+    if not is_hook.any():
+        return frames
+    is_begun = per_text(trace.strings, frames.name, lambda name: name.startswith(_THREADING)) == 1
+    thread = _Threads.of(frames, trace).spans
+    tree = nests_of(nesting.nest(frames.start_ns, frames.dur_ns, thread))
+    began = is_hook & ~tree.inside(~is_begun) & (tree.parent != NULL)
+    return frames.take(~np.isin(thread, thread[began]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +216,6 @@ def _names(
 ) -> tuple[tuple[str, ...], I64]:
     """The groups' names, and the group of each span: ranges by name, modules and frames by path."""
     texts: dict[str, int] = {}
-    step = strings.find("step")
 
     def place(text: str) -> int:
         shown = _ADDRESS.sub("", text)
@@ -201,16 +223,20 @@ def _names(
         return texts.setdefault(shown, len(texts))
 
     if kind == "range":
-        is_step = (spans.kind == step) & (step != NULL)
-        key = np.stack((spans.name.astype(np.int64), is_step.astype(np.int64)))
-        first, of_span = first_rows(pack(list(key)))
-        number = [
-            place(_NUMBER.sub("", strings[code]) if stepped else strings[code])
-            for code, stepped in key[:, first].T.tolist()
-        ]
+        key = [column.astype(np.int64) for column in (spans.name, spans.kind, spans.point)]
+        first, of_span = first_rows(pack(key))
+        distinct = zip(*(strings.decode(column[first]) for column in key), strict=True)
+        number = [place(_range_name(*one)) for one in distinct]
         return tuple(texts), np.array(number, np.int64)[of_span]
     own = per_text(strings, spans.name, place)
     return _paths(own, tree, list(texts), kind)
+
+
+def _range_name(name: str, kind: str, point: str) -> str:
+    """Steps are one row, and so are the trials of a point, which our own marks number."""
+    if name.startswith(_OWN):
+        return f"{kind} {point}".rstrip()
+    return _NUMBER.sub("", name) if kind == "step" else name
 
 
 def _paths(own: I64, tree: Nests, texts: list[str], kind: SpanKind) -> tuple[tuple[str, ...], I64]:

@@ -17,6 +17,7 @@ from profharness.analysis.kernels.hotspots import grouped, tally
 from profharness.analysis.kernels.tally import Grouping, join
 from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.readers.kineto import reader
+from profharness.trace.model import Source
 from profharness.trace.wanted import Wanted
 from tests.analysis.scene import Scene
 from tests.readers.kineto.kineto_files import document, event, kernel, launch, op, write
@@ -100,9 +101,29 @@ def test_steps_are_one_row_and_instants_none() -> None:
     scene = Scene()
     for number in range(3):
         scene.mark("step", 10 * number, 10 * number + 8, f"ProfilerStep#{number}")
-    scene.mark("marker", 4, 4, "profharness.marker:1")
+    scene.mark("range", 9, 9, "an instant")
     rows = grouped(scene.build(), "range").rows
     assert [(row.name, row.calls, row.total_ns) for row in rows] == [("ProfilerStep", 3, 24)]
+
+
+def test_our_own_marks_are_rows_by_step_and_point_and_logs_are_none() -> None:
+    scene = Scene(sources=(*Scene.sources, *(Source(x, x) for x in ("steps", "trials", "level"))))
+    scene.mark("marker", 0, 1, "profharness.marker:1")
+    for number in range(3):
+        start = 10 * number
+        scene.mark("step", start, start + 8, f"profharness.step:{number}:32", items=32)
+        scene.mark("trial", start + 1, start + 3, f"profharness.trial:b4:{number}", point="b4")
+        scene.mark("trial", start + 4, start + 5, f"profharness.trial:b8:{number}", point="b8")
+        for source in (1, 2, 3):
+            scene.mark("step", start, start + 8, f"step {number}", source=source)
+    scene.mark("range", 50, 60, "step 1")
+    rows = grouped(scene.build(), "range").rows
+    assert {row.name: (row.calls, row.total_ns) for row in rows} == {
+        "step": (3, 24 - 9),
+        "trial b4": (3, 6),
+        "trial b8": (3, 3),
+        "step 1": (1, 10),
+    }
 
 
 def frame(name: str, start: float, dur: float, tid: int = 100) -> dict[str, Any]:
@@ -192,6 +213,31 @@ def test_stacks_name_the_innermost_frame_first_without_addresses(tmp_path: Path)
         ("<built-in method addmm of Tensor> < train.py(3): main", 5, 5, 8, 1),
     ]
     assert table.device_ns_outside == 15000  # of the backward thread, which has no frames
+
+
+def test_threads_of_the_hooks_have_no_stacks(tmp_path: Path) -> None:
+    """What the hooks do on the program's own thread is its time, and shown."""
+    events = [
+        frame("train.py(3): main", 0, 100),
+        frame("profharness_hooks/step_log.py(80): step", 10, 5),
+        *(
+            frame(name, start, 100 - 2 * start, tid)
+            for tid, names in (
+                (300, ("threading.py(1): run", "profharness_hooks/safe_point.py(9): _follow", "w")),
+                (400, ("threading.py(1): run", "loader.py(2): fill", "w")),
+            )
+            for start, name in enumerate(names)
+        ),
+    ]
+    table = table_of(write(tmp_path / "threads.json", document(events)), "stack")
+    assert {row.name.partition(" < ")[0] for row in table.rows} == {
+        "train.py(3): main",
+        "profharness_hooks/step_log.py(80): step",
+        "threading.py(1): run",
+        "loader.py(2): fill",
+        "w",
+    }
+    assert [row.calls for row in table.rows if row.name.startswith(("w ", "threading"))] == [1, 1]
 
 
 def test_frames_are_read_only_where_they_are_wanted(tmp_path: Path) -> None:
