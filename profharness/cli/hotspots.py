@@ -164,7 +164,7 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
     of_files = hotspots_of_files(
         paths,
         None if line.by is None else line.by.value,
-        ops=line.ops,
+        ops=line.ops or bool(line.formulas),
         shapes=line.shown is not Form.TABLE,
         workers=workers,
         operator_input=given,

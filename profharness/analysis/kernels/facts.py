@@ -49,6 +49,13 @@ class KernelFacts:
     trace: Trace
     yardstick: Yardstick = NO_YARDSTICK
 
+    @property
+    def tells_work(self) -> bool:
+        """Whether anything may tell the work of kernels: operators, counters or formulas."""
+        given = self.yardstick
+        knows_kernels = given.operator_input.engine.knows_kernels
+        return len(self.trace.ops) > 0 or given.counted is not None or knows_kernels
+
     @cached_property
     def residency(self) -> Residency:
         return residency(self.trace)

@@ -31,7 +31,7 @@ from profharness.analysis.kernels.tally import (
 )
 from profharness.analysis.operators.nests import nests, self_time
 from profharness.analysis.operators.span_hotspots import of_spans
-from profharness.analysis.operators.sums import kernel_sums, operator_sums
+from profharness.analysis.operators.sums import host_times, kernel_sums, operator_sums
 from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of
 from profharness.analysis.time.timeless import no_times, without_times
@@ -197,7 +197,7 @@ def _of_kernels(trace: Trace, facts: KernelFacts | None) -> Tally:
         shapes=_shapes(kernels, place),
         launchers=_launchers(trace, place),
         work=kernel_sums(facts, place[kernels.name], len(names))
-        if facts is not None and (len(trace.ops) or facts.yardstick.counted is not None)
+        if facts is not None and facts.tells_work
         else None,
     )
 
@@ -206,7 +206,8 @@ def _of_ops(facts: KernelFacts) -> Tally:
     trace, ops = facts.trace, facts.trace.ops
     if not len(ops):
         return _printed("op", trace, call_rows(trace))
-    groups, names = _named(trace, ops.name, own_ns(ops))
+    host = host_times(ops, own_ns(ops), ops.name, len(trace.strings))
+    groups, names = _named(trace, ops.name, host)
     of_group = _places(trace, groups)[ops.name]
     return Tally(
         by="op",
@@ -241,7 +242,7 @@ def _of_shapes(facts: KernelFacts) -> Tally:
                 ops.shapes[first].tolist(), ops.dtype[first].tolist(), strict=True
             )
         ),
-        groups=group(of_group, own_ns(ops)),
+        groups=group(of_group, host_times(ops, own_ns(ops), of_group, len(names))),
         kernel_ns=_kernel_ns(trace, of_group, len(names)),
         work=operator_sums(facts, of_group, len(names)),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.analysis.operators.nests import nests
+from profharness.analysis.time.timeless import no_times
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Copies, Kernels, Trace
 
@@ -27,9 +28,16 @@ class DeviceTime:
     outside_ns: int
 
 
+def is_timed(trace: Trace) -> bool:
+    """Whether the trace holds a device record with a time."""
+    return len(trace.copies) > 0 or (len(trace.kernels) > 0 and not no_times(trace))
+
+
 def device_time(trace: Trace) -> DeviceTime | None:
-    """The device time of every operator; None where the trace holds no device record."""
-    if not len(trace.kernels) and not len(trace.copies):
+    """The device time of every operator; None where the trace holds no device record with a
+    time.
+    """
+    if not is_timed(trace):
         return None
     own = np.zeros(len(trace.ops), np.int64)
     outside = 0

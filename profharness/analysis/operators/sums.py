@@ -15,13 +15,14 @@ import numpy.typing as npt
 
 from profharness.analysis.kernels.columns import fill_of_kernels
 from profharness.analysis.kernels.facts import KernelFacts
+from profharness.analysis.kernels.filling import NEEDED_COVERAGE
 from profharness.analysis.kernels.roofline import BANDWIDTH, CLASSES, COMPUTE
-from profharness.analysis.operators.device_time import device_time, lasting
+from profharness.analysis.operators.device_time import device_time, is_timed, lasting
 from profharness.analysis.operators.gradients import forward_of
 from profharness.analysis.operators.nests import nests
 from profharness.analysis.time.timeline import is_communication
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import F64, I64, Copies, Kernels, Trace
+from profharness.trace.model import F64, I64, Copies, Kernels, Ops, Trace
 
 Mask = npt.NDArray[np.bool_]
 
@@ -59,9 +60,12 @@ class WorkSums:
 
     Times in ns: `device` of the device records that belong to the calls, `inclusive` with those of
     nested ones, `worked` of the records that do the work that is known (`flops_ns` and `bytes_ns`
-    where operations and bytes are), and of that work the least time by the ceilings: `least`, and
-    by operations (`by_flops`) and bytes (`by_bytes`) alone. `flops`, `flops_full` and `bytes` are
-    sums over the calls for which they are known; `flops_calls` and `bytes_calls` count these.
+    where operations and bytes are), `measured` of those calls whose least time by the ceilings is
+    known, and that least time: `least`, and by operations (`by_flops`) and bytes (`by_bytes`)
+    alone. `flops`, `flops_full` and `bytes` are sums over the calls for which they are known;
+    `flops_calls` and `bytes_calls` count these, and `timed_flops` and `timed_bytes` are of those
+    whose device records have a time. `whole` is the time of all kernels of a group of kernels, of
+    which most must be known for a rate; 0 for operators.
     `limits` is the time of kernels by limiter, (groups, 5) in the order of LIMITERS. `outside_ns`
     is the device time that belongs to no group, None for groups of kernels and without a device.
     """
@@ -69,6 +73,8 @@ class WorkSums:
     device: I64
     inclusive: I64
     worked: I64
+    measured: I64
+    whole: I64
     flops_ns: I64
     bytes_ns: I64
     least: F64
@@ -79,6 +85,8 @@ class WorkSums:
     flops_calls: I64
     bytes: F64
     bytes_calls: I64
+    timed_flops: F64
+    timed_bytes: F64
     limits: I64
     forward: tuple[str, ...]
     outside_ns: int | None
@@ -108,7 +116,7 @@ def sums_of(
     trace, rows, groups = facts.trace, facts.operators, owners.groups
     kernel_ns, copy_ns = lasting(trace.kernels), lasting(trace.copies)
     device = _whole(owners.kernels, kernel_ns, groups) + _whole(owners.copies, copy_ns, groups)
-    traced = len(trace.kernels) > 0 or len(trace.copies) > 0
+    traced = is_timed(trace)
     outside = int(kernel_ns.sum() + copy_ns.sum()) - int(device.sum())
     flops, low_bytes, flops_full = (
         (np.full(len(trace.ops), np.nan),) * 3
@@ -117,14 +125,17 @@ def sums_of(
     )
     has_flops, has_bytes = np.isfinite(flops), np.isfinite(low_bytes)
     worked, by_flops, by_bytes = at_the_ceilings(facts, has_flops | has_bytes)
+    least, ran = np.fmax(by_flops, by_bytes), worked > 0
     of_ops = owners.ops
     return WorkSums(
         device=device,
         inclusive=inclusive,
         worked=_whole(of_ops, worked, groups),
+        measured=_whole(of_ops, np.where(np.isfinite(least), worked, 0), groups),
+        whole=np.zeros(groups, np.int64),
         flops_ns=_whole(of_ops, np.where(has_flops, worked, 0), groups),
         bytes_ns=_whole(of_ops, np.where(has_bytes, worked, 0), groups),
-        least=_part(of_ops, np.fmax(by_flops, by_bytes), groups),
+        least=_part(of_ops, least, groups),
         by_flops=_part(of_ops, by_flops, groups),
         by_bytes=_part(of_ops, by_bytes, groups),
         flops=_part(of_ops, flops, groups),
@@ -132,6 +143,8 @@ def sums_of(
         flops_calls=_whole(of_ops, has_flops, groups),
         bytes=_part(of_ops, low_bytes, groups),
         bytes_calls=_whole(of_ops, has_bytes, groups),
+        timed_flops=_part(of_ops, np.where(ran, flops, np.nan), groups),
+        timed_bytes=_part(of_ops, np.where(ran, low_bytes, np.nan), groups),
         limits=_limits(facts, owners.kernels, groups),
         forward=forward or ("",) * groups,
         outside_ns=outside if traced else None,
@@ -147,12 +160,15 @@ def kernel_sums(facts: KernelFacts, group: I64, groups: int) -> WorkSums:
     lengths = lasting(kernels)
     by_flops, by_bytes = rates.compute_share * lengths, rates.bandwidth_share * lengths
     least = np.fmax(by_flops, by_bytes)
-    has_flops, has_bytes, measured = (np.isfinite(one) for one in (flops, low_bytes, least))
-    nothing = np.zeros(groups, np.int64)
+    has_flops, has_bytes, is_measured = (np.isfinite(one) for one in (flops, low_bytes, least))
+    measured = _whole(group, np.where(is_measured, lengths, 0), groups)
+    ran, nothing = lengths > 0, np.zeros(groups, np.int64)
     return WorkSums(
         device=nothing,
         inclusive=nothing,
-        worked=_whole(group, np.where(measured, lengths, 0), groups),
+        worked=measured,
+        measured=measured,
+        whole=_whole(group, lengths, groups),
         flops_ns=_whole(group, np.where(has_flops, lengths, 0), groups),
         bytes_ns=_whole(group, np.where(has_bytes, lengths, 0), groups),
         least=_part(group, least, groups),
@@ -163,6 +179,8 @@ def kernel_sums(facts: KernelFacts, group: I64, groups: int) -> WorkSums:
         flops_calls=_whole(group, has_flops, groups),
         bytes=_part(group, low_bytes, groups),
         bytes_calls=_whole(group, has_bytes, groups),
+        timed_flops=_part(group, np.where(ran, flops, np.nan), groups),
+        timed_bytes=_part(group, np.where(ran, low_bytes, np.nan), groups),
         limits=_limits(facts, group, groups),
         forward=("",) * groups,
         outside_ns=None,
@@ -303,8 +321,9 @@ def figures(sums: WorkSums, at: int) -> WorkFigures:
     ceilings allow.
     """
     flops_calls, bytes_calls = int(sums.flops_calls[at]), int(sums.bytes_calls[at])
-    worked, least = int(sums.worked[at]), float(sums.least[at])
+    worked, least = int(sums.measured[at]), float(sums.least[at])
     measured = worked > 0 and least > 0
+    needed = NEEDED_COVERAGE * float(sums.whole[at])
     limits, full = sums.limits[at], sums.flops_full[at]
     nearest = max(float(sums.by_flops[at]), float(sums.by_bytes[at]))
     share = min(nearest / worked, 1.0) if measured else None
@@ -312,16 +331,23 @@ def figures(sums: WorkSums, at: int) -> WorkFigures:
         flops=float(sums.flops[at]) if flops_calls else None,
         flops_calls=flops_calls,
         flops_full=float(full) if flops_calls and np.isfinite(full) else None,
-        flops_per_s=_rate(sums.flops[at], sums.flops_ns[at]),
+        flops_per_s=_rate(sums.timed_flops[at], sums.flops_ns[at], needed),
         low_bytes=float(sums.bytes[at]) if bytes_calls else None,
         bytes_calls=bytes_calls,
-        bytes_per_s=_rate(sums.bytes[at], sums.bytes_ns[at]),
+        bytes_per_s=_rate(sums.timed_bytes[at], sums.bytes_ns[at], needed),
         peak_share=share,
         limiter=LIMITERS[int(np.argmax(limits))] if limits.any() else None,
         excess_ns=max(worked - least, 0.0) if measured else None,
     )
 
 
-def _rate(work: float, ns: int) -> float | None:
-    """Work per second; None where no time of it is known."""
-    return float(work / ns * 1e9) if ns > 0 and work > 0 else None
+def _rate(work: float, ns: int, needed_ns: float) -> float | None:
+    """Work per second; None where no time of it is known, or less than is needed."""
+    return float(work / ns * 1e9) if ns > 0 and work > 0 and ns >= needed_ns else None
+
+
+def host_times(ops: Ops, own_ns: I64, group: npt.NDArray[np.integer[Any]], groups: int) -> I64:
+    """Each operator's own time on the host, in ns; NULL in groups that only graph replays ran."""
+    called = np.zeros(groups, np.bool_)
+    called[group[ops.replay == NULL]] = True
+    return np.where(called[group], own_ns, NULL)

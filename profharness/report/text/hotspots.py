@@ -73,6 +73,8 @@ def _heading(table: Hotspots) -> list[str]:
     total = total_text(table, f"in {calls} calls")
     if table.device_ns_outside is None:
         return [f"by {table.by}, {total}{pass_name}{_busy(table)}"]
+    if any(row.total_ns is None for row in table.rows):
+        total += ", those of graph replays included"
     return [
         f"by {table.by}, {_device_text(table, table.device_ns_outside)}{pass_name}",
         f"on the host {total}{_busy(table)}",

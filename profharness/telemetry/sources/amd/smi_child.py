@@ -1,7 +1,7 @@
 """The process that holds AMD's library: says on its first line what it can read, then answers each
 request byte with a row.
 
-    python -c ... amdsmi_child.main()    stdin: requests (one byte each), stdout: the line of JSON,
+    python -c ... smi_child.main()    stdin: requests (one byte each), stdout: the line of JSON,
                                          then rows
 
 A row is a byte (1: read, 0: the read failed) and the fields of all columns, 8 bytes each, little

@@ -1,5 +1,5 @@
 """AMD's Python package `amdsmi` and the library below it: imported in the sampler's child only
-(`amdsmi_child`).
+(`smi_child`).
 
 One call per device and read. Energy is taken at 2^-16 J per count, since the resolution that the
 library states is rounded (15.3 µJ, 0.27 % too much).
