@@ -20,6 +20,7 @@ from profharness.node.ceilings import COPY_NAME, Calibration, decode, stored
 from profharness.understand import report_run as understand
 from profharness.units import format_share
 from tests import started
+from tests.processes import command_of
 
 
 @pytest.mark.slow
@@ -242,14 +243,6 @@ def measuring(pid: int) -> bool:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return any(b"calibrate_torch" in command_of(child) for child in children)
     return False
-
-
-def command_of(pid: str) -> bytes:
-    """The command line of a process, empty once it is gone."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (ProcessLookupError, FileNotFoundError):
-        return b""
 
 
 def test_without_a_source_of_power_the_calibration_says_so(tmp_path, monkeypatch):

@@ -21,7 +21,8 @@ from profharness.cli.serve import lines_of
 from profharness.errors import UsageError
 from profharness.serving.ready import Model, Ready, Tensor
 from profharness.workers.standing_server import Offer
-from tests.wrappers.triton import gone, short_home, slowest_end_s, subordinate
+from tests.processes import gone
+from tests.wrappers.triton import short_home, slowest_end_s, subordinate
 
 
 def test_models_are_named_and_their_backends_follow_from_the_files(tmp_path: Path):

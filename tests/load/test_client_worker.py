@@ -31,6 +31,7 @@ from profharness.rundir.requests_raw import (
 )
 from tests import needs
 from tests.load import running
+from tests.processes import gone
 
 needs.packages("tritonclient", "grpc")
 pytestmark = pytest.mark.slow
@@ -439,14 +440,6 @@ def start_long_level(tmp_path: Path, served: running.Served) -> subprocess.Popen
     return worker
 
 
-def gone(pids: list[int]) -> bool:
-    return all(
-        not Path(f"/proc/{pid}").exists()
-        or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-        for pid in pids
-    )
-
-
 def test_a_killed_client_process_fails_the_level(tmp_path: Path, two_slots: running.Served) -> None:
     worker = start_long_level(tmp_path, two_slots)
     os.kill(children(worker.pid)[0], signal.SIGKILL)
@@ -464,6 +457,6 @@ def test_no_client_process_outlives_the_worker(
     worker.send_signal(how)
     worker.wait(100)
     deadline = time.monotonic() + 60
-    while not gone(clients) and time.monotonic() < deadline:
+    while not all(map(gone, clients)) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert gone(clients)
+    assert all(map(gone, clients))

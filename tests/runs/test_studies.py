@@ -38,9 +38,9 @@ BINARY = Path(__file__).resolve().parents[2] / ".tools" / "perf-analyzer" / "per
 DIRECT = ("--trials", "3", "--batch-sizes", "4,8", "--device", "cpu")
 SERVED = (
     "--time",
-    "0.3",
+    "0.6",
     "--warmup-time",
-    "0.1",
+    "0.2",
     "--batch-sizes",
     "4,8",
     "--max-batch-size",

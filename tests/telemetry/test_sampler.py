@@ -294,7 +294,8 @@ def test_without_sources_it_reads_the_clocks_only(tmp_path: Path) -> None:
         assert sampler.stop()["rows"] == 0
     assert not sampler.file("samples.bin").exists()
     clocks = telemetry.read_clocks(sampler.file("clocks.jsonl"))
-    assert [clock.phase for clock in clocks] == ["before", "during", "after"]
+    phases = [clock.phase for clock in clocks]
+    assert (phases[0], set(phases[1:-1]), phases[-1]) == ("before", {"during"}, "after")
     assert all(clock.host == "node" and 0 < clock.width_ns < 1_000_000 for clock in clocks)
     assert abs(clocks[0].realtime_ns - time.time_ns()) < 60e9
     for first, second in pairwise(clocks):

@@ -72,10 +72,10 @@ def test_the_same_records_trace_and_figures(tmp_path, monkeypatch, seed, ranks, 
     monkeypatch.setattr(
         merger, "merge_and_load", lambda root, job: seen.append(load(root, job)) or seen[-1]
     )
-    in_orders = understand.finish(run.root)
+    in_parts = understand.finish(run.root)
     assert_equal(of_records(seen[0], run.root).trace, of_records(expected, run.root).trace)
     assert seen[0].findings == expected.findings
-    assert msgspec.json.encode(in_orders) == msgspec.json.encode(in_memory)
+    assert msgspec.json.encode(in_parts) == msgspec.json.encode(in_memory)
     assert {name: (run.root / name).read_bytes() for name in written} == written
     assert records(decode(run.merged)) == whole
     assert not list(run.root.glob(f"{merger.SCRATCH}*"))

@@ -272,7 +272,7 @@ def test_merge_keeps_steps_of_the_ranges_named(tmp_path, capsys):
 PARTS = Workers(processes=1)
 
 
-def same_in_orders(run: RunDir, folder: Path, cut: Cut) -> int:
+def same_in_parts(run: RunDir, folder: Path, cut: Cut) -> int:
     """How many kernels are kept, the same whether the run is merged in memory or in parts."""
     found = []
     for name, workers in (("whole", IN_ONE), ("parts", PARTS)):
@@ -287,11 +287,11 @@ def same_in_orders(run: RunDir, folder: Path, cut: Cut) -> int:
 
 
 @pytest.mark.slow
-def test_a_merge_in_orders_is_one_in_memory(tmp_path):
+def test_a_merge_in_parts_is_one_in_memory(tmp_path):
     run = run_of(tmp_path / "run", ranks=2)
-    everything = same_in_orders(run, tmp_path, Cut())
+    everything = same_in_parts(run, tmp_path, Cut())
     points = Cut(steps=(0, 1), step_range=StepRange("profharness.range:none|ProfilerStep#.*"))
-    assert 0 < same_in_orders(run, tmp_path, Cut(steps=(2, 3))) < everything
+    assert 0 < same_in_parts(run, tmp_path, Cut(steps=(2, 3))) < everything
     said = []
     for workers in (IN_ONE, PARTS):
         with pytest.raises(UsageError) as refused:
@@ -302,16 +302,16 @@ def test_a_merge_in_orders_is_one_in_memory(tmp_path):
             )
         said.append((refused.value.message, refused.value.hint))
     assert said[0] == said[1]
-    assert same_in_orders(run, tmp_path, replace(points, steps=(2, 3))) == same_in_orders(
+    assert same_in_parts(run, tmp_path, replace(points, steps=(2, 3))) == same_in_parts(
         run, tmp_path, Cut(steps=(2, 3))
     )
 
 
 @pytest.mark.parametrize(("name", "pattern"), [("work {}", r"work (\d+)"), ("iteration {}", "")])
-def test_a_run_of_ranges_in_orders_is_one_in_memory(tmp_path, name, pattern):
+def test_a_run_of_ranges_in_parts_is_one_in_memory(tmp_path, name, pattern):
     run = made(tmp_path / "made", ranged(name), "json")
     assert (
-        same_in_orders(
+        same_in_parts(
             run, tmp_path, Cut(steps=(4, None), step_range=StepRange(pattern) if pattern else None)
         )
         == 3

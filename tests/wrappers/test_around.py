@@ -104,7 +104,7 @@ def test_it_outlives_a_signal_to_the_group_and_notes_the_status(tmp_path: Path) 
         assert process.stdout.readline() == b"ready\n"
     assert "status" not in notes(tmp_path)[0]
     os.killpg(process.pid, signal.SIGTERM)
-    assert process.wait(10) == 42
+    assert process.wait(90) == 42
     assert notes(tmp_path)[0]["status"] == 42
 
 

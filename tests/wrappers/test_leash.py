@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import gone
+
 LEASH = Path(__file__).resolve().parents[2] / "wrappers" / "leash.py"
 # starts the leash as the launcher does, in a group of its own, and says so
 STARTER = (
@@ -26,14 +28,6 @@ QUICK = (
     "import runpy, sys\nsys.path.insert(0, {folder!r})\nimport leash\nleash.GRACE_S = 0.2\n"
     "leash.main(sys.argv[1:])\n"
 )
-
-
-def gone(pid: int) -> bool:
-    """Whether no process of that number runs; a zombie that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
-    except OSError:
-        return True
 
 
 def until(what: object, condition: object) -> None:

@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
@@ -334,13 +333,11 @@ def test_a_kill_loses_a_tenth_of_a_second_of_steps(runner: Runner) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "59\n"
-        now = time.monotonic_ns()
         process.send_signal(signal.SIGKILL)
     (path,) = (runner.folder / "artifacts").rglob("steps-*.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["n"] for line in lines] == list(range(len(lines)))
-    assert now - lines[-1]["monotonic_ns"] < 1_000_000_000
-    assert len(lines) >= 30
+    assert len(lines) >= 50
 
 
 def test_forked_child_has_its_own_step_log(runner: Runner) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.processes import gone
 from tests.wrappers.control import END, WORKLOADS, Control, kinds, point, until
 
 # A backend whose batch is a sleep, and which tells what the kernel says of its process.
@@ -215,11 +216,8 @@ def test_the_processes_end_with_their_starter(tmp_path: Path) -> None:
     worker.send_signal(signal.SIGKILL)
     worker.communicate(timeout=90)
     for number in (0, 1):
-        path = Path(f"/proc/{pinned.told(number)['pid']}")
-        until(
-            lambda path=path: not path.exists() or "Z" in (path / "stat").read_text().split()[2:3],
-            None,
-        )
+        pid = pinned.told(number)["pid"]
+        until(lambda pid=pid: gone(pid), None)
 
 
 @pytest.mark.slow

@@ -124,14 +124,6 @@ def infer(
     return speaker.infer(model, given, parameters=parameters, headers=headers).as_numpy(output)  # type: ignore[no-any-return]  # untyped client
 
 
-def gone(pid: int) -> bool:
-    """Whether the process has ended (a zombie has)."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
-
-
 def subordinate(pid: int) -> list[int]:
     """The processes below one."""
     done = subprocess.run(

@@ -9,7 +9,6 @@ from tests.analysis.efficiency.device_work import A100, MI210, MI300X, DeviceWor
 N = 4096
 SGEMM, TF32 = "ampere_sgemm_128x64_nn", "cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"
 BF16 = "ampere_bf16_s16816gemm_bf16_128x64_tn"
-SECONDS = 2 * N**3 / 19.5e12  # of such a product at the fp32 peak of an A100
 
 
 def products(*kernels, device=A100):

@@ -19,6 +19,7 @@ from profharness.analysis.run.checks import telemetry_findings
 from profharness.rundir import telemetry
 from profharness.telemetry.checkup import source_states
 from profharness.telemetry.sources.amd.smi_library import number
+from tests.processes import gone
 from tests.telemetry import emulated
 from tests.telemetry.running import ROOT, Sampler, wait_for
 
@@ -176,16 +177,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         )
         sampler.process.kill()
         sampler.process.wait()
-    wait_for(
-        lambda: (
-            not any(
-                Path(f"/proc/{pid}/cmdline").exists()
-                and b"amdsmi_child" in Path(f"/proc/{pid}/cmdline").read_bytes()
-                for pid in children
-            )
-        ),
-        "its end",
-    )
+    wait_for(lambda: all(map(gone, children)), "its end")
 
 
 def run(folder: Path, seconds: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:

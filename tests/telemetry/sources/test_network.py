@@ -97,7 +97,7 @@ def test_real_bytes_on_the_loopback(tmp_path: Path) -> None:
                 while accepted.recv(1 << 20):
                     pass
 
-        thread = threading.Thread(target=drain)
+        thread = threading.Thread(target=drain, daemon=True)
         thread.start()
         sampler.ready()
         with socket.create_connection(server.getsockname()) as client:

@@ -25,7 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 
 @pytest.mark.slow
-def test_large_runs_and_several_paths_go_in_orders(run, tmp_path, monkeypatch):
+def test_large_runs_and_several_paths_go_in_parts(run, tmp_path, monkeypatch):
     file = write_json(tmp_path / "a.json", document([]))
     assert fits_in_memory([run.root])
     assert fits_in_memory([file], Workers(processes=2))

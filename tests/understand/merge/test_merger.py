@@ -129,7 +129,7 @@ def in_memory(paths: list[Path], target: Path, options: MergeOptions) -> Path:
     return target
 
 
-def in_orders(paths: list[Path], folder: Path, options: MergeOptions) -> MergeReport:
+def in_parts(paths: list[Path], folder: Path, options: MergeOptions) -> MergeReport:
     """Merged in parts, and found to hold what merging in memory gives."""
     options = replace(options, workers=IN_PARTS)
     parts = merge_to_file(paths, folder / "parts.pftrace", options)
@@ -146,7 +146,7 @@ def in_orders(paths: list[Path], folder: Path, options: MergeOptions) -> MergeRe
 
 def both(run: RunDir, folder: Path, options: MergeOptions) -> tuple[MergeReport, MergeReport]:
     """One run by the command's own way in memory, and in parts."""
-    report = in_orders([run.root], folder, options)
+    report = in_parts([run.root], folder, options)
     target = folder / "small.pftrace"
     return merge_to_file([run.root], target, replace(options, workers=IN_ONE)), report
 
@@ -156,7 +156,7 @@ def both(run: RunDir, folder: Path, options: MergeOptions) -> tuple[MergeReport,
     ["run", "runs", "runs of one host", "run and files", pytest.param("files", marks=SLOW)],
 )
 def test_parts_are_what_memory_gives(named, tmp_path, name):
-    in_orders(named(name), tmp_path, UNALIGNED)
+    in_parts(named(name), tmp_path, UNALIGNED)
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_parts_are_what_memory_gives(named, tmp_path, name):
     ids=lambda value: value if isinstance(value, str) else value.words(),
 )
 def test_what_is_cut_is_the_same(named, tmp_path, name, cut):
-    report = in_orders(named(name), tmp_path, replace(UNALIGNED, cut=cut))
+    report = in_parts(named(name), tmp_path, replace(UNALIGNED, cut=cut))
     assert any(line.startswith("left out") for line in report.brief)
 
 
@@ -191,7 +191,7 @@ def test_what_is_cut_is_the_same(named, tmp_path, name, cut):
     ids=lambda value: value if isinstance(value, str) else value.words(),
 )
 def test_laid_over_the_bare_pass(named, tmp_path, name, cut):
-    in_orders(named(name), tmp_path, MergeOptions(overlay=True, cut=cut))
+    in_parts(named(name), tmp_path, MergeOptions(overlay=True, cut=cut))
 
 
 @pytest.mark.slow
@@ -203,7 +203,7 @@ def test_laid_over_the_bare_pass(named, tmp_path, name, cut):
     ],
 )
 def test_the_first_kernels(named, tmp_path, name, limit):
-    report = in_orders(named(name), tmp_path, MergeOptions(max_kernels=limit))
+    report = in_parts(named(name), tmp_path, MergeOptions(max_kernels=limit))
     kernels = {"run": 2 * 4 * 40, "runs of one host": 2 * 2 * (40 + 20)}[name]
     assert any("more than the" in line for line in report.brief) == (limit < kernels)
 
@@ -233,7 +233,7 @@ def test_the_first_kernels_of_files_that_share_no_clock(ranks, tmp_path, limit):
 
 
 @pytest.mark.slow
-def test_one_run_says_the_same_in_orders(run, tmp_path):
+def test_one_run_says_the_same_in_parts(run, tmp_path):
     whole, parts = both(run, tmp_path, MergeOptions())
     assert whole.path.read_bytes() == (tmp_path / "whole.pftrace").read_bytes()
     assert parts.lines == tuple(
