@@ -1,1 +1,1 @@
-"""How well kernels used the device: layout and casts, precision, tiles, company."""
+"""How well kernels used the device: layout and casts, precision, tiles, contention."""

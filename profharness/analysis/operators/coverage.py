@@ -78,13 +78,18 @@ def misfits(facts: KernelFacts) -> tuple[Finding, ...]:
     calls = sum(count for _, count in rows.misfits)
     found = finding(
         "formula-misfit",
-        f"{_calls(calls)} of operators have no work, as the formula that is meant for them does "
-        f"not fit: {'; '.join(listed)}",
+        f"{_workless(calls)}, as the formula that is meant for {'it' if calls == 1 else 'them'} "
+        f"does not fit: {'; '.join(listed)}",
         calls=calls,
         entries=len(rows.misfits),
         entry=rows.misfits[0][0],
     )
     return (found,)
+
+
+def _workless(calls: int) -> str:
+    what = "operator call has" if calls == 1 else "operator calls have"
+    return f"{format_number(calls)} {what} no figure of work"
 
 
 def _calls(count: int) -> str:

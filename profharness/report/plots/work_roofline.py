@@ -228,7 +228,7 @@ def work_roofline_plot(use: DeviceUse | None) -> Plot | None:
         500,
         "",
         "Achieved FLOP/s of operators and kernels against their FLOP per byte, under the compute "
-        "and bandwidth ceilings; the area of a mark is its device time.",
+        "and bandwidth ceilings. A mark's area grows with its device time, down to a least size.",
     )
 
 

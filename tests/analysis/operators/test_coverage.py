@@ -142,10 +142,15 @@ def test_entries_that_do_not_fit_are_counted(trace: Trace) -> None:
     assert found.id == "formula-misfit"
     assert found.severity == "warning"
     assert found.message == (
-        "3 calls of operators have no work, as the formula that is meant for them does not fit: "
+        "3 operator calls have no figure of work, as the formula that is meant for them does not fit: "
         "mine.toml, entry 2 (/relu|mm/) (2 calls); mine.toml, entry 1 (my::fused) (1 call)"
     )
     assert found.figures == {"calls": 3, "entries": 2, "entry": "mine.toml, entry 2 (/relu|mm/)"}
+    (found,) = found_misfits(trace, launched.TOO_FAR)
+    assert found.message == (
+        "1 operator call has no figure of work, as the formula that is meant for it does not fit: "
+        "mine.toml, entry 1 (my::fused) (1 call)"
+    )
 
 
 def test_of_many_entries_three_are_named(trace: Trace, tmp_path: Path) -> None:
