@@ -41,6 +41,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 import description
+from load_clients.figures import (
+    OURS,
+    PERF_ANALYZER,
+    Compared,
+    Place,
+    Round,
+    compared,
+)
+from load_clients.serving import SEED, halves, server
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -55,15 +64,6 @@ from load_clients.clients import (  # noqa: E402  it imports the workers' own mo
     Setting,
     Worker,
 )
-from load_clients.figures import (  # noqa: E402  as above
-    OURS,
-    PERF_ANALYZER,
-    Compared,
-    Place,
-    Round,
-    compared,
-)
-from load_clients.serving import SEED, halves, server  # noqa: E402  as above
 
 PROTOCOLS = ("grpc", "http")
 PACKAGES = ("grpcio", "h2", "hpack", "httpx", "httpcore", "h11", "nvidia-pytriton", "numpy")

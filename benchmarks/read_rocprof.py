@@ -29,9 +29,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 # the checkout's own writers of these formats
-from tests.fakes.rocpd_files import write_rocpd  # noqa: E402  of this checkout
-from tests.fakes.rocprofv3_files import write_json  # noqa: E402  # as above
-from tests.fakes.rocprofv3_program import program  # noqa: E402  # as above
+from tests.fakes.rocpd_files import write_rocpd  # noqa: E402  the checkout comes first
+from tests.fakes.rocprofv3_files import write_json  # noqa: E402  the checkout comes first
+from tests.fakes.rocprofv3_program import program  # noqa: E402  the checkout comes first
 
 OURS = """
 import sys

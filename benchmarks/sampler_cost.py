@@ -37,8 +37,8 @@ sys.path.insert(0, str(ROOT))
 
 from profharness.layers.telemetry import sampler_command  # noqa: E402 - the checkout comes first
 from profharness.rundir import telemetry  # noqa: E402 - the checkout comes first
-from tests.telemetry import emulated, namespace  # noqa: E402 - as above
-from tests.tools.get_amd_tools import DEFAULT, rocm_smi  # noqa: E402 - as above
+from tests.telemetry import emulated, namespace  # noqa: E402 - the checkout comes first
+from tests.tools.get_amd_tools import DEFAULT, rocm_smi  # noqa: E402 - the checkout comes first
 
 RATES = (1.0, 10.0, 100.0)
 GOALS = {10.0: 0.3, 100.0: 1.5}  # per cent of a core

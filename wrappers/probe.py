@@ -100,7 +100,7 @@ try:
             "architecture": getattr(p, "gcnArchName", sm).split(":")[0],
             "identity": "" if bus is None else identity % (p.pci_domain_id, bus, p.pci_device_id),
         })
-except Exception as error:
+except Exception as error:  # a broken installation raises anything: it is the answer
     facts["torch"] = {"error": "%s: %s" % (type(error).__name__, error)}
 try:
     import onnxruntime
@@ -108,7 +108,7 @@ try:
         "version": onnxruntime.__version__,
         "providers": onnxruntime.get_available_providers(),
     }
-except Exception as error:
+except Exception as error:  # a broken installation raises anything: it is the answer
     facts["onnxruntime"] = {"error": "%s: %s" % (type(error).__name__, error)}
 sys.stdout.write("\\n" + json.dumps(facts))
 """

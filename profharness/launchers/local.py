@@ -60,7 +60,7 @@ class LocalLauncher:
             started(process.pid)
             with _forwarding(process.pid, own_group=own_group) as seen:
                 overdue = _wait(process, job, seen, poll, own_group=own_group)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: no workload may outlive us
             _kill(process.pid, own_group=own_group)
             process.wait()
             raise
@@ -156,8 +156,7 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[
 
 def _copy(stream: IO[bytes], log: Path | None) -> None:
     """One of the workload's outputs to its log and to our stderr, as it comes."""
-    # a device of the system
-    with stream, log.open("ab") if log else open(os.devnull, "wb") as file:  # noqa: PTH123  device
+    with stream, (log or Path(os.devnull)).open("ab") as file:
         while chunk := os.read(stream.fileno(), 65536):
             file.write(chunk)
             file.flush()

@@ -86,7 +86,7 @@ def execute(
                 progress,
                 request.exit_limit,
             )
-    except BaseException as error:
+    except BaseException as error:  # the manifest says how the run ended, whatever ended it
         recorder.set_ended(error)
         raise
     status = (

@@ -34,7 +34,7 @@ def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
             os.fsync(file.fileno())
         Path(temporary).chmod(0o600 if private else 0o666 & ~_umask())
         Path(temporary).replace(path)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: no half-written file may stay
         Path(temporary).unlink(missing_ok=True)
         raise
 

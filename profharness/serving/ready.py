@@ -12,7 +12,7 @@ from profharness.errors import InputError
 
 VERSION = 1
 HTTP_TOKEN = "triton-access-token"  # noqa: S105  the name of a header, not a secret
-GRPC_TOKEN = "triton-grpc-protocol-triton-access-token"  # noqa: S105  nor this
+GRPC_TOKEN = "triton-grpc-protocol-triton-access-token"  # noqa: S105  a header's name, no secret
 
 
 class Tensor(msgspec.Struct, frozen=True):

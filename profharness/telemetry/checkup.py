@@ -90,8 +90,8 @@ def _why_in_child(family: str, sysfs: str) -> str:
 def check_command(family: str, sysfs: str = "/sys") -> list[str]:
     """How one family is checked in a process of its own, from wherever this package lies."""
     here = os.path.abspath(__file__)  # noqa: PTH100  runs in the sampler too, without pathlib
-    package = os.path.dirname(os.path.dirname(here))  # noqa: PTH120  as above
-    root = os.path.dirname(package)  # noqa: PTH120  as above
+    package = os.path.dirname(os.path.dirname(here))  # noqa: PTH120  no pathlib in the sampler
+    root = os.path.dirname(package)  # noqa: PTH120  no pathlib in the sampler
     code = (
         f"import sys; sys.path.insert(0, {root!r}); from profharness.telemetry.checkup "
         "import check_main; sys.exit(check_main(sys.argv[1:]))"

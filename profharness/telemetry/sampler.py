@@ -158,7 +158,7 @@ class Rows:
                 read(row, first + 2)
                 row[first + 1] = monotonic_ns()
                 failures.in_a_row = 0
-            except Exception as error:  # noqa: BLE001 - as for the others
+            except Exception as error:  # noqa: BLE001  one that fails must not end the others
                 self._failed(failures, error)
                 row[first:end] = back.blank[first:end]
                 if failures.in_a_row >= MAX_FAILURES:

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.findings import Severity
-from profharness.trace.columns.strings import Strings as Strings  # noqa: PLC0414  the same
+from profharness.trace.columns.strings import Strings as Strings  # noqa: PLC0414  part of the model
 from profharness.trace.columns.table import Table, code, float64, index, int32, int64, ns
 from profharness.trace.places import Device as Device  # noqa: PLC0414  part of the model
-from profharness.trace.places import Stream as Stream  # noqa: PLC0414  the same
+from profharness.trace.places import Stream as Stream  # noqa: PLC0414  part of the model
 from profharness.trace.statistics import StatRow
 
 I32 = npt.NDArray[np.int32]

@@ -47,7 +47,7 @@ def replacing(path: Path) -> Iterator[Output]:
                 yield Output(plain)
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: no half-written file may stay
         temporary.unlink(missing_ok=True)
         raise
 

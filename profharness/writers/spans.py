@@ -171,8 +171,7 @@ def nested(events: Events, start: I64, dur: I64) -> I64:
     return nested_lanes(events, start, dur)
 
 
-# the same signature as `nested`
-def flat(events: Events, start: I64, dur: I64) -> I64:  # noqa: ARG001  as `nested`
+def flat(events: Events, start: I64, dur: I64) -> I64:  # noqa: ARG001  it is called as `nested` is
     """Lanes without nesting."""
     return flat_lanes(events)
 

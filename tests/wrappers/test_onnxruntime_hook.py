@@ -149,7 +149,7 @@ def test_bad_model_raises_as_ever_and_forked_children_are_left_alone(runner: Run
             + """
 try:
     ort.InferenceSession(b"no model", providers=["CPUExecutionProvider"])
-except Exception as error:
+except Exception as error:  # its type is what is asked
     print(type(error).__name__)
 pid = os.fork()
 if pid == 0:

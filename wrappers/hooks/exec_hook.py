@@ -151,6 +151,6 @@ if sys.version_info < (3, 11):
 _run = _plan(sys.argv[1:])
 try:
     _run()
-except BaseException as error:
+except BaseException as error:  # Ctrl-C too: no traceback of the user's may show our frames
     error.__traceback__ = _without_our_frames(error.__traceback__)
     raise

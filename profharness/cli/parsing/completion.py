@@ -51,14 +51,14 @@ def _group(commands: Sequence[tuple[str, str]]) -> type[typer.core.TyperGroup]:
     class Commands(typer.core.TyperGroup):
         """All commands, each loaded when its own words are completed."""
 
-        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  the library's own signature
+        def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  typer gives it
             return list(known)
 
-        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  as above
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  typer gives it
             """What is listed of a command: its name and what it does."""
             return typer.core.TyperCommand(cmd_name, help=known.get(cmd_name))
 
-        def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ARG002  as above
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ARG002  typer gives it
             """The command whose words are completed."""
             name, *rest = args
             return (name, load(name), rest) if name in known else (None, None, rest)

@@ -101,8 +101,7 @@ class JsonWalk:
 
     def batches(self, kind: type[ValueT]) -> Iterator[list[ValueT]]:
         """The elements of the list at the cursor, objects or lists themselves, in lists."""
-        # the class is a value here
-        decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # a value
+        decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # a class as a value
         for stretch, ends in self._stretches():
             try:
                 batch = decoder.decode(b"[" + stretch + b"]")

@@ -328,8 +328,10 @@ class KinetoRows:
         texts = cast("list[msgspec.Raw]", args)
         try:
             listed = b"[" + b",".join(texts) + b"]"
-            # the class is a value here
-            return msgspec.json.decode(listed, type=list[kind])  # type: ignore[valid-type]  # value
+            return msgspec.json.decode(
+                listed,
+                type=list[kind],  # type: ignore[valid-type]  # a class as a value
+            )
         except NOT_JSON:
             return [self._decode_one(bytes(text), kind) for text in texts]
 

@@ -124,7 +124,7 @@ class ProcessReader:
         if "samples" in self._views():
             self._add_calls(process, "samples", INSTANT)
 
-    def _count_unread(self, process: Process) -> None:  # noqa: ARG002  # the same for every part
+    def _count_unread(self, process: Process) -> None:  # noqa: ARG002  every part is called alike
         """Allocations, scratch and counter values that belong to no kernel of the trace. The tables
         are counted, whose views cost a join.
         """

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.report.table import Align, Column, Table, row_of
@@ -60,7 +61,7 @@ def _figures(table: Hotspots, rows: Sequence[HotspotRow]) -> tuple[_Figure, ...]
     is known.
     """
     samples = tuple(
-        _Figure(metric, lambda row, metric=metric: sample_text(row, metric))  # type: ignore[misc]
+        _Figure(metric, partial(sample_text, metric=metric))
         for metric in sampled_metrics(table.rows)
     )
     if table.device_ns_outside is not None:

@@ -115,10 +115,8 @@ class Watch:
             try:
                 if not self._look():
                     return
-            except Exception:
-                # nobody could do anything about it: the window then ends at the next step or at
-                # exit
-                return
+            except Exception:  # nobody could do anything about it
+                return  # the window then ends at the next step or at exit
 
 
 def importing(package: str) -> bool:

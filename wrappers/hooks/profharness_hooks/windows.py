@@ -346,10 +346,8 @@ def leave_in_child() -> None:
             _inherited = True
             _record_ranges(torch, on=False)
             atexit.register(end_in_child)
-    except Exception:
-        # a C library or a torch that we do not know: the child is as it would be after the user's
-        # own profiling
-        pass
+    except Exception:  # a C library or a torch that we do not know
+        pass  # the child is as it would be after the user's own profiling
 
 
 def _skip_kineto_at_exit() -> None:

@@ -167,7 +167,7 @@ class TorchWorkload(worker.Workload):
             clear_counters()
         try:
             warm = timing.warm_up(action, point.warmup, span, compiles=self._settings.spec.compile)
-        except Exception as error:
+        except Exception as error:  # compilers raise many types; others are raised again
             if not (self._settings.spec.compile and is_compiler_error(error)):
                 raise
             notes[NOT_COMPILED] = "%s: %s" % (

@@ -45,11 +45,10 @@ class Runner(abc.ABC):
         It is called in a thread of its own, at the same time as the other instances.
         """
 
-    # most runners have no recorder of their own
-    def open_window(self, key: str) -> None:  # noqa: B027  optional
+    def open_window(self, key: str) -> None:  # noqa: B027  most runners have no recorder
         """Begin to record in the framework's own profiler, for the level `key`."""
 
-    def close_window(self, key: str) -> None:  # noqa: B027  nor here
+    def close_window(self, key: str) -> None:  # noqa: B027  most runners have no recorder
         """End what open_window began and write it."""
 
 

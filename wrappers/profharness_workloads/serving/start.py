@@ -84,7 +84,7 @@ class Server:
                     raise Refusal(
                         "Triton did not start: %s" % failure, "its log is %s" % log, 1
                     ) from failure
-            except BaseException:
+            except BaseException:  # Ctrl-C too: the workspace must not stay
                 self._workspace.close()
                 raise
         self.pid = place.server_process()
@@ -122,7 +122,7 @@ class Server:
             with _environment(library), _watched(self.log):
                 triton.run()
             self._check_identity()
-        except BaseException as error:
+        except BaseException as error:  # Ctrl-C too: a server that half started must end
             _ended(triton, place.server_process())
             if isinstance(error, Exception) and not isinstance(
                 error, Failed
@@ -306,8 +306,8 @@ def _ended(triton: Any, pid: Optional[int]) -> None:
     killer.start()
     try:
         triton.stop()
-    except Exception as error:
-        # whatever its clients raise when the server is gone already; the reason for the end counts
+    except Exception as error:  # its clients raise anything once the server is gone
+        # only told: the reason for the end counts
         print("profharness server: while it ended: %s" % error, flush=True)
     finally:
         killer.cancel()

@@ -65,7 +65,7 @@ def inference(
         handle, start = records.begin()
         try:
             outputs = call(arrays)
-        except BaseException:
+        except BaseException:  # whatever the model raises: it does not run any more
             records.failed(handle)
             raise
         row = (start, time.perf_counter_ns(), sum(sizes), len(sizes), instance, model)
@@ -221,7 +221,7 @@ class Windows:
         self._records.close()
         try:
             self._stack.close()
-        except Exception as failure:  # as above
+        except Exception as failure:  # any recorder's own failure
             traceback.print_exc()
             error = protocol.one_sentence(failure)
         self._stack = None

@@ -101,7 +101,7 @@ def cached(cache_dir: str, name: str, make: Callable[[str], None]) -> str:
     try:
         make(temporary)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException:  # Ctrl-C too: no half-written file may stay
         os.unlink(temporary)
         raise
     return path

@@ -66,7 +66,7 @@ class Workload(abc.ABC):
     def recover(self) -> None:  # noqa: B027  most backends have nothing to do here
         """Give back what a failed point held. Raises when the device cannot be used any more."""
 
-    def close(self) -> None:  # noqa: B027  nor here
+    def close(self) -> None:  # noqa: B027  most backends have nothing to close
         """After the last point."""
 
 

@@ -192,7 +192,7 @@ def _started(dies: Sequence[Die]) -> AmdsmiSource | str:
     """
     root = os.path.abspath(__file__)  # noqa: PTH100 - no pathlib in the sampler
     for _ in range(5):  # profharness/telemetry/sources/amd/smi.py
-        root = os.path.dirname(root)  # noqa: PTH120 - as above
+        root = os.path.dirname(root)  # noqa: PTH120 - no pathlib in the sampler
     child = subprocess.Popen(
         [sys.executable, "-c", _CHILD.format(root)],
         stdin=subprocess.PIPE,

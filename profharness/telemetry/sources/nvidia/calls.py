@@ -133,7 +133,7 @@ class NvmlFieldsSource:
         """Without the instant field: the older call, which is an average on newer parts."""
         try:
             self._device.call("nvmlDeviceGetPowerUsage")
-        except Exception:  # noqa: BLE001 - see above; the field's reason stands already
+        except Exception:  # noqa: BLE001  no older call either: the field's reason stands
             return missing
         metric = "power_average" if self._averages() else "power_w"
         if metric == "power_average" and _AVERAGE in self._fields:
@@ -207,7 +207,7 @@ class NvmlStateSource:
         for place, call in enumerate(self._calls, at):
             try:
                 row[place] = call.take()
-            except Exception as error:  # noqa: BLE001 - see probe
+            except Exception as error:  # noqa: BLE001  whatever it says, only this value is missing
                 failed = error
                 continue
         if failed is not None and all(
