@@ -64,11 +64,24 @@ def test_operators_are_drawn_by_their_inputs_where_these_are_known(use: DeviceUs
     assert [mark.name for mark in drawn.operators] == ["addmm 8×64", "addmm 16×64"]
 
 
-def test_without_a_known_ceiling_the_points_remain(use: DeviceUse) -> None:
-    bare = msgspec.structs.replace(use, roofs=(), bandwidth=None)
-    drawn = work_roofline(bare)
+@pytest.mark.parametrize("unknown", [("roofs",), ("bandwidth",), ("roofs", "bandwidth")])
+def test_what_is_known_is_drawn_without_the_other_ceiling(
+    use: DeviceUse, unknown: tuple[str, ...]
+) -> None:
+    bare = msgspec.structs.replace(
+        use, **{name: () if name == "roofs" else None for name in unknown}
+    )
+    whole, drawn = work_roofline(use), work_roofline(bare)
     assert drawn is not None
-    assert drawn.lines == ()
+    assert whole is not None
+    assert drawn.operators == whole.operators
+    assert drawn.kernels == whole.kernels
+    assert len(drawn.lines) == 2 - len(unknown)
+    for line in drawn.lines:
+        assert line.x[0] < line.x[1]
+        assert drawn.x_range[0] <= line.x[0]
+        assert line.x[1] <= drawn.x_range[1]
+        assert line.y[1] <= drawn.y_range[1]
     assert work_roofline_plot(bare) is not None
 
 
