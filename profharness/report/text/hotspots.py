@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from profharness.analysis.records import Hotspots
 from profharness.report.table import Table
 from profharness.report.tables.counters import lines as counter_lines
-from profharness.report.tables.hotspot_listing import hotspot_listing
+from profharness.report.tables.hotspot_listing import hotspot_listing, shows_work
 from profharness.report.tables.hotspot_names import is_long
 from profharness.report.tables.hotspots import total_text
 from profharness.report.text.listing import listing
@@ -47,7 +47,7 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
     ]
     if shown.left_out:
         lines.append(f"and {format_number(shown.left_out)} more rows (--top)")
-    if any(row.peak_share is not None for row in rows):
+    if shows_work(table, rows):
         lines += _OF_WORK
     if (
         any(row.category not in (log_names.SUBMISSIONS, log_names.LINES) for row in rows)

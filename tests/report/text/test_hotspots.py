@@ -134,3 +134,29 @@ def test_how_long_kernels_ran_stands_beside_the_total_where_it_fits(width: int |
         "kernels ran 50.0 % of the devices' 180.0 ms between first and last record"
     )
     assert [line for line in lines if "of device time" in line] == []
+
+
+UNKNOWN = {"flops_per_s": None, "bytes_per_s": None, "peak_share": None, "excess_ns": None}
+OF_WORK = "rate, peak, excess: FLOP/s (else bytes/s) of the work that is known"
+
+
+@pytest.mark.parametrize(
+    ("known", "shown"),
+    [("flops_per_s", "107 TFLOP/s"), ("bytes_per_s", "2.0 TB/s"), ("peak_share", "29 %")],
+)
+def test_any_rate_of_a_kernel_is_shown_without_ceilings_too(known: str, shown: str) -> None:
+    fields = {key: value for key, value in UNKNOWN.items() if key != known}
+    rows = (row("gemm", **fields), row("other", **UNKNOWN))
+    text = plain_table(table("kernel", *rows, outside_ns=None), 5, 100)
+    assert "rate" in text.splitlines()[2].split()
+    assert shown in text.splitlines()[3]
+    assert OF_WORK in text
+
+
+def test_what_the_columns_of_work_mean_is_said_where_they_stand() -> None:
+    of_operators = plain_table(table("op", row(**UNKNOWN)), 5, 100)
+    assert OF_WORK in of_operators
+    assert "excess" in of_operators.splitlines()[3].split()
+    of_kernels = plain_table(table("kernel", row("gemm", **UNKNOWN), outside_ns=None), 5, 100)
+    assert OF_WORK not in of_kernels
+    assert "rate" not in of_kernels.splitlines()[2].split()
