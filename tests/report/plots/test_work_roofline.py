@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from profharness.analysis.use.records import DeviceUse
 from profharness.errors import UsageError
+from profharness.report.plots.paper import canvas
 from profharness.report.plots.paper_roofline import draw_roofline
 from profharness.report.plots.work_roofline import LABELLED, work_roofline, work_roofline_plot
 from tests.report.samples import command
@@ -91,13 +96,42 @@ def test_without_known_work_there_is_no_plot(use: DeviceUse) -> None:
 
 
 @pytest.mark.slow
-def test_the_figure_for_papers_is_written(use: DeviceUse, tmp_path) -> None:
+def test_the_figure_for_papers_is_written(use: DeviceUse, tmp_path: Path) -> None:
+    mpl = pytest.importorskip("matplotlib")
     drawn = work_roofline(use)
     assert drawn is not None
-    draw_roofline(drawn, tmp_path / "roofline.svg", title="made up")
-    assert (
-        "addmm" in (tmp_path / "roofline.svg").read_text()
-        or (tmp_path / "roofline.svg").stat().st_size > 10_000
-    )
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        draw_roofline(drawn, tmp_path / "roofline.svg", title="made up")
+    text = (tmp_path / "roofline.svg").read_text()
+    for words in ("addmm", "made up", "FLOP per byte that must move", drawn.lines[0].text):
+        assert words in text
     with pytest.raises(UsageError, match="no known kind of picture"):
         draw_roofline(drawn, tmp_path / "roofline.xyz")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [(25.0, 750.0), (3.0, 30.0), (1.2, 1900.0)])
+def test_labels_of_ticks_do_not_run_into_each_other(
+    use: DeviceUse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: tuple[float, float]
+) -> None:
+    pytest.importorskip("matplotlib")
+    plt = canvas(tmp_path / "any.png")
+    drawn = work_roofline(use)
+    assert drawn is not None
+    kept: list[Any] = []
+    monkeypatch.setattr(plt, "close", kept.append)
+    draw_roofline(replace(drawn, x_range=ends), tmp_path / "roofline.png")
+    monkeypatch.undo()
+    figure = kept[-1]
+    boxes = sorted(
+        (
+            label.get_window_extent()
+            for label in figure.axes[0].get_xticklabels(which="both")
+            if label.get_text() and ends[0] <= label.get_position()[0] <= ends[1]
+        ),
+        key=lambda box: box.x0,
+    )
+    plt.close(figure)
+    assert len(boxes) >= 3
+    for left, right in pairwise(boxes):
+        assert left.x1 + left.height / 2 < right.x0
