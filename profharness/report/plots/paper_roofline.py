@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import Any
 
 from profharness.report.plots.paper import canvas
 from profharness.report.plots.work_roofline import (
@@ -17,6 +19,8 @@ from profharness.report.plots.work_roofline import (
 
 _SIZE = (14.0, 9.0)
 _FONT, _RADIUS = 13.0, 13.0  # points
+_NARROW = 2.0
+"""Decades: an axis with fewer has labels between the powers of ten too."""
 
 
 def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None:
@@ -26,6 +30,8 @@ def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None
     plt = canvas(output)
     figure, axes = plt.subplots(figsize=_SIZE)
     axes.set(xscale="log", yscale="log", xlim=drawn.x_range, ylim=drawn.y_range)
+    _label_between(axes.xaxis, drawn.x_range)
+    _label_between(axes.yaxis, drawn.y_range)
     for line in drawn.lines:
         axes.plot(line.x, line.y, color=ROOF_COLOR, linewidth=1.5)
         axes.annotate(
@@ -72,3 +78,19 @@ def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None
         axes.set_title(title, loc="left", fontsize="small")
     figure.savefig(output, bbox_inches="tight")
     plt.close(figure)
+
+
+def _label_between(axis: Any, ends: tuple[float, float]) -> None:
+    """Labels at 2 and 5 of each decade of a narrow axis, and none at other ticks between powers of
+    ten, where they would run into each other.
+    """
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    narrow = math.log10(ends[1] / ends[0]) < _NARROW
+    axis.set_minor_formatter(FuncFormatter(_tick_text) if narrow else NullFormatter())
+
+
+def _tick_text(value: float, _: object = None) -> str:
+    power = math.floor(math.log10(value) + 1e-9)
+    step = round(value / 10.0**power)
+    return rf"$\mathdefault{{{step}\times10^{{{power}}}}}$" if step in (2, 5) else ""

@@ -147,7 +147,8 @@ def work_roofline(use: DeviceUse | None) -> WorkRoofline | None:
     x_low, x_high = min(mark.x for mark in marks) / 3, max(mark.x for mark in marks) * 3
     if use.bandwidth is not None:
         ridges = [roof.value / use.bandwidth.value for roof in use.roofs]
-        x_low, x_high = min(x_low, *ridges), max(x_high, *(3 * ridge for ridge in ridges))
+        x_low = min((x_low, *ridges))
+        x_high = max((x_high, *(3 * ridge for ridge in ridges)))
     lines = _lines(use, x_low, x_high)
     tops = [end for line in lines for end in line.y[1:]]
     y_low = min(mark.y for mark in marks) / 4

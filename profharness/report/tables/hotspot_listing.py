@@ -64,13 +64,24 @@ def _figures(table: Hotspots, rows: Sequence[HotspotRow]) -> tuple[_Figure, ...]
         _Figure(metric, partial(sample_text, metric=metric))
         for metric in sampled_metrics(table.rows)
     )
-    if table.device_ns_outside is not None:
-        return (*_OF_DEVICE, *_OF_WORK, *samples)
-    with_work = any(row.peak_share is not None for row in rows)
-    if with_work and table.by == "kernel":
-        return (*_OF_TIME, *_OF_WORK, *samples)
+    if shows_work(table, rows):
+        first = _OF_TIME if table.device_ns_outside is None else _OF_DEVICE
+        return (*first, *_OF_WORK, *samples)
     category = () if is_long(table.by) or table.by == "range" else (_CATEGORY,)
     return (*_OF_TIME, *_EXTREMES, *samples, *category)
+
+
+def shows_work(table: Hotspots, rows: Sequence[HotspotRow]) -> bool:
+    """Whether these rows of a table have columns of work: those with device time always, kernels
+    where a rate is known, with ceilings or without.
+    """
+    if table.device_ns_outside is not None:
+        return True
+    return table.by == "kernel" and any(
+        value is not None
+        for row in rows
+        for value in (row.flops_per_s, row.bytes_per_s, row.peak_share)
+    )
 
 
 def _short(ns: float | None) -> str:

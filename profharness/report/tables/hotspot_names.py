@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from profharness.analysis.operators.calls import Tensor, TensorList, read_call
+from profharness.analysis.operators.calls import Call, Tensor, TensorList, read_call
 from profharness.analysis.records import HotspotRow
 from profharness.report.text.folding import numbered
 
@@ -51,16 +51,26 @@ def _with_inputs(row: HotspotRow) -> str:
     if call is None:
         return row.name
     extents: list[str] = []
-    kinds: dict[str, None] = {}
     for given in call.inputs:
         if isinstance(given, Tensor):
             extents.append(_extents(given.dims))
-            name = "" if given.kind is None else given.kind.name
-            kinds[_TYPES.get(name, name)] = None
         elif isinstance(given, TensorList) and given.members:
             extents.append(f"[{', '.join(_extents(dims) for dims in given.members)}]")
-    types = "/".join(filter(None, kinds))
-    return f"{row.name}({', '.join(extents)}) {types}".rstrip()
+    return f"{row.name}({', '.join(extents)}) {_types(call)}".rstrip()
+
+
+def types_text(shapes: str, dtypes: str) -> str:
+    """The types of the tensors of a call, each once: `bf16`, `bf16/fp32`; empty where they are not
+    recorded.
+    """
+    call = read_call("", shapes, dtypes)
+    return "" if call is None else _types(call)
+
+
+def _types(call: Call) -> str:
+    kinds = [given.kind for given in call.inputs if isinstance(given, Tensor)]
+    names = dict.fromkeys(_TYPES.get(kind.name, kind.name) for kind in kinds if kind is not None)
+    return "/".join(names)
 
 
 def _extents(dims: Sequence[int]) -> str:

@@ -13,7 +13,9 @@ from profharness.analysis.kernels.ceilings import NO_CEILING
 from profharness.analysis.use.records import DeviceUse, OperatorCounter, UseRow
 from profharness.report.table import Cell, Column, Table
 from profharness.report.tables.counters import COUNTERS, value_text
+from profharness.report.tables.hotspot_names import types_text
 from profharness.report.text.figures import si_text
+from profharness.report.text.folding import numbered
 from profharness.units import format_ns, format_number, format_share
 
 MOST_ROWS = 25
@@ -24,6 +26,8 @@ of the page.
 """
 OPERATORS = 8
 """The table of counters shows at most this many operators."""
+_NUMBER = 4
+"""Characters for the number of a label that is like another one."""
 
 _COLUMNS = (
     Column("operator", key="operator"),
@@ -207,20 +211,21 @@ def _extents(dim: object) -> bool:
 
 def labels(rows: Sequence[UseRow]) -> tuple[str, ...]:
     """What to call rows in a plot: the name without its namespace, with the extents of the first
-    input, or of the first two, where others have the same name. What an `addmm` adds is left out,
-    as any vector beside matrices.
+    input, or of the first two, where others have the same name, then with the types of the inputs
+    and the namespace. What an `addmm` adds is left out, as any vector beside matrices. Rows that
+    still look alike are numbered.
     """
     short = [row.name.rpartition("::")[2] if _plain(row.name) else row.name for row in rows]
+    one, two = ([inputs_text(row.shapes, most, least_rank=2) for row in rows] for most in (1, 2))
+    types = [types_text(row.shapes, row.dtypes) for row in rows]
+    full = [row.name for row in rows]
     called = list(short)
-    for most in (1, 2):
+    for round_ in ((short, one), (short, two), (short, two, types), (full, two, types)):
+        texts = [" ".join(filter(None, words)) for words in zip(*round_, strict=True)]
         repeated = {name for name, count in Counter(called).items() if count > 1}
-        called = [
-            f"{name} {inputs_text(row.shapes, most, least_rank=2)}".rstrip()
-            if now in repeated
-            else now
-            for now, name, row in zip(called, short, rows, strict=True)
-        ]
-    return tuple(called)
+        called = [text if now in repeated else now for now, text in zip(called, texts, strict=True)]
+    keys = [f"{row.name} {row.shapes} {row.dtypes}" for row in rows]
+    return tuple(numbered(keys, called, max(map(len, called), default=0) + _NUMBER))
 
 
 def _plain(name: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from profharness.analysis.records import Hotspots
 from profharness.report.table import Table
 from profharness.report.tables.counters import lines as counter_lines
-from profharness.report.tables.hotspot_listing import hotspot_listing
+from profharness.report.tables.hotspot_listing import hotspot_listing, shows_work
 from profharness.report.tables.hotspot_names import is_long
 from profharness.report.tables.hotspots import total_text
 from profharness.report.text.listing import listing
@@ -41,10 +41,13 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
     shown = hotspot_listing(
         table, top, width if width is None or not own_lines else width - _INDENT
     )
-    lines = [*_heading(table), *(_in_pairs(shown) if own_lines else listing(shown, heads=True))]
+    lines = [
+        *_heading(table, width),
+        *(_in_pairs(shown) if own_lines else listing(shown, heads=True)),
+    ]
     if shown.left_out:
         lines.append(f"and {format_number(shown.left_out)} more rows (--top)")
-    if any(row.peak_share is not None for row in rows):
+    if shows_work(table, rows):
         lines += _OF_WORK
     if (
         any(row.category not in (log_names.SUBMISSIONS, log_names.LINES) for row in rows)
@@ -67,18 +70,27 @@ def _in_pairs(table: Table) -> Iterator[str]:
         yield f"{' ' * _INDENT}{row[-1].text}"
 
 
-def _heading(table: Hotspots) -> list[str]:
+def _heading(table: Hotspots, width: int | None) -> list[str]:
     calls = format_number(sum(row.calls for row in table.rows))
     pass_name = f", pass {table.pass_name}" if table.pass_name else ""
     total = total_text(table, f"in {calls} calls")
     if table.device_ns_outside is None:
-        return [f"by {table.by}, {total}{pass_name}{_busy(table)}"]
+        return _with_busy(f"by {table.by}, {total}{pass_name}", table, width)
     if any(row.total_ns is None for row in table.rows):
         total += ", those of graph replays included"
     return [
         f"by {table.by}, {_device_text(table, table.device_ns_outside)}{pass_name}",
-        f"on the host {total}{_busy(table)}",
+        *_with_busy(f"on the host {total}", table, width),
     ]
+
+
+def _with_busy(text: str, table: Hotspots, width: int | None) -> list[str]:
+    """A line, and how much of the time kernels ran: on the same line where both fit."""
+    busy = _busy(table)
+    if not busy:
+        return [text]
+    joined = f"{text}; {busy}"
+    return [joined] if width is None or len(joined) <= width else [text, busy]
 
 
 def _device_text(table: Hotspots, outside_ns: int) -> str:
@@ -94,7 +106,13 @@ def _device_text(table: Hotspots, outside_ns: int) -> str:
 
 
 def _busy(table: Hotspots) -> str:
+    """The share of the devices' time in which kernels ran. That time is summed over devices, and a
+    table does not say how many there are: the words hold for one and for several.
+    """
     if not table.device_span_ns or table.busy_ns is None:
         return ""
     share = format_share(table.busy_ns / table.device_span_ns)
-    return f"; kernels ran {share} of {format_ns(table.device_span_ns)} of device time"
+    return (
+        f"kernels ran {share} of the devices' {format_ns(table.device_span_ns)} "
+        "between first and last record"
+    )

@@ -60,7 +60,8 @@ def test_device_time_comes_first_and_everything_fits() -> None:
     folded, of_the_known = "scaled_dot_produ…ng_name", "(else bytes/s) of the work that is known"
     assert text.splitlines() == [
         "by op, 100.0 ms of device time: 98.7 % launched inside of an operator, 1.3 % outside",
-        "on the host 882.0 µs in 7\u2009182 calls; kernels ran 50.0 % of 180.0 ms of device time",
+        "on the host 882.0 µs in 7\u2009182 calls",
+        "kernels ran 50.0 % of the devices' 180.0 ms between first and last record",
         " device   share    host  calls         rate   peak  limiter         excess  name",
         "98.7 ms  31.9 %  441 µs  3\u2009591  107 TFLOP/s   29 %  inside-kernel  70.1 ms  aten::addmm",
         f"   1 ns  31.9 %  441 µs  3\u2009591     2.0 TB/s  < 1 %  -{' ' * 14}70.1 ms  {folded}",
@@ -95,8 +96,8 @@ def test_long_names_stand_on_a_line_of_their_own(
     by: Grouping, named: HotspotRow, shown: str
 ) -> None:
     lines = plain_table(table(by, named), 5, 100).splitlines()
-    assert lines[2].endswith("excess")
-    assert lines[4] == shown
+    assert lines[3].endswith("excess")
+    assert lines[5] == shown
     assert max(map(len, lines)) <= 100
     whole = plain_table(table(by, named), 5, None).splitlines()
     assert whole[3].startswith("98.7 ms")
@@ -106,20 +107,56 @@ def test_long_names_stand_on_a_line_of_their_own(
 def test_names_that_are_cut_alike_are_numbered() -> None:
     stacks = [row("f" * 200 + f" < {number}") for number in range(2)]
     lines = plain_table(table("stack", *stacks), 5, 100).splitlines()
-    assert lines[4] != lines[6]
+    assert lines[5] != lines[7]
 
 
 def test_all_inside_is_said_and_a_cpu_keeps_its_columns() -> None:
     inside = plain_table(table("range", row(), outside_ns=0), 5, 100).splitlines()[0]
     assert inside == "by range, 98.72 ms of device time, all of it launched inside of a range"
     lines = plain_table(table("op", row(peak_share=None), outside_ns=None), 5, 100).splitlines()
-    assert lines[1].split() == ["share", "total", "calls", "mean", "min", "max", "category", "name"]
-    assert len(lines) == 3
+    assert lines[2].split() == ["share", "total", "calls", "mean", "min", "max", "category", "name"]
+    assert len(lines) == 4
 
 
 def test_kernels_whose_work_is_known_show_it() -> None:
     lines = plain_table(table("kernel", row("gemm"), outside_ns=None), 5, 100).splitlines()
-    assert lines[1].split() == [
+    assert lines[2].split() == [
         *("share", "total", "calls", "mean", "rate", "peak", "limiter", "excess", "name")
     ]
-    assert "107 TFLOP/s" in lines[2]
+    assert "107 TFLOP/s" in lines[3]
+
+
+@pytest.mark.parametrize("width", [None, 120])
+def test_how_long_kernels_ran_stands_beside_the_total_where_it_fits(width: int | None) -> None:
+    lines = plain_table(table("kernel", row("gemm"), outside_ns=None), 5, width).splitlines()
+    assert lines[0] == (
+        "by kernel, 882.0 µs in 3\u2009591 calls; "
+        "kernels ran 50.0 % of the devices' 180.0 ms between first and last record"
+    )
+    assert [line for line in lines if "of device time" in line] == []
+
+
+UNKNOWN = {"flops_per_s": None, "bytes_per_s": None, "peak_share": None, "excess_ns": None}
+OF_WORK = "rate, peak, excess: FLOP/s (else bytes/s) of the work that is known"
+
+
+@pytest.mark.parametrize(
+    ("known", "shown"),
+    [("flops_per_s", "107 TFLOP/s"), ("bytes_per_s", "2.0 TB/s"), ("peak_share", "29 %")],
+)
+def test_any_rate_of_a_kernel_is_shown_without_ceilings_too(known: str, shown: str) -> None:
+    fields = {key: value for key, value in UNKNOWN.items() if key != known}
+    rows = (row("gemm", **fields), row("other", **UNKNOWN))
+    text = plain_table(table("kernel", *rows, outside_ns=None), 5, 100)
+    assert "rate" in text.splitlines()[2].split()
+    assert shown in text.splitlines()[3]
+    assert OF_WORK in text
+
+
+def test_what_the_columns_of_work_mean_is_said_where_they_stand() -> None:
+    of_operators = plain_table(table("op", row(**UNKNOWN)), 5, 100)
+    assert OF_WORK in of_operators
+    assert "excess" in of_operators.splitlines()[3].split()
+    of_kernels = plain_table(table("kernel", row("gemm", **UNKNOWN), outside_ns=None), 5, 100)
+    assert OF_WORK not in of_kernels
+    assert "rate" not in of_kernels.splitlines()[2].split()
