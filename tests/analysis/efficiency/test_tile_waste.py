@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,21 @@ def test_the_extents_that_a_library_is_asked_for():
     assert size("aten::mm", "[[3, 4], [5, 6]]") is None
     assert size("aten::relu", "[[3, 4]]") is None
     assert own_engine().product_size("aten::mm", "", "") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "types"),
+    [
+        ("aten::_scaled_mm", [[7, 32], [32, 9], [], []], ["c10::Float4_e2m1fn_x2"] * 2),
+        ("aiter::gemm_a4w4_asm", [[7, 32], [9, 32]], ["unsigned char"] * 2),
+    ],
+    ids=["by the type", "by the entry"],
+)
+def test_values_that_share_a_byte_count_singly(name, shapes, types):
+    texts = (json.dumps(shapes), json.dumps(types + ["float"] * (len(shapes) - 2)))
+    size = own_engine().product_size(name, *texts)
+    assert size == ProductSize(1, 7, 9, 64)
+    assert own_engine().work(name, *texts).flops == 2 * size.m * size.n * size.k
 
 
 def test_extents_and_tiles_stand_by_kernel():
