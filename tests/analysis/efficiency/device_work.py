@@ -49,6 +49,12 @@ class DeviceWork:
         self.scene.kernel(begin, begin + length, name=name, op=op, workgroups=workgroups)
         self.at = begin + length
 
+    def copy(self, length, op, kind="d2d") -> None:
+        """A copy or fill that is no kernel."""
+        self.scene.copy(self.at, self.at + length, kind=kind)
+        self.scene.rows["copies"][-1]["op"] = op
+        self.at += length
+
     def build(self) -> Trace:
         trace = self.scene.build()
         if not self.inputs:
