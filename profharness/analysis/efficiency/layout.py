@@ -84,12 +84,7 @@ def layout_under_convolutions(m: Measurement) -> Iterator[Finding]:
         return
     contiguous, last, known = _orders(m, holder, reorder)
     of_inputs: dict[str, Any] = {"contiguous_share": contiguous / known} if known else {}
-    strides = (
-        f"; in {format_share(contiguous / known)} of that time the recorded inputs are contiguous "
-        f"(NCHW), in {format_share(last / known)} channels_last"
-        if known
-        else ""
-    )
+    strides = _said_of_orders(contiguous, last) if known else ""
     yield finding(
         "layout-under-convolutions",
         f"transposes take {format_share(layout / total)} of the device time of convolutions "
@@ -184,6 +179,23 @@ def _orders(m: Measurement, holder: I64, chosen: Mask) -> tuple[int, int, int]:
     time = m.kernel_ns[rows]
     contiguous, last = int(time[orders == "first"].sum()), int(time[orders == "last"].sum())
     return contiguous, last, contiguous + last
+
+
+def _said_of_orders(contiguous: int, last: int) -> str:
+    """What the message says of inputs that are known; where most of them are in channels_last, also
+    what may be left to do.
+    """
+    known = contiguous + last
+    told = (
+        f"; in {format_share(contiguous / known)} of that time the recorded inputs are contiguous "
+        f"(NCHW), in {format_share(last / known)} channels_last"
+    )
+    if 2 * last <= known:
+        return told
+    return (
+        f"{told}: most are channels_last already, so that on AMD PYTORCH_MIOPEN_SUGGEST_NHWC=1 is "
+        "left to set; where it is, or elsewhere, the library has no kernel in that order"
+    )
 
 
 def _order(call: Call | None) -> str:
