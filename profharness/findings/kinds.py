@@ -324,9 +324,9 @@ KINDS = (
     FindingKind(
         "layout-under-convolutions",
         "info",
-        "use channels_last for the model and its inputs "
-        "(.to(memory_format=torch.channels_last)); on AMD also set "
-        "PYTORCH_MIOPEN_SUGGEST_NHWC=1",
+        "use channels_last for the model and its inputs where they are contiguous "
+        "(.to(memory_format=torch.channels_last)); on AMD set PYTORCH_MIOPEN_SUGGEST_NHWC=1 in "
+        "any case",
     ),
     FindingKind(
         "copies-under-products",

@@ -18,15 +18,15 @@ from profharness.analysis.measurement import Measurement
 from profharness.analysis.time.timeline import is_communication, timeline
 from profharness.findings import Finding, finding
 from profharness.stats import intervals
-from profharness.stats.bootstrap import Z95
+from profharness.stats.bootstrap import quantile_interval
 from profharness.trace.columns.keys import coded, pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64
 from profharness.units import format_ns, format_share
 
 ENOUGH = 10
-"""Kernels of a group that are needed on either side: with fewer the interval of a median by ranks
-is the whole range.
+"""Kernels of a group that are needed on either side. Up to so many the upper end of the interval of
+a median by ranks is the longest time: with few of them the interval is too wide to tell anything.
 """
 BESIDE, CROWDED = 0.5, 0.05
 """A kernel counts as beside a collective or copy where that runs for at least half of its time, as
@@ -211,22 +211,21 @@ def _key(m: Measurement, rows: I64) -> I64:
 
 
 def _medians(times: I64, group: I64, groups: int) -> Medians:
-    """Medians of all groups, each of which has a time (intervals: David and Nagaraja 2003, 7.1)."""
+    """Medians of all groups, each of which has a time."""
     order = np.lexsort((times, group))
     ordered = times[order].astype(np.float64)
     count = np.bincount(group, minlength=groups)
     start = np.cumsum(count) - count
 
-    def at(rank: F64) -> F64:
-        times_at: F64 = ordered[start + np.clip(rank, 0, count - 1).astype(np.int64)]
+    def at(place: I64) -> F64:
+        times_at: F64 = ordered[start + place]
         return times_at
 
-    half = Z95 * np.sqrt(count) / 2
-    median = (at(np.floor((count - 1) / 2)) + at(np.ceil((count - 1) / 2))) / 2
-    middle = at(np.floor(0.75 * count)) - at(np.floor(0.25 * count))
-    return Medians(
-        count, median, at(np.floor(count / 2 - half)), at(np.ceil(count / 2 + half)), middle
-    )
+    median = (at((count - 1) // 2) + at(count // 2)) / 2
+    middle = at(3 * count // 4) - at(count // 4)
+    ends = [quantile_interval(one, 0.5) for one in np.split(ordered, start[1:])]
+    low, high = np.array(ends).T
+    return Medians(count, median, low, high, middle)
 
 
 def _of(side: Medians, chosen: npt.NDArray[np.bool_]) -> Medians:

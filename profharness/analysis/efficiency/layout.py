@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,28 @@ _WORKSPACE = re.compile(r"SubTensorOpWith")
 Mask = npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, eq=False)
+class _Under:
+    """What runs inside of operators of one category: the innermost such operator of each kernel,
+    and of each copy or fill (NULL: none), and how long these are in the windows, in ns.
+    """
+
+    kernel_holder: I64
+    kernel_ns: I64
+    copy_holder: I64
+    copy_ns: I64
+
+    @property
+    def copied(self) -> int:
+        """The time of copies and fills that are no kernels."""
+        return int(self.copy_ns[self.copy_holder != NULL].sum())
+
+    @property
+    def total(self) -> int:
+        """The device time of these operators: their kernels, copies and fills."""
+        return int(self.kernel_ns[self.kernel_holder != NULL].sum()) + self.copied
+
+
 def layout_under_convolutions(m: Measurement) -> Iterator[Finding]:
     """Kernels below convolutions that only bring tensors into the order that the library computes
     in, and back.
@@ -51,22 +74,17 @@ def layout_under_convolutions(m: Measurement) -> Iterator[Finding]:
     if under is None:
         return
     kernels, whole = m.trace.kernels, int(m.kernel_ns.sum())
-    holder, total = under
+    holder, total = under.kernel_holder, under.total
     inside = holder != NULL
     moving = inside & kernels_of(kernels.name, m.trace.strings, "copy")
     reorder = moving & _named(kernels.name, m.trace.strings, _REORDER)
     beside = (moving | (inside & _named(kernels.name, m.trace.strings, _WORKSPACE))) & ~reorder
-    layout, others = int(m.kernel_ns[reorder].sum()), int(m.kernel_ns[beside].sum())
+    layout, others = int(m.kernel_ns[reorder].sum()), int(m.kernel_ns[beside].sum()) + under.copied
     if layout < max(NOTABLE_OF_OPERATORS * total, NOTABLE_OF_KERNELS * whole) or not layout:
         return
     contiguous, last, known = _orders(m, holder, reorder)
     of_inputs: dict[str, Any] = {"contiguous_share": contiguous / known} if known else {}
-    strides = (
-        f"; in {format_share(contiguous / known)} of that time the recorded inputs are contiguous "
-        f"(NCHW), in {format_share(last / known)} channels_last"
-        if known
-        else ""
-    )
+    strides = _said_of_orders(contiguous, last) if known else ""
     yield finding(
         "layout-under-convolutions",
         f"transposes take {format_share(layout / total)} of the device time of convolutions "
@@ -85,18 +103,19 @@ def copies_under_products(m: Measurement) -> Iterator[Finding]:
     """Casts and copies by operators nested in matrix products, or directly before them on their
     stream into an operand.
 
-    What a product copies itself is left out: it is the added matrix, into the result.
+    What a product copies itself is left out: it is the added matrix, into the result; so are fills.
     """
     under = _under(m, "gemm")
     if under is None:
         return
     kernels, whole = m.trace.kernels, int(m.kernel_ns.sum())
-    holder, total = under
+    holder, total = under.kernel_holder, under.total
     copying = kernels_of(kernels.name, m.trace.strings, "copy")
     inside = copying & (holder != NULL) & (holder != kernels.op)
     feeding = feeding_copies(m, holder, copying)
     casting = _casting(m, inside | feeding)
-    before, within = int(m.kernel_ns[feeding].sum()), int(m.kernel_ns[inside].sum())
+    before = int(m.kernel_ns[feeding].sum())
+    within = int(m.kernel_ns[inside].sum()) + _copied_by_nested(m, under)
     total += before
     copied, casts = before + within, int(m.kernel_ns[casting].sum())
     if copied < max(NOTABLE_OF_OPERATORS * total, NOTABLE_OF_KERNELS * whole) or not copied:
@@ -116,25 +135,31 @@ def copies_under_products(m: Measurement) -> Iterator[Finding]:
     )
 
 
-def _under(m: Measurement, category: Category) -> tuple[I64, int] | None:
-    """Per kernel the innermost operator of this category around its launch (NULL: none), and the
-    device time of all such operators in the windows: their kernels, copies and fills.
-    """
+def _under(m: Measurement, category: Category) -> _Under | None:
+    """What runs inside of operators of this category; None where nothing does in the windows."""
     trace = m.trace
     if not len(trace.ops) or not len(trace.kernels) or not m.facts.timed:
         return None
     wanted = operators_of(trace, category)
     if not wanted.any():
         return None
-    nearest = nests(trace.ops).nearest(wanted)
-    holder = np.where(trace.kernels.op == NULL, NULL, nearest[trace.kernels.op])
-    total = int(m.kernel_ns[holder != NULL].sum())
-    copies = trace.copies
-    if len(copies):
-        held = (copies.op != NULL) & (copies.dur_ns > 0) & (nearest[copies.op] != NULL)
-        spans = intervals.lasting(copies.start_ns[held], copies.dur_ns[held])
-        total += int(intervals.inside_ns(spans, m.when).sum())
-    return (holder, total) if total else None
+    nearest, copies = nests(trace.ops).nearest(wanted), trace.copies
+    kernel_holder, copy_holder = (
+        np.where(op == NULL, NULL, nearest[op]) for op in (trace.kernels.op, copies.op)
+    )
+    spans = intervals.lasting(copies.start_ns, np.maximum(copies.dur_ns, 0))
+    found = _Under(kernel_holder, m.kernel_ns, copy_holder, intervals.inside_ns(spans, m.when))
+    return found if found.total else None
+
+
+def _copied_by_nested(m: Measurement, under: _Under) -> int:
+    """The time of copies (not fills) that are no kernels, by operators nested in those of `under`:
+    such a copy writes the type that it reads.
+    """
+    copies = m.trace.copies
+    nested = (under.copy_holder != NULL) & (under.copy_holder != copies.op)
+    filling = copies.kind == m.trace.strings.find("fill")
+    return int(under.copy_ns[nested & ~filling].sum())
 
 
 def _named(names: I32, strings: Strings, pattern: re.Pattern[str]) -> Mask:
@@ -154,6 +179,23 @@ def _orders(m: Measurement, holder: I64, chosen: Mask) -> tuple[int, int, int]:
     time = m.kernel_ns[rows]
     contiguous, last = int(time[orders == "first"].sum()), int(time[orders == "last"].sum())
     return contiguous, last, contiguous + last
+
+
+def _said_of_orders(contiguous: int, last: int) -> str:
+    """What the message says of inputs that are known; where most of them are in channels_last, also
+    what may be left to do.
+    """
+    known = contiguous + last
+    told = (
+        f"; in {format_share(contiguous / known)} of that time the recorded inputs are contiguous "
+        f"(NCHW), in {format_share(last / known)} channels_last"
+    )
+    if 2 * last <= known:
+        return told
+    return (
+        f"{told}: most are channels_last already, so that on AMD PYTORCH_MIOPEN_SUGGEST_NHWC=1 is "
+        "left to set; where it is, or elsewhere, the library has no kernel in that order"
+    )
 
 
 def _order(call: Call | None) -> str:

@@ -12,7 +12,6 @@ from profharness.analysis.efficiency.tiles import tile_of, wasted_share
 from profharness.analysis.kernels.categories import function_name
 from profharness.analysis.kernels.roofline import LONGEST_NAME
 from profharness.analysis.measurement import Measurement
-from profharness.analysis.operators.engine import own_engine
 from profharness.findings import Finding, finding
 from profharness.trace.columns.keys import coded, first_rows, pack
 from profharness.trace.columns.table import NULL
@@ -55,7 +54,8 @@ def tiled_products(m: Measurement) -> TiledProducts | None:
     if not sides.any():
         return None
     first, which = distinct_calls(trace, owner)
-    sizes = [own_engine().product_size(*texts(trace, row)) for row in first.tolist()]
+    engine = m.facts.yardstick.operator_input.engine
+    sizes = [engine.product_size(*texts(trace, row)) for row in first.tolist()]
     extents = np.array([(0, 0, 0) if size is None else (size.m, size.n, size.k) for size in sizes])
     side, extent = sides[place], extents[which]
     known = side.all(axis=1) & extent.all(axis=1)

@@ -173,7 +173,7 @@ def _pairs(
         lengths = _of_step(shape, given)
         if lengths is None or causal is None:
             return None
-        return Pairs(lengths.causal if causal else lengths.products, lengths.products)
+        return _of_sums(lengths, _limits(entry, call, causal=causal, at_end=at_end))
     if causal is None:
         return _of_unknown_mask(entry, call, shape, at_end=at_end)
     return _masked(entry, call, shape, _limits(entry, call, causal=causal, at_end=at_end))
@@ -184,6 +184,15 @@ def _of_step(shape: _Shape, given: Given) -> Lengths | None:
     and the mask aligned at the last key.
     """
     return None if given.step is None else given.step.of_rows(shape.batch * shape.rows)
+
+
+def _of_sums(lengths: Lengths, mask: _Mask) -> Pairs | None:
+    """None where the mask has a sliding window: the sums of a step do not say how many keys of each
+    sequence it holds.
+    """
+    if mask.back is not None or mask.ahead not in (None, 0):
+        return None
+    return Pairs(lengths.causal if mask.ahead == 0 else lengths.products, lengths.products)
 
 
 def _of_unknown_mask(

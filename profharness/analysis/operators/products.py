@@ -34,7 +34,10 @@ def product_size(entry: Matmul, call: Call) -> ProductSize | None:
     left, right = _left(a.dims), _right(entry, a.dims[-1], b.dims)
     batch, shared = prod(_broadcast(left[:-2], right[:-2])), prod(right[:-2]) == 1
     return ProductSize(
-        1 if shared else batch, left[-2] * (batch if shared else 1), right[-1], left[-1]
+        1 if shared else batch,
+        left[-2] * (batch if shared else 1),
+        right[-1],
+        left[-1] * _packed(entry, a),
     )
 
 
@@ -52,11 +55,15 @@ def product(entry: Matmul, call: Call) -> Work:
     left = _left(a.dims)
     right = _right(entry, left[-1], b.dims)
     batch = _broadcast(left[:-2], right[:-2])
-    packed = entry.packed * (a.kind.packed if a.kind is not None else 1)
-    multiplied = 2.0 * prod(batch) * left[-2] * right[-1] * left[-1] * packed
+    multiplied = 2.0 * prod(batch) * left[-2] * right[-1] * left[-1] * _packed(entry, a)
     result = (1 if entry.reduced else prod(batch)) * left[-2] * right[-1]
     full = multiplied if entry.dense > 1 else None
     return _work(entry, call, multiplied / entry.dense, result, full=full)
+
+
+def _packed(entry: Matmul, a: Tensor) -> int:
+    """How many values along k share one element of the left operand."""
+    return entry.packed * (a.kind.packed if a.kind is not None else 1)
 
 
 def _left(dims: Extents) -> Extents:
@@ -104,9 +111,8 @@ def _grouped(entry: Matmul, call: Call, a: Tensor, b: Tensor) -> Work:
         or (ranks == (3, 3) and a.dims[0] != b.dims[0])
     ):
         raise Misfit
-    packed = entry.packed * (a.kind.packed if a.kind is not None else 1)
     groups = a.dims[0] if ranks == (3, 3) else 1
-    multiplied = 2.0 * groups * a.dims[-2] * b.dims[-1] * k_left * packed
+    multiplied = 2.0 * groups * a.dims[-2] * b.dims[-1] * k_left * _packed(entry, a)
     if ranks == (3, 3):
         return _work(entry, call, multiplied, groups * a.dims[-2] * b.dims[-1])
     peak = a.kind.peak if a.kind is not None else None

@@ -73,7 +73,6 @@ def _around(trace: Trace, rows: I64) -> tuple[list[ServerStep], I64]:
     thread = coded(pack([np.concatenate((a[annotations], b[rows])) for a, b in columns]))[1]
     of_marks, of_rows = thread[: len(annotations)], thread[len(annotations) :]
     start, dur = marks.start_ns[annotations], marks.dur_ns[annotations]
-    found = innermost(
-        start, dur, of_marks, nest(start, dur, of_marks), (ops.start_ns[rows], of_rows)
-    )
+    asked = (ops.start_ns[rows], of_rows)
+    found = innermost(start, dur, of_marks, nest(start, dur, of_marks), asked, with_end=False)
     return steps, np.where(found == NULL, NULL, numbers[place][annotations[found]])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 
-from profharness.analysis.kernels.facts import KernelFacts
+from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.measurement import Measurement, measure
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.whole import Whole
 from profharness.findings import Finding
@@ -48,6 +49,12 @@ class DeviceWork:
         self.scene.kernel(begin, begin + length, name=name, op=op, workgroups=workgroups)
         self.at = begin + length
 
+    def copy(self, length, op, kind="d2d") -> None:
+        """A copy or fill that is no kernel."""
+        self.scene.copy(self.at, self.at + length, kind=kind)
+        self.scene.rows["copies"][-1]["op"] = op
+        self.at += length
+
     def build(self) -> Trace:
         trace = self.scene.build()
         if not self.inputs:
@@ -66,5 +73,6 @@ def measured(trace: Trace) -> Measurement:
     return measure(trace, known=Whole(trace, KernelFacts(trace)))
 
 
-def found_in(trace: Trace, name: str) -> list[Finding]:
-    return [one for one in summarise_trace(trace, "made up").findings if one.id == name]
+def found_in(trace: Trace, name: str, given: OperatorInput = NO_INPUT) -> list[Finding]:
+    summary = summarise_trace(trace, "made up", yardstick=Yardstick(operator_input=given))
+    return [one for one in summary.findings if one.id == name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pytest
 
@@ -85,20 +87,21 @@ def test_a_product_with_shapes_is_compared():
     assert found.figures["ratio"] == pytest.approx(1.1)
 
 
-def test_medians_have_intervals_by_ranks():
-    rng = np.random.default_rng(5)
-    alone, beside = (
-        rng.normal(mean, 100, count).astype(int).tolist()
-        for mean, count in ((2000, 100), (2600, 60))
-    )
-    groups = company(measured(sides(alone, beside)))
+@pytest.mark.parametrize(
+    ("count", "low", "high"), [(10, 2, 10), (11, 3, 10), (25, 8, 19), (60, 23, 39), (100, 41, 61)]
+)
+def test_medians_have_intervals_by_ranks(count, low, high):
+    """The true median lies between two ranks as often as a fair coin falls that many times."""
+    times = [2000 + 7 * rank for rank in range(1, count + 1)]
+    shuffled = np.random.default_rng(5).permutation(times).tolist()
+    groups = company(measured(sides(shuffled, [time + 1000 for time in shuffled])))
     assert groups is not None
-    for side, times in ((groups.alone, alone), (groups.beside, beside)):
-        ordered, half = np.sort(times), 1.959963984540054 * np.sqrt(len(times)) / 2
-        assert side.count.tolist() == [len(times)]
-        assert side.median[0] == np.median(times)
-        assert side.low[0] == ordered[int(np.floor(len(times) / 2 - half))]
-        assert side.high[0] == ordered[int(np.ceil(len(times) / 2 + half))]
+    for side, more in ((groups.alone, 0), (groups.beside, 1000)):
+        assert side.count.tolist() == [count]
+        assert side.median.tolist() == [np.median(times) + more]
+        assert side.low.tolist() == [2000 + 7 * low + more]
+        assert side.high.tolist() == [2000 + 7 * high + more]
+    assert sum(comb(count, heads) for heads in range(low, high)) / 2**count >= 0.95
 
 
 def test_the_interval_covers_the_true_ratio():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.analysis.operators.records import Lengths, ServerStep
+from profharness.analysis.operators.engine import own_engine
+from profharness.analysis.operators.records import Given, Lengths, ServerStep, Work
 from profharness.analysis.operators.rows import row_work
 from profharness.analysis.operators.server_steps import step_of
 from tests.trace.graphs.graph_files import Recording, Run
@@ -112,3 +114,51 @@ def test_the_innermost_annotation_around_an_operator_counts(tmp_path: Path) -> N
     keys = [sum(new + old for new, old in both) for both in (a + b for a, b in steps)]
     rows = 2 * 8 * HEADS * DEPTH * 4
     assert work.low_bytes[:6:2].tolist() == [rows + 2 * k * KV_HEADS * DEPTH * 4 for k in keys]
+
+
+def test_an_operator_that_starts_where_a_step_ends_belongs_to_the_next(tmp_path: Path) -> None:
+    recording = Recording()
+    begin = recording.now
+    recording.run(attention(8))
+    border = recording.now + 10
+    recording.run(attention(8))
+    recording.mark(annotation([(8, 0)], []), begin, border)
+    assert [event["ts"] for event in recording.events if event["cat"] == "cpu_op"][1] == border
+    flops = row_work(recording.read(tmp_path / "a.json")).flops
+    assert flops[0] == 4 * HEADS * DEPTH * pairs_of([(8, 0)])
+    assert np.isnan(flops[1])
+
+
+def paged(batch: Batch, *, causal: bool, window: tuple[int, int]) -> Work:
+    """flash_attn with a paged cache, in a step that generates for this batch."""
+    new, longest = sum(q for q, _ in batch), max(q + old for q, old in batch)
+    dims = [[new, HEADS, DEPTH], *[[512, 16, KV_HEADS, DEPTH]] * 2, *[[len(batch) + 1]] * 2]
+    types = ["c10::BFloat16"] * 3 + ["int"] * 2 + ["Scalar"] * 11
+    values = [1, longest, 0.0, 0.1, causal, *window]
+    texts = (dims + [[]] * 11, types, [""] * 5 + [str(value) for value in values] + [""] * 4)
+    step = step_of(annotation([], batch))
+    assert step is not None
+    name = "flash_attn::_flash_attn_varlen_forward"
+    return own_engine().work(name, *map(json.dumps, texts), given=Given(step=step))
+
+
+def test_sums_of_a_step_do_not_tell_what_a_sliding_window_leaves() -> None:
+    batch = [(1, 8191)] * 8
+    without = paged(batch, causal=True, window=(-1, -1))
+    assert without.flops == 4 * HEADS * DEPTH * 8 * 8192
+    assert without.low_bytes == 2 * (2 * 8 * HEADS * DEPTH + 2 * 8 * 8192 * KV_HEADS * DEPTH)
+    for causal, window in ((True, (511, 0)), (False, (511, 0)), (False, (-1, 3))):
+        within = paged(batch, causal=causal, window=window)
+        assert (within.flops, within.low_bytes) == (None, None)
+        assert within.reason == "lengths unknown"
+
+
+def test_a_window_without_keys_ahead_is_a_causal_mask() -> None:
+    batch = [(3, 20), (2, 0)]
+    for causal, window in ((True, (-1, -1)), (True, (-1, 0)), (False, (-1, 0)), (True, (-1, 3))):
+        assert paged(batch, causal=causal, window=window).flops == (
+            4 * HEADS * DEPTH * pairs_of(batch)
+        )
+    every = sum(new * (new + old) for new, old in batch)
+    without = paged(batch, causal=False, window=(-1, -1))
+    assert without.flops == 4 * HEADS * DEPTH * every
