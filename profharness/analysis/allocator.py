@@ -21,6 +21,8 @@ from profharness.trace.sample_metrics import TORCH_ALLOCATED, TORCH_RESERVED
 
 ALLOCATED_PEAK, RESERVED_PEAK = "torch_allocated_peak", "torch_reserved_peak"
 _OF_DEVICES = ((ALLOCATED_PEAK, TORCH_ALLOCATED), (RESERVED_PEAK, TORCH_RESERVED))
+OF_ONE_DEVICE = (f"{ALLOCATED_PEAK}_", f"{RESERVED_PEAK}_")
+"""How the names of the peaks of single devices begin."""
 
 
 def recorded(trace: Trace) -> bool:
