@@ -1,10 +1,13 @@
 """Hardware counters by operator: the kernels of a counter pass joined to those of a pass that knows
 operators (docs/metrics.md#operator-counters).
 
-A kernel that stands under an operator in the counter pass itself counts there. Of the others, the
-kernels of one name (and one number of workgroups, where both passes have it) are paired one by one
-in the order of their starts, where both passes ran equally many of them on a process; otherwise
-each gets the mean of all dispatches of that name.
+A kernel that stands under an operator in the counter pass itself counts there. The kernels of one
+name (and one number of workgroups, where both passes have it) are paired one by one in the order of
+their starts, where both passes ran equally many of them on a process, and the others count under
+the operator of the one that they are paired with. Otherwise each gets the mean of all dispatches of
+that name, unless the counter pass knows the operator of some of them: then its dispatches without
+one are left out, since which kernels of the other pass they are is not known, and none may count
+twice.
 """
 
 from __future__ import annotations
@@ -26,8 +29,11 @@ Mask = npt.NDArray[np.bool_]
 @dataclass(frozen=True, eq=False)
 class _Matched:
     """Per kernel of the pass with operators: the kernel of the counter pass that it is (NULL where
-    none is known), and the key of its name, of which `keys` has that of each counted kernel.
+    none is known), and the key of its name, of which `keys` has that of each of the counted kernels
+    `rows`.
     """
+
+    rows: I64
 
     row: I64
     key: I64
@@ -45,15 +51,14 @@ def operator_counters(counted: Trace, timed: Trace) -> tuple[OperatorCounter, ..
     if not len(rows):
         return ()
     recorded = rows[counted.kernels.op[rows] != NULL]
-    other = rows[counted.kernels.op[rows] == NULL]
-    matched = _match(counted, other, timed)
+    matched = _match(counted, rows, timed)
     times = _kernel_ns(timed)
     found: list[OperatorCounter] = []
     for code in distinct(counters.name[valid]).tolist():
         values = _of_kernels(counted, code, valid)
         parts = (
             _recorded_parts(counted, recorded, values),
-            _matched_parts(timed, matched, values[other], values),
+            _matched_parts(timed, matched, values, counted.kernels.op != NULL),
         )
         found += _rows(counted.strings[int(code)], parts)
     found.sort(key=lambda row: (-times.get(row.operator, 0), row.operator, row.counter))
@@ -93,12 +98,18 @@ def _recorded_parts(trace: Trace, rows: I64, values: F64) -> _Parts:
     )
 
 
-def _matched_parts(timed: Trace, matched: _Matched, mine: F64, values: F64) -> _Parts:
-    """`mine` are the values of the counted kernels that `matched.keys` belong to."""
+def _matched_parts(timed: Trace, matched: _Matched, values: F64, recorded: Mask) -> _Parts:
+    """`recorded` are the counted kernels with an operator of their own: they count there, and so
+    neither here nor in the mean of their name.
+    """
     launched = np.flatnonzero(timed.kernels.op != NULL)
-    row = matched.row[launched]
+    row, key = matched.row[launched], matched.key[launched]
     exact = row != NULL
-    given = np.where(exact, values[row], _mean_by(matched.keys, mine, matched.key[launched]))
+    mine = values[matched.rows]
+    partly = distinct(matched.keys[np.isfinite(mine) & recorded[matched.rows]])
+    by_name = _mean_by(matched.keys, mine, key)
+    by_name[np.isin(key, partly)] = np.nan
+    given = np.where(exact, np.where(recorded[row], np.nan, values[row]), by_name)
     used = np.isfinite(given)
     names, place = np.unique(timed.ops.name[timed.kernels.op[launched[used]]], return_inverse=True)
     return _Parts(
@@ -167,7 +178,7 @@ def _match(counted: Trace, rows: I64, timed: Trace) -> _Matched:
         low, high = np.searchsorted(mine[first], (group, group + 1))
         if high - low == end - start:
             row[second[start:end]] = rows[first[low:high]]
-    return _Matched(row, key, keys)
+    return _Matched(rows, row, key, keys)
 
 
 def _ordered(groups: I64, start_ns: I64) -> I64:
