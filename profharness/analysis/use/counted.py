@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.counter_table import PERCENT, unit_of
+from profharness.analysis.kernels.counter_work import column, matching_keys, mean_by
 from profharness.analysis.use.records import OperatorCounter
 from profharness.trace.columns.keys import distinct, pack
 from profharness.trace.columns.table import NULL
@@ -55,12 +56,13 @@ def operator_counters(counted: Trace, timed: Trace) -> tuple[OperatorCounter, ..
     times = _kernel_ns(timed)
     found: list[OperatorCounter] = []
     for code in distinct(counters.name[valid]).tolist():
-        values = _of_kernels(counted, code, valid)
+        counter = counted.strings[int(code)]
+        values = column(counted, counter)
         parts = (
             _recorded_parts(counted, recorded, values),
             _matched_parts(timed, matched, values, counted.kernels.op != NULL),
         )
-        found += _rows(counted.strings[int(code)], parts)
+        found += _rows(counter, parts)
     found.sort(key=lambda row: (-times.get(row.operator, 0), row.operator, row.counter))
     return tuple(found)
 
@@ -75,16 +77,6 @@ class _Parts:
     operator: I64
     value: F64
     exact: Mask
-
-
-def _of_kernels(trace: Trace, code: int, valid: Mask) -> F64:
-    """One counter per kernel, summed over its instances; NaN where it was not collected."""
-    mine = np.flatnonzero(valid & (trace.counters.name == code))
-    values = np.full(len(trace.kernels), np.nan)
-    owner = trace.counters.kernel[mine]
-    values[owner] = 0.0
-    np.add.at(values, owner, trace.counters.value[mine])
-    return values
 
 
 def _recorded_parts(trace: Trace, rows: I64, values: F64) -> _Parts:
@@ -107,7 +99,7 @@ def _matched_parts(timed: Trace, matched: _Matched, values: F64, recorded: Mask)
     exact = row != NULL
     mine = values[matched.rows]
     partly = distinct(matched.keys[np.isfinite(mine) & recorded[matched.rows]])
-    by_name = _mean_by(matched.keys, mine, key)
+    by_name = mean_by(matched.keys, mine, key)
     by_name[np.isin(key, partly)] = np.nan
     given = np.where(exact, np.where(recorded[row], np.nan, values[row]), by_name)
     used = np.isfinite(given)
@@ -118,20 +110,6 @@ def _matched_parts(timed: Trace, matched: _Matched, values: F64, recorded: Mask)
         given[used],
         exact[used],
     )
-
-
-def _mean_by(keys: I64, values: F64, wanted: I64) -> F64:
-    """The mean of the finite values of each wanted key; NaN where there is none."""
-    known = np.isfinite(values)
-    result = np.full(len(wanted), np.nan)
-    if not known.any() or not len(wanted):
-        return result
-    held, place = np.unique(keys[known], return_inverse=True)
-    mean = np.bincount(place, weights=values[known]) / np.bincount(place)
-    position = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
-    same = held[position] == wanted
-    result[same] = mean[position[same]]
-    return result
 
 
 def _rows(counter: str, parts: tuple[_Parts, _Parts]) -> list[OperatorCounter]:
@@ -167,7 +145,7 @@ def _match(counted: Trace, rows: I64, timed: Trace) -> _Matched:
     of start on their rank.
     """
     kernels = timed.kernels
-    keys, key = _keys(counted, rows, timed)
+    keys, key = matching_keys(counted, timed, rows)
     rank = np.concatenate((counted.kernels.rank[rows], kernels.rank)).astype(np.int64)
     groups = pack([np.concatenate((keys, key)), rank])
     mine, theirs = groups[: len(rows)], groups[len(rows) :]
@@ -194,22 +172,6 @@ def _runs(ordered: I64) -> list[tuple[int, int, int]]:
     first = np.concatenate(([0], np.flatnonzero(np.diff(ordered)) + 1))
     end = np.append(first[1:], len(ordered))
     return list(zip(ordered[first].tolist(), first.tolist(), end.tolist(), strict=True))
-
-
-def _keys(counted: Trace, rows: I64, timed: Trace) -> tuple[I64, I64]:
-    """Keys of the counted kernels and of those of `timed`, equal where names are and, where both
-    passes know the workgroups of every kernel of the name, workgroups too.
-    """
-    names = {text: code for code, text in enumerate(counted.strings.texts)}
-    used, place = np.unique(timed.kernels.name, return_inverse=True)
-    shift = len(names)  # names that only `timed` has get codes behind those of the counter pass
-    codes = [names.get(timed.strings[int(code)], shift + int(code)) for code in used]
-    theirs = np.array(codes, np.int64)[place] if len(used) else np.empty(0, np.int64)
-    name = np.concatenate((counted.kernels.name[rows].astype(np.int64), theirs))
-    workgroups = np.concatenate((counted.kernels.workgroups[rows], timed.kernels.workgroups))
-    unknown = distinct(name[workgroups == NULL])
-    packed = pack([name, np.where(np.isin(name, unknown), NULL, workgroups)])
-    return packed[: len(rows)], packed[len(rows) :]
 
 
 def _kernel_ns(trace: Trace) -> dict[str, int]:
