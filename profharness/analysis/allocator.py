@@ -21,6 +21,8 @@ from profharness.trace.sample_metrics import TORCH_ALLOCATED, TORCH_RESERVED
 
 ALLOCATED_PEAK, RESERVED_PEAK = "torch_allocated_peak", "torch_reserved_peak"
 _OF_DEVICES = ((ALLOCATED_PEAK, TORCH_ALLOCATED), (RESERVED_PEAK, TORCH_RESERVED))
+OF_ONE_DEVICE = (f"{ALLOCATED_PEAK}_", f"{RESERVED_PEAK}_")
+"""How the names of the peaks of single devices begin."""
 
 
 def recorded(trace: Trace) -> bool:
@@ -47,16 +49,38 @@ def peak(metric: str, *, of_host: bool) -> Callable[[Measurement], Figure]:
 
 
 def of_each_device(m: Measurement) -> dict[str, Figure]:
-    """The peaks of each device, by its number; empty where there is one device at most."""
-    figures: dict[str, Figure] = {}
+    """The peaks of each device, by its number; empty where there is one device at most. Devices of
+    one number also have their rank or host in the name.
+    """
     if not recorded(m.trace):
-        return figures
-    for name, metric in _OF_DEVICES:
-        found = {place: value for place, value in _peaks(m, metric).items() if place != NULL}
-        for place, value in found.items() if len(found) > 1 else ():
-            device = m.trace.devices[place]
-            figures[f"{name}_{device.index}"] = Figure(value=value, unit="B", source=m.origin)
-    return figures
+        return {}
+    peaks = {name: _peaks(m, metric) for name, metric in _OF_DEVICES}
+    labels = _labels(m.trace, sorted({*peaks[ALLOCATED_PEAK], *peaks[RESERVED_PEAK]} - {NULL}))
+    return {
+        f"{name}_{labels[place]}": Figure(value=value, unit="B", source=m.origin)
+        for name, found in peaks.items()
+        for place, value in found.items()
+        if place != NULL and len(found.keys() - {NULL}) > 1
+    }
+
+
+def _labels(trace: Trace, places: list[int]) -> dict[int, str]:
+    """A name for each of these devices: its number, and before it what tells it from others of that
+    number: rank, else host, else both, else its place among the devices of the trace.
+    """
+    alike: dict[str, list[int]] = {}
+    for place in places:
+        alike.setdefault(trace.devices[place].index, []).append(place)
+    labels: dict[int, str] = {}
+    for index, group in alike.items():
+        devices = [trace.devices[place] for place in group]
+        ranks = ["" if device.rank is None else f"r{device.rank}_" for device in devices]
+        hosts = [f"{device.host}_" if device.host else "" for device in devices]
+        both = [host + rank for host, rank in zip(hosts, ranks, strict=True)]
+        ways = ([""] * len(group), ranks, hosts, both, [f"{place}_" for place in group])
+        before = next(way for way in ways if len(set(way)) == len(group))
+        labels |= {place: f"{way}{index}" for place, way in zip(group, before, strict=True)}
+    return labels
 
 
 def _highest(found: dict[int, float]) -> float | None:

@@ -88,13 +88,16 @@ _HINTS: dict[Needs, str] = {
 
 @dataclass(frozen=True)
 class Metric:
-    """One row. `compute` is called only when everything in `needs` is there."""
+    """One row. `compute` is called only when everything in `needs` is there. Of several files the
+    highest one counts where the row is a peak or a longest (`highest`).
+    """
 
     name: str
     unit: str
     better: Better
     needs: tuple[Needs, ...]
     compute: Callable[[Measurement], Figure]
+    highest: bool = False
 
 
 def figures(measurement: Measurement) -> dict[str, Figure]:
@@ -197,7 +200,7 @@ def _idle_rows() -> Iterator[Metric]:
         yield _share_row(f"idle_{cause}", "lower", idle_cause(f"{cause}_ns"))
     yield _share_row("idle_micro_gaps", "lower", idle_cause("micro_ns"))
     yield _share_row("idle_macro_gaps", "lower", idle_cause("macro_ns"))
-    yield Metric("idle_longest_gap", "ns", "lower", KERNELS, longest_gap)
+    yield Metric("idle_longest_gap", "ns", "lower", KERNELS, longest_gap, highest=True)
 
 
 def _launch_rows() -> Iterator[Metric]:
@@ -272,7 +275,7 @@ def _allocator_rows() -> Iterator[Metric]:
         ("torch_host_allocated_peak", TORCH_ALLOCATED, True),
     ):
         compute = allocator.peak(metric, of_host=of_host)
-        yield Metric(name, "B", "lower", ("allocator",), compute)
+        yield Metric(name, "B", "lower", ("allocator",), compute, highest=True)
 
 
 def _counter_rows() -> Iterator[Metric]:
@@ -287,3 +290,11 @@ def _counter_rows() -> Iterator[Metric]:
 
 
 METRICS: Sequence[Metric] = tuple(_rows())
+_HIGHEST = tuple(metric.name for metric in METRICS if metric.highest)
+
+
+def is_highest(name: str) -> bool:
+    """Whether of several files the highest figure of this name counts: that of a row which says so,
+    or of one device of it.
+    """
+    return name in _HIGHEST or name.startswith(allocator.OF_ONE_DEVICE)

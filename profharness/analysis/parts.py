@@ -2,8 +2,8 @@
 
 Counts, sums and hotspots of the joined answer are exactly those of all records together. Figures
 belong to each file's own window: the joined one is their mean, weighted by the windows, or their
-median where a mean says nothing, with the lowest and the highest file as its ends. Clocks need not
-agree for that.
+median where a mean says nothing, or the highest of a peak, with the lowest and the highest file as
+its ends. Clocks need not agree for that.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import default_tally
 from profharness.analysis.kernels.tally import Tally, alike, join
+from profharness.analysis.metrics import is_highest
 from profharness.analysis.operators.records import add_known_work, add_operator_shares
 from profharness.analysis.records import (
     DeviceCounts,
@@ -262,15 +263,16 @@ def _figures(summaries: Sequence[Summary] | Sequence[PointSummary]) -> dict[str,
                 (summary.metrics[name], summary.partition.window_ns if summary.partition else 0)
                 for summary in summaries
                 if name in summary.metrics
-            ]
+            ],
+            highest=is_highest(name),
         )
         for name in names
     }
 
 
-def _figure(weighted: Sequence[tuple[Figure, int]]) -> Figure:
-    """Shares and depths: the mean over all windows. Rates, times and ratios: the median. The ends
-    are the lowest and highest file.
+def _figure(weighted: Sequence[tuple[Figure, int]], *, highest: bool) -> Figure:
+    """Peaks and longest times: the `highest`. Shares: the mean over all windows. Rates, other times
+    and ratios: the median. The ends are the lowest and highest file.
     """
     measured = [(figure, weight) for figure, weight in weighted if figure.value is not None]
     first = weighted[0][0]
@@ -278,15 +280,16 @@ def _figure(weighted: Sequence[tuple[Figure, int]]) -> Figure:
         return first
     values = np.array([figure.value for figure, _ in measured], np.float64)
     weights = np.array([weight for _, weight in measured], np.float64)
-    mean = measured[0][0].unit == "share" and weights.sum() > 0
-    value = float(np.average(values, weights=weights)) if mean else float(np.median(values))
+    if highest:
+        value, joined = float(values.max()), "the highest"
+    elif measured[0][0].unit == "share" and weights.sum() > 0:
+        value, joined = float(np.average(values, weights=weights)), "mean"
+    else:
+        value, joined = float(np.median(values)), "median"
     lows = [figure.value if figure.low is None else figure.low for figure, _ in measured]
     highs = [figure.value if figure.high is None else figure.high for figure, _ in measured]
     notes = list(dict.fromkeys(figure.note for figure, _ in measured if figure.note))
-    way = (
-        f"{'mean' if mean else 'median'} of {format_number(len(measured))} files, "
-        "ends are the lowest and the highest"
-    )
+    way = f"{joined} of {format_number(len(measured))} files, ends are the lowest and the highest"
     coverages = [figure.coverage for figure, _ in measured if figure.coverage is not None]
     return msgspec.structs.replace(
         measured[0][0],

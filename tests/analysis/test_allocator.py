@@ -61,6 +61,27 @@ def test_host_and_devices_have_their_own_peaks() -> None:
     assert "on a device" in found["torch_reserved_peak"].needs
 
 
+@pytest.mark.parametrize(
+    ("devices", "names"),
+    [
+        ((Device("0", "n0", rank=0), Device("0", "n1", rank=1)), ("r0_0", "r1_0")),
+        ((Device("0", "n0"), Device("0", "n1")), ("n0_0", "n1_0")),
+        ((Device("0", "n0", rank=0), Device("0", "n1", rank=0)), ("n0_0", "n1_0")),
+        ((Device("0", vendor="AMD"), Device("0", vendor="NVIDIA")), ("0_0", "1_0")),
+        ((Device("0", "n0", rank=0), Device("1", "n1", rank=1)), ("0", "1")),
+    ],
+)
+def test_devices_of_one_number_keep_their_own_peaks(
+    devices: tuple[Device, ...], names: tuple[str, ...]
+) -> None:
+    trace = replace(trace_of([(0, 0, 1.0), (0, 1, 3.0)]), devices=devices)
+    found = allocator.of_each_device(measured(trace, 0, 10))
+    assert {name: figure.value for name, figure in found.items()} == {
+        f"torch_allocated_peak_{names[0]}": 1.0,
+        f"torch_allocated_peak_{names[1]}": 3.0,
+    }
+
+
 def test_without_the_allocator_its_option_is_named() -> None:
     empty = measured(replace(trace_of([]), samples=Samples.empty()), 0, 10)
     assert "--profile-memory" in figures(empty)["torch_allocated_peak"].needs

@@ -21,7 +21,7 @@ import numpy as np
 
 from profharness.analysis.kernels.grouping import pack
 from profharness.node.devices import Dtype
-from profharness.trace.columns.keys import coded
+from profharness.trace.columns.keys import coded, distinct
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Trace
 
@@ -89,12 +89,12 @@ def counted_work(counted: Trace, timed: Trace) -> Counted:
     if not len(counted.counters):
         return Counted(nothing, nothing, nothing, {})
     work = per_dispatch(counted)
-    keys = _keys(counted, timed)
+    keys, wanted = matching_keys(counted, timed)
     return Counted(
-        _mean_by(keys, work.fabric_bytes),
-        _mean_by(keys, work.hbm_bytes),
-        _mean_by(keys, work.operations),
-        {dtype: _mean_by(keys, column) for dtype, column in work.by_type.items()},
+        mean_by(keys, work.fabric_bytes, wanted),
+        mean_by(keys, work.hbm_bytes, wanted),
+        mean_by(keys, work.operations, wanted),
+        {dtype: mean_by(keys, column, wanted) for dtype, column in work.by_type.items()},
     )
 
 
@@ -102,7 +102,8 @@ def mean_of_dispatches(counted: Trace, timed: Trace, values: F64) -> F64:
     """A column over the kernels of `counted` as one over those of `timed`: the mean over dispatches
     like each.
     """
-    return _mean_by(_keys(counted, timed), values)
+    keys, wanted = matching_keys(counted, timed)
+    return mean_by(keys, values, wanted)
 
 
 def per_dispatch(trace: Trace) -> Counted:
@@ -222,35 +223,34 @@ def first_of(trace: Trace, names: Iterable[str]) -> F64:
     return values
 
 
-def _keys(counted: Trace, timed: Trace) -> tuple[I64, I64]:
-    """Keys of the kernels of both traces, equal where name and workgroups are."""
+def matching_keys(counted: Trace, timed: Trace, rows: I64 | None = None) -> tuple[I64, I64]:
+    """Keys of the counted kernels (of those at `rows`) and of those of `timed`: equal where names
+    are and, where both passes know the workgroups of every kernel of the name, workgroups too.
+    """
+    mine = counted.kernels if rows is None else counted.kernels.take(rows)
     names = {text: code for code, text in enumerate(counted.strings.texts)}
     used, place = coded(timed.kernels.name)
     # names that the counter pass does not know get codes of their own beyond its pool
     translated = np.array(
         [names.get(timed.strings[int(code)], len(names) + int(code)) for code in used], np.int64
     )
-    columns = (
-        np.concatenate(
-            (
-                counted.kernels.name.astype(np.int64),
-                translated[place] if len(used) else np.empty(0, np.int64),
-            )
-        ),
-        np.concatenate((counted.kernels.workgroups, timed.kernels.workgroups)),
-    )
-    packed = pack(columns)
-    return packed[: len(counted.kernels)], packed[len(counted.kernels) :]
+    theirs = translated[place] if len(used) else np.empty(0, np.int64)
+    name = np.concatenate((mine.name.astype(np.int64), theirs))
+    workgroups = np.concatenate((mine.workgroups, timed.kernels.workgroups))
+    unknown = distinct(name[workgroups == NULL])
+    packed = pack([name, np.where(np.isin(name, unknown), NULL, workgroups)])
+    return packed[: len(mine)], packed[len(mine) :]
 
 
-def _mean_by(keys: tuple[I64, I64], values: F64) -> F64:
+def mean_by(keys: I64, values: F64, wanted: I64) -> F64:
+    """The mean of the finite values of each wanted key; NaN where there is none."""
     known = np.isfinite(values)
-    result = np.full(len(keys[1]), np.nan)
+    result = np.full(len(wanted), np.nan)
     if not known.any():
         return result
-    distinct, place = np.unique(keys[0][known], return_inverse=True)
+    held, place = np.unique(keys[known], return_inverse=True)
     mean = np.bincount(place, weights=values[known]) / np.bincount(place)
-    position = np.minimum(np.searchsorted(distinct, keys[1]), len(distinct) - 1)
-    matches = distinct[position] == keys[1]
+    position = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+    matches = held[position] == wanted
     result[matches] = mean[position[matches]]
     return result

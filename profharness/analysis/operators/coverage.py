@@ -1,6 +1,6 @@
 """How much of a trace its operators explain (docs/metrics.md#operator-work): the time of matrix
-kernels whose work is known, the time of all kernels that were launched inside of an operator, and
-of the rest what hides it.
+kernels whose work is known, the time of all kernels that were launched inside of an operator, and,
+for the rest, why it is not known.
 """
 
 from __future__ import annotations
@@ -97,17 +97,17 @@ def _calls(count: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Hiding:
+class _Reason:
     """A reason, and the kernels that it holds for."""
 
     reason: str
     kernels: Mask
 
 
-def _by_reason(time_ns: I64, hiding: list[_Hiding]) -> dict[str, int]:
+def _by_reason(time_ns: I64, reasons: list[_Reason]) -> dict[str, int]:
     """Each kernel's time by the first reason that holds for it."""
     times = []
-    for one in hiding:
+    for one in reasons:
         held = int(time_ns[one.kernels].sum())
         if held:
             times.append({one.reason: held})
@@ -115,29 +115,29 @@ def _by_reason(time_ns: I64, hiding: list[_Hiding]) -> dict[str, int]:
     return add_reasons(times)
 
 
-def _unlaunched(trace: Trace, links: Links) -> list[_Hiding]:
+def _unlaunched(trace: Trace, links: Links) -> list[_Reason]:
     """Why kernels belong to no operator, in the order in which the reasons count."""
     kernels = trace.kernels
     captured = np.zeros(len(kernels), np.bool_)
     if len(trace.ops):
         captured = (kernels.op != NULL) & (trace.ops.replay[kernels.op] != NULL)
     return [
-        _Hiding(REPLAY, links.in_graph & ~captured),
-        _Hiding(NO_LAUNCH, ~links.linked & (kernels.op == NULL)),
-        _Hiding(NO_OPERATOR, kernels.op == NULL),
+        _Reason(REPLAY, links.in_graph & ~captured),
+        _Reason(NO_LAUNCH, ~links.linked & (kernels.op == NULL)),
+        _Reason(NO_OPERATOR, kernels.op == NULL),
     ]
 
 
-def _hidden(trace: Trace, rows: RowWork | None, links: Links) -> list[_Hiding]:
+def _hidden(trace: Trace, rows: RowWork | None, links: Links) -> list[_Reason]:
     """Why work is not known, in the order in which the reasons count."""
-    kernels, hiding = trace.kernels, _unlaunched(trace, links)
+    kernels, reasons = trace.kernels, _unlaunched(trace, links)
     if rows is None:
-        return hiding
+        return reasons
     said = _said(trace, rows)[kernels.op]
-    hiding += [_Hiding(reason, said == code) for code, reason in enumerate(rows.reasons)]
+    reasons += [_Reason(reason, said == code) for code, reason in enumerate(rows.reasons)]
     shapeless = (trace.ops.shapes == NULL)[kernels.op]
     everything = np.ones(len(kernels), np.bool_)
-    return [*hiding, _Hiding(NO_SHAPES, shapeless), _Hiding(NO_FORMULA, everything)]
+    return [*reasons, _Reason(NO_SHAPES, shapeless), _Reason(NO_FORMULA, everything)]
 
 
 def _said(trace: Trace, rows: RowWork) -> I64:

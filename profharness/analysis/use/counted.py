@@ -1,10 +1,13 @@
 """Hardware counters by operator: the kernels of a counter pass joined to those of a pass that knows
 operators (docs/metrics.md#operator-counters).
 
-A kernel that stands under an operator in the counter pass itself counts there. Of the others, the
-kernels of one name (and one number of workgroups, where both passes have it) are paired one by one
-in the order of their starts, where both passes ran equally many of them on a process; otherwise
-each gets the mean of all dispatches of that name.
+A kernel that stands under an operator in the counter pass itself counts there. The kernels of one
+name (and one number of workgroups, where both passes have it) are paired one by one in the order of
+their starts, where both passes ran equally many of them on a process, and the others count under
+the operator of the one that they are paired with. Otherwise each gets the mean of all dispatches of
+that name, unless the counter pass knows the operator of some of them: then its dispatches without
+one are left out, since which kernels of the other pass they are is not known, and none may count
+twice.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.counter_table import PERCENT, unit_of
+from profharness.analysis.kernels.counter_work import column, matching_keys, mean_by
 from profharness.analysis.use.records import OperatorCounter
 from profharness.trace.columns.keys import distinct, pack
 from profharness.trace.columns.table import NULL
@@ -26,8 +30,11 @@ Mask = npt.NDArray[np.bool_]
 @dataclass(frozen=True, eq=False)
 class _Matched:
     """Per kernel of the pass with operators: the kernel of the counter pass that it is (NULL where
-    none is known), and the key of its name, of which `keys` has that of each counted kernel.
+    none is known), and the key of its name, of which `keys` has that of each of the counted kernels
+    `rows`.
     """
+
+    rows: I64
 
     row: I64
     key: I64
@@ -45,17 +52,17 @@ def operator_counters(counted: Trace, timed: Trace) -> tuple[OperatorCounter, ..
     if not len(rows):
         return ()
     recorded = rows[counted.kernels.op[rows] != NULL]
-    other = rows[counted.kernels.op[rows] == NULL]
-    matched = _match(counted, other, timed)
+    matched = _match(counted, rows, timed)
     times = _kernel_ns(timed)
     found: list[OperatorCounter] = []
     for code in distinct(counters.name[valid]).tolist():
-        values = _of_kernels(counted, code, valid)
+        counter = counted.strings[int(code)]
+        values = column(counted, counter)
         parts = (
             _recorded_parts(counted, recorded, values),
-            _matched_parts(timed, matched, values[other], values),
+            _matched_parts(timed, matched, values, counted.kernels.op != NULL),
         )
-        found += _rows(counted.strings[int(code)], parts)
+        found += _rows(counter, parts)
     found.sort(key=lambda row: (-times.get(row.operator, 0), row.operator, row.counter))
     return tuple(found)
 
@@ -72,16 +79,6 @@ class _Parts:
     exact: Mask
 
 
-def _of_kernels(trace: Trace, code: int, valid: Mask) -> F64:
-    """One counter per kernel, summed over its instances; NaN where it was not collected."""
-    mine = np.flatnonzero(valid & (trace.counters.name == code))
-    values = np.full(len(trace.kernels), np.nan)
-    owner = trace.counters.kernel[mine]
-    values[owner] = 0.0
-    np.add.at(values, owner, trace.counters.value[mine])
-    return values
-
-
 def _recorded_parts(trace: Trace, rows: I64, values: F64) -> _Parts:
     used = rows[np.isfinite(values[rows])]
     names, place = np.unique(trace.ops.name[trace.kernels.op[used]], return_inverse=True)
@@ -93,12 +90,18 @@ def _recorded_parts(trace: Trace, rows: I64, values: F64) -> _Parts:
     )
 
 
-def _matched_parts(timed: Trace, matched: _Matched, mine: F64, values: F64) -> _Parts:
-    """`mine` are the values of the counted kernels that `matched.keys` belong to."""
+def _matched_parts(timed: Trace, matched: _Matched, values: F64, recorded: Mask) -> _Parts:
+    """`recorded` are the counted kernels with an operator of their own: they count there, and so
+    neither here nor in the mean of their name.
+    """
     launched = np.flatnonzero(timed.kernels.op != NULL)
-    row = matched.row[launched]
+    row, key = matched.row[launched], matched.key[launched]
     exact = row != NULL
-    given = np.where(exact, values[row], _mean_by(matched.keys, mine, matched.key[launched]))
+    mine = values[matched.rows]
+    partly = distinct(matched.keys[np.isfinite(mine) & recorded[matched.rows]])
+    by_name = mean_by(matched.keys, mine, key)
+    by_name[np.isin(key, partly)] = np.nan
+    given = np.where(exact, np.where(recorded[row], np.nan, values[row]), by_name)
     used = np.isfinite(given)
     names, place = np.unique(timed.ops.name[timed.kernels.op[launched[used]]], return_inverse=True)
     return _Parts(
@@ -107,20 +110,6 @@ def _matched_parts(timed: Trace, matched: _Matched, mine: F64, values: F64) -> _
         given[used],
         exact[used],
     )
-
-
-def _mean_by(keys: I64, values: F64, wanted: I64) -> F64:
-    """The mean of the finite values of each wanted key; NaN where there is none."""
-    known = np.isfinite(values)
-    result = np.full(len(wanted), np.nan)
-    if not known.any() or not len(wanted):
-        return result
-    held, place = np.unique(keys[known], return_inverse=True)
-    mean = np.bincount(place, weights=values[known]) / np.bincount(place)
-    position = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
-    same = held[position] == wanted
-    result[same] = mean[position[same]]
-    return result
 
 
 def _rows(counter: str, parts: tuple[_Parts, _Parts]) -> list[OperatorCounter]:
@@ -156,7 +145,7 @@ def _match(counted: Trace, rows: I64, timed: Trace) -> _Matched:
     of start on their rank.
     """
     kernels = timed.kernels
-    keys, key = _keys(counted, rows, timed)
+    keys, key = matching_keys(counted, timed, rows)
     rank = np.concatenate((counted.kernels.rank[rows], kernels.rank)).astype(np.int64)
     groups = pack([np.concatenate((keys, key)), rank])
     mine, theirs = groups[: len(rows)], groups[len(rows) :]
@@ -167,7 +156,7 @@ def _match(counted: Trace, rows: I64, timed: Trace) -> _Matched:
         low, high = np.searchsorted(mine[first], (group, group + 1))
         if high - low == end - start:
             row[second[start:end]] = rows[first[low:high]]
-    return _Matched(row, key, keys)
+    return _Matched(rows, row, key, keys)
 
 
 def _ordered(groups: I64, start_ns: I64) -> I64:
@@ -183,22 +172,6 @@ def _runs(ordered: I64) -> list[tuple[int, int, int]]:
     first = np.concatenate(([0], np.flatnonzero(np.diff(ordered)) + 1))
     end = np.append(first[1:], len(ordered))
     return list(zip(ordered[first].tolist(), first.tolist(), end.tolist(), strict=True))
-
-
-def _keys(counted: Trace, rows: I64, timed: Trace) -> tuple[I64, I64]:
-    """Keys of the counted kernels and of those of `timed`, equal where names are and, where both
-    passes know the workgroups of every kernel of the name, workgroups too.
-    """
-    names = {text: code for code, text in enumerate(counted.strings.texts)}
-    used, place = np.unique(timed.kernels.name, return_inverse=True)
-    shift = len(names)  # names that only `timed` has get codes behind those of the counter pass
-    codes = [names.get(timed.strings[int(code)], shift + int(code)) for code in used]
-    theirs = np.array(codes, np.int64)[place] if len(used) else np.empty(0, np.int64)
-    name = np.concatenate((counted.kernels.name[rows].astype(np.int64), theirs))
-    workgroups = np.concatenate((counted.kernels.workgroups[rows], timed.kernels.workgroups))
-    unknown = distinct(name[workgroups == NULL])
-    packed = pack([name, np.where(np.isin(name, unknown), NULL, workgroups)])
-    return packed[: len(rows)], packed[len(rows) :]
 
 
 def _kernel_ns(trace: Trace) -> dict[str, int]:

@@ -31,6 +31,7 @@ NO_SHAPES = (
     "record_shapes=True"
 )
 NO_TIMES = "times of a pass without counters: such a pass runs kernels one by one"
+NO_KERNELS = "kernels: the recording holds only copies and fills"
 _FOR_REASON = {
     REPLAY: "the operators of the graphs: the trace of their capture, or a run without graphs",
     NO_LAUNCH: "the launches of all kernels: a window that begins before they are launched",
@@ -105,6 +106,8 @@ def _needs(facts: KernelFacts, rows: tuple[UseRow, ...], known: KnownWork | None
     """What to record where no row has a place under the ceilings; empty where one has."""
     if any(row.intensity is not None for row in rows):
         return ""
+    if not len(facts.trace.kernels):
+        return NO_KERNELS
     ops = facts.trace.ops
     if not facts.timed or known is None:
         return NO_TIMES

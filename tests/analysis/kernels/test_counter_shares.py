@@ -372,3 +372,13 @@ def test_counters_are_joined_by_name_and_shape():
     assert summarise_trace(timed, "x", yardstick=Yardstick(counted=counted)).metrics[
         "valu_busy"
     ].coverage == pytest.approx(0.5)
+
+
+def test_kernels_of_unknown_workgroups_are_joined_by_name_alone():
+    counted = one_kernel(FETCH_SIZE=1.0, WRITE_SIZE=1.0)
+    other = Scene(devices=counted.devices)
+    other.kernel(0, 10, name="k", workgroups=-1)
+    other.kernel(10, 20, name="k", workgroups=200)
+    other.kernel(20, 30, name="other", workgroups=-1)
+    joined = counted_work(counted, other.build()).fabric_bytes
+    assert joined.tolist() == pytest.approx([2048.0, 2048.0, np.nan], nan_ok=True)

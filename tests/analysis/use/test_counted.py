@@ -23,11 +23,13 @@ def timed(*kernels, workgroups=-1):
     return made.build()
 
 
-def counted(*dispatches, counter="WAVES", workgroups=-1):
-    """A counter pass of (kernel, value), without operators."""
+def counted(*dispatches, counter="WAVES", workgroups=-1, operators=()):
+    """A counter pass of (kernel, value), without operators but for those of the first kernels."""
     made = Scene()
     for at, (kernel, _) in enumerate(dispatches):
-        made.kernel(10 * at, 10 * at + 5, name=kernel, workgroups=workgroups)
+        name = operators[at] if at < len(operators) else None
+        op = -1 if name is None else made.op(name, 10 * at, 10 * at + 2)
+        made.kernel(10 * at + 3, 10 * at + 5, name=kernel, workgroups=workgroups, op=op)
     trace = made.build()
     counters = Counters.build(
         kernel=list(range(len(dispatches))),
@@ -77,6 +79,24 @@ def test_operators_of_the_counter_pass_itself_come_first():
     }
 
 
+def test_a_dispatch_with_an_operator_of_its_own_counts_once():
+    asked = timed(("aten::mm", "gemm"), ("aten::mm", "gemm"))
+    rows = operator_counters(counted(("gemm", 10), ("gemm", 10), operators=["aten::mm"]), asked)
+    assert shown(rows) == {"aten::mm": (2, 1, 1, 20.0)}
+    # the second one stands under the operator that it is paired with, whatever the first one's is
+    asked = timed(("aten::mm", "gemm"), ("aten::addmm", "gemm"))
+    rows = operator_counters(counted(("gemm", 10), ("gemm", 7), operators=["other"]), asked)
+    assert shown(rows) == {"other": (1, 1, 0, 10.0), "aten::addmm": (1, 0, 1, 7.0)}
+
+
+def test_of_a_name_with_operators_what_has_no_pair_is_left_out():
+    rows = operator_counters(
+        counted(("gemm", 10), ("gemm", 10), ("add", 1), operators=["aten::mm"]),
+        timed(*[("aten::mm", "gemm")] * 3, *[("aten::add", "add")] * 2),
+    )
+    assert shown(rows) == {"aten::mm": (1, 1, 0, 10.0), "aten::add": (2, 0, 0, 2.0)}
+
+
 def test_per_cent_have_no_sum():
     (row,) = operator_counters(
         counted(("gemm", 50), ("gemm", 70), counter="MfmaUtil"),
@@ -95,16 +115,21 @@ def test_nothing_counted_is_nothing():
         min_size=1,
         max_size=12,
     ),
+    st.integers(0, 12),
     st.integers(0, 2**32 - 1),
 )
-def test_paired_sums_are_those_of_a_plain_walk(kernels, seed):
+def test_paired_sums_are_those_of_a_plain_walk(kernels, recorded, seed):
     values = np.random.default_rng(seed).integers(1, 1000, len(kernels)).tolist()
     rows = operator_counters(
-        counted(*((kernel, value) for (_, kernel), value in zip(kernels, values, strict=True))),
+        counted(
+            *((kernel, value) for (_, kernel), value in zip(kernels, values, strict=True)),
+            operators=[operator for operator, _ in kernels[:recorded]],
+        ),
         timed(*kernels),
     )
     expected: dict[str, float] = {}
     for (operator, _), value in zip(kernels, values, strict=True):
         expected[operator] = expected.get(operator, 0.0) + value
     assert {row.operator: row.sum for row in rows} == pytest.approx(expected)
-    assert all(row.in_order == row.dispatches for row in rows)
+    assert all(row.in_order + row.recorded == row.dispatches for row in rows)
+    assert sum(row.recorded for row in rows) == min(recorded, len(kernels))

@@ -9,7 +9,13 @@ import pytest
 from profharness import readers
 from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import by_op
-from profharness.analysis.use.device_use import MOST_SHAPES, NO_OPERATORS, NO_SHAPES, device_use
+from profharness.analysis.use.device_use import (
+    MOST_SHAPES,
+    NO_KERNELS,
+    NO_OPERATORS,
+    NO_SHAPES,
+    device_use,
+)
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Kernels
 from tests.analysis.kernels.test_roofline import MEASURED, N, mixed, scene, with_ops
@@ -86,6 +92,9 @@ def test_what_is_lacking_is_named():
     alone = replace(trace, ops=type(trace.ops).empty(), kernels=kernels)
     assert use_of(alone).needs == NO_OPERATORS
     assert use_of(replace(trace, kernels=Kernels.empty())) is None
+    made = scene()
+    made.copy(0, 100, made.call("hipMemcpyAsync", 0, 10))
+    assert use_of(made.build()).needs == NO_KERNELS
 
 
 @pytest.mark.parametrize(
