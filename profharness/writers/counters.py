@@ -108,6 +108,8 @@ class CounterWriter:
         parts = [words]
         if origin is not None:
             parts += [part for part in (origin.pass_name, origin.point, origin.host) if part]
+            if origin.rank is not None:
+                parts.append(f"rank {origin.rank}")
         if device >= 0:
             shown = self.trace.devices[device]
             parts.append(f"{shown.name} GPU {shown.index}".strip())
