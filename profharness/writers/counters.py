@@ -103,13 +103,16 @@ class CounterWriter:
             yield position, uuid, child_track(uuid, groups[group], metric) + _counter(metric)
 
     def _group_name(self, words: str, source: int, device: int) -> str:
+        """The title, whose end is the device: our reader takes it from there."""
         origin = self.trace.sources[source] if source >= 0 else None
         parts = [words]
         if origin is not None:
             parts += [part for part in (origin.pass_name, origin.point, origin.host) if part]
+            if origin.rank is not None:
+                parts.append(f"rank {origin.rank}")
         if device >= 0:
             shown = self.trace.devices[device]
-            parts.append(f"{shown.name or 'GPU'} {shown.index}".strip())
+            parts.append(f"{shown.name} GPU {shown.index}".strip())
         return " · ".join(parts)
 
     def _machine(self, source: int) -> Machine:

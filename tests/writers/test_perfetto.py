@@ -32,7 +32,7 @@ from tests.writers.decode import Decoded, decode, multiset
 from tests.writers.strategies import traces
 
 # a new encoding changes it: compare both files in a trace processor before renewing it
-GOLDEN = "7932103ad9c7601da7ea4f88bc2c651f18d64837290ba0f17c3d10f14eb3796a"
+GOLDEN = "a66ea11b1e696ba36c03ab32bc00e9e5aeef95071d2fb5d14c6adafc410cd60e"
 UNNAMED = "(no name recorded)"
 PROPERTY = settings(
     max_examples=30,
@@ -495,6 +495,21 @@ def test_the_throughput_of_each_point_is_named_by_it() -> None:
         "Telemetry · bare · torch-b1 · n0",
         "Telemetry · bare · torch-b4 · n0",
     }
+
+
+def test_what_the_ranks_of_one_host_held_is_told_apart() -> None:
+    sources = tuple(Source(path=f"{r}.json", format="kineto", host="n0", rank=r) for r in (0, 1))
+    devices = (Device("0", "n0"), Device("1", "n0", name="H100"))
+    samples = Samples.build(
+        at_ns=1, until_ns=1, device=[-1, 0, -1, 1], metric=0, value=[1.0] * 4, source=[0, 0, 1, 1]
+    )
+    got, _ = written(Trace(sources, Strings(("torch_allocated",)), devices, samples=samples))
+    assert sorted(t.name for t in got.tracks.values() if t.name.startswith("Memory")) == [
+        "Memory of torch · n0 · rank 0",
+        "Memory of torch · n0 · rank 0 · GPU 0",
+        "Memory of torch · n0 · rank 1",
+        "Memory of torch · n0 · rank 1 · H100 GPU 1",
+    ]
 
 
 def test_what_cannot_be_written_is_left_out_and_counted() -> None:

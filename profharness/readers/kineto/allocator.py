@@ -1,9 +1,9 @@
 """What torch's allocator held, as samples by device: the instants that `profile_memory` records.
 
 Each states how many bytes the process holds after it. The host's are those that were taken while a
-recording was on; a device's are all. Instants of 2021 state no totals and are left out. A device
-has the number by which the process sees it. CUDA's records of kernels use the same numbers, those
-of ROCm the node's.
+recording was on; a device's are all. Instants of 2021 state no totals: like those without a device
+they are left out and counted. A device has the number by which the process sees it. CUDA's records
+of kernels use the same numbers, those of ROCm the node's.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _CPU, _CUDA = 0, 1  # c10::DeviceType
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """Bytes that were held from each instant on, NULL where it does not say. `device` are codes of
-    the file's devices, NULL for the host; `unplaced` instants were left out.
+    """Bytes that were held from each instant on; `reserved` is NULL where it does not say. `device`
+    are codes of the file's devices, NULL for the host. Left out were `unplaced` instants, whose
+    device cannot be told, and `unstated` ones, which say no total or no device.
     """
 
     at: I64
@@ -32,14 +33,15 @@ class Held:
     allocated: I64
     reserved: I64
     unplaced: int
+    unstated: int
 
     def samples(self, strings: Strings, places: Places, origin: Origin) -> Samples:
         """Instants of both metrics. The host's memory is not reserved ahead, so it has one."""
-        stated = (self.allocated != NULL, (self.reserved != NULL) & (self.device != NULL))
-        rows = np.concatenate([np.flatnonzero(said) for said in stated])
-        if not len(rows):
+        if not len(self.at):
             return Samples.empty()
-        counts = [int(said.sum()) for said in stated]
+        reserving = np.flatnonzero((self.reserved != NULL) & (self.device != NULL))
+        rows = np.concatenate((np.arange(len(self.at)), reserving))
+        counts = [len(self.at), len(reserving)]
         metrics = [strings.code(name) for name in (TORCH_ALLOCATED, TORCH_RESERVED)]
         at = self.at[rows] + origin.base_ns
         return Samples.build(
@@ -47,7 +49,7 @@ class Held:
             until_ns=at,
             device=places.device(self.device[rows]),
             metric=np.repeat(metrics, counts),
-            value=np.concatenate((self.allocated[stated[0]], self.reserved[stated[1]])),
+            value=np.concatenate((self.allocated, self.reserved[reserving])),
             source=0,
         )
 
@@ -58,13 +60,16 @@ def held(rows: KinetoRows, *, is_rocm: bool) -> Held:
     """
     take = rows.memory.take
     at, kind, number = take("at"), take("device_type"), take("device_id")
+    allocated, reserved = take("allocated"), take("reserved")
     device = np.full(len(at), NULL, np.int64)
-    elsewhere = kind != _CPU
-    placed = ~elsewhere
+    has_place = (kind == _CPU) | ((kind != NULL) & (number >= 0))
+    stated = has_place & (allocated != NULL)
+    elsewhere, placed = stated & (kind != _CPU), stated & (kind == _CPU)
     of_node = elsewhere & ((kind != _CUDA) | is_rocm)
-    for one in np.unique(number[elsewhere & ~of_node]).tolist():
-        device[elsewhere & ~of_node & (number == one)] = rows.devices[str(one)]
-        placed |= elsewhere & ~of_node
+    of_process = elsewhere & ~of_node
+    for one in np.unique(number[of_process]).tolist():
+        device[of_process & (number == one)] = rows.devices[str(one)]
+    placed |= of_process
     if of_node.any():
         used = np.unique(np.concatenate([t.peek("device") for t in (rows.kernels, rows.copies)]))
         if len(used) == len(np.unique(number[of_node])) == 1:
@@ -73,7 +78,8 @@ def held(rows: KinetoRows, *, is_rocm: bool) -> Held:
     return Held(
         at=at[placed],
         device=device[placed],
-        allocated=take("allocated")[placed],
-        reserved=take("reserved")[placed],
-        unplaced=int((~placed).sum()),
+        allocated=allocated[placed],
+        reserved=reserved[placed],
+        unplaced=int((stated & ~placed).sum()),
+        unstated=int((~stated).sum()),
     )

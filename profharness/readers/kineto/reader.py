@@ -239,14 +239,7 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
             tables.sizes_dropped,
             "copies have a size of one byte that their call did not ask for: size not known",
         )
-    if tables.unplaced:
-        yield Problem(
-            "info",
-            str(path),
-            tables.unplaced,
-            "allocations name their device by the process's own number, and which of the file's "
-            "devices that is cannot be told: left out",
-        )
+    yield from _allocation_problems(path, tables)
     if rows.left_out:
         listed = ", ".join(
             f"{category} {count}"
@@ -260,3 +253,18 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
             rows.left_out.total(),
             f"events of kinds that are not analysed were left out: {listed}",
         )
+
+
+def _allocation_problems(path: Path, tables: Tables) -> Iterator[Problem]:
+    for count, sentence in (
+        (
+            tables.unplaced,
+            (
+                "allocations name their device by the process's own number, and which of the "
+                "file's devices that is cannot be told: left out"
+            ),
+        ),
+        (tables.unstated, "allocations state no total or no device: left out"),
+    ):
+        if count:
+            yield Problem("info", str(path), count, sentence)

@@ -153,13 +153,13 @@ class UsualCallArgs(AskedArgs, gc=False):
 class NamingArgs(CallArgs, gc=False):
     """Arguments of a host call with the name of the kernel that it launches, which ROCm states."""
 
-    kernel: str | None = None
+    kernel: Number = None
 
 
 class UsualNamingArgs(UsualCallArgs, gc=False):
     """The same with the usual geometry."""
 
-    kernel: str | None = None
+    kernel: Number = None
 
 
 class LaunchArgs(msgspec.Struct, gc=False):

@@ -68,6 +68,7 @@ class Tables:
     counted: int
     samples: Samples
     unplaced: int
+    unstated: int
 
 
 def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
@@ -112,6 +113,7 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         counted=len(rows.ranges),
         samples=held.samples(strings, builder.places, origin),
         unplaced=held.unplaced,
+        unstated=held.unstated,
     )
 
 

@@ -1,5 +1,5 @@
 """Which records each way of reading a Kineto file keeps, and which it looks at no further: msgspec
-decodes an event into the first type of these unions whose category it has.
+decodes an event into the type of these unions whose category it has.
 """
 
 from __future__ import annotations

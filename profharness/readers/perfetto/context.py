@@ -11,6 +11,7 @@ import numpy as np
 
 from profharness.readers.bytes.proto_scan import I64
 from profharness.readers.perfetto.notes import Events
+from profharness.readers.perfetto.sensed import Sensed
 from profharness.readers.perfetto.slices import Slices, per_track
 from profharness.readers.perfetto.tracks import Tracks
 from profharness.trace.columns.build import per_text
@@ -86,6 +87,7 @@ class Tables:
     ops: Ops
     marks: Marks
     samples: Samples
+    sensed: Sensed
     counters: Counters
     devices: tuple[Device, ...]
     streams: tuple[Stream, ...]

@@ -163,6 +163,7 @@ def _trace(path: Path, file: _File, tables: Tables, gpu: GpuTables) -> Trace:
         counters=concat([tables.counters, typed.counters]),
     )
     trace = _linked(trace, file, gpu, (len(tables.kernels), len(tables.copies)))
+    trace = tables.sensed.placed(trace, file.packets)
     return replace(trace, problems=tuple(_problems(path, file, trace)))
 
 

@@ -15,6 +15,7 @@ from profharness.readers.kineto.tables import marks_from
 from profharness.readers.perfetto import slices as kinds
 from profharness.readers.perfetto.context import Context, Tables, first_number
 from profharness.readers.perfetto.events import COUNTER
+from profharness.readers.perfetto.sensed import titled
 from profharness.readers.perfetto.slices import per_track
 from profharness.readers.perfetto.tracks import Tracks
 from profharness.readers.rocprofv3.places import places
@@ -125,6 +126,7 @@ def build(context: Context, *, ops: bool) -> Tables:
         ops=_ops(context, chosen[kinds.OP]),
         marks=_marks(context, chosen[kinds.MARK]),
         samples=_samples(context, sampled, placed.device[4]),
+        sensed=titled(context.tracks, context.track[sampled]),
         counters=_counters(context, rows),
         devices=tuple(Device(index=str(number), vendor="AMD") for number in placed.numbers),
         streams=placed.streams,

@@ -111,6 +111,31 @@ def test_what_states_no_totals_is_left_out(tmp_path: Path) -> None:
     messages = " ".join(problem.message for problem in trace.problems)
     assert "cpu_instant_event 1" in messages
     assert "no readable start" in messages
+    counts = [p.count for p in trace.problems if "state no total or no device" in p.message]
+    assert counts == [1]
+
+
+@pytest.mark.parametrize("lacking", ["Device Id", "Device Type", "Total Allocated"])
+def test_what_names_no_device_is_left_out_and_adds_none(tmp_path: Path, lacking: str) -> None:
+    ran = [launch("cudaLaunchKernel", 2, 3, 5), kernel("gemm", 7, 2, correlation=5, device=0)]
+    bare = memory(1, 10, 20, kind=CUDA, number=3)
+    del bare["args"][lacking]
+    trace = read(tmp_path, [*ran, bare, memory(2, 512, 1024, kind=CUDA, number=0)])
+    assert [device.index for device in trace.devices] == ["0"]
+    assert held(trace) == [
+        ("torch_allocated", "0", 2000, 512.0),
+        ("torch_reserved", "0", 2000, 1024.0),
+    ]
+    (said,) = [problem for problem in trace.problems if "left out" in problem.message]
+    assert (said.count, said.severity) == (1, "info")
+    assert "state no total or no device" in said.message
+
+
+def test_what_names_no_device_does_not_go_to_the_only_one(tmp_path: Path) -> None:
+    ran = [launch("hipLaunchKernel", 2, 3, 5), kernel("gemm", 7, 2, correlation=5, device=9)]
+    bare = memory(1, 10, 20, kind=HIP, number=0)
+    del bare["args"]["Device Type"]
+    assert held(read(tmp_path, [*ran, bare])) == []
 
 
 def test_blocks_of_any_size_say_the_same_and_devices_alone_need_none(tmp_path: Path) -> None:

@@ -893,6 +893,22 @@ print(before, after, os.getpid())
 """
 
 
+@pytest.mark.parametrize("is_usual", [True, False])
+def test_an_odd_name_of_a_kernel_costs_the_call_nothing_else(
+    tmp_path: Path, *, is_usual: bool
+) -> None:
+    odd = [] if is_usual else [{"ph": "M", "name": "process_name", "pid": 0}]
+    given = [
+        launch("hipLaunchKernel", 10 * at, 1, 5 + at, kernel=named, grid=[2, 1, 1])
+        for at, named in enumerate(("gemm", 7, None, ""))
+    ]
+    path = write(tmp_path / "t.json", document([*given, *odd]))
+    trace = chrome_json.read_blocks(path, wanted=Wanted.LAUNCHED)
+    assert trace.api.correlation.tolist() == [5, 6, 7, 8]
+    assert texts(trace, trace.api.kernel) == ["gemm", "7", "", ""]
+    assert not any("arguments" in problem.message for problem in trace.problems)
+
+
 @pytest.mark.slow
 def test_a_trace_of_the_real_profiler(tmp_path: Path) -> None:
     pytest.importorskip("torch")
