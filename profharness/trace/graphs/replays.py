@@ -141,14 +141,7 @@ def _template(capture: Capture, match: Match) -> _Template:
     """The operators around the launches that matched, up to those that began before the capture."""
     recorded, ops = capture.recorded, capture.recorded.trace.ops
     op = np.where(match.launch == NULL, NULL, capture.op[match.launch])
-    kept = np.zeros(len(ops), np.bool_)
-    rows = np.unique(op[op != NULL])
-    while len(rows):
-        kept[rows] = True
-        rows = np.unique(recorded.nested.parent[rows])
-        rows = rows[rows != NULL]
-        rows = rows[~kept[rows]]
-    kept &= ops.start_ns >= capture.begin_ns
+    kept = recorded.around(op) & (ops.start_ns >= capture.begin_ns)
     inner = np.flatnonzero(kept)
     keys = (recorded.nested.depth, -ops.dur_ns, ops.start_ns, recorded.thread)
     order = inner[np.lexsort((*(key[inner] for key in keys), _first_starts(recorded, inner)))]
