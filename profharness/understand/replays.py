@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from msgspec.structs import replace as replace_fields
+
 from profharness.errors import InputError, UsageError
 from profharness.findings import Finding, finding
 from profharness.trace.columns.table import NULL
@@ -77,9 +79,10 @@ def of_recovery(recovery: Recovery) -> Finding:
     """How much of a trace's graph replays the captures explain."""
     share = recovery.matched_ns / recovery.kernel_ns if recovery.kernel_ns else 0.0
     whole = 0 < recovery.matched == recovery.kernels - recovery.bare
-    return finding(
+    item = finding(
         "graph-replays" if whole else "graph-replays-unmatched",
         _sentence(recovery, share),
+        severity=None if recovery.replays else "info",
         captured_graphs=recovery.captures,
         replays=recovery.replays,
         exact_replays=recovery.exact,
@@ -90,8 +93,10 @@ def of_recovery(recovery: Recovery) -> Finding:
         kernels_without_operator=recovery.bare,
         matched_time_share=share,
     )
+    return item if recovery.replays else replace_fields(item, advice=_NO_REPLAY)
 
 
+_NO_REPLAY = "leave --capture-trace out for this file"
 _HOW = (
     "equal to a captured graph kernel by kernel",
     "by the longest match in order",

@@ -67,8 +67,9 @@ def test_kernels_launched_outside_of_the_capture_s_operators_are_counted_apart(
 
 def test_a_trace_without_replays(tmp_path: Path) -> None:
     item = found(tmp_path)
-    assert item.id == "graph-replays-unmatched"
+    assert (item.id, item.severity) == ("graph-replays-unmatched", "info")
     assert item.message.startswith("the trace holds no kernel of a graph replay")
+    assert item.advice == "leave --capture-trace out for this file"
 
 
 def test_without_a_capture_nothing_is_said(tmp_path: Path) -> None:
