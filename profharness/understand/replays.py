@@ -6,12 +6,16 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from msgspec.structs import replace as replace_fields
+
 from profharness.errors import InputError, UsageError
 from profharness.findings import Finding, finding
+from profharness.trace.columns.table import NULL
 from profharness.trace.graphs.captures import Capture, captured_graphs
 from profharness.trace.graphs.replays import Recovery, recovered
 from profharness.trace.wanted import Wanted
 from profharness.understand.load import Loaded, check_paths, load_files
+from profharness.units import format_share
 
 
 def with_captures(loaded: Loaded, paths: tuple[Path, ...]) -> Loaded:
@@ -63,16 +67,22 @@ def _of_file(path: Path, _state: tuple[int, int]) -> tuple[Capture, ...]:
             "torch.profiler records these names on ROCm only; run once without graphs to record "
             "the operators with their kernels",
         )
+    if all((capture.op == NULL).all() for capture in named):
+        raise InputError(
+            f"{path}: no operator is recorded around the captured launches",
+            "record the CPU activity too",
+        )
     return named
 
 
 def of_recovery(recovery: Recovery) -> Finding:
     """How much of a trace's graph replays the captures explain."""
     share = recovery.matched_ns / recovery.kernel_ns if recovery.kernel_ns else 0.0
-    whole = 0 < recovery.kernels == recovery.matched
-    return finding(
+    whole = 0 < recovery.matched == recovery.kernels - recovery.bare
+    item = finding(
         "graph-replays" if whole else "graph-replays-unmatched",
         _sentence(recovery, share),
+        severity=None if recovery.replays else "info",
         captured_graphs=recovery.captures,
         replays=recovery.replays,
         exact_replays=recovery.exact,
@@ -80,10 +90,13 @@ def of_recovery(recovery: Recovery) -> Finding:
         ambiguous_replays=recovery.ambiguous,
         kernels=recovery.kernels,
         matched_kernels=recovery.matched,
+        kernels_without_operator=recovery.bare,
         matched_time_share=share,
     )
+    return item if recovery.replays else replace_fields(item, advice=_NO_REPLAY)
 
 
+_NO_REPLAY = "leave --capture-trace out for this file"
 _HOW = (
     "equal to a captured graph kernel by kernel",
     "by the longest match in order",
@@ -98,7 +111,14 @@ def _sentence(recovery: Recovery, share: float) -> str:
     unlike = recovery.replays - recovery.exact - recovery.in_order - recovery.ambiguous
     counts = (recovery.exact, recovery.in_order, recovery.ambiguous, unlike)
     parts = [f"{count} {said}" for count, said in zip(counts, _HOW, strict=True) if count]
+    outside = (
+        f"; {recovery.bare} {'kernels were' if recovery.bare > 1 else 'kernel was'} launched "
+        "outside of any operator of the capture"
+        if recovery.bare
+        else ""
+    )
     return (
-        f"{recovery.matched} of {recovery.kernels} kernels of graph replays ({share:.1%} of their "
-        f"time) have the operators of their capture (replays: {'; '.join(parts)})"
+        f"{recovery.matched} of {recovery.kernels} kernels of graph replays "
+        f"({format_share(share)} of their time) have the operators of their capture "
+        f"(replays: {'; '.join(parts)}){outside}"
     )

@@ -111,3 +111,11 @@ def test_a_capture_of_something_else_is_told(
     replays_of(tmp_path, ["x", "y"])
     run_cli(["hotspots", "--by", "op", str(files[1]), "--capture-trace", str(files[0])])
     assert "warning: 0 of 2 kernels of graph replays" in capsys.readouterr().err
+    (tmp_path / "other").mkdir()
+    replays_of(tmp_path / "other", ["gemm", "relu"])
+    other = (tmp_path / "other/replays.json").rename(tmp_path / "other.json")
+    paths = [str(files[1]), str(other)]
+    run_cli(["hotspots", "--by", "op", *paths, "--capture-trace", str(files[0])])
+    said = capsys.readouterr().err
+    assert "warning: replays.json: 0 of 2 kernels of graph replays (0.0 % of" in said
+    assert "info: other.json: 2 of 2 kernels of graph replays (100.0 % of" in said

@@ -21,6 +21,7 @@ from profharness.analysis.operators.records import NO_EXTENTS, NO_LENGTHS, Given
 from profharness.node.devices import Dtype
 from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
+from profharness.trace.graphs.captures import ran_nothing
 from profharness.trace.model import F64, I64, Trace
 
 Mask = npt.NDArray[np.bool_]
@@ -77,7 +78,9 @@ class _Calls:
 
 
 def row_work(trace: Trace, engine: Engine | None = None) -> RowWork:
-    """The work of the operators of a trace; a call counts in one row."""
+    """The work of the operators of a trace; a call counts in one row. Calls that were captured into
+    a graph ran nothing and have none: their replays do.
+    """
     ops = trace.ops
     calls = _calls(trace, engine or own_engine())
     tree = nests(ops)
@@ -96,12 +99,13 @@ def row_work(trace: Trace, engine: Engine | None = None) -> RowWork:
     owner = tree.nearest(standing)
     reasons = tuple(dict.fromkeys(work.reason for work in works if work.reason))
     reason = _codes([work.reason or None for work in works], reasons)[calls.which]
-    counted = standing | streaming
+    ran = ~ran_nothing(trace)
+    multiplied, counted = standing & ran, (standing | streaming) & ran
     return RowWork(
-        flops=np.where(standing, flops, np.nan),
-        flops_full=np.where(standing, calls.column([work.full for work in works]), np.nan),
+        flops=np.where(multiplied, flops, np.nan),
+        flops_full=np.where(multiplied, calls.column([work.full for work in works]), np.nan),
         flops_most=np.where(
-            standing, calls.column([work.flops_most or work.flops for work in works]), np.nan
+            multiplied, calls.column([work.flops_most or work.flops for work in works]), np.nan
         ),
         low_bytes=np.where(counted, moved, np.nan),
         dtype=np.where(standing, _inner_types(tree, calls, types, owner), NULL),

@@ -27,6 +27,17 @@ class Recorded:
     thread: I64
     nested: nesting.Nesting
 
+    def around(self, rows: I64) -> Mask:
+        """Which operators are among these rows, or hold one of them on their thread."""
+        found = np.zeros(len(self.thread), np.bool_)
+        rows = np.unique(rows[rows != NULL])
+        while len(rows):
+            found[rows] = True
+            rows = np.unique(self.nested.parent[rows])
+            rows = rows[rows != NULL]
+            rows = rows[~found[rows]]
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Capture:
@@ -82,6 +93,23 @@ def captured_graphs(trace: Trace) -> tuple[Capture, ...]:
             kernel = api.kernel[rows[mine]].astype(np.int64)
             found.append(Capture(recorded, kernel, op[mine], int(api.start_ns[first])))
     return tuple(found)
+
+
+def ran_nothing(trace: Trace) -> Mask:
+    """Which operators ran nothing on a device, since they began while a graph was captured and all
+    that they launched went into it.
+    """
+    nothing = np.zeros(len(trace.ops), np.bool_)
+    if not call_names.matching(trace.strings, trace.api, call_names.CAPTURE_BEGIN).any():
+        return nothing
+    captures = captured_graphs(trace)
+    for capture in captures:
+        inside = trace.ops.start_ns >= capture.begin_ns
+        nothing |= capture.recorded.around(capture.op) & inside
+    if nothing.any():
+        ran = np.concatenate((trace.kernels.op, trace.copies.op)).astype(np.int64)
+        nothing &= ~captures[0].recorded.around(ran)
+    return nothing
 
 
 def _windows(trace: Trace, thread: I64) -> tuple[I64, I64]:

@@ -8,7 +8,7 @@ did not run again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +28,8 @@ class Recovery:
     """What was found of a trace's graph replays: how many there are, how many are a captured graph
     kernel by kernel (`exact`) or by the longest match in order (`in_order`), and how many fit
     several captured graphs of other operators equally well. `kernels` are those of all replays,
-    `matched` those that now have a captured launch, with their times in ns.
+    `matched` those that now have a captured operator, with their times in ns; `bare` are those
+    whose captured launch stands in no operator.
     """
 
     captures: int
@@ -38,6 +39,7 @@ class Recovery:
     ambiguous: int = 0
     kernels: int = 0
     matched: int = 0
+    bare: int = 0
     kernel_ns: int = 0
     matched_ns: int = 0
 
@@ -68,20 +70,19 @@ def recovered(trace: Trace, captures: Sequence[Capture]) -> tuple[Trace, Recover
     nothing stay as they were.
     """
     found = _replays(trace, Matcher(captures, trace.strings))
-    sure = [one for one in found if one.match is not None and one.match is not AMBIGUOUS]
-    recovery = _counted(trace, len(captures), found)
+    sure = [
+        (one, one.match) for one in found if one.match is not None and one.match is not AMBIGUOUS
+    ]
+    matches = {id(match): match for _, match in sure}
+    templates = {key: _template(captures[match.graph], match) for key, match in matches.items()}
+    recovery = _counted(trace, len(captures), found, templates)
     if not sure:
         return trace, recovery
-    templates: dict[int, _Template] = {}
     op = trace.kernels.op.astype(np.int64)
     blocks, used = [trace.ops], len(trace.ops)
     added = _Adding(trace)
-    for number, one in enumerate(sure):
-        assert one.match is not None
-        capture = captures[one.match.graph]
-        template = templates.get(id(one.match))
-        if template is None:
-            template = templates[id(one.match)] = _template(capture, one.match)
+    for number, (one, match) in enumerate(sure):
+        template = templates[id(match)]
         if len(template.rows):
             known = template.op != NULL
             op[one.kernels[known]] = used + template.op[known]
@@ -115,15 +116,18 @@ def _replays(trace: Trace, matcher: Matcher) -> list[_Replay]:
     ]
 
 
-def _counted(trace: Trace, captures: int, found: Sequence[_Replay]) -> Recovery:
+def _counted(
+    trace: Trace, captures: int, found: Sequence[_Replay], templates: Mapping[int, _Template]
+) -> Recovery:
     lasting = np.maximum(trace.kernels.dur_ns, 0)
     matches = [one.match for one in found if one.match is not None]
     sure = [match for match in matches if match is not AMBIGUOUS]
     held = [
-        one.kernels[one.match.launch != NULL]
+        one.kernels[templates[id(one.match)].op != NULL]
         for one in found
-        if one.match is not None and one.match is not AMBIGUOUS
+        if id(one.match) in templates
     ]
+    matched = sum(len(rows) for rows in held)
     return Recovery(
         captures=captures,
         replays=len(found),
@@ -131,7 +135,8 @@ def _counted(trace: Trace, captures: int, found: Sequence[_Replay]) -> Recovery:
         in_order=sum(not match.exact for match in sure),
         ambiguous=len(matches) - len(sure),
         kernels=sum(len(one.kernels) for one in found),
-        matched=sum(len(rows) for rows in held),
+        matched=matched,
+        bare=sum(match.kernels for match in sure) - matched,
         kernel_ns=sum(int(lasting[one.kernels].sum()) for one in found),
         matched_ns=sum(int(lasting[rows].sum()) for rows in held),
     )
@@ -141,14 +146,7 @@ def _template(capture: Capture, match: Match) -> _Template:
     """The operators around the launches that matched, up to those that began before the capture."""
     recorded, ops = capture.recorded, capture.recorded.trace.ops
     op = np.where(match.launch == NULL, NULL, capture.op[match.launch])
-    kept = np.zeros(len(ops), np.bool_)
-    rows = np.unique(op[op != NULL])
-    while len(rows):
-        kept[rows] = True
-        rows = np.unique(recorded.nested.parent[rows])
-        rows = rows[rows != NULL]
-        rows = rows[~kept[rows]]
-    kept &= ops.start_ns >= capture.begin_ns
+    kept = recorded.around(op) & (ops.start_ns >= capture.begin_ns)
     inner = np.flatnonzero(kept)
     keys = (recorded.nested.depth, -ops.dur_ns, ops.start_ns, recorded.thread)
     order = inner[np.lexsort((*(key[inner] for key in keys), _first_starts(recorded, inner)))]

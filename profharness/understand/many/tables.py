@@ -34,8 +34,11 @@ from profharness.understand.replays import with_captures
 
 @dataclass(frozen=True)
 class GroupTally:
-    """The table rows of one group of files, and what its reader dropped or repaired."""
+    """The table rows of one group of files, called `path`, and what its reader dropped or
+    repaired.
+    """
 
+    path: str
     tally: Tally
     problems: tuple[Problem, ...]
     counters: tuple[CounterRow, ...] = ()
@@ -78,8 +81,18 @@ def hotspots_of_files(
         counters = counter_table.merge_counter_rows(group.counters for group in read.results)
         table = msgspec.structs.replace(table, counters=counters)
     problems = tuple(problem for group in read.results for problem in group.problems)
-    findings = tuple(finding for group in read.results for finding in group.findings)
+    findings = tuple(
+        finding if len(paths) == 1 else _of_file(group.path, finding)
+        for group in read.results
+        for finding in group.findings
+    )
     return FilesHotspots(table, tuple(read.unread), problems, findings)
+
+
+def _of_file(path: str, finding: Finding) -> Finding:
+    """The finding of one of several files, which names it."""
+    message = f"{path.rpartition('/')[2]}: {finding.message}"
+    return msgspec.structs.replace(finding, message=message)
 
 
 def tally_of(
@@ -108,7 +121,7 @@ def tally_of(
             trace = load_files(group.paths, check=False).trace
         rows = listed(trace, KernelFacts(trace, yardstick))
     counters = counter_table.counter_rows(trace)
-    return GroupTally(rows, trace.problems, counters, loaded.findings)
+    return GroupTally(group.path, rows, trace.problems, counters, loaded.findings)
 
 
 def _wanted(by: Grouping | None, *, ops: bool, shapes: bool) -> Wanted:

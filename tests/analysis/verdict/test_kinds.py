@@ -209,6 +209,20 @@ def test_a_capture_carries_no_verdict_unless_as_much_ran(
         )
 
 
+def test_a_capture_beside_its_replays_carries_a_verdict() -> None:
+    made = scene()
+    made.call("hipStreamBeginCapture", 0, 5)
+    for index in TWELVE:
+        made.launch(10 + 10 * index, 15 + 10 * index, correlation=NULL)
+    made.call("hipStreamEndCapture", 200, 205)
+    call = made.call("hipGraphLaunch", 300, 305)
+    for index in TWELVE:
+        made.kernel(1000 * (index + 1), 1000 * (index + 1) + 900, call)
+    summary = judged(made.build())
+    assert summary.verdict is not None
+    assert summary.verdict_needs == ""
+
+
 def test_one_gap_and_a_handful_of_kernels_make_no_bound() -> None:
     lone = launched(1000, 100)
     lone.kernel(100_000, 100_100, lone.launch(99_990, 99_995))

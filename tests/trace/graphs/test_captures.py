@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from profharness import readers
-from profharness.trace.graphs.captures import Capture, captured_graphs
+from profharness.trace.graphs.captures import Capture, captured_graphs, ran_nothing
 from profharness.trace.wanted import Wanted
 from tests.readers.kineto.kineto_files import kernel
-from tests.trace.graphs.graph_files import Recording, captures_of, linear, mm
+from tests.trace.graphs.graph_files import Recording, Run, captures_of, linear, mm
 
 
 def names(capture: Capture) -> list[str]:
@@ -73,3 +73,24 @@ def test_a_trace_without_a_capture_has_no_graph(tmp_path: Path) -> None:
     assert captured_graphs(recording.read(tmp_path / "a.json")) == ()
     recording.capture([])
     assert captured_graphs(recording.read(tmp_path / "a.json")) == ()
+
+
+def test_operators_that_only_launched_into_a_graph_ran_nothing(tmp_path: Path) -> None:
+    recording = Recording()
+    recording.run(mm(9, 9, 9, "eager"))
+    recording.events.append(kernel("eager", recording.now, 3, correlation=recording.calls))
+    recording.capture([linear(2, 3, 4, "a"), Run("aten::empty")])
+    recording.call("hipStreamBeginCapture")
+    recording.run(linear(5, 5, 5, "at once"))
+    recording.events.append(kernel("at once", recording.now, 3, correlation=recording.calls))
+    recording.run(mm(1, 1, 1, "b"))
+    recording.call("hipStreamEndCapture")
+    trace = recording.read(tmp_path / "a.json")
+    idle = trace.ops.take(ran_nothing(trace))
+    assert sorted(trace.strings.decode(idle.name)) == [
+        "aten::linear", "aten::matmul", "aten::mm", "aten::mm"
+    ]  # fmt: skip
+    assert not any("5" in text or "9" in text for text in trace.strings.decode(idle.shapes))
+    recording = Recording()
+    recording.run(mm(9, 9, 9, "eager"))
+    assert not ran_nothing(recording.read(tmp_path / "b.json")).any()

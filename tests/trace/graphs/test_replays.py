@@ -199,6 +199,26 @@ def test_kernels_of_ordinary_launches_stay_as_they_were(tmp_path: Path) -> None:
     assert recovered(trace, ())[0] is trace
 
 
+def test_a_trace_that_holds_its_own_capture_counts_its_work_once(tmp_path: Path) -> None:
+    recording = Recording()
+    recording.capture(TWO)
+    plain = recording.read(tmp_path / "capture.json")
+    assert not np.isfinite(row_work(plain).flops).any()
+    recording.replay(["a", "b"])
+    plain = recording.read(tmp_path / "a.json")
+    trace, found = recovered(plain, captured_graphs(plain))
+    assert (found.exact, found.matched) == (1, 2)
+    once, work = row_work(replays_with(tmp_path)), row_work(trace)
+    for name in ("flops", "flops_full", "flops_most", "low_bytes"):
+        assert np.nansum(getattr(work, name)) == np.nansum(getattr(once, name)) > 0
+    assert (work.reason == NULL).all()
+
+
+def replays_with(folder: Path) -> Trace:
+    """One replay of `TWO`, with the operators of a capture in another file."""
+    return recovered(replays_of(folder, ["a", "b"]), captures_of(folder, TWO))[0]
+
+
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.data())
 def test_kernels_that_were_left_out_of_a_replay_cost_no_other_one(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject
