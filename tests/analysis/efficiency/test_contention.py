@@ -14,21 +14,24 @@ ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor
 GEMM = "Cijk_Alik_Bljk_BBS_MT128x128x64_MI16x16x1"
 
 
-def sides(alone, beside, name=ADD, *, by="collective", workgroups=64, shapes=True, crowd=0):
+def sides(alone, beside, name=ADD, *, by="collective", workgroups=(64, 64), rows=(64, 64), crowd=0):
     """Kernels of these lengths in ns: first alone, then each beside a collective (or copy) that
-    runs as long; `crowd` ns of another compute kernel beside each.
+    runs as long; `crowd` ns of another compute kernel beside each. Their workgroups and the rows of
+    their operator's tensors (None: without an operator) are those alone and those beside.
     """
     made = DeviceWork(MI300X)
     for number, length in enumerate((*alone, *beside)):
-        op = made.op("aten::add", ("float", [64, 256]), ("float", [64, 256])) if shapes else -1
+        side = int(number >= len(alone))
+        tensor = ("float", [rows[side], 256]) if rows else None
+        op = made.op("aten::add", tensor, tensor) if rows else -1
         start = made.at + 100
-        if number >= len(alone) and by == "collective":
+        if side and by == "collective":
             made.scene.kernel(start, start + length, name="ncclDevKernel_AllReduce", stream=1)
-        elif number >= len(alone):
+        elif side:
             made.scene.copy(start, start + length, stream=1)
         if crowd:
             made.scene.kernel(start, start + crowd, name="other", stream=2)
-        made.kernel(name, length, op, workgroups=workgroups, pause=100)
+        made.kernel(name, length, op, workgroups=workgroups[side], pause=100)
     return made.build()
 
 
@@ -57,17 +60,21 @@ def test_kernels_that_take_longer_in_company(by):
         sides(spread(3000), spread(2000)),
         sides(spread(2000, 9), spread(3000)),
         sides(spread(2000), spread(3000, 9)),
-        sides([1000, 3000] * 11, spread(4000)),
-        sides(spread(2000), spread(3000), workgroups=-1),
+        sides([1700, 2300] * 11, spread(4000)),
+        sides(spread(2000), spread(3000), rows=(64, 96)),
+        sides(spread(2000), spread(3000), rows=None, workgroups=(64, 96)),
+        sides(spread(2000), spread(3000), workgroups=(-1, -1)),
         sides(spread(2000), spread(3000), crowd=500),
-        sides(spread(2000), spread(3000), GEMM, shapes=False),
+        sides(spread(2000), spread(3000), GEMM, rows=None),
     ],
     ids=[
         "the same",
         "shorter",
         "few alone",
         "few beside",
-        "different work",
+        "times alone that scatter",
+        "other shapes",
+        "other workgroups",
         "no geometry",
         "beside other kernels",
         "a product of unknown extents",
@@ -77,8 +84,8 @@ def test_what_cannot_be_compared_or_does_not_differ_is_no_finding(trace):
     assert found_in(trace, "contention") == []
 
 
-def test_elementwise_kernels_are_told_apart_by_their_workgroups():
-    (found,) = found_in(sides(spread(2000), spread(3000), shapes=False), "contention")
+def test_elementwise_kernels_of_as_many_workgroups_are_compared():
+    (found,) = found_in(sides(spread(2000), spread(3000), rows=None), "contention")
     assert found.figures["ratio"] == pytest.approx(1.5)
 
 

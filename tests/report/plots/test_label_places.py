@@ -13,6 +13,13 @@ SPOTS = st.lists(
 )
 
 
+def cover(a, b):
+    """Whether two boxes share more than an edge."""
+    return min(a.right, b.right) > max(a.left, b.left) and (
+        min(a.bottom, b.bottom) > max(a.top, b.top)
+    )
+
+
 def boxes(spots, places, size):
     return [
         Box(
@@ -35,18 +42,24 @@ def test_no_label_covers_anything(spots, labels, width):
     assert len(places) == number
     drawn = boxes(spots, places, size)
     for at, box in enumerate(drawn):
-        assert AREA.holds(box)
-        assert not box.overlaps(taken)
-        assert not any(box.overlaps(other) for other in drawn[:at])
+        assert 0 <= box.left < box.right <= 600
+        assert 0 <= box.top < box.bottom <= 400
+        assert not cover(box, taken)
+        assert not any(cover(box, other) for other in drawn[:at])
         for spot in spots:
             left, right = spot.x - spot.radius, spot.x + spot.radius
-            assert not box.overlaps(Box(left, spot.y - spot.radius, right, spot.y + spot.radius))
+            assert not cover(box, Box(left, spot.y - spot.radius, right, spot.y + spot.radius))
 
 
 def test_a_lone_label_stands_beside_its_point():
     (place,) = place_labels([Spot(100, 100, 5)], [(40.0, 14.0)], AREA)
     assert place is not None
     assert (place.dx, place.dy) == (30, 0)
+
+
+def test_points_far_apart_have_their_labels_beside_them():
+    places = place_labels([Spot(100, 100, 5), Spot(400, 300, 5)], [(40.0, 14.0)] * 2, AREA)
+    assert [place and (place.dx, place.dy) for place in places] == [(30, 0), (30, 0)]
 
 
 def test_a_label_without_room_is_left_out():
