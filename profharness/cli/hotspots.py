@@ -135,7 +135,7 @@ class _Found:
 
 
 def _of_run(line: HotspotsLine, given: OperatorInput) -> _Found:
-    from profharness.understand.hotspots import hotspots_of, load_for
+    from profharness.understand.hotspots import hotspots_of, load_for, misfits_of
     from profharness.understand.replays import with_captures
 
     asked = load_for(list(line.paths), None if line.by is None else line.by.value)
@@ -146,7 +146,10 @@ def _of_run(line: HotspotsLine, given: OperatorInput) -> _Found:
         ),
         loaded.trace.problems,
         lambda other: hotspots_of(loaded, other.value, line.pass_name),
-        [item for item in loaded.findings if item.id.startswith(REPLAYS)],
+        [
+            *(item for item in loaded.findings if item.id.startswith(REPLAYS)),
+            *misfits_of(loaded, line.pass_name, given),
+        ],
     )
 
 

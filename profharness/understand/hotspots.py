@@ -11,6 +11,7 @@ from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import listed, tally
 from profharness.analysis.kernels.tally import OF_FRAMES
+from profharness.analysis.operators.coverage import misfits
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.run import kernel_pass as passes
 from profharness.errors import UsageError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from profharness.analysis.kernels.tally import Grouping
     from profharness.analysis.records import Hotspots
+    from profharness.findings import Finding
     from profharness.trace.model import Trace
     from profharness.understand.load import Loaded
 
@@ -70,6 +72,18 @@ def hotspots_of(
     from profharness.analysis.power.sample_joins import named
 
     return with_samples(table, records, trace, named(samples, trace))
+
+
+def misfits_of(
+    loaded: Loaded, pass_name: str | None, operator_input: OperatorInput
+) -> tuple[Finding, ...]:
+    """What the user's formulas do not fit in the pass that `hotspots_of` shows; nothing without
+    formulas of the user's.
+    """
+    if not operator_input.formulas:
+        return ()
+    _, records = records_of(loaded, pass_name)
+    return misfits(KernelFacts(records, Yardstick(operator_input=operator_input)))
 
 
 def records_of(loaded: Loaded, pass_name: str | None = None) -> tuple[str | None, Trace]:

@@ -159,6 +159,14 @@ def test_an_entry_that_does_not_fit_is_a_finding(capsys, trace, tmp_path):
     assert found["work"]["reasons"]["formula does not fit"] == 10_000
 
 
+def test_hotspots_tell_of_an_entry_that_does_not_fit(capsys, trace, tmp_path):
+    table = write(tmp_path / "far.toml", launched.TOO_FAR)
+    for path in (trace, launched.run_of(tmp_path / "run", launched.write)):
+        assert run_cli(["hotspots", str(path), "--by", "op", "--formulas", str(table)]) == 0
+        (said,) = capsys.readouterr().err.splitlines()
+        assert f"{table}, entry 1 (my::fused) (1 call)" in said
+
+
 @pytest.mark.parametrize("command", ["hotspots", "metrics"])
 @pytest.mark.parametrize(
     ("text", "said"),

@@ -14,6 +14,7 @@ from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.kernels.facts import KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import listed, tally
 from profharness.analysis.kernels.tally import OF_FRAMES, Grouping, Tally, alike, join
+from profharness.analysis.operators.coverage import misfits
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.records import Hotspots
 from profharness.findings import Finding
@@ -115,13 +116,16 @@ def tally_of(
     loaded = with_captures(load_files(group.paths, wanted=wanted, check=False), captures)
     trace = loaded.trace
     yardstick = Yardstick(operator_input=operator_input)
-    rows = tally(trace, by, facts=KernelFacts(trace, yardstick))
+    facts = KernelFacts(trace, yardstick)
+    rows = tally(trace, by, facts=facts)
     if by is None and not rows.filled:
         if not wanted.host:
             trace = load_files(group.paths, check=False).trace
-        rows = listed(trace, KernelFacts(trace, yardstick))
+        facts = KernelFacts(trace, yardstick)
+        rows = listed(trace, facts)
     counters = counter_table.counter_rows(trace)
-    return GroupTally(group.path, rows, trace.problems, counters, loaded.findings)
+    findings = (*loaded.findings, *(misfits(facts) if operator_input.formulas else ()))
+    return GroupTally(group.path, rows, trace.problems, counters, findings)
 
 
 def _wanted(by: Grouping | None, *, ops: bool, shapes: bool) -> Wanted:
