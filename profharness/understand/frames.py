@@ -56,9 +56,7 @@ def points(run: OnePath) -> pd.DataFrame:
     return frame_of(point_values(summary))
 
 
-def metrics(
-    paths: Paths, *, formulas: Sequence[OnePath] = (), capture_trace: Sequence[OnePath] = ()
-) -> pd.DataFrame:
+def metrics(paths: Paths, *, formulas: Paths = (), capture_trace: Paths = ()) -> pd.DataFrame:
     """One row per figure of a run or of trace files, as `metrics --json` lists them: those of each
     point, then those of the whole (where `point` is missing). `value`, `low` and `high` are in
     `unit`, NaN where not measured; `needs` says what would give the figure. `formulas` and
@@ -76,8 +74,8 @@ def hotspots(
     by: Grouping | None = None,
     *,
     pass_name: str | None = None,
-    formulas: Sequence[OnePath] = (),
-    capture_trace: Sequence[OnePath] = (),
+    formulas: Paths = (),
+    capture_trace: Paths = (),
 ) -> pd.DataFrame:
     """One row per kernel, op, shape, module, range, stack, category or host call (`by`), with the
     columns of `hotspots --format csv`: times in ns, `share` between 0 and 1. `attrs` holds `by`,
@@ -152,17 +150,21 @@ def telemetry(paths: Paths) -> pd.DataFrame:
 
 
 def _checked(paths: Paths) -> list[Path]:
-    several = [paths] if isinstance(paths, str | PathLike) else paths
-    named = [Path(path) for path in several]
+    named = _listed(paths)
     check_paths(named)
     return named
 
 
-def _input(formulas: Sequence[OnePath], capture_trace: Sequence[OnePath]) -> OperatorInput:
+def _listed(paths: Paths) -> list[Path]:
+    several = [paths] if isinstance(paths, str | PathLike) else paths
+    return [Path(path) for path in several]
+
+
+def _input(formulas: Paths, capture_trace: Paths) -> OperatorInput:
     """Raises as `operator_input` does."""
     from profharness.understand.operator_work import operator_input
 
-    return operator_input([Path(one) for one in formulas], [Path(one) for one in capture_trace])
+    return operator_input(_listed(formulas), _listed(capture_trace))
 
 
 def _summary(paths: Sequence[Path], given: OperatorInput = NO_INPUT) -> Summary:

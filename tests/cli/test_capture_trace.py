@@ -93,7 +93,7 @@ def test_frames_know_the_captured_operators_as_they_are_now(
     assert found.loc["aten::mm", "flops"] == 2 * FLOPS
     assert "mfu" in set(frames.metrics(trace, capture_trace=[str(capture)])["figure"])
     captures_of(tmp_path, [linear(4, 3, 4, "gemm"), GRAPH[1]])
-    again = frames.hotspots(trace, "op", capture_trace=[capture]).set_index("name")
+    again = frames.hotspots(trace, "op", capture_trace=capture).set_index("name")
     assert again.loc["aten::mm", "flops"] == 4 * FLOPS
 
 

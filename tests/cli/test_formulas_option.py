@@ -256,8 +256,26 @@ def test_other_figures_take_no_table(capsys, tmp_path, table):
 
 def test_frames_take_the_table(trace, table):
     found = frames.hotspots(trace, "op", formulas=[table]).set_index("name")
+    for one in (table, str(table)):
+        assert frames.hotspots(trace, "op", formulas=one).set_index("name").equals(found)
     assert found.loc["my::fused", "flops"] == launched.FLOPS
     assert frames.hotspots(trace, "op").set_index("name")["flops"].isna()["my::fused"]
     of_file = frames.metrics(trace, formulas=[table]).set_index("figure")["value"]
     without = frames.metrics(trace).set_index("figure")["value"]
     assert of_file["achieved_flops"] == pytest.approx(2 * without["achieved_flops"])
+
+
+@pytest.mark.slow
+def test_a_roofline_of_several_hosts_needs_no_common_clock(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mplhep")
+    events = json.loads(trace.read_text())
+    paths = [
+        write(tmp_path / f"{host}.json", json.dumps({**events, "host_name": host}))
+        for host in ("first", "second")
+    ]
+    picture = tmp_path / "roofline.svg"
+    words = ["plot", *map(str, paths), "--roofline", "-o", str(picture)]
+    assert run_cli(words) == 0, capsys.readouterr().err
+    assert picture.is_file()

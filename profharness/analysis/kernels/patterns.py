@@ -1,8 +1,6 @@
 """What runtimes and drivers call their functions, under the name by which the analysis knows it."""
 
 from profharness.trace.call_names import (
-    CAPTURE_BEGIN,
-    CAPTURE_END,
     COPY_CALL,
     EVENT_WAIT,
     GRAPH_LAUNCH,
@@ -12,8 +10,6 @@ from profharness.trace.call_names import (
 )
 
 __all__ = [
-    "CAPTURE_BEGIN",
-    "CAPTURE_END",
     "COPY_CALL",
     "EVENT_WAIT",
     "GRAPH_LAUNCH",

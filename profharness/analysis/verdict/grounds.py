@@ -15,12 +15,13 @@ from profharness.analysis.kernels.roofline import UNDETERMINED
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.time.timeline import is_communication
 from profharness.analysis.verdict.host_files import of_host_files
-from profharness.analysis.verdict.integrity import captured_calls, recorded_calls
+from profharness.analysis.verdict.integrity import recorded_calls
 from profharness.analysis.verdict.records import CategoryTime, Grounds, KernelParts, ordered
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import coded
 from profharness.trace.columns.table import NULL
+from profharness.trace.graphs.captures import captured_calls
 
 Mask = npt.NDArray[np.bool_]
 _MATRIX_WORK = frozenset({"gemm", "conv", "attention"})

@@ -28,6 +28,7 @@ from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import distinct, first_rows
 from profharness.trace.columns.table import NULL
+from profharness.trace.graphs.captures import captured_calls
 from profharness.trace.model import Problem, Trace
 
 I64 = npt.NDArray[np.int64]
@@ -267,20 +268,6 @@ def _last_recorded_launch(trace: Trace, recorded: Mask, work: Work, process: I64
     np.maximum.at(of_process, process[recorded], api.start_ns[recorded])
     last: I64 = np.where(of_process[process] == none, of_source[api.source], of_process[process])
     return last
-
-
-def captured_calls(trace: Trace) -> Mask:
-    """Calls between the begin and the end of a stream capture of their thread."""
-    api = trace.api
-    begin = patterns.matching(trace.strings, api, patterns.CAPTURE_BEGIN)
-    if not begin.any():
-        return np.zeros(len(api), np.bool_)
-    end = patterns.matching(trace.strings, api, patterns.CAPTURE_END)
-    order = np.lexsort((api.start_ns, api.tid, api.pid, api.source))
-    open_captures = np.cumsum(begin[order].astype(np.int64) - end[order])
-    captured = np.zeros(len(api), np.bool_)
-    captured[order] = open_captures > 0
-    return captured
 
 
 def _between(sorted_times: I64, spans: Intervals) -> I64:

@@ -61,8 +61,8 @@ class Capture:
 
 
 def captured_graphs(trace: Trace) -> tuple[Capture, ...]:
-    """The graphs that a trace captures, in the order of their begins; those without a launch are
-    left out.
+    """The graphs that a trace captures, in the order of their begins; those without a launch, or
+    without an end in the trace, are left out.
 
     A launch belongs to the capture that its thread has open, or where its thread captures nothing
     (the autograd engine's), to the one that another thread of the process has open. What has a
@@ -84,6 +84,7 @@ def captured_graphs(trace: Trace) -> tuple[Capture, ...]:
     )
     process = coded(pack([api.source, api.pid]))[1]
     begin, end = _windows(trace, of_calls)
+    begin, end = begin[end != NULL], end[end != NULL]
     capturing = np.isin(thread, of_calls[begin])
     found = []
     for first, last in zip(begin.tolist(), end.tolist(), strict=True):
@@ -112,19 +113,51 @@ def ran_nothing(trace: Trace) -> Mask:
     return nothing
 
 
+def captured_calls(trace: Trace) -> Mask:
+    """Calls from the begin of a stream's capture on their thread up to its end; up to the thread's
+    last call where it does not end in the trace.
+    """
+    api = trace.api
+    captured = np.zeros(len(api), np.bool_)
+    if not call_names.matching(trace.strings, api, call_names.CAPTURE_BEGIN).any():
+        return captured
+    thread = coded(pack([api.source, api.pid, api.tid]))[1]
+    begin, end = _windows(trace, thread)
+    order = np.lexsort((api.start_ns, thread))
+    place = np.empty(len(api), np.int64)
+    place[order] = np.arange(len(api))
+    beyond = np.searchsorted(thread[order], thread[begin], side="right")
+    change = np.zeros(len(api) + 1, np.int64)
+    change[place[begin]] += 1
+    np.add.at(change, np.where(end == NULL, beyond, place[end]), -1)
+    captured[order] = np.cumsum(change[:-1]) > 0
+    return captured
+
+
 def _windows(trace: Trace, thread: I64) -> tuple[I64, I64]:
     """The calls that begin captures, in order of time, and those that end them on the same
-    thread; a capture that does not end in the trace is left out.
+    thread, NULL where none does in the trace.
+
+    Captures inside of another one are part of it; an end without a begin ends nothing.
     """
     api = trace.api
     begin = call_names.matching(trace.strings, api, call_names.CAPTURE_BEGIN)
-    end = call_names.matching(trace.strings, api, call_names.CAPTURE_END)
-    rows = np.flatnonzero(begin | end)
+    rows = np.flatnonzero(begin | call_names.matching(trace.strings, api, call_names.CAPTURE_END))
     rows = rows[np.lexsort((api.start_ns[rows], thread[rows]))]
-    pairs = begin[rows[:-1]] & end[rows[1:]] & (thread[rows[:-1]] == thread[rows[1:]])
-    first, last = rows[:-1][pairs], rows[1:][pairs]
-    order = np.argsort(api.start_ns[first], kind="stable")
-    return first[order], last[order]
+    first, last = [], []
+    depth, of = 0, NULL
+    for row, opens in zip(rows.tolist(), begin[rows].tolist(), strict=True):
+        if thread[row] != of:
+            depth, of = 0, int(thread[row])
+        depth = max(depth + (1 if opens else -1), 0)
+        if opens and depth == 1:
+            first.append(row)
+            last.append(NULL)
+        elif not depth and last and thread[first[-1]] == of and last[-1] == NULL:
+            last[-1] = row
+    begins, ends = np.array(first, np.int64), np.array(last, np.int64)
+    order = np.argsort(api.start_ns[begins], kind="stable")
+    return begins[order], ends[order]
 
 
 def _recorded(trace: Trace) -> Mask:

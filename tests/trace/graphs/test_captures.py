@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from profharness import readers
-from profharness.trace.graphs.captures import Capture, captured_graphs, ran_nothing
+from profharness.trace.graphs.captures import Capture, captured_calls, captured_graphs, ran_nothing
 from profharness.trace.wanted import Wanted
 from tests.readers.kineto.kineto_files import kernel
 from tests.trace.graphs.graph_files import Recording, Run, captures_of, linear, mm
@@ -94,3 +94,32 @@ def test_operators_that_only_launched_into_a_graph_ran_nothing(tmp_path: Path) -
     recording = Recording()
     recording.run(mm(9, 9, 9, "eager"))
     assert not ran_nothing(recording.read(tmp_path / "b.json")).any()
+
+
+def test_a_capture_inside_of_another_is_part_of_it(tmp_path: Path) -> None:
+    recording = Recording()
+    recording.call("hipStreamEndCapture")
+    recording.run("before")
+    recording.call("hipStreamBeginCapture")
+    recording.run("outer")
+    recording.call("hipStreamBeginCaptureToGraph")
+    recording.run("inner")
+    recording.call("hipStreamEndCapture")
+    recording.run("outer too")
+    recording.call("hipStreamEndCapture")
+    recording.run("after")
+    trace = recording.read(tmp_path / "a.json")
+    (capture,) = captured_graphs(trace)
+    assert names(capture) == ["outer", "inner", "outer too"]
+    kernels = trace.api.kernel[captured_calls(trace) & (trace.api.kernel >= 0)]
+    assert trace.strings.decode(kernels) == names(capture)
+
+
+def test_a_capture_without_an_end_holds_the_calls_of_its_thread_only(tmp_path: Path) -> None:
+    recording = Recording()
+    recording.call("hipStreamBeginCapture", tid=1)
+    for tid in (1, 2, 1):
+        recording.run(f"of {tid}", tid=tid)
+    trace = recording.read(tmp_path / "a.json")
+    assert captured_graphs(trace) == ()
+    assert trace.api.tid[captured_calls(trace)].tolist() == [1, 1, 1]
