@@ -6,23 +6,23 @@ Everything left out is counted with its reason; nothing is shifted, clipped or r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from profharness.trace.columns.table import NULL, Table
 from profharness.trace.model import I64, ClockDomain, Counters, Kernels, Requests, Samples, Trace
+from profharness.trace.parts.select import rows
 from profharness.writers.options import LeftOut, WriteOptions
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 def select(trace: Trace, options: WriteOptions) -> tuple[Trace, tuple[LeftOut, ...]]:
-    """The trace with only the records to write, its counters renumbered, and what was left out."""
+    """The trace with only the records to write, references between them kept right, and what was
+    left out.
+    """
     left: list[LeftOut] = []
-    tables: dict[str, Any] = {}
-    kernel_rows = np.arange(len(trace.kernels))
+    kept: dict[str, Mask] = {}
     for name, table in trace.tables():
         if isinstance(table, Counters):
             continue
@@ -34,10 +34,10 @@ def select(trace: Trace, options: WriteOptions) -> tuple[Trace, tuple[LeftOut, .
                 keep &= mask
         if isinstance(table, Kernels):
             keep = _capped(table, keep, options.max_kernels, left)
-            kernel_rows = np.where(keep, np.cumsum(keep) - 1, NULL)
-        tables[name] = table if keep.all() else table.take(keep)
-    tables["counters"] = _renumbered(trace.counters, kernel_rows)
-    return replace(trace, **tables), tuple(left)
+        kept[name] = keep
+    known = trace.counters.kernel
+    kept["counters"] = (known >= 0) & (known < len(trace.kernels))
+    return rows(trace, kept), tuple(left)
 
 
 def span(table: Table) -> tuple[I64, I64]:
@@ -94,10 +94,3 @@ def first_of(kernels: Kernels, rows: I64) -> I64:
     """
     order: I64 = np.lexsort((kernels.source[rows], kernels.device[rows], kernels.start_ns[rows]))
     return order
-
-
-def _renumbered(counters: Counters, kernel_rows: I64) -> Counters:
-    known = (counters.kernel >= 0) & (counters.kernel < len(kernel_rows))
-    mine = counters.take(known)
-    moved = kernel_rows[mine.kernel] if len(mine) else mine.kernel
-    return mine.with_columns(kernel=moved).take(moved != NULL) if len(mine) else mine

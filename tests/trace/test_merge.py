@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from profharness.trace.columns.table import NULL
 from profharness.trace.merge import merge
-from profharness.trace.model import Device, Kernels, Ops, Source, Stream, Strings, Trace
+from profharness.trace.model import Copies, Device, Kernels, Ops, Source, Stream, Strings, Trace
 from profharness.trace.parts.select import by_point, by_source, window
 from tests.trace.making import spelled, traces
 
@@ -172,10 +172,12 @@ def test_a_window_keeps_references_right() -> None:
         (Source("f", "x"),),
         strings,
         kernels=Kernels.build(3, start_ns=[5, 15, 16], op=[0, 1, 0], source=0),
+        copies=Copies.build(4, start_ns=[6, 17, 18, 19], op=[0, 1, 0, NULL], source=0),
         ops=Ops.build(2, start_ns=[4, 14], name=[0, 1], source=0),
     )
     part = window(trace, 10, 20)
     assert part.kernels.op.tolist() == [0, NULL]
+    assert part.copies.op.tolist() == [0, NULL, NULL]
     assert part.strings.decode(part.ops.name) == ["b"]
 
 

@@ -791,3 +791,33 @@ print(seen, state["synchronised"])
     (path,) = ran.files("torch")
     assert len(spans(path, "aten::mm")) == 1
     assert ran.hello["devices"] == [{"index": 0, "name": "Instinct", "identity": "0000:c1:00.0"}]
+
+
+def test_a_count_of_events_leaves_out_the_functions_of_the_recording_itself(
+    runner: Runner,
+) -> None:
+    ran = run(
+        runner,
+        """
+import os, torch
+from profharness_hooks.windows import Window
+a = torch.ones(4, 4)
+for stacks in "01":
+    os.environ["PROFHARNESS_STACKS"] = stacks
+    for products, calls in ((0, 0), (3, 0), (0, 1)):
+        window = Window("own.json")
+        window.start()
+        for _ in range(products): a @ a
+        for _ in range(calls): torch.nn.functional.relu(a)
+        window.end()
+        print(window.count())
+""",
+        "after=1000s",
+    )
+    assert ran.err == ""
+    empty, products, call, *with_stacks = map(int, ran.out.split())
+    assert empty == 0
+    assert products > 3
+    assert with_stacks[:2] == [empty, products]
+    # functions of the program count
+    assert call < with_stacks[2] < call + 20

@@ -5,7 +5,16 @@ reason.
 from __future__ import annotations
 
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import ClockDomain, Counters, Kernels, Source, Strings, Trace
+from profharness.trace.model import (
+    ClockDomain,
+    Copies,
+    Counters,
+    Kernels,
+    Ops,
+    Source,
+    Strings,
+    Trace,
+)
 from profharness.writers.options import LeftOut, WriteOptions
 from profharness.writers.selection import select
 
@@ -31,3 +40,18 @@ def test_kernels_of_a_file_without_times_are_left_out_with_their_counters() -> N
         kernels=Kernels.build(start_ns=[0], dur_ns=[0], name=0, source=NULL),
     )
     assert len(select(unnamed, WriteOptions())[0].kernels) == 1
+
+
+def test_kernels_and_copies_keep_their_operator_where_an_earlier_one_is_left_out() -> None:
+    trace = Trace(
+        (Source("a.json", "kineto"),),
+        Strings(("first", "second", "third")),
+        kernels=Kernels.build(3, start_ns=[5, 6, 7], dur_ns=1, op=[0, 2, NULL], source=0),
+        copies=Copies.build(2, start_ns=[8, 9], dur_ns=1, op=[1, 0], source=0),
+        ops=Ops.build(3, start_ns=[-50, 1, 2], dur_ns=1, name=[0, 1, 2], source=0),
+    )
+    kept, left = select(trace, WriteOptions())
+    assert kept.strings.decode(kept.ops.name) == ["second", "third"]
+    assert kept.kernels.op.tolist() == [NULL, 1, NULL]
+    assert kept.copies.op.tolist() == [0, NULL]
+    assert [(one.table, one.count) for one in left] == [("ops", 1)]

@@ -75,7 +75,9 @@ def by_point(trace: Trace, point: str) -> Trace:
 
 
 def rows(trace: Trace, kept: Mapping[str, Mask]) -> Trace:
-    """The rows by mask and table (absent: all rows); kernels' ops and counters' kernels follow."""
+    """The rows by mask and table (absent: all rows); ops of kernels and copies follow, and counters
+    their kernels.
+    """
     ops = kept.get("ops", np.ones(len(trace.ops), np.bool_))
     kernels = kept.get("kernels", np.ones(len(trace.kernels), np.bool_))
     # a table that is kept whole is not copied: often that is most of a trace
@@ -84,9 +86,13 @@ def rows(trace: Trace, kept: Mapping[str, Mask]) -> Trace:
         for name, table in trace.tables()
     }
     if not ops.all():
-        tables["kernels"] = tables["kernels"].with_columns(
-            op=looked_up(tables["kernels"].op, _new_positions(ops).astype(np.int32))
-        )
+        places = _new_positions(ops).astype(np.int32)
+        for name, table in tables.items():
+            columns = [column for column, of in _references(table) if of == "ops"]
+            if columns:
+                tables[name] = table.with_columns(
+                    **{column: looked_up(getattr(table, column), places) for column in columns}
+                )
     new_kernels = _new_positions(kernels)
     counters = tables["counters"]
     owner = np.where(

@@ -14,9 +14,10 @@ from profharness.trace.parts.cutting import Cut
 from profharness.understand.many.jobs import Workers
 from profharness.understand.merge import command, merger
 from profharness.understand.merge.command import MergeOptions, fits_in_memory, merge_to_file
-from tests.readers.kineto.kineto_files import document, kernel, launch, one_file
+from tests.readers.kineto.kineto_files import document, event, kernel, launch, one_file, op
 from tests.readers.kineto.kineto_files import write as write_json
 from tests.run_files import run_of
+from tests.writers.decode import decode
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +93,29 @@ def test_a_selection_says_what_it_left_out(ranks, tmp_path):
         merge_to_file(paths[:1], tmp_path / "n.pftrace", MergeOptions(cut=Cut(steps=(900, None))))
     assert "steps 6 to 11" in one_file.value.hint
     assert [path.name for path in tmp_path.iterdir()] == ["m.pftrace"]
+
+
+def test_what_is_left_keeps_its_operator(tmp_path):
+    """The first operator is left out: its step was not asked for, or it starts before time zero."""
+    events = []
+    for number, begin in enumerate((0, 100, 200)):
+        device = {"tid": 7, "device": 0, "stream": 7, "correlation": number + 1}
+        events += [
+            event("user_annotation", f"ProfilerStep#{number}", begin, 100),
+            op(f"aten::copy_{number}", begin + 5, 10, number + 1),
+            launch("cudaMemcpyAsync", begin + 6, 3, number + 1),
+            event("gpu_memcpy", f"Memcpy {number}", begin + 20, 30, pid=0, **device),
+        ]
+    steps = write_json(tmp_path / "steps.json", document(events, baseTimeNanoseconds=10**18))
+    early = write_json(tmp_path / "early.json", document([op("aten::early", -50, 20, 9), *events]))
+    for path, options, kept in ((steps, ["--steps", "1:3"], (1, 2)), (early, [], (0, 1, 2))):
+        target = tmp_path / f"{path.stem}.pftrace"
+        words = ["merge", str(path), "-o", str(target), "--gpu-repr", "track-event"]
+        assert run_cli([*words, *options]) == 0
+        copies = [one for one in decode(target).slices if one.name.startswith("Memcpy")]
+        assert [(one.name, dict(one.notes)["operator"]) for one in copies] == [
+            (f"Memcpy {number}", f"aten::copy_{number}") for number in kept
+        ]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import contextlib
 import os
 import time
 
-from profharness_hooks import process_groups
+from profharness_hooks import own_frames, process_groups
 from profharness_hooks.sidecars import count_events, sidecar
 
 TYPE_CHECKING = False
@@ -241,7 +241,9 @@ class Window:
 
     def export(self) -> int:
         """Write the trace and its sidecar; returns how many events it holds, markers and step
-        ranges left out; 0 where it holds nothing but functions of Python. Raises OSError.
+        ranges left out, but with the few hundred functions of Python that ran for the recording
+        itself, where stacks are recorded; 0 where it holds nothing but such functions. Raises
+        OSError.
         """
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
         self._profiler.export_chrome_trace(self.path + ".part")
@@ -263,10 +265,15 @@ class Window:
         return events if events > frames else 0
 
     def count(self) -> int:
-        """How many events the ended recording holds, markers and step ranges left out; about 4 us
-        each.
+        """How many events the ended recording holds; markers, step ranges and, where this torch
+        tells them, the functions of Python that ran for the recording itself are left out. About 4
+        us each.
         """
-        return max(0, len(self._results().events()) - self.own_events)
+        events = self._results().events()
+        frames = 0
+        if "with_stack" in also_recorded(os.environ):
+            frames = own_frames.count(events, Window._mark.__code__, Window.end.__code__)
+        return max(0, len(events) - self.own_events - frames)
 
     def open_ranges(self) -> list[str] | None:
         """Names of the ranges that were still open when the recording ended, by their begin; None

@@ -1,0 +1,39 @@
+"""The functions of Python that a recording with stacks holds because of the recording itself: of
+its start, of the markers at both ends, and of its end. Pure.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType
+    from typing import Any, Sequence
+
+
+def count(events: Sequence[Any], begun: CodeType, ending: CodeType) -> int:
+    """How many of torch's events are functions of Python that started before `begun` first returned
+    or since `ending` was last called. Work of the device may be late, and is never among them.
+
+    It is 0 where no function of Python was recorded, and for a torch that does not tell them from
+    other events.
+    """
+    try:
+        frames = [event for event in events if event.is_python_function()]
+        starts, names = [event.start_ns() for event in frames], [event.name() for event in frames]
+        begins = [frames[place].end_ns() for place in _places(names, begun)]
+        ends = [starts[place] for place in _places(names, ending)]
+    except AttributeError:
+        return 0
+    if not begins or not ends:
+        return 0
+    low, high = min(begins), max(ends)
+    return sum(1 for start in starts if start < low or start >= high)
+
+
+def _places(names: list[str], code: CodeType) -> list[int]:
+    """Where a call of this code is among the names. Before its file there is a path that torch
+    shortens.
+    """
+    file = code.co_filename.rpartition("/")[2]
+    end = "%s(%d): %s" % (file, code.co_firstlineno, code.co_name)
+    return [place for place, name in enumerate(names) if name.endswith(end)]
