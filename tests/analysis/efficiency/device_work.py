@@ -26,7 +26,7 @@ MI210 = Device("0", name="MI210", vendor="AMD", architecture="gfx90a", compute_u
 
 @dataclass
 class DeviceWork:
-    """Kernels one after the other in ns, on one stream; operators where their kernels are."""
+    """Kernels one after the other in ns; operators where their kernels are."""
 
     device: Device = A100
     at: int = 0
@@ -44,10 +44,11 @@ class DeviceWork:
         self.inputs.append(tuple(json.dumps(text) if text else "" for text in texts))
         return self.scene.op(name, begin, begin + length)
 
-    def kernel(self, name, length, op=NULL, *, workgroups=NULL, pause=0) -> None:
+    def kernel(self, name, length, op=NULL, *, workgroups=NULL, pause=0, stream=0) -> None:
         begin = self.at + pause
-        self.scene.kernel(begin, begin + length, name=name, op=op, workgroups=workgroups)
-        self.at = begin + length
+        end = begin + length
+        self.scene.kernel(begin, end, name=name, op=op, workgroups=workgroups, stream=stream)
+        self.at = end
 
     def copy(self, length, op, kind="d2d") -> None:
         """A copy or fill that is no kernel."""

@@ -7,17 +7,27 @@ from math import comb
 import numpy as np
 import pytest
 
-from profharness.analysis.efficiency.contention import company
+from profharness.analysis.efficiency.contention import Company, Medians, company
 from tests.analysis.efficiency.device_work import MI300X, DeviceWork, found_in, measured
 
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"
 GEMM = "Cijk_Alik_Bljk_BBS_MT128x128x64_MI16x16x1"
 
 
-def sides(alone, beside, name=ADD, *, by="collective", workgroups=(64, 64), rows=(64, 64), crowd=0):
-    """Kernels of these lengths in ns: first alone, then each beside a collective (or copy) that
-    runs as long; `crowd` ns of another compute kernel beside each. Their workgroups and the rows of
-    their operator's tensors (None: without an operator) are those alone and those beside.
+def sides(
+    alone,
+    beside,
+    name=ADD,
+    *,
+    by="collective",
+    share=1.0,
+    workgroups=(64, 64),
+    rows=(64, 64),
+    crowd=0,
+):
+    """Kernels of these lengths in ns: first alone, then each beside a collective (or copy) for
+    a share of its time; `crowd` ns of another compute kernel beside each. Their workgroups and the
+    rows of their operator's tensors (None: without an operator) are those alone and those beside.
     """
     made = DeviceWork(MI300X)
     for number, length in enumerate((*alone, *beside)):
@@ -25,10 +35,11 @@ def sides(alone, beside, name=ADD, *, by="collective", workgroups=(64, 64), rows
         tensor = ("float", [rows[side], 256]) if rows else None
         op = made.op("aten::add", tensor, tensor) if rows else -1
         start = made.at + 100
+        end = start + round(share * length)
         if side and by == "collective":
-            made.scene.kernel(start, start + length, name="ncclDevKernel_AllReduce", stream=1)
+            made.scene.kernel(start, end, name="ncclDevKernel_AllReduce", stream=1)
         elif side:
-            made.scene.copy(start, start + length, stream=1)
+            made.scene.copy(start, end, stream=1)
         if crowd:
             made.scene.kernel(start, start + crowd, name="other", stream=2)
         made.kernel(name, length, op, workgroups=workgroups[side], pause=100)
@@ -58,6 +69,9 @@ def test_kernels_that_take_longer_in_company(by):
     [
         sides(spread(2000), spread(2000)),
         sides(spread(3000), spread(2000)),
+        sides(spread(2000), spread(2050)),
+        sides([2000] * 21, [2010] * 21),
+        sides(spread(2000), spread(3000), share=0.45),
         sides(spread(2000, 9), spread(3000)),
         sides(spread(2000), spread(3000, 9)),
         sides([1700, 2300] * 11, spread(4000)),
@@ -70,6 +84,9 @@ def test_kernels_that_take_longer_in_company(by):
     ids=[
         "the same",
         "shorter",
+        "by chance",
+        "by too little",
+        "beside for less than half of the time",
         "few alone",
         "few beside",
         "times alone that scatter",
@@ -84,6 +101,11 @@ def test_what_cannot_be_compared_or_does_not_differ_is_no_finding(trace):
     assert found_in(trace, "contention") == []
 
 
+def test_half_of_the_time_beside_a_collective_is_enough():
+    (found,) = found_in(sides(spread(2000), spread(3000), share=0.55), "contention")
+    assert found.figures["beside"] == 21
+
+
 def test_elementwise_kernels_of_as_many_workgroups_are_compared():
     (found,) = found_in(sides(spread(2000), spread(3000), rows=None), "contention")
     assert found.figures["ratio"] == pytest.approx(1.5)
@@ -92,6 +114,15 @@ def test_elementwise_kernels_of_as_many_workgroups_are_compared():
 def test_a_product_with_shapes_is_compared():
     (found,) = found_in(sides(spread(2000), spread(2200), GEMM), "contention")
     assert found.figures["ratio"] == pytest.approx(1.1)
+
+
+def test_groups_weigh_as_many_times_as_they_ran_in_company():
+    count, none = np.array([10, 30]), np.zeros(2)
+    beside, alone = (
+        Medians(count, times, times, times, none)
+        for times in (np.array([300.0, 100.0]), np.array([100.0, 100.0]))
+    )
+    assert Company(np.arange(2), beside, alone).ratio == (1.5, 1.5, 1.5)
 
 
 @pytest.mark.parametrize(

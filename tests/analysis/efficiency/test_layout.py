@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from profharness.trace.columns.table import NULL
 from tests.analysis.efficiency.device_work import MI300X, DeviceWork, found_in
 
 NCHW = [3136 * 64, 3136, 56, 1]
@@ -16,8 +19,10 @@ COPY = (
 )
 
 
-def convolution(transposes, strides=NCHW, workspace=0):
-    """A convolution of 8 us beside its transposes and its workspace, inside of another operator."""
+def convolution(transposes, strides=NCHW, workspace=0, others=0):
+    """A convolution of 8 us beside its transposes and its workspace, inside of another operator;
+    then other kernels.
+    """
     made = DeviceWork(MI300X)
     tensors = ((HALF, [8, 64, 56, 56]), (HALF, [64, 64, 3, 3]))
     made.op("aten::conv2d", *tensors, length=2000)
@@ -27,6 +32,8 @@ def convolution(transposes, strides=NCHW, workspace=0):
     if workspace:
         made.kernel("SubTensorOpWithCastTensor1d", workspace, op)
     made.kernel("igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt128x128x32", 8000, op)
+    if others:
+        made.kernel("relu", others)
     return made.build()
 
 
@@ -77,6 +84,7 @@ def test_copies_and_fills_that_are_no_kernels_count_beside_the_transposes():
 
 def test_few_transposes_and_transposes_elsewhere_are_no_finding():
     assert found_in(convolution(300), "layout-under-convolutions") == []
+    assert found_in(convolution(6000, others=600_000), "layout-under-convolutions") == []
     made = DeviceWork(MI300X)
     made.kernel("batched_transpose_32x32_half", 9000, made.op("aten::permute"))
     made.kernel("igemm_fwd_gtcx3", 1000, made.op("aten::convolution"))
@@ -86,7 +94,7 @@ def test_few_transposes_and_transposes_elsewhere_are_no_finding():
     assert found_in(made.build(), "layout-under-convolutions") == []
 
 
-def autocast(casts):
+def autocast(casts, others=0):
     """A linear operator that casts its weight: `linear > to > _to_copy > copy_`, then `mm`."""
     made = DeviceWork(MI300X)
     made.op("aten::linear", ("float", [64, 512]), ("float", [512, 512]), length=4000)
@@ -95,6 +103,8 @@ def autocast(casts):
     product = made.op("aten::mm", (HALF, [64, 512]), (HALF, [512, 512]), start=2000, length=500)
     made.kernel(COPY, casts, cast)
     made.kernel(PRODUCT, 8000, product)
+    if others:
+        made.kernel("relu", others)
     return made.build()
 
 
@@ -110,6 +120,7 @@ def test_casts_inside_of_a_product():
     }
     assert "0.0 % of them run just before the product" in found.message
     assert found_in(autocast(300), "copies-under-products") == []
+    assert found_in(autocast(2000, others=200_000), "copies-under-products") == []
 
 
 def test_copies_inside_of_a_product_that_are_no_kernels():
@@ -128,12 +139,14 @@ def test_copies_inside_of_a_product_that_are_no_kernels():
     assert (found.figures["copies_share"], found.figures["casts_share"]) == (0.2, 0.0)
 
 
-def fed(*copied, into=HALF, between=False):
-    """Copies into tensors of these extents, then the product of [64, 512] and [512, 256]."""
+def fed(*copied, into=HALF, between=False, stream=0):
+    """Copies on a stream into tensors of these extents, then the product of [64, 512] and
+    [512, 256] on stream 0.
+    """
     made = DeviceWork(MI300X)
     for number, shape in enumerate(copied):
         copy = made.op("aten::copy_", (into, shape), (HALF, shape), start=2000 * number)
-        made.kernel(COPY, 2000 // len(copied), copy)
+        made.kernel(COPY, 2000 // len(copied), copy, stream=stream)
     if between:
         made.kernel("relu", 100, made.op("aten::relu", (HALF, [4, 4]), start=10_000))
     product = made.op("aten::mm", (HALF, [64, 512]), (HALF, [512, 256]), start=20_000)
@@ -159,6 +172,15 @@ def test_a_cast_just_before_a_product():
 def test_other_copies_are_no_operands():
     assert found_in(fed([64, 511]), "copies-under-products") == []
     assert found_in(fed([64, 512], between=True), "copies-under-products") == []
+    assert found_in(fed([64, 512], stream=1), "copies-under-products") == []
+
+
+def test_a_copy_on_another_device_is_no_operand_where_streams_are_not_known():
+    trace = fed([64, 512])
+    for devices, findings in (([0, 0], 1), ([0, 1], 0)):
+        kernels = trace.kernels.with_columns(stream=NULL, device=devices)
+        apart = replace(trace, kernels=kernels, devices=(MI300X, replace(MI300X, index="1")))
+        assert len(found_in(apart, "copies-under-products")) == findings
 
 
 def test_what_a_product_copies_itself_is_the_added_matrix():

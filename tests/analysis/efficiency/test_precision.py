@@ -11,11 +11,13 @@ SGEMM, TF32 = "ampere_sgemm_128x64_nn", "cutlass_80_tensorop_s1688gemm_128x128_3
 BF16 = "ampere_bf16_s16816gemm_bf16_128x64_tn"
 
 
-def products(*kernels, device=A100):
-    """(name, type, ns) of the kernels of one product each."""
+def products(*kernels, device=A100, others=0):
+    """(name, type, ns) of the kernels of one product each, then another kernel of so many ns."""
     made = DeviceWork(device)
     for name, kind, length in kernels:
         made.kernel(name, length, made.op("aten::mm", (kind, [N, N]), (kind, [N, N])))
+    if others:
+        made.kernel("relu", others)
     return made.build()
 
 
@@ -52,8 +54,17 @@ def test_the_bytes_of_a_product_bound_what_it_gains():
         products((BF16, "c10::BFloat16", 10_000_000)),
         products((SGEMM, "float", 8_000_000), (TF32, "float", 2_000_000)),
         products((SGEMM, "float", 900_000), (BF16, "c10::BFloat16", 9_100_000)),
+        products((SGEMM, "float", 290_000), others=9_710_000),
     ],
-    ids=["TF32", "XF32", "no such peak", "bf16", "allowed elsewhere", "little of the time"],
+    ids=[
+        "TF32",
+        "XF32",
+        "no such peak",
+        "bf16",
+        "allowed elsewhere",
+        "few of the products",
+        "little of the time",
+    ],
 )
 def test_products_that_are_rounded_or_cannot_be_are_no_finding(trace):
     assert found_in(trace, "fp32-products") == []

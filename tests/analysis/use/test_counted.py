@@ -56,6 +56,29 @@ def test_equally_many_kernels_of_a_name_are_paired_in_order():
     }
 
 
+def test_ranks_are_paired_apart_in_the_order_of_starts_with_all_instances():
+    """The kernels of two ranks alternate, in one pass the other way round than in the other, and
+    no table is in the order of time.
+    """
+    asked = timed(*((f"aten::of{number}", "gemm") for number in (0, 1, 2, 3)))
+    asked = replace(asked, kernels=asked.kernels.with_columns(rank=[0, 1, 0, 1]).take([2, 1, 3, 0]))
+    given = counted(*[("gemm", 0)] * 4)
+    counters = Counters.build(
+        kernel=[0, 0, 1, 1, 2, 2, 3, 3],
+        name=given.strings.code("WAVES"),
+        value=[1.0, 10.0, 2.0, 20.0, 3.0, 30.0, 4.0, 40.0],
+        source=0,
+    )
+    kernels = given.kernels.with_columns(rank=[1, 0, 1, 0], start_ns=[20, 30, 0, 10])
+    rows = operator_counters(replace(given, kernels=kernels, counters=counters), asked)
+    assert shown(rows) == {
+        "aten::of0": (1, 0, 1, 44.0),
+        "aten::of1": (1, 0, 1, 33.0),
+        "aten::of2": (1, 0, 1, 22.0),
+        "aten::of3": (1, 0, 1, 11.0),
+    }
+
+
 def test_otherwise_each_gets_the_mean_of_its_name():
     rows = operator_counters(
         counted(("gemm", 1), ("gemm", 2), ("gemm", 6)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,7 +100,9 @@ def captures_of(
 
 
 def replays_of(folder: Path, *replays: Sequence[str | tuple[str, int]]) -> Trace:
+    """The file has its events in no order, as a profiler writes them."""
     recording = Recording()
     for kernels in replays:
         recording.replay(kernels)
+    random.Random(len(recording.events)).shuffle(recording.events)
     return recording.read(folder / "replays.json")

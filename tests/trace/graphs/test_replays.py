@@ -34,10 +34,16 @@ from tests.trace.graphs.graph_files import (
 TWO = [linear(2, 3, 4, "a"), Run("aten::relu", ["b"], [[2, 3]])]
 
 
+def innermost_operators(trace: Trace) -> list[int]:
+    """Of each kernel in the order of their starts, the row of its operator."""
+    rows: list[int] = trace.kernels.op[np.argsort(trace.kernels.start_ns)].tolist()
+    return rows
+
+
 def operators(trace: Trace) -> list[str]:
     """Of each kernel, its operators from the innermost one out."""
     tree, found = nests(trace.ops), []
-    for innermost in trace.kernels.op.tolist():
+    for innermost in innermost_operators(trace):
         chain, row = [], innermost
         while row != NULL:
             chain.append(trace.strings[int(trace.ops.name[row])].removeprefix("aten::"))
@@ -50,7 +56,7 @@ def shapes(trace: Trace) -> list[str]:
     """The recorded extents of each kernel's operator."""
     return [
         trace.strings[int(trace.ops.shapes[row])] if row != NULL else ""
-        for row in trace.kernels.op.tolist()
+        for row in innermost_operators(trace)
     ]
 
 
@@ -126,10 +132,23 @@ def test_otherwise_the_longest_match_in_order(tmp_path: Path) -> None:
 
 def test_with_less_than_half_it_is_another_graph(tmp_path: Path) -> None:
     captures = captures_of(tmp_path, [mm(1, 1, 1, "a"), mm(2, 2, 2, "b")])
-    plain = replays_of(tmp_path, ["a", "x", "y"])
+    plain = replays_of(tmp_path, ["a", "b", "x", "y", "z"])
     trace, found = recovered(plain, captures)
     assert trace is plain
-    assert found == Recovery(captures=1, replays=1, kernels=3, kernel_ns=21_000)
+    assert found == Recovery(captures=1, replays=1, kernels=5, kernel_ns=35_000)
+    _, found = recovered(replays_of(tmp_path, ["a", "b", "x", "y"]), captures)
+    assert (found.in_order, found.matched) == (1, 2)
+
+
+def test_of_graphs_that_match_equally_well_that_with_the_fewest_launches_is_taken(
+    tmp_path: Path,
+) -> None:
+    captures = captures_of(
+        tmp_path, [mm(1, 1, 1, "a"), "b", "c", "d"], [mm(2, 2, 2, "a"), "b", "c"]
+    )
+    trace, found = recovered(replays_of(tmp_path, ["a", "b"]), captures)
+    assert (found.in_order, found.ambiguous) == (1, 0)
+    assert [text[:4] for text in shapes(trace)] == ["[[2,", ""]
 
 
 @pytest.mark.parametrize(("other", "exact", "ambiguous"), [(2, 0, 1), (1, 1, 0)])
@@ -161,9 +180,9 @@ def test_backward_operators_find_the_forward_ones_of_their_own_replay(tmp_path: 
     trace, found = recovered(replays_of(tmp_path, ["a", "b"], ["a", "b"]), captures)
     assert found.exact == 2
     assert operators(trace) == ["mm", "mm < MmBackward0"] * 2
-    forward = trace.kernels.op[[0, 2]].tolist()
-    assert forward_of(trace.ops)[trace.kernels.op].tolist() == [
-        NULL, forward[0], NULL, forward[1],
+    first, first_back, second, second_back = innermost_operators(trace)
+    assert forward_of(trace.ops)[[first, first_back, second, second_back]].tolist() == [
+        NULL, first, NULL, second,
     ]  # fmt: skip
 
 
