@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +20,23 @@ def cover(a, b):
     return min(a.right, b.right) > max(a.left, b.left) and (
         min(a.bottom, b.bottom) > max(a.top, b.top)
     )
+
+
+def inside(spot, place, box):
+    """How many pixels of the line from a point to its label's middle lie inside of a box, along the
+    axis on which the line is longer.
+    """
+    enter, leave = 0.0, 1.0
+    for start, way, low, high in (
+        (spot.x, place.dx, box.left, box.right),
+        (spot.y, place.dy, box.top, box.bottom),
+    ):
+        if way:
+            near, far = sorted(((low - start) / way, (high - start) / way))
+            enter, leave = max(enter, near), min(leave, far)
+        elif not low < start < high:
+            return 0.0
+    return max(leave - enter, 0.0) * max(abs(place.dx), abs(place.dy))
 
 
 def boxes(spots, places, size):
@@ -55,6 +74,19 @@ def test_a_lone_label_stands_beside_its_point():
     (place,) = place_labels([Spot(100, 100, 5)], [(40.0, 14.0)], AREA)
     assert place is not None
     assert (place.dx, place.dy) == (30, 0)
+
+
+def test_no_line_to_a_label_passes_through_another_label():
+    """Among points close together, where labels stand far from theirs; corners may be touched."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        spots = [Spot(rng.uniform(200, 330), rng.uniform(150, 220), 4) for _ in range(8)]
+        places = place_labels(spots, [(80.0, 14.0)] * 8, AREA)
+        assert None not in places
+        drawn = boxes(spots, places, (80.0, 14.0))
+        for at, (spot, place) in enumerate(zip(spots, places, strict=True)):
+            others = [box for number, box in enumerate(drawn) if number != at]
+            assert all(inside(spot, place, box) <= 8 for box in others)
 
 
 def test_points_far_apart_have_their_labels_beside_them():
