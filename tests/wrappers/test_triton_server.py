@@ -21,12 +21,12 @@ import numpy as np
 import pytest
 
 from tests.conftest import shared_path
+from tests.processes import gone
 from tests.wrappers.control import WORKLOADS, Control, kinds, until
 from tests.wrappers.triton import (
     HTTP_TOKEN,
     Server,
     client,
-    gone,
     infer,
     short_home,
     slowest_end_s,

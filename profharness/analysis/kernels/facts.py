@@ -51,10 +51,12 @@ class KernelFacts:
 
     @property
     def tells_work(self) -> bool:
-        """Whether anything may tell the work of kernels: operators, counters or formulas."""
-        given = self.yardstick
-        knows_kernels = given.operator_input.engine.knows_kernels
-        return len(self.trace.ops) > 0 or given.counted is not None or knows_kernels
+        """Whether anything may tell the work of kernels: operators, counters or the user's formulas
+        (the tables are read only where there are any).
+        """
+        given, user = self.yardstick, self.yardstick.operator_input
+        by_formula = bool(user.formulas) and user.engine.knows_kernels
+        return len(self.trace.ops) > 0 or given.counted is not None or by_formula
 
     @cached_property
     def residency(self) -> Residency:
