@@ -793,6 +793,31 @@ print(seen, state["synchronised"])
     assert ran.hello["devices"] == [{"index": 0, "name": "Instinct", "identity": "0000:c1:00.0"}]
 
 
+def test_a_count_of_events_leaves_out_the_functions_of_the_watching_thread(
+    runner: Runner,
+) -> None:
+    ran = run(
+        runner,
+        """
+import os, threading, torch
+from profharness_hooks.windows import Window
+os.environ["PROFHARNESS_STACKS"] = "1"
+(watch,) = (thread for thread in threading.enumerate() if thread.name == "profharness")
+window = Window("own.json")
+window.start()
+watch.join()
+window.end()
+frames = [event for event in window._results().events() if event.is_python_function()]
+print(window.count(), sum("_look" in event.name() for event in frames))
+""",
+        "after=1000s",
+    )
+    assert ran.err == ""
+    counted, looks = map(int, ran.out.split())
+    assert looks > 0  # the thread ran while the window was open
+    assert 0 < counted < 15  # the functions of join()
+
+
 def test_a_count_of_events_leaves_out_the_functions_of_the_recording_itself(
     runner: Runner,
 ) -> None:

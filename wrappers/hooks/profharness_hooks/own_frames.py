@@ -1,5 +1,5 @@
 """The functions of Python that a recording with stacks holds because of the recording itself: of
-its start, of the markers at both ends, and of its end. Pure.
+its start, of the markers at both ends, of its end, and of the hooks' own threads. Pure.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from typing import Any, Sequence
 
 
-def count(events: Sequence[Any], begun: CodeType, ending: CodeType) -> int:
+def count(
+    events: Sequence[Any], begun: CodeType, ending: CodeType, threads: Sequence[CodeType]
+) -> int:
     """How many of torch's events are functions of Python that started before `begun` first returned
-    or since `ending` was last called. Work of the device may be late, and is never among them.
+    or since `ending` was last called, or that ran in a thread that calls one of `threads`. Work of
+    the device may be late, and is never among them.
 
     It is 0 where no function of Python was recorded, and for a torch that does not tell them from
     other events.
@@ -22,18 +25,33 @@ def count(events: Sequence[Any], begun: CodeType, ending: CodeType) -> int:
         starts, names = [event.start_ns() for event in frames], [event.name() for event in frames]
         begins = [frames[place].end_ns() for place in _places(names, begun)]
         ends = [starts[place] for place in _places(names, ending)]
+        ran_in = [event.start_thread_id() for event in frames]
     except AttributeError:
         return 0
     if not begins or not ends:
         return 0
     low, high = min(begins), max(ends)
-    return sum(1 for start in starts if start < low or start >= high)
+    ours = {ran_in[place] for code in threads for place in _running(names, code)}
+    return sum(
+        1 for start, thread in zip(starts, ran_in) if start < low or start >= high or thread in ours
+    )
 
 
 def _places(names: list[str], code: CodeType) -> list[int]:
     """Where a call of this code is among the names. Before its file there is a path that torch
     shortens.
     """
-    file = code.co_filename.rpartition("/")[2]
-    end = "%s(%d): %s" % (file, code.co_firstlineno, code.co_name)
+    end = "%s(%d): %s" % (_file(code), code.co_firstlineno, code.co_name)
     return [place for place, name in enumerate(names) if name.endswith(end)]
+
+
+def _running(names: list[str], code: CodeType) -> list[int]:
+    """As _places, also where the call was under way when the recording began: torch then names the
+    line that it stood at in place of its first.
+    """
+    begin, end = "%s(" % _file(code), "): %s" % code.co_name
+    return [place for place, name in enumerate(names) if name.endswith(end) and begin in name]
+
+
+def _file(code: CodeType) -> str:
+    return code.co_filename.rpartition("/")[2]

@@ -15,6 +15,7 @@ import os
 import time
 
 from profharness_hooks import own_frames, process_groups
+from profharness_hooks.safe_point import Watch
 from profharness_hooks.sidecars import count_events, sidecar
 
 TYPE_CHECKING = False
@@ -272,7 +273,12 @@ class Window:
         events = self._results().events()
         frames = 0
         if "with_stack" in also_recorded(os.environ):
-            frames = own_frames.count(events, Window._mark.__code__, Window.end.__code__)
+            frames = own_frames.count(
+                events,
+                Window._mark.__code__,
+                Window.end.__code__,
+                [Watch._follow.__code__],
+            )
         return max(0, len(events) - self.own_events - frames)
 
     def open_ranges(self) -> list[str] | None:
