@@ -12,8 +12,6 @@ import json
 import os
 import platform
 import re
-import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +20,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under python -I
 import probe_access
 import probe_devices
+import probe_tools
 from probe_devices import read
 
 TYPE_CHECKING = False
@@ -51,31 +50,7 @@ PACKAGES = (
     "amdsmi",
     "nvidia-ml-py",
 )
-TOOLS = (
-    "rocprofv3",
-    "rocprof",
-    "rocprofv2",
-    "rocprof-sys-run",
-    "rocprof-sys-sample",
-    "rocprof-sys-python",
-    "rocprof-compute",
-    "omnitrace",
-    "omnitrace-run",
-    "omnitrace-sample",
-    "omnitrace-python",
-    "omniperf",
-    "rocm-smi",
-    "amd-smi",
-    "nsys",
-    "ncu",
-    "nvidia-smi",
-    "perf_analyzer",
-    "apptainer",
-    "singularity",
-    "srun",
-)
 CLOCKS = ("CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
-TOOL_SECONDS = 15
 CHILD = """
 import json, sys
 facts = {}
@@ -158,108 +133,6 @@ def devices(sysfs: str, host: Dict[str, Any]) -> List[Dict[str, Any]]:
         "driver": "",
     }
     return accelerators + [cpu]
-
-
-def _tool_environment() -> Dict[str, str]:
-    """The environment without our hooks: a tool written in Python is not part of the workload."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("PROFHARNESS_") and name != "PYTHONPATH"
-    }
-
-
-def tools() -> Dict[str, Dict[str, str]]:
-    """Path, version and ROCm release of the vendor tools on PATH or in ROCm's bin folder, and of
-    the programs that PROFHARNESS_PROGRAMS names. All are asked for their versions at once, and have
-    TOOL_SECONDS together.
-    """
-    more = [name for name in os.environ.get("PROFHARNESS_PROGRAMS", "").split(",") if name]
-    path = os.pathsep.join(
-        (os.environ.get("PATH", ""), os.path.join(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin"))
-    )
-    asked = {}
-    for name in dict.fromkeys([*TOOLS, *more]):
-        place = shutil.which(
-            os.environ.get("PROFHARNESS_PERF_ANALYZER") or name
-            if name == "perf_analyzer"
-            else name,
-            path=path,
-        )
-        if place:
-            asked[name] = (place, _ask(place))
-    until = time.monotonic() + TOOL_SECONDS
-    return {
-        name: {"path": place, "version": _answer(process, until), "rocm": rocm_of(place)}
-        for name, (place, process) in asked.items()
-    }
-
-
-def rocm_of(place: str) -> str:
-    """The release of the ROCm installation whose bin folder a tool lies in; "" for a tool from
-    elsewhere.
-    """
-    root = os.path.dirname(os.path.dirname(os.path.realpath(place)))
-    text = read(os.path.join(root, ".info/version"))
-    if not text and os.path.basename(root).startswith("rocm"):
-        text = os.path.basename(root)
-    match = re.search(r"\d+\.\d+(?:\.\d+)?", text)
-    return match.group(0) if match else ""
-
-
-def _ask(place: str) -> subprocess.Popen[bytes] | None:
-    try:
-        return subprocess.Popen(
-            [place, "--version"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=_tool_environment(),
-            start_new_session=True,
-        )
-    except OSError:
-        return None
-
-
-def _answer(process: subprocess.Popen[bytes] | None, until: float) -> str:
-    if process is None:
-        return ""
-    try:
-        output = process.communicate(timeout=max(0.1, until - time.monotonic()))[0]
-    except subprocess.TimeoutExpired:
-        # it leads a group; a child of it would keep the pipe open
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return ""
-    return version_in(output.decode("utf-8", "replace"))
-
-
-def version_in(text: str) -> str:
-    """The version in a tool's answer: from a line that says "version" if there is one, else the
-    first one anywhere; "" where there is none.
-    """
-    lines = text.splitlines()
-    for line in [
-        line for line in lines if re.search(r"\bversion\b|slurm|apptainer", line, re.I)
-    ] + lines:
-        match = re.search(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*)", line)
-        if match:
-            return match.group(1)
-    return ""
-
-
-def rocm_version(tools_found: Dict[str, Dict[str, str]] | None = None) -> str:
-    """The release of the installation in ROCM_PATH (or /opt/rocm), from its own file or its
-    folder's name; else the release of the first tool found that has one; else "".
-    """
-    root = os.environ.get("ROCM_PATH", "/opt/rocm")
-    text = read(os.path.join(root, ".info/version")) or os.path.basename(os.path.realpath(root))
-    match = re.search(r"\d+\.\d+(?:\.\d+)?", text)
-    return (
-        match.group(0)
-        if match
-        else next((tool["rocm"] for tool in (tools_found or {}).values() if tool["rocm"]), "")
-    )
 
 
 def clocks() -> Dict[str, int]:
@@ -347,7 +220,7 @@ def facts(sysfs: str = "/sys", proc: str = "/proc", dev: str = "/dev") -> Dict[s
     """Everything that is printed, except for the frameworks; the arguments are the roots below
     which it reads.
     """
-    host, found_tools = host_facts(proc), tools()
+    host, found_tools = host_facts(proc), probe_tools.tools()
     return dict(
         host,
         v=1,
@@ -355,7 +228,7 @@ def facts(sysfs: str = "/sys", proc: str = "/proc", dev: str = "/dev") -> Dict[s
         packages=packages(),
         devices=devices(sysfs, host),
         tools=found_tools,
-        rocm_version=rocm_version(found_tools),
+        rocm_version=probe_tools.rocm_version(found_tools),
         permissions=probe_access.permissions(sysfs, proc, dev),
         clocks=clocks(),
         **surroundings(sysfs, proc),

@@ -12,10 +12,9 @@ import re
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import rocm_versions
+from profharness.layers import releases, rocm_versions
 from profharness.layers.around import own_folder
 from profharness.layers.contract import Availability, Description, Extras, Layer, Where
-from profharness.layers.rocm_versions import ROCM_7_0
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
@@ -76,12 +75,12 @@ class AmdLogLayer(Layer):
                 "leave --capture out, or use --profile torch",
             )
         folder = own_folder(self.name, command, where)
-        release = rocm_versions.parse(where.environment.rocm_version) or rocm_versions.NEWEST
+        release = releases.parse(where.environment.rocm_version) or releases.NEWEST.rocm
         stamper = (where.python, str(where.wrappers / "stamp.py"), str(folder), "--")
         return command.with_prefix(stamper).with_env(
             {
                 # the geometry of a dispatch moved from level 4 to 5 with ROCm 7
-                "AMD_LOG_LEVEL": "5" if release >= ROCM_7_0 else "4",
+                "AMD_LOG_LEVEL": "5" if release >= (7, 0) else "4",
                 "AMD_LOG_MASK": f"0x{MASK:X}",
                 "AMD_LOG_LEVEL_FILE": str(folder / "amdlog"),
                 "MIOPEN_ENABLE_LOGGING": "1",
@@ -100,7 +99,7 @@ class AmdLogLayer(Layer):
             if where.environment.rocm_version
             else (
                 "no ROCm was found here: planned for ROCm "
-                f"{rocm_versions.text(rocm_versions.NEWEST)}, the newest known"
+                f"{releases.text(releases.NEWEST.rocm)}, the newest known"
             )
         )
         return Extras(

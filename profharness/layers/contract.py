@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from profharness.launchers.command import Command
 from profharness.layers.options import TracerOptions
+from profharness.layers.releases import Version
 from profharness.node.probe import Environment
 from profharness.rundir.layer_facts import LayerFacts
 
@@ -21,8 +22,6 @@ EXTERNAL = "server"  # the target that stands for a foreign server, a command li
 PROCESSES = frozenset({"torch", "onnxruntime", "tensorflow", COMMAND})
 """The targets of a tool that stands around any process."""
 AROUND_HINT = "it goes around a process: profile a scan's backend or a command"
-
-Version = tuple[int, int]
 
 
 def framework_of(target: str) -> str:
@@ -102,12 +101,13 @@ class Program(NamedTuple):
     """One name under which a tool may be installed, and the oldest ROCm release that has it under
     this name.
 
-    `tells_sdk`: its version is that of rocprofiler-sdk, from which the release follows.
+    `column` is where the table of releases holds its own version; empty for a program whose version
+    decides nothing.
     """
 
     name: str
     since: Version
-    tells_sdk: bool = False
+    column: str = ""
 
 
 class Sign(NamedTuple):

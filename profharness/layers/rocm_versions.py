@@ -1,51 +1,39 @@
-"""Which generation of AMD's tools is on the node, and what that generation is called and can do.
-Pure.
+"""Which of AMD's tools is on the node, in which version, and what that means for its options. Pure.
 
-A tool's options follow the ROCm release that it came with. That release is read from the
-installation in which the tool lies; rocprofiler-sdk's own version (0.4.0 came with ROCm 6.2, 0.5.0
-with 6.3, 0.6.0 with 6.4, 1.0.0 with 7.0) and the node's ROCm version stand in where it does not
-say.
+A tool's options follow its own version, which it tells itself or which the table in `releases`
+knows for the ROCm release that it came with. That release is read from the installation in which
+the tool lies; the node's ROCm version stands in where it does not say.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
-from profharness.layers.contract import Availability, Program, Version
+from profharness.layers import releases
+from profharness.layers.contract import Availability, Program
+from profharness.layers.releases import BEFORE, NEWEST, Release, Version, parse, text
 from profharness.node import access
-from profharness.node.probe import Environment
-
-ROCM_6_2: Version = (6, 2)
-ROCM_6_3: Version = (6, 3)
-ROCM_6_4: Version = (6, 4)
-ROCM_7_0: Version = (7, 0)
-NEWEST: Version = ROCM_7_0
-"""The newest generation whose options are known; later releases are treated like it."""
-
-# rocprofiler-sdk's version -> the ROCm release that it came with
-_OF_SDK: tuple[tuple[Version, Version], ...] = (
-    ((0, 4), ROCM_6_2),
-    ((0, 5), ROCM_6_3),
-    ((0, 6), ROCM_6_4),
-    ((1, 0), ROCM_7_0),
-)
-_NUMBER = re.compile(r"(\d+)\.(\d+)")
+from profharness.node.probe import Environment, Tool
 
 
 @dataclass(frozen=True)
 class Installed:
-    """A tool as it will be called: its program, its ROCm generation, and how that was learnt.
+    """A tool as it will be called: its program, its own version, the ROCm release that it came
+    with, and how that was learnt.
 
-    `call` is its path, or its name where it is not on the node; a dry run then plans for the newest
-    known generation. `sure` is False where the tool is there but nothing tells its release.
+    `own` decides what it takes and leaves; it is BEFORE for a program of an older name. `call` is
+    its path, or its name where it is not on the node; a dry run then plans for the newest known
+    release. `sure` is False where the tool is there but nothing tells its release. `newer` is the
+    version that it tells where this is newer than the newest that is known.
     """
 
     program: str
     rocm: Version
+    own: Version
     found: bool
     sure: bool = True
     path: str = ""
+    newer: str = ""
 
     @property
     def call(self) -> str:
@@ -53,22 +41,11 @@ class Installed:
 
     @property
     def release(self) -> str:
-        return text(self.rocm)
-
-
-def parse(version: str) -> Version | None:
-    """Major and minor of a version text; None where there is none."""
-    match = _NUMBER.search(version)
-    return (int(match.group(1)), int(match.group(2))) if match else None
-
-
-def text(version: Version) -> str:
-    """`6.2`, as people write it."""
-    return f"{version[0]}.{version[1]}"
+        return text(self.rocm[:2])
 
 
 def installed(environment: Environment, *programs: Program) -> Installed:
-    """The first of the programs that the probe found, with its generation; else the first name, for
+    """The first of the programs that the probe found, with its version; else the first name, for
     the newest one.
 
     A tool whose release is unknown is treated as the oldest that could have its name, so that
@@ -76,17 +53,34 @@ def installed(environment: Environment, *programs: Program) -> Installed:
     """
     for program in programs:
         tool = environment.tools.get(program.name)
-        if tool is None:
-            continue
-        release = (
-            parse(tool.rocm)
-            or (_from_sdk(tool.version) if program.tells_sdk else None)
-            or parse(environment.rocm_version)
-        )
-        if release is not None:
-            return Installed(program.name, release, found=True, path=tool.path)
-        return Installed(program.name, program.since, found=True, sure=False, path=tool.path)
-    return Installed(programs[0].name, NEWEST, found=False)
+        if tool is not None:
+            return _found(program, tool, environment)
+    return Installed(programs[0].name, NEWEST.rocm, _own(programs[0], NEWEST), found=False)
+
+
+def _found(program: Program, tool: Tool, environment: Environment) -> Installed:
+    told = parse(tool.version) if program.column else None
+    came_with = releases.of_tool(program.column, told) if told else None
+    release = (
+        parse(tool.rocm)
+        or (came_with.rocm if came_with else None)
+        or parse(environment.rocm_version)
+    )
+    rocm = release or program.since
+    own = told or _own(program, releases.of_rocm(rocm))
+    newer = ""
+    if told and told[:2] > releases.newest_of(program.column)[:2]:
+        newer = text(told)
+    elif not told and rocm[:2] > NEWEST.rocm:
+        newer = f"of ROCm {text(rocm[:2])}"
+    return Installed(
+        program.name, rocm, own, found=True, sure=bool(release), path=tool.path, newer=newer
+    )
+
+
+def _own(program: Program, release: Release) -> Version:
+    own: Version = getattr(release, program.column) if program.column else BEFORE
+    return own
 
 
 def availability(environment: Environment, way_out: str, *programs: Program) -> Availability:
@@ -153,20 +147,16 @@ def planned_for(tool: Installed) -> str:
     """What a dry run says where it had to assume a release; empty where the tool named its own."""
     if not tool.found:
         return (
-            f"{tool.program} is not on this node: planned for ROCm {text(NEWEST)}, the newest known"
+            f"{tool.program} is not on this node: planned for ROCm {text(NEWEST.rocm)}, the newest "
+            "known"
+        )
+    if tool.newer:
+        return (
+            f"{tool.program} {tool.newer} is newer than the newest known, that of ROCm "
+            f"{text(NEWEST.rocm)}: it is used as that one"
         )
     return (
         ""
         if tool.sure
         else f"{tool.program} does not tell its release: planned for ROCm {tool.release}"
     )
-
-
-def _from_sdk(version: str) -> Version | None:
-    """The release of rocprofiler-sdk's version; the other tools' own numbers say nothing about
-    ROCm.
-    """
-    number = parse(version)
-    if number is None:
-        return None
-    return next((rocm for sdk, rocm in reversed(_OF_SDK) if number >= sdk), None)

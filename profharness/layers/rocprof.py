@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import rocm_versions
+from profharness.layers import releases, rocm_versions
 from profharness.layers.around import own_folder
 from profharness.layers.contract import (
     Availability,
@@ -23,7 +23,6 @@ from profharness.layers.contract import (
     Where,
 )
 from profharness.layers.options import ALWAYS
-from profharness.layers.rocm_versions import ROCM_7_0
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
@@ -74,8 +73,8 @@ class RocprofLayer(Layer):
 
     def probe(self, environment: Environment) -> Availability:
         """Whether rocprof is on the node, and what takes its place where ROCm has left it out."""
-        release = rocm_versions.parse(environment.rocm_version)
-        gone = release is not None and release >= ROCM_7_0
+        release = releases.parse(environment.rocm_version)
+        gone = release is not None and release >= (7, 0)
         newer = (
             "use --profile rocprofv3"
             if "rocprofv3" in environment.tools

@@ -16,13 +16,13 @@ from profharness.launchers.command import Command
 from profharness.layers import rocm_versions
 from profharness.layers.around import own_folder
 from profharness.layers.contract import Availability, Description, Extras, Layer, Program, Where
-from profharness.layers.rocm_versions import ROCM_6_3, Installed
+from profharness.layers.rocm_versions import Installed
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 from profharness.rundir.left_files import LayerPass, executions
 
-PROGRAMS = (Program("rocprof-compute", ROCM_6_3), Program("omniperf", (5, 7)))
+PROGRAMS = (Program("rocprof-compute", (6, 3), "compute"), Program("omniperf", (5, 7)))
 WORKLOAD = "profharness"
 COUNTERS = "pmc_perf.csv"
 _REPLAYS = "12 to 20"

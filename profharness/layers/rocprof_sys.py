@@ -17,7 +17,7 @@ from profharness.layers import rocm_versions
 from profharness.layers.around import own_folder
 from profharness.layers.contract import Availability, Description, Extras, Layer, Program, Where
 from profharness.layers.options import ALWAYS
-from profharness.layers.rocm_versions import ROCM_6_3, ROCM_6_4, Installed
+from profharness.layers.rocm_versions import Installed
 from profharness.node.probe import Environment
 from profharness.rundir.capture import Period, period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
@@ -31,12 +31,15 @@ _MORE_DOMAINS = (
     ("hip_trace", "hip_compiler_api"),
 )
 
+# own versions of rocprof-sys, and what it takes from then on
+_SDK_DOMAINS = (1, 0)  # a list of domains; switches of the older tracing library before
+
 _MODES = ("sample", "run", "python")
 
 
 def _programs(mode: str) -> tuple[Program, Program]:
     """The program's name since ROCm 6.3, and the one before."""
-    return (Program(f"rocprof-sys-{mode}", ROCM_6_3), Program(f"omnitrace-{mode}", (5, 7)))
+    return (Program(f"rocprof-sys-{mode}", (6, 3), "systems"), Program(f"omnitrace-{mode}", (5, 7)))
 
 
 class RocprofSysLayer(Layer):
@@ -151,7 +154,7 @@ def _domains(tool: Installed, where: Where) -> dict[str, str]:
     before.
     """
     options = where.options
-    if tool.rocm >= ROCM_6_4:
+    if tool.own >= _SDK_DOMAINS:
         more = [
             domain for name, domain in _MORE_DOMAINS if getattr(options, name) or options.sys_trace
         ]

@@ -9,17 +9,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from profharness.launchers.command import Command
-from profharness.layers import rocm_versions
+from profharness.layers import releases, rocm_versions
 from profharness.layers.around import execution
 from profharness.layers.contract import Availability, Description, Extras, Layer, Program, Where
 from profharness.layers.options import ALWAYS
-from profharness.layers.rocm_versions import ROCM_6_2, ROCM_6_3, ROCM_6_4, ROCM_7_0, Installed
+from profharness.layers.rocm_versions import Installed
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
-PROGRAM = Program("rocprofv3", ROCM_6_2, tells_sdk=True)
+PROGRAM = Program("rocprofv3", (6, 2), "sdk")
 PREDECESSOR = "rocprof"
+# versions of rocprofiler-sdk, and what rocprofv3 takes from then on
+_PMC = (0, 5)  # --pmc, and counters of a whole run
+_PERIOD = (0, 6)  # --collection-period
+_ROCPD = (1, 0)  # databases, and --selected-regions
 # <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension. Of one process the first kind
 # that is whole is read; statistics and lists of agents never speak for it.
 _PID = r"_(\d+)_[a-z_]+\.(?:csv|json|db|pftrace)(?:\.gz)?$"
@@ -75,10 +79,10 @@ class Rocprofv3Layer(Layer):
         older = (
             "--profile rocprof (kernel statistics) or " if PREDECESSOR in environment.tools else ""
         )
-        release = rocm_versions.parse(environment.rocm_version)
+        release = releases.parse(environment.rocm_version)
         get = (
             "install rocprofiler-sdk, or put ROCm's bin folder on the PATH; or "
-            if release is not None and release >= ROCM_6_2
+            if release is not None and release >= PROGRAM.since
             else ""
         )
         way_out = (
@@ -135,7 +139,7 @@ class Rocprofv3Layer(Layer):
         )
         files = (
             ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),)
-            if where.counters and tool.rocm < ROCM_6_3
+            if where.counters and tool.own < _PMC
             else ()
         )
         folders = (where.artifacts / self.name, *((_spill(where),) if where.spill else ()))
@@ -154,7 +158,7 @@ def _formats(tool: Installed, where: Where) -> tuple[str, ...]:
     """A rocpd database where it exists; before it CSV, and JSON for the bytes of copies. The tool's
     own statistics are CSV.
     """
-    if tool.rocm >= ROCM_7_0:
+    if tool.own >= _ROCPD:
         return ("rocpd", "csv") if where.options.stats and not where.counters else ("rocpd",)
     return ("csv", "json")
 
@@ -167,9 +171,7 @@ def _counters(tool: Installed, where: Where, command: Command) -> tuple[str, ...
         return ()
     options = where.options
     chosen = (
-        ("--pmc", *where.counters)
-        if tool.rocm >= ROCM_6_3
-        else ("-i", str(_input_file(command, where)))
+        ("--pmc", *where.counters) if tool.own >= _PMC else ("-i", str(_input_file(command, where)))
     )
     if options.kernel_include_regex:
         chosen += ("--kernel-include-regex", options.kernel_include_regex)
@@ -210,7 +212,7 @@ def _is_whole(tool: Installed, capture: str) -> bool:
     if capture in ("default", "all"):
         return False
     asked = period(capture)
-    return tool.rocm < ROCM_7_0 if asked is None else tool.rocm < ROCM_6_4 or asked.for_ns is None
+    return tool.own < _ROCPD if asked is None else tool.own < _PERIOD or asked.for_ns is None
 
 
 def _cut_note(tool: Installed, cut: str) -> str:

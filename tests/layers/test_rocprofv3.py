@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from profharness.layers import collect, named, rocm_versions
+from profharness.layers import collect, named
 from profharness.layers.options import TracerOptions
-from profharness.layers.rocprofv3 import PROGRAM, Rocprofv3Layer
-from profharness.node.probe import Environment, Tool
+from profharness.layers.rocprofv3 import Rocprofv3Layer
 from tests.layers.places import TRAIN, node, planned, where, words
 
 HIP = TracerOptions(hip_trace=True)
@@ -143,7 +142,7 @@ def test_before_rocm_6_2_it_is_missing_and_a_dry_run_plans_for_the_newest(releas
     place = where(release, "rocprofv3")
     assert "rocpd" in layer.prepare(TRAIN, place).argv
     assert layer.extras(TRAIN, place).notes == (
-        "rocprofv3 is not on this node: planned for ROCm 7.0, the newest known",
+        "rocprofv3 is not on this node: planned for ROCm 10.2, the newest known",
     )
 
 
@@ -186,22 +185,3 @@ def test_of_each_process_the_best_file_is_read_and_the_others_are_kept(tmp_path:
     }
     assert len(found) == 12
     assert collect(Rocprofv3Layer(), place, frozenset(artifact.path for artifact in found)) == ()
-
-
-@pytest.mark.parametrize(
-    ("sdk", "release"),
-    [("0.4.0", "6.2"), ("0.5.0", "6.3"), ("0.6.0", "6.4"), ("1.0.0", "7.0"), ("1.9.3", "7.0")],
-)
-def test_a_tool_in_no_rocm_folder_tells_its_release_by_the_version_of_its_library(
-    sdk: str, release: str
-) -> None:
-    environment = Environment(tools={"rocprofv3": Tool(path="/mine/rocprofv3", version=sdk)})
-    tool = rocm_versions.installed(environment, PROGRAM)
-    assert (tool.release, tool.sure) == (release, True)
-
-
-def test_a_tool_that_tells_nothing_is_taken_for_the_oldest_of_its_name() -> None:
-    for version in ("", "0.3.0"):
-        environment = Environment(tools={"rocprofv3": Tool(path="/mine", version=version)})
-        tool = rocm_versions.installed(environment, PROGRAM)
-        assert (tool.release, tool.sure) == ("6.2", False)

@@ -25,6 +25,7 @@ from .test_capture import load
 sys.path.append(str(WRAPPERS))
 probe_access = load("../probe_access")
 probe_devices = load("../probe_devices")
+probe_tools = load("../probe_tools")
 probe = load("../probe")
 
 
@@ -202,14 +203,56 @@ def test_a_tool_belongs_to_the_rocm_that_it_lies_in(tmp_path: Path) -> None:
     (tmp_path / "rocm-6.1.3").mkdir()
     tool(tmp_path / "rocm-6.1.3" / "bin", "rocprof", "exit 0")
     tool(tmp_path / "bin", "rocprofv3", "exit 0")
-    assert probe.rocm_of(str(tmp_path / "rocm-6.1.3" / "bin" / "rocprof")) == "6.1.3"
-    assert probe.rocm_of(str(tmp_path / "bin" / "rocprofv3")) == ""
+    assert probe_tools.rocm_of(str(tmp_path / "rocm-6.1.3" / "bin" / "rocprof")) == "6.1.3"
+    assert probe_tools.rocm_of(str(tmp_path / "bin" / "rocprofv3")) == ""
+
+
+@pytest.mark.parametrize(
+    ("program", "told_by", "text"),
+    [
+        ("rocm-7.2.1/libexec/rocprofiler-compute/rocprof-compute", "rocm-7.2.1/.info/version", ""),
+        ("core-7.2/bin/rocprofv3", "", ""),
+        ("rocm/bin/rocprofv3", "rocm/.info/version", "7.2.0-43"),
+        (
+            "venv/bin/rocprofv3",
+            "venv/lib/python3.11/site-packages/_rocm_sdk_core_nightly/.info/version",
+            "7.2.0a20260515",
+        ),
+        (
+            "venv/bin/rocprof-compute",
+            "venv/lib/python3.12/site-packages/rocm_sdk_core-7.2.0rc0.dist-info/METADATA",
+            "",
+        ),
+    ],
+)
+def test_every_way_in_which_rocm_is_packaged_tells_its_release(
+    tmp_path: Path, program: str, told_by: str, text: str
+) -> None:
+    path = tmp_path / program
+    path.parent.parent.mkdir(parents=True)
+    tool(path.parent, path.name, "exit 0")
+    if told_by:
+        (tmp_path / told_by).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / told_by).write_text(text)
+    assert probe_tools.rocm_of(str(path))[:3] == "7.2"
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("         version: 1.3.2\n    rocm_version: 7.14.0\n", "7.14.0"),
+        ("rocprof-sys-sample v1.7.0 (rev: 1a2b, tag: x, x86_64, rocm: v7.14.x)", "7.14"),
+        ("rocprofiler-compute version: 3.7.0 (release)", ""),
+    ],
+)
+def test_newer_tools_tell_the_release_that_they_came_with(text: str, release: str) -> None:
+    assert probe_tools.rocm_in(text) == release
 
 
 def probe_with_short_patience(folder: Path) -> dict[str, Any]:
     text = (
-        f"import sys; sys.path.insert(0, {str(WRAPPERS)!r}); import json, probe; "
-        "probe.TOOL_SECONDS = 2; print(json.dumps(probe.tools()))"
+        f"import sys; sys.path.insert(0, {str(WRAPPERS)!r}); import json, probe_tools; "
+        "probe_tools.TOOL_SECONDS = 2; print(json.dumps(probe_tools.tools()))"
     )
     answer = subprocess.run(
         [sys.executable, "-c", text],
@@ -233,7 +276,7 @@ def probe_with_short_patience(folder: Path) -> dict[str, Any]:
     ],
 )
 def test_version_in_an_answer(text: str, version: str) -> None:
-    assert probe.version_in(text) == version
+    assert probe_tools.version_in(text) == version
 
 
 def test_rocm_version_from_its_folder(tmp_path: Path) -> None:
