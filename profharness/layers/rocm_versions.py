@@ -68,11 +68,11 @@ def _found(program: Program, tool: Tool, environment: Environment) -> Installed:
     )
     rocm = release or program.since
     own = told or _own(program, releases.of_rocm(rocm))
-    newer = ""
-    if told and told[:2] > releases.newest_of(program.column)[:2]:
+    newer, newest = "", releases.newest_of(program.column) if program.column else BEFORE
+    if rocm[:2] > NEWEST.rocm and not (told and told <= newest):
+        newer = text(told) if told else f"of ROCm {text(rocm[:2])}"
+    elif told and told[:2] > newest[:2] and parse(tool.rocm) is None:
         newer = text(told)
-    elif not told and rocm[:2] > NEWEST.rocm:
-        newer = f"of ROCm {text(rocm[:2])}"
     return Installed(
         program.name, rocm, own, found=True, sure=bool(release), path=tool.path, newer=newer
     )

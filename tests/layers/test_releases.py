@@ -94,6 +94,8 @@ def test_a_tool_that_tells_nothing_is_taken_for_the_oldest_of_its_name() -> None
     [
         ("1.9.3", "", "rocprofv3 1.9.3 is newer than the newest known"),
         ("", "11.2.0", "rocprofv3 of ROCm 11.2 is newer than the newest known"),
+        ("1.4.0", "10.1.0", ""),
+        ("1.4.0", "10.3.0", "rocprofv3 1.4.0 is newer"),
         ("1.3.5", "10.3.0", ""),
         ("1.3.9", "10.2.0", ""),
     ],
