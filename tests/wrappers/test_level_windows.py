@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -56,12 +57,12 @@ def until(true: Callable[[], bool]) -> None:
 class TestTheLoadGenerator:
     """Waits for those who listen, and for nobody else."""
 
-    def announce(self, folder: Path) -> bool:
+    def announce(
+        self, folder: Path, *, managed: bool = False, looked: Callable[[], None] = lambda: None
+    ) -> bool:
         from profharness_workloads.loadgen.window import Windows
 
-        return bool(
-            Windows(str(folder), managed=False).announce("open", "opened", "c1", lambda: None)
-        )
+        return bool(Windows(str(folder), managed).announce("open", "opened", "c1", looked))
 
     def say(self, folder: Path, kind: str, pid: int) -> None:
         with (folder / "windows.jsonl").open("a") as file:
@@ -108,6 +109,23 @@ class TestTheLoadGenerator:
         begun = time.monotonic()
         assert self.announce(tmp_path)
         assert time.monotonic() - begun < 30  # of 60
+
+    @pytest.mark.parametrize(("answers_s", "heard"), [(30, True), (90, False)])
+    def test_a_server_on_a_busy_node_has_time_to_begin_its_first_recording(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers_s: int, heard: bool
+    ) -> None:
+        from profharness_workloads.loadgen import window
+
+        now = [0.0]
+
+        def looked() -> None:
+            now[0] += 1
+            if now[0] == answers_s:
+                self.say(tmp_path, "opened", os.getpid())
+
+        clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda _s: None)
+        monkeypatch.setattr(window, "time", clock)
+        assert self.announce(tmp_path, managed=True, looked=looked) is heard
 
 
 class Hooked:

@@ -25,7 +25,7 @@ WARM_UP_CAP, WINDOW_CAP = (
     3,
     4,
 )  # a warm-up, and a window that waits for its requests, last at most so many times the asked
-READY_LIMIT_S, DRAIN_S, CLOSE_LIMIT_S = 20.0, 2.0, 60.0
+READY_LIMIT_S, DRAIN_S = 20.0, 2.0
 OPEN_AHEAD_NS = (
     100_000_000  # an open loop's schedule begins with the window: all clients must know it before
 )
@@ -85,7 +85,7 @@ def run_level(level: Level, plans: Sequence[Plan], around: Surroundings) -> Repo
         after = [statistics(server) for server in around.servers]
         crew.stop(min(DRAIN_S, plans[0].timeout_ns / 1e9))
         failures = crew.first_failures
-    if not around.windows.announce("close", "closed", level.id, around.still_wanted, CLOSE_LIMIT_S):
+    if not around.windows.announce("close", "closed", level.id, around.still_wanted):
         notes["window"] = "the server did not answer the end of the window"
     if failures:
         notes["said"] = failures[0]
