@@ -1,4 +1,4 @@
-"""The `rocprof` layer: AMD's first tracer (ROCm up to 6, deprecated since 6.4), a shell script
+"""The `rocprof` layer: AMD's first tracer (ROCm up to 7.2, deprecated since 6.4), a shell script
 around the command.
 
 Its command follows its options directly: it takes no `--`. Its exit status may be its
@@ -28,6 +28,7 @@ from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 PROGRAM = Program("rocprof", (5, 7))
+_LEFT_OUT = (7, 9)  # the line of releases from then on has no rocprof; 7.0 to 7.2 have it
 # of one execution the first of these that is whole is read: the database holds what the others are
 # made from
 _FILES = (
@@ -74,7 +75,7 @@ class RocprofLayer(Layer):
     def probe(self, environment: Environment) -> Availability:
         """Whether rocprof is on the node, and what takes its place where ROCm has left it out."""
         release = releases.parse(environment.rocm_version)
-        gone = release is not None and release >= (7, 0)
+        gone = release is not None and release >= _LEFT_OUT
         newer = (
             "use --profile rocprofv3"
             if "rocprofv3" in environment.tools
@@ -116,7 +117,7 @@ class RocprofLayer(Layer):
         note = (
             rocm_versions.planned_for(tool)
             if tool.found
-            else f"{PROGRAM.name} is not on this node: planned as in ROCm 5.7 to 6.4, which have it"
+            else f"{PROGRAM.name} is not on this node: planned as in ROCm 5.7 to 7.2, which have it"
         )
         files = (
             ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),)

@@ -34,13 +34,14 @@ def node(
     """
     if not release:
         return Environment(host="node1")
+    patch = release if release.count(".") == 2 else f"{release}.1"
     new = tuple(int(part) for part in release.split(".")) >= (6, 3)
     v3 = ("rocprofv3",) if release == "6.2" else ()
     present = tools if tools is not None else TOOLS if new else (*OLD_TOOLS, *v3)
     return Environment(
         host="node1",
-        rocm_version=f"{release}.1",
-        tools={name: Tool(path=name, rocm=f"{release}.1") for name in present},
+        rocm_version=patch,
+        tools={name: Tool(path=name, rocm=patch) for name in present},
         devices=(Device(index=0, kind="rocm", architecture=architecture),),
     )
 

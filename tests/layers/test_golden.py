@@ -14,12 +14,20 @@ from profharness.layers.hooks import with_hooks
 from profharness.layers.options import TracerOptions
 from tests.layers.places import RUN, TRAIN, node, planned, where, words
 
-RELEASES = ("5.7", "6.1", "6.2", "6.3", "6.4", "7.0")
+# in the order in which they came; 7.2.4 is newer than 7.12
+RELEASES = (
+    *("5.7", "6.1", "6.2", "6.3", "6.4", "7.0", "7.1", "7.2"),
+    *("7.11", "7.12", "7.2.4", "7.13", "7.14", "10.0", "10.1", "10.2"),
+)
 APP = "python train.py --epochs 1"
 V3_OUT = "-d /run/artifacts/rocprofv3 -o %hostname%/%nid%/rocprofv3_%pid% --"
 V3_EARLY = (
     "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace "
     f"--output-format csv json {V3_OUT} {APP}"
+)
+V3_ROCPD = (
+    "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace "
+    f"--output-format rocpd {V3_OUT} {APP}"
 )
 V1 = (
     "rocprof --stats --timestamp on --hip-trace -o "
@@ -32,6 +40,7 @@ COMPUTE = (
     f"python /wrappers/status.py /run/control/rocprof-compute/status -- {APP}"
 )
 LOG = f"python /wrappers/stamp.py /run/artifacts/amd-log/node1/0/amd-log -- {APP}"
+DOMAINS = "hip_runtime_api,marker_api,kernel_dispatch,memory_copy,scratch_memory,hip_compiler_api"
 MISSING = ""
 
 
@@ -58,55 +67,45 @@ def log_env(level: str) -> dict[str, str]:
     }
 
 
+Row = tuple[str, dict[str, str]]
+"""A command line and its environment; MISSING where the release does not have the tool."""
+
 # with --hip-trace where the tool knows that
-GOLDEN: dict[tuple[str, str], tuple[str, dict[str, str]]] = {
-    ("rocprofv3", "5.7"): (MISSING, {}),
-    ("rocprofv3", "6.1"): (MISSING, {}),
-    ("rocprofv3", "6.2"): (V3_EARLY, {}),
-    ("rocprofv3", "6.3"): (V3_EARLY, {}),
-    ("rocprofv3", "6.4"): (V3_EARLY, {}),
-    ("rocprofv3", "7.0"): (
-        (
-            "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace "
-            f"--output-format rocpd {V3_OUT} {APP}"
-        ),
-        {},
+V3_ROWS: dict[str, Row] = {
+    **dict.fromkeys(("5.7", "6.1"), (MISSING, {})),
+    **dict.fromkeys(("6.2", "6.3", "6.4"), (V3_EARLY, {})),
+    **dict.fromkeys(RELEASES[RELEASES.index("7.0") :], (V3_ROCPD, {})),
+}
+V1_ROWS: dict[str, Row] = {
+    **dict.fromkeys(RELEASES[: RELEASES.index("7.11")], (V1, {})),
+    **dict.fromkeys(RELEASES[RELEASES.index("7.11") :], (MISSING, {})),
+}
+SYS_ROWS: dict[str, Row] = {
+    **dict.fromkeys(("5.7", "6.1", "6.2"), (f"omnitrace-sample {SYS}", sys_env("OMNITRACE"))),
+    "6.3": (f"rocprof-sys-sample {SYS}", sys_env("ROCPROFSYS")),
+    **dict.fromkeys(
+        RELEASES[RELEASES.index("6.4") :],
+        (f"rocprof-sys-sample {SYS}", sys_env("ROCPROFSYS", ROCM_DOMAINS=DOMAINS)),
     ),
-    ("rocprof", "5.7"): (V1, {}),
-    ("rocprof", "6.1"): (V1, {}),
-    ("rocprof", "6.2"): (V1, {}),
-    ("rocprof", "6.3"): (V1, {}),
-    ("rocprof", "6.4"): (V1, {}),
-    ("rocprof", "7.0"): (MISSING, {}),
-    ("rocprof-sys", "5.7"): (f"omnitrace-sample {SYS}", sys_env("OMNITRACE")),
-    ("rocprof-sys", "6.1"): (f"omnitrace-sample {SYS}", sys_env("OMNITRACE")),
-    ("rocprof-sys", "6.2"): (f"omnitrace-sample {SYS}", sys_env("OMNITRACE")),
-    ("rocprof-sys", "6.3"): (f"rocprof-sys-sample {SYS}", sys_env("ROCPROFSYS")),
-    **{
-        ("rocprof-sys", release): (
-            f"rocprof-sys-sample {SYS}",
-            sys_env(
-                "ROCPROFSYS",
-                ROCM_DOMAINS=(
-                    "hip_runtime_api,marker_api,kernel_dispatch,memory_copy,"
-                    "scratch_memory,hip_compiler_api"
-                ),
-            ),
-        )
-        for release in ("6.4", "7.0")
-    },
-    **{
-        ("rocprof-compute", release): (f"omniperf {COMPUTE}", {})
-        for release in ("5.7", "6.1", "6.2")
-    },
-    **{
-        ("rocprof-compute", release): (f"rocprof-compute {COMPUTE}", {})
-        for release in ("6.3", "6.4", "7.0")
-    },
-    **{
-        ("amd-log", release): (LOG, log_env("4")) for release in ("5.7", "6.1", "6.2", "6.3", "6.4")
-    },
-    ("amd-log", "7.0"): (LOG, log_env("5")),
+}
+COMPUTE_ROWS: dict[str, Row] = {
+    **dict.fromkeys(("5.7", "6.1", "6.2"), (f"omniperf {COMPUTE}", {})),
+    **dict.fromkeys(RELEASES[RELEASES.index("6.3") :], (f"rocprof-compute {COMPUTE}", {})),
+}
+LOG_ROWS: dict[str, Row] = {
+    **dict.fromkeys(RELEASES[: RELEASES.index("7.0")], (LOG, log_env("4"))),
+    **dict.fromkeys(RELEASES[RELEASES.index("7.0") :], (LOG, log_env("5"))),
+}
+GOLDEN: dict[tuple[str, str], Row] = {
+    (tool, release): row
+    for tool, rows in {
+        "rocprofv3": V3_ROWS,
+        "rocprof": V1_ROWS,
+        "rocprof-sys": SYS_ROWS,
+        "rocprof-compute": COMPUTE_ROWS,
+        "amd-log": LOG_ROWS,
+    }.items()
+    for release, row in rows.items()
 }
 
 
@@ -130,10 +129,10 @@ def test_the_command_line_and_environment(tool: str, release: str) -> None:
 
 
 def _tools_of(release: str) -> tuple[str, ...]:
-    """As the releases have them: rocprof was left out with ROCm 7."""
+    """As the releases have them: rocprof was left out with the second line of ROCm 7."""
     newer = RELEASES.index(release) >= RELEASES.index("6.3")
     return (
-        *(("rocprof",) if release != "7.0" else ()),
+        *(("rocprof",) if V1_ROWS[release][0] else ()),
         *(("rocprofv3",) if RELEASES.index(release) >= RELEASES.index("6.2") else ()),
         *(
             ("rocprof-sys-sample", "rocprof-sys-run", "rocprof-sys-python", "rocprof-compute")
