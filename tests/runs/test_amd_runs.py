@@ -327,7 +327,7 @@ def test_a_dry_run_needs_nothing_and_writes_nothing(tmp_path: Path) -> None:
         for line in lines
     )
     assert any(line.startswith("then    rocprof-compute analyze") for line in lines)
-    assert "note    rocprofv3 is not on this node: planned for ROCm 7.0, the newest known" in lines
+    assert "note    rocprofv3 is not on this node: planned for ROCm 10.2, the newest known" in lines
     assert any(
         line.startswith("# no AMD device is seen here: counters and passes are planned for gfx942")
         for line in lines
