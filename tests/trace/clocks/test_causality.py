@@ -180,9 +180,9 @@ def test_the_repairing_shift_lies_in_the_interval(
     error: int, work: list[tuple[int, int, int]]
 ) -> None:
     """A device that runs kernels in order, with a clock that is `error` ahead: -error must be
-    allowed, for any timing.
+    allowed, for any timing. All begins so late that no time is -1, which means none.
     """
-    host = device_free = 1_000
+    host = device_free = 10_000
     kernels, calls = [], []
     for i, (call, delay, length) in enumerate(work):
         calls.append((LAUNCH, host, host + call, i))
