@@ -109,16 +109,14 @@ def hotspots(line: HotspotsLine) -> None:
     given = operator_input(line.formulas, line.capture_trace)
     found = _of_run(line, given) if of_run else _of_files(line, given)
     table = found.table
-    say(found.problems, notes=not table.rows)
+    recorded_by = _RECORDED_BY.get(By(table.by), "")
+    # where nothing says what would record the rows, the readers' notes may
+    say(found.problems, notes=not table.rows and not recorded_by)
     for item in found.findings:
         typer.echo(f"{item.severity}: {item.message}", err=True)
     if not table.rows:
-        others = "" if By(table.by) in _RECORDED_BY else _others(table, found.by)
-        typer.echo(
-            f"{paths[0]}: nothing to list by {table.by}; "
-            f"{_RECORDED_BY.get(By(table.by)) or others or _RECORD}",
-            err=True,
-        )
+        advice = recorded_by or _others(table, found.by) or _RECORD
+        typer.echo(f"{paths[0]}: nothing to list by {table.by}; {advice}", err=True)
     sys.stdout.write(text_of(table, line.shown, line.top))
 
 

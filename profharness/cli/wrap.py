@@ -26,15 +26,21 @@ _TAKEN = (
 )
 
 
+def _one_layer(_named: str) -> str:
+    *others, last = layer_names()
+    return f"{', '.join(others)} or {last}."
+
+
 class WrapSwitches(msgspec.Struct, frozen=True, kw_only=True):
     """What a line says beside the options of the layer."""
 
     layer: Annotated[
         str,
         Option(
-            "torch, onnxruntime, rocprofv3, rocprof, rocprof-sys, rocprof-compute or amd-log.",
+            "One of ",
             argument=True,
             examples=layer_names,
+            more_help=_one_layer,
         ),
     ]
     output: Annotated[

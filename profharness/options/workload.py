@@ -92,6 +92,10 @@ def layer_names() -> tuple[str, ...]:
     return tuple(about.name for about in layers.descriptions())
 
 
+def _all_layers(_named: str) -> str:
+    return f"{', '.join(layer_names())}. Repeat or part by commas."
+
+
 class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is run, what is recorded beside it, and how a scan times its points."""
 
@@ -112,13 +116,13 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
     profile: Annotated[
         tuple[str, ...],
         Option(
-            "Layer(s): torch, onnxruntime, rocprofv3, rocprof, rocprof-sys, rocprof-compute, "
-            "amd-log. Repeat or part by commas.",
+            "Layer(s): ",
             LAYERS,
             common=True,
             text=texts.NAMES,
             gather=texts.joined_by_commas,
             examples=layer_names,
+            more_help=_all_layers,
         ),
     ] = ()
     telemetry: Annotated[

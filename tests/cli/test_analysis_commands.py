@@ -185,7 +185,7 @@ def test_hotspots_refuses_what_it_does_not_know(capsys, kineto, arguments, statu
 )
 def test_hotspots_say_what_records_rows_that_a_file_has_not(capsys, kineto, by, advice):
     assert run_cli(["hotspots", str(kineto), "--by", by]) == 0
-    assert f"{kineto}: nothing to list by {by}; {advice}\n" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"{kineto}: nothing to list by {by}; {advice}\n"
 
 
 def test_hotspots_of_a_file_that_is_none(capsys, tmp_path):

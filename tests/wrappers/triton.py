@@ -4,6 +4,7 @@ Triton's client library.
 
 from __future__ import annotations
 
+import atexit
 import json
 import shutil
 import signal
@@ -87,8 +88,12 @@ def slowest_end_s(started_s: float) -> float:
 
 
 def short_home() -> Path:
-    """A folder for Triton's workspaces; pytest's own are too deep for the sockets in it."""
-    return Path(tempfile.mkdtemp(prefix="ph-test-"))
+    """A folder for Triton's workspaces, gone when the tests' process ends; pytest's own are too deep
+    for the sockets in it.
+    """
+    home = Path(tempfile.mkdtemp(prefix="ph-test-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
 
 
 def client(server: Server, protocol: str, **options: object) -> Any:

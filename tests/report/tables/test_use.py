@@ -96,24 +96,21 @@ def test_labels_name_inputs_only_where_names_repeat() -> None:
     )
 
 
+def labelled(name: str, shapes: str, dtypes: str = "") -> UseRow:
+    return UseRow(name=name, calls=1, device_ns=1, share=0.1, shapes=shapes, dtypes=dtypes)
+
+
 def test_labels_take_as_many_inputs_as_tell_rows_apart() -> None:
     wide, narrow, last = "[[8, 3], [3, 4]]", "[[8, 3], [3, 5]]", "[[4], [6, 3], [3, 4]]"
     rows = [
-        UseRow(name=f"aten::{name}", calls=1, device_ns=1, share=0.1, shapes=shapes)
+        labelled(f"aten::{name}", shapes)
         for name, shapes in (("mm", wide), ("mm", narrow), ("addmm", last), ("addmm", wide))
     ]
     assert labels(rows) == ("mm 8×3, 3×4", "mm 8×3, 3×5", "addmm 6×3", "addmm 8×3")
 
 
 def test_labels_of_rows_that_differ_in_type_alone_name_it() -> None:
-    one = UseRow(
-        name="aten::mm",
-        calls=1,
-        device_ns=1,
-        share=0.1,
-        shapes="[[2, 3], [3, 4]]",
-        dtypes='["c10::BFloat16", "c10::BFloat16"]',
-    )
+    one = labelled("aten::mm", "[[2, 3], [3, 4]]", '["c10::BFloat16", "c10::BFloat16"]')
     whole = msgspec.structs.replace(one, dtypes='["float", "float"]')
     mixed = msgspec.structs.replace(one, dtypes='["c10::BFloat16", "float"]')
     larger = msgspec.structs.replace(one, shapes="[[8, 3], [3, 4]]")
@@ -126,14 +123,7 @@ def test_labels_of_rows_that_differ_in_type_alone_name_it() -> None:
 
 
 def test_no_two_rows_have_one_label() -> None:
-    one = UseRow(
-        name="aten::addmm",
-        calls=1,
-        device_ns=1,
-        share=0.1,
-        shapes="[[4], [2, 3], [3, 4]]",
-        dtypes='["float", "float", "float"]',
-    )
+    one = labelled("aten::addmm", "[[4], [2, 3], [3, 4]]", '["float", "float", "float"]')
     other_bias = msgspec.structs.replace(one, shapes="[[2, 4], [2, 3], [3, 4]]")
     vector = msgspec.structs.replace(one, shapes="[[1], [2, 3], [3, 4]]")
     own = msgspec.structs.replace(one, name="mylib::addmm")
