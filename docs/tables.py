@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import cast
 
 from profharness import families, layers
+from profharness.layers import releases
 from profharness.layers.contract import Description, Layer
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/architecture.md", "docs/command-line.md")
+DOCUMENTS = ("README.md", "docs/architecture.md", "docs/command-line.md", "docs/rocm.md")
 BOTH = ("cli",)
 MEASURING = (
     "options",
@@ -76,6 +77,21 @@ def scope_rows() -> list[tuple[str, ...]]:
     ]
 
 
+def release_rows() -> list[tuple[str, ...]]:
+    """The tools' own versions in each ROCm release."""
+
+    def own(version: releases.Version) -> str:
+        return "-" if version == releases.BEFORE else releases.text(version)
+
+    return [
+        ("ROCm", "rocprofv3 (rocprofiler-sdk)", "rocprof-sys", "rocprof-compute"),
+        *(
+            (releases.text(one.rocm), own(one.sdk), own(one.systems), own(one.compute))
+            for one in sorted(releases.RELEASES)
+        ),
+    ]
+
+
 def sentence_of(folder: str) -> str:
     """What lies in the folder: the first sentence of its docstring."""
     if folder in PLAIN_FOLDERS:
@@ -110,6 +126,7 @@ def _of_package(names: Sequence[str]) -> Callable[[], Sequence[Sequence[str]]]:
 TABLES: dict[str, Callable[[], Sequence[Sequence[str]]]] = {
     "layers": layer_rows,
     "scopes": scope_rows,
+    "releases": release_rows,
     "both": _of_package(BOTH),
     "measuring": _of_package(MEASURING),
     "shared": _of_package(SHARED),

@@ -64,7 +64,7 @@ def particlenet(tmp_path_factory: pytest.TempPathFactory, model_cache: Path) -> 
         "--backend",
         "torch,onnxruntime",
         "--concurrency",
-        "1..8",
+        "1,8",
         "--time",
         "0.6",
         "--warmup-time",
@@ -108,7 +108,7 @@ def test_one_trace_holds_requests_server_side_operators_and_telemetry(particlene
             "the layer is on the server's process"
         )
         points = set(trace.strings.decode(ops.point)) - {""}
-        assert points == {f"{layer}-b1-c{level}" for level in (1, 2, 4, 8)}
+        assert points == {f"{layer}-b1-c{level}" for level in (1, 8)}
     requests = trace.requests.take(trace.requests.ok == 1)
     assert {trace.sources[position].pass_name for position in requests.source} == {
         "bare",
@@ -148,7 +148,7 @@ def test_every_level_is_sound_and_the_parts_of_a_request_sum_to_its_latency(
     particlenet: Path,
 ) -> None:
     _, summary = read(particlenet)
-    assert [point.concurrency for point in summary.points] == [1, 2, 4, 8] * 2
+    assert [point.concurrency for point in summary.points] == [1, 8] * 2
     for point in summary.points:
         assert point.state == "ok", point
         assert point.throughput
