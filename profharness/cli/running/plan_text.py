@@ -15,6 +15,7 @@ from profharness.measure.pass_commands import (
     planned_follow_up,
 )
 from profharness.measure.plan import RunPlan
+from profharness.options.trace_ranks import shown
 from profharness.supervise.pass_plan import PassPlan
 from profharness.units import format_bytes, format_clock
 
@@ -68,6 +69,10 @@ def dry_run_text(prepared: RunPlan) -> str:
                 f"time{'s' * (len(prepared.schedule.passes) != 1)}"
             )
         ]
+    if prepared.request.trace_ranks:
+        world = max(prepared.rank.world, prepared.request.ranks)
+        named = shown(prepared.request.trace_ranks)
+        lines += [f"ranks traced    {named} of {world}; the others run without layers"]
     if prepared.request.container:
         lines += [
             f"container       {prepared.request.container}, around everything that is started"
