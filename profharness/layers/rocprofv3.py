@@ -174,7 +174,7 @@ class Rocprofv3Layer(Layer):
         """
         tool = rocm_versions.installed(where.environment, PROGRAM)
         passed_on = where.options.args_for(self.name)
-        rocprofv3_line.check_arguments(passed_on)
+        rocprofv3_line.check_arguments(passed_on, counting=bool(where.counters))
         is_trace = not (where.counters or where.purpose)
         chosen = rocprofv3_line.switches(tool, where) if is_trace else []
         window = _window(tool, where.capture)

@@ -68,7 +68,6 @@ _REFUSED = {
         "it starts the command once per job of the file and loses its exit status: give --pmc, or "
         "its switches one by one as --tool-arg",
     ),
-    "--pmc": "a second --pmc starts the command again: give all counters to our own --pmc",
     **dict.fromkeys(
         ("--pid", "--attach"), "it attaches to another process, and here a command is started"
     ),
@@ -76,10 +75,15 @@ _REFUSED = {
 }
 
 
-def check_arguments(arguments: Sequence[str]) -> None:
+def check_arguments(arguments: Sequence[str], *, counting: bool) -> None:
     """Raises UsageError for an argument of --tool-arg with which the command would not start, start
-    several times, or leave its files elsewhere.
+    several times, or leave its files elsewhere; `counting`: the pass has counters already.
     """
+    if sum(argument.partition("=")[0] == "--pmc" for argument in arguments) + counting > 1:
+        raise UsageError(
+            "--tool-arg rocprofv3:--pmc: a second --pmc starts the command once more",
+            "give all counters to our own --pmc",
+        )
     for argument in arguments:
         name = argument.partition("=")[0]
         if name in _REFUSED:

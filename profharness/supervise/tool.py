@@ -210,6 +210,7 @@ class ToolPass:
                 expects_kernels=self.tool.about.expects_kernels,
                 counting=bool(self.plan.counters),
                 refused=self.refused(log_text, artifacts),
+                passed_on=self.where.options.args_for(self.tool.name),
                 unopened=unopened,
                 closed=access.closed(self.where.environment),
             )

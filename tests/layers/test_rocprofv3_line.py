@@ -195,7 +195,6 @@ def test_a_wrong_sampling_is_told(text: str, words_of: str) -> None:
         ("-o", "the harness names the files"),
         ("--output-directory=/elsewhere", "the harness names the files"),
         ("-i", "loses its exit status"),
-        ("--pmc", "our own --pmc"),
         ("--pid=77", "attaches to another process"),
         ("--profile-mpi-ranks", "--trace-ranks"),
     ],
@@ -207,6 +206,15 @@ def test_arguments_that_take_the_run_out_of_our_hands_are_refused(
     with pytest.raises(UsageError, match=re.escape(f"--tool-arg rocprofv3:{argument}")) as caught:
         planned("7.0", "rocprofv3", options)
     assert way_out in caught.value.hint
+
+
+def test_one_list_of_counters_may_be_passed_on_and_no_second() -> None:
+    one = TracerOptions(tool_args={"rocprofv3": ("--pmc", "SQ_WAVES")})
+    assert "--pmc SQ_WAVES" in words(planned("7.13", "rocprofv3", one))
+    two = TracerOptions(tool_args={"rocprofv3": ("--pmc", "A", "--pmc", "B")})
+    for options, own in ((one, ("GRBM_COUNT",)), (two, ())):
+        with pytest.raises(UsageError, match="a second --pmc starts the command once more"):
+            planned("7.13", "rocprofv3", options, counters=own)
 
 
 @pytest.mark.parametrize(

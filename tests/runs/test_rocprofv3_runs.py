@@ -156,3 +156,18 @@ def test_only_the_ranks_that_were_named_start_under_the_tool(tmp_path: Path, lau
     assert not any("rocprofv3" in word for word in record.argv[0])
     assert node.kernels() == ("rocprofv3", 2 * KERNELS, 2 * KERNELS * NS)
     assert RunDir.open(node.run_dir).read_manifest() == manifest
+
+
+def test_a_tool_that_is_newer_than_the_newest_known_says_so_in_plan_and_run(tmp_path: Path) -> None:
+    node = Node(tmp_path, "10.2")
+    program = node.bin / "rocprofv3"
+    program.write_text(program.read_text().replace("rocm_version: 10.2.0", "rocm_version: 11.2.0"))
+    said = (
+        "rocprofv3 1.4.1 is newer than the newest known, that of ROCm 10.2: it is used as that one"
+    )
+    planned = node.run("--profile", "rocprofv3", "--dry-run")
+    assert f"  note    {said}\n" in planned.stdout
+    done = node.run("--profile", "rocprofv3", "--memory-allocation-trace", "--kfd-trace")
+    assert (done.returncode, node.findings) == (0, []), done.stderr
+    assert f"profharness: {said}\n" in done.stderr
+    assert node.kernels() == ("rocprofv3", KERNELS, KERNELS * NS)

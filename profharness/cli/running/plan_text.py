@@ -46,6 +46,16 @@ def plan_line(prepared: RunPlan) -> str:
     )
 
 
+def plan_notes(prepared: RunPlan) -> tuple[str, ...]:
+    """What the layers say of their passes before these start (a tool that is newer than the newest
+    known, a command that runs several times), each once.
+    """
+    notes = (
+        note for plan in prepared.schedule.passes for note in planned_extras(prepared, plan).notes
+    )
+    return tuple(dict.fromkeys(notes))
+
+
 def wrapped_plan(line: str, width: int) -> str:
     """The plan in lines of at most `width` characters, the further ones under the first's words."""
     return (
