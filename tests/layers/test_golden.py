@@ -77,8 +77,8 @@ V3_ROWS: dict[str, Row] = {
     **dict.fromkeys(RELEASES[RELEASES.index("7.0") :], (V3_ROCPD, {})),
 }
 V1_ROWS: dict[str, Row] = {
-    **dict.fromkeys(RELEASES[: RELEASES.index("7.11")], (V1, {})),
     **dict.fromkeys(RELEASES[RELEASES.index("7.11") :], (MISSING, {})),
+    **dict.fromkeys((*RELEASES[: RELEASES.index("7.11")], "7.2.4"), (V1, {})),
 }
 SYS_ROWS: dict[str, Row] = {
     **dict.fromkeys(("5.7", "6.1", "6.2"), (f"omnitrace-sample {SYS}", sys_env("OMNITRACE"))),
