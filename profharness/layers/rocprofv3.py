@@ -23,7 +23,14 @@ from profharness.layers.contract import (
 )
 from profharness.layers.options import ALWAYS
 from profharness.layers.rocm_versions import Installed
-from profharness.layers.rocprofv3_line import PERIOD, PMC, ROCPD, SWITCHES
+from profharness.layers.rocprofv3_line import (
+    PC_SAMPLING,
+    PERIOD,
+    PMC,
+    ROCPD,
+    SWITCHES,
+    THREAD_TRACE,
+)
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
@@ -54,7 +61,7 @@ _FILES = (
 _REGIONS = "--selected-regions"
 _PURPOSES = (
     Purpose(
-        "pc-sampling",
+        PC_SAMPLING,
         "pc_sampling",
         "samples program counters, a beta feature of the tool that may freeze a device",
         _SAMPLES,
@@ -62,7 +69,7 @@ _PURPOSES = (
         "device or its firmware cannot (`rocprofv3 -L` says what it can)",
     ),
     Purpose(
-        "thread-trace",
+        THREAD_TRACE,
         "thread_trace",
         "records each instruction of the waves on one compute unit per shader engine",
         _THREADS,
@@ -178,10 +185,10 @@ class Rocprofv3Layer(Layer):
         is_trace = not (where.counters or where.purpose)
         chosen = rocprofv3_line.switches(tool, where) if is_trace else []
         window = _window(tool, where.capture)
-        if (is_trace or _REGIONS in window) and "--marker-trace" not in chosen:
-            chosen.append(
-                "--marker-trace"
-            )  # our hooks mark steps and points as roctx ranges, and tell the tool when to record
+        # our hooks mark steps and points as roctx ranges, and tell the tool when to record
+        marked = is_trace or where.purpose == PC_SAMPLING or _REGIONS in window
+        if marked and "--marker-trace" not in chosen:
+            chosen.append("--marker-trace")
         argv = (
             tool.call,
             "--kernel-trace",
@@ -232,7 +239,7 @@ def _place(layer: str, command: Command, where: Where) -> tuple[str, ...]:
     owner = "%nid%" if where.rank is None else str(where.rank)
     name = f"{execution(command, where)}_%pid%"
     own, folder = f"%hostname%/{owner}", where.artifacts / layer
-    if where.purpose == "thread-trace":
+    if where.purpose == THREAD_TRACE:
         return ("-d", f"{folder}/{own}/{name}", "-o", name)
     return ("-d", str(folder), "-o", f"{own}/{name}")
 

@@ -25,6 +25,11 @@ PERIOD: Version = (0, 6)
 ROCPD: Version = (1, 0)
 """Databases, and --selected-regions."""
 
+PC_SAMPLING = "pc-sampling"
+"""The name of the pass that samples program counters."""
+THREAD_TRACE = "thread-trace"
+"""The name of the pass that records each instruction of some waves."""
+
 _SAMPLING: Version = (0, 6)
 _STOCHASTIC: Version = (1, 0)
 _THREAD_TRACE: Version = (1, 0)
@@ -129,9 +134,9 @@ def purposed(tool: Installed, where: Where) -> tuple[str, ...]:
     """What a pass of program counters or of the thread trace asks for. Raises UsageError for what
     this version or device cannot do.
     """
-    if where.purpose == "pc-sampling":
+    if where.purpose == PC_SAMPLING:
         return _sampling(tool, where)
-    if where.purpose == "thread-trace":
+    if where.purpose == THREAD_TRACE:
         if tool.own < _THREAD_TRACE:
             _refuse(tool, "--thread-trace", "each instruction of a wave", _THREAD_TRACE)
         return ("--att", *_chosen_kernels(where))
@@ -144,7 +149,7 @@ def formats(tool: Installed, where: Where) -> tuple[str, ...]:
     """
     if tool.own < ROCPD:
         return ("csv", "json")
-    if where.purpose == "pc-sampling":
+    if where.purpose == PC_SAMPLING:
         return ("rocpd", "csv", "json")
     in_trace = not (where.counters or where.purpose)
     return ("rocpd", "csv") if where.options.stats and in_trace else ("rocpd",)

@@ -106,16 +106,18 @@ def _assumed(own: Sequence[OwnPasses]) -> tuple[str, ...]:
 
 def _splitting(passes: Sequence[PassPlan]) -> tuple[str, ...]:
     """What happens where the table of the architecture was too hopeful."""
-    able = [plan.name for plan in passes if len(plan.counters) > 1]
+    able = [plan.name for plan in passes if len(plan.counters) > 1 and not plan.groups]
+    replayed = [plan.name for plan in passes if plan.groups]
+    refused = "if the tool refuses these counters together"
     return (
-        (
-            (
-                f"{', '.join(able)}: if the tool refuses these counters together, "
-                "each half of them gets an execution of its own"
-            ),
-        )
-        if able
-        else ()
+        *(
+            f"{', '.join(names)}: {refused}, {then}"
+            for names, then in (
+                (able, "each half of them gets an execution of its own"),
+                (replayed, "one more execution counts them in groups of half the size"),
+            )
+            if names
+        ),
     )
 
 

@@ -33,11 +33,14 @@ from profharness.supervise.tool import ToolPass
 
 @dataclass(frozen=True)
 class WrapResult:
-    """How it went: the workload's own exit status, the files, and what there is to say."""
+    """How it went: the workload's own exit status, the files, and what there is to say. `wanted` is
+    the format of the files for which the pass was made, beside those that are read.
+    """
 
     exit_status: int
     artifacts: tuple[Artifact, ...]
     findings: tuple[Finding, ...]
+    wanted: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,8 @@ def execute(wrap_pass: WrapPass, find_secrets: FindSecrets) -> WrapResult:
         *files.findings,
         *find_secrets(wrap_pass.where.run_root, files.artifacts),
     )
-    return WrapResult(ended.workload_status, files.artifacts, findings)
+    wanted = wrap_pass.plan.purpose.leaves if wrap_pass.plan.purpose else ""
+    return WrapResult(ended.workload_status, files.artifacts, findings, wanted)
 
 
 def report_result(result: WrapResult, root: Path, say: Callable[[str], None]) -> None:
@@ -138,7 +142,7 @@ def report_result(result: WrapResult, root: Path, say: Callable[[str], None]) ->
         say(f"{finding.severity}: {finding.message}")
         say(f"  {finding.advice}")
     for artifact in result.artifacts:
-        if not artifact.aside:
+        if not artifact.aside or artifact.format == result.wanted:
             say(f"profharness: {root / artifact.path}")
 
 

@@ -96,7 +96,7 @@ def test_an_option_of_a_later_release_is_refused_by_the_stand_in(
 def test_what_each_purpose_asks_for() -> None:
     sampled = of("6.4", "samples by the host")
     assert words(sampled) == (
-        "rocprofv3 --kernel-trace --memory-copy-trace --pc-sampling-beta-enabled "
+        "rocprofv3 --kernel-trace --memory-copy-trace --marker-trace --pc-sampling-beta-enabled "
         "--pc-sampling-method host_trap --pc-sampling-unit time --pc-sampling-interval 1000 "
         "--output-format csv json -d /run/artifacts/rocprofv3 "
         "-o %hostname%/%nid%/rocprofv3_%pid% -- python train.py --epochs 1"
@@ -104,7 +104,7 @@ def test_what_each_purpose_asks_for() -> None:
     by_hardware = TracerOptions(pc_sampling="stochastic:65536")
     place = where("7.2", "rocprofv3", by_hardware, purpose="pc-sampling", rank=3)
     assert words(named(("rocprofv3",))[0].prepare(TRAIN, place)) == (
-        "rocprofv3 --kernel-trace --memory-copy-trace --pc-sampling-beta-enabled "
+        "rocprofv3 --kernel-trace --memory-copy-trace --marker-trace --pc-sampling-beta-enabled "
         "--pc-sampling-method stochastic --pc-sampling-unit cycles --pc-sampling-interval 65536 "
         "--output-format rocpd csv json -d /run/artifacts/rocprofv3 "
         "-o %hostname%/3/rocprofv3_%pid% -- python train.py --epochs 1"
