@@ -33,6 +33,8 @@ THREAD_TRACE = "thread-trace"
 _SAMPLING: Version = (0, 6)
 _STOCHASTIC: Version = (1, 0)
 _THREAD_TRACE: Version = (1, 0)
+# of what came before gfx90a, the devices that rocprofv3 runs on
+_BEFORE_MI200 = frozenset({"gfx900", "gfx902", "gfx904", "gfx906", "gfx908", "gfx909", "gfx90c"})
 _REPLAY_AFTER: Version = (1, 3, 5)  # the version in which it came has no published number
 _REPLAY_ROCM: Version = (10, 1)
 _FILL_POLICY = "--perfetto-buffer-fill-policy"
@@ -188,10 +190,15 @@ def _sampling(tool: Installed, where: Where) -> tuple[str, ...]:
     option = f"--pc-sampling {asked.method}"
     if tool.own < _SAMPLING:
         _refuse(tool, option, "program counters", _SAMPLING)
+    here = counters.architectures(where.environment)
+    if all(name in _BEFORE_MI200 for name in here):
+        raise UsageError(
+            f"{option}: {', '.join(here)} cannot; it needs MI200 or newer",
+            "leave it out: --pmc counts what kernels do on this device",
+        )
     if asked.method == "stochastic":
         if tool.own < _STOCHASTIC:
             _refuse(tool, option, "program counters by stochastic sampling", _STOCHASTIC)
-        here = counters.architectures(where.environment)
         if not any(_samples_by_hardware(name) for name in here):
             raise UsageError(
                 f"{option}: {', '.join(here)} cannot; it needs MI300 or newer",

@@ -225,6 +225,11 @@ def _program(counters: list[str]) -> Any:
         Allocation("ALLOC", "REAL", at, at + 500, size, 2, 20_001 + n, pid)
         for n, (at, size) in enumerate(_allocations)
     )
+    # what the runtime takes for the first kernel's registers that do not fit
+    scratch = tuple(
+        Allocation("ALLOC", "SCRATCH", k["call"], k["call"] + 700, 1 << 16, 2, 30_001, pid)
+        for k in _kernels[:1]
+    )
     return Program(
         socket.gethostname(),
         pid,
@@ -232,7 +237,7 @@ def _program(counters: list[str]) -> Any:
         kernels=kernels,
         copies=copies,
         calls=calls,
-        allocations=allocations,
+        allocations=(*allocations, *scratch),
     )
 
 
@@ -271,7 +276,11 @@ def _write_v3(asked: dict[str, Any]) -> None:
         whole,
         calls=calls,
         copies=whole.copies if asked["copies"] else (),
-        allocations=whole.allocations if asked["allocations"] else (),
+        allocations=tuple(
+            one
+            for one in whole.allocations
+            if asked["scratch" if one.level == "SCRATCH" else "allocations"]
+        ),
     )
     base = Path(_keys(asked["directory"])) / asked["sub"] / _keys(asked["file"])
     base.parent.mkdir(parents=True, exist_ok=True)

@@ -132,8 +132,6 @@ def test_one_group_needs_no_replay() -> None:
 @pytest.mark.parametrize(
     ("architecture", "able"),
     [
-        ("gfx906", False),
-        ("gfx908", False),
         ("gfx90a", False),
         ("gfx940", True),
         ("gfx942", True),
@@ -151,6 +149,15 @@ def test_only_mi300_and_newer_sample_by_hardware(architecture: str, able: bool) 
     with pytest.raises(UsageError, match=f"{architecture} cannot") as caught:
         planned("7.0", "rocprofv3", options, environment=here, purpose="pc-sampling")
     assert caught.value.hint == "use --pc-sampling host_trap"
+
+
+@pytest.mark.parametrize("method", ["host_trap", "stochastic"])
+def test_devices_before_mi200_cannot_sample(method: str) -> None:
+    options = TracerOptions(pc_sampling=method)
+    for architecture in ("gfx906", "gfx908"):
+        here = node("7.0", architecture=architecture)
+        with pytest.raises(UsageError, match=f"{architecture} cannot; it needs MI200"):
+            planned("7.0", "rocprofv3", options, environment=here, purpose="pc-sampling")
 
 
 @pytest.mark.parametrize(

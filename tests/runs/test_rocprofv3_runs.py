@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -171,3 +173,7 @@ def test_a_tool_that_is_newer_than_the_newest_known_says_so_in_plan_and_run(tmp_
     assert (done.returncode, node.findings) == (0, []), done.stderr
     assert f"profharness: {said}\n" in done.stderr
     assert node.kernels() == ("rocprofv3", KERNELS, KERNELS * NS)
+    (path,) = left(node.manifest, "rocpd")
+    with closing(sqlite3.connect(node.run_dir / path)) as database:
+        found = database.execute('SELECT level, size FROM "rocpd_memory_allocate"').fetchall()
+    assert found == [("REAL", 1 << 21)]  # scratch memory was not asked for
