@@ -78,11 +78,12 @@ def _row(kernel: Kernel, at: int, number: int, method: str) -> list[object]:
 
 def write_threads(folder: Path, program: Program, prefix: str) -> list[Path]:
     """For each dispatch a table of instructions and the folder of the viewer; once the raw trace
-    and the code object. Cycles of a row are its hits times a fixed latency, so that sums are known.
+    and the code object. A table begins with a row that names its kernel. Cycles of a row are its hits times a fixed latency, so that sums are known.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{prefix}shader_engine_0_1.att").write_bytes(b"\0" * 64)
     (folder / f"{prefix}code_object_id_1.out").write_bytes(b"\x7fELF")
+    names = {symbol.number: symbol.name for symbol in program.symbols}
     handles = {agent.number: agent.handle for agent in program.agents}
     tables = []
     for kernel in program.kernels:
@@ -90,7 +91,9 @@ def write_threads(folder: Path, program: Program, prefix: str) -> list[Path]:
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "code.json").write_text(json.dumps({"code": [], "version": "3.0.0"}))
         hits = kernel.grid[0] // kernel.size[0]
-        rows: list[list[object]] = [
+        kernel_name = names[kernel.symbol]
+        rows: list[list[object]] = [[1, 0xFF8, f"; {kernel_name}", 0, 0, 0, 0, kernel_name]]
+        rows += [
             [1, 0x1000 + 8 * number, step.text, hits, hits * 40, hits * 30, hits * 2, step.source]
             for number, step in enumerate(CODE)
         ]
