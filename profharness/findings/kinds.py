@@ -128,7 +128,9 @@ KINDS = (
         "take throughput from the bare pass; shorten the capture or drop options",
     ),
     FindingKind(
-        "serialising-counters", "info", "counter passes serialise kernels: their times are not used"
+        "serialising-counters",
+        "info",
+        "what such a pass records slows or serialises kernels: its times are not used",
     ),
     FindingKind(
         "profiler-failed",

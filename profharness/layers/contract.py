@@ -37,6 +37,10 @@ class Where:
     `rank` is None for a single process. `python` runs our wrappers beside the workload. `counters`
     is not empty in a pass that collects hardware counters. `spill` is where a tool may put
     temporary files, None for the working directory.
+
+    Where one execution counts several groups, `groups` holds them, and `counters` all of their
+    names. `purpose` is the name of what a pass of its own is for (`Purpose`). `traced` is False on
+    a rank that runs without the layers.
     """
 
     run_root: Path
@@ -52,6 +56,9 @@ class Where:
     options: TracerOptions = field(default_factory=TracerOptions)
     counters: tuple[str, ...] = ()
     spill: Path | None = None
+    groups: tuple[tuple[str, ...], ...] = ()
+    purpose: str = ""
+    traced: bool = True
 
     @property
     def artifacts(self) -> Path:
@@ -120,6 +127,21 @@ class Sign(NamedTuple):
     message: str
 
 
+class Purpose(NamedTuple):
+    """What a tool records in a pass of its own beside kernels, other than counters.
+
+    `name` ends the pass's name, `option` is the field of `TracerOptions` that asks for it, `does`
+    the end of a sentence about the pass, `leaves` the format of its files, and `lacking` what a
+    file without rows says.
+    """
+
+    name: str
+    option: str
+    does: str
+    leaves: str
+    lacking: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Description:
     """One layer as data. Plans, checks of options, failures, the probe, help and the README's table
@@ -131,10 +153,11 @@ class Description:
     changes the workload's speed so much that no time of its pass is ever used, and it runs alone.
     `facts` is what the readers of a run need to know, and goes into its manifest.
 
-    `honours` are the fields of `TracerOptions` that it obeys. `steps_by_hooks`: the hooks tell the
-    tool when a window of steps begins. `silent` is what a process did that used the framework and
-    left no file; `windowed`: its window is the hooks' own. `expects_kernels`: files without kernels
-    mean that something went wrong.
+    `purposes` is what it records in passes of their own. `honours` are the fields of
+    `TracerOptions` that it obeys. `steps_by_hooks`: the hooks tell the tool when a window of steps
+    begins. `silent` is what a process did that used the framework and left no file; `windowed`: its
+    window is the hooks' own. `expects_kernels`: files without kernels mean that something went
+    wrong.
 
     `refusals` are the sentences by which it refuses its command line, `signs` those by which it
     tells other failures, and `caught` the one by which it names (as the first group) the signal
@@ -154,6 +177,7 @@ class Description:
     perturbing: bool = False
     programs: tuple[Program, ...] = ()
     honours: frozenset[str] = frozenset()
+    purposes: tuple[Purpose, ...] = ()
     steps_by_hooks: bool = False
     windowed: bool = False
     silent: str = "it wrote no file"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -15,13 +15,13 @@ from profharness.errors import UsageError
 ALWAYS = ("kernel_trace", "memory_copy_trace")
 """What a tracer of kernels records in any case, asked for or not."""
 
-_FOR_COUNTERS = ("kernel_include_regex", "kernel_iteration_range")
+_CHOOSING = ("kernel_include_regex", "kernel_iteration_range")
 _RANGE = re.compile(r"[\[\]\d,\- ]*\d[\[\]\d,\- ]*")
 
 
 class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of AMD's tracers and of torch's profiler (the last two before `tool_args`).
-    `pmc` holds counter names and names of sets; `tool_args` go to the tool as they are.
+    """What was asked of AMD's tracers and of torch's profiler (`stacks`, `profile_memory`). `pmc`
+    holds counter names and names of sets; `tool_args` go to the tool as they are.
     """
 
     hip_trace: bool = False
@@ -30,11 +30,18 @@ class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
     memory_copy_trace: bool = False
     marker_trace: bool = False
     rccl_trace: bool = False
+    memory_allocation_trace: bool = False
+    scratch_memory_trace: bool = False
+    kfd_trace: bool = False
+    hip_graph_trace: bool = False
     sys_trace: bool = False
     stats: bool = False
     pmc: tuple[str, ...] = ()
     kernel_include_regex: str = ""
     kernel_iteration_range: str = ""
+    replay_mode: str = ""
+    pc_sampling: str = ""
+    thread_trace: bool = False
     rocprof_sys_mode: str = ""
     stacks: bool = False
     profile_memory: bool = False
@@ -42,6 +49,45 @@ class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def args_for(self, layer: str) -> tuple[str, ...]:
         return self.tool_args.get(layer, ())
+
+
+class Sampling(NamedTuple):
+    """How program counters are sampled: the tool's `method`, and the `interval` in its `unit`."""
+
+    method: str
+    unit: str
+    interval: int
+
+
+# An interval of a millisecond, and of about half of one at 2.1 GHz: a thousand or two samples per
+# second of each busy compute unit.
+_SAMPLING = {
+    "host_trap": Sampling("host_trap", "time", 1000),
+    "stochastic": Sampling("stochastic", "cycles", 1 << 20),
+}
+
+
+def parse_sampling(text: str) -> Sampling:
+    """`METHOD` or `METHOD:INTERVAL` of --pc-sampling: microseconds for host_trap, cycles (a power
+    of two) for stochastic. Raises UsageError.
+    """
+    method, colon, interval = text.partition(":")
+    if method not in _SAMPLING:
+        raise UsageError(
+            f"--pc-sampling: {method!r} is not a method",
+            "use host_trap (MI200 and newer) or stochastic (MI300 and newer, with stall reasons)",
+        )
+    default = _SAMPLING[method]
+    if not colon:
+        return default
+    unit = "microseconds" if default.unit == "time" else "cycles, a power of two"
+    number = int(interval) if interval.isascii() and interval.isdigit() else 0
+    if number < 1 or (default.unit == "cycles" and number & (number - 1)):
+        raise UsageError(
+            f"--pc-sampling: {interval!r} is not an interval of {method}",
+            f"write {unit}, for example {method}:{default.interval}",
+        )
+    return default._replace(interval=number)
 
 
 def parse_counters(texts: Sequence[str]) -> tuple[str, ...]:
@@ -122,12 +168,18 @@ def check(
                 f"{flag}: {said}",
                 f"add --profile {able[0]}" + (f" (or {', '.join(able[1:])})" if able[1:] else ""),
             )
-    for name in _FOR_COUNTERS:
-        if getattr(options, name) and not options.pmc:
+    for name in _CHOOSING:
+        if getattr(options, name) and not (options.pmc or options.thread_trace):
             raise UsageError(
-                f"--{name.replace('_', '-')} chooses kernels for counters, and none were asked for",
-                "add --pmc; the trace always holds every kernel",
+                f"--{name.replace('_', '-')} chooses kernels for counters and for the thread "
+                "trace, and neither was asked for",
+                "add --pmc or --thread-trace; the trace always holds every kernel",
             )
+    if options.replay_mode and not options.pmc:
+        raise UsageError(
+            "--replay-mode says how counters are collected, and none were asked for",
+            "add --pmc, or leave it out",
+        )
     _check_values(options)
 
 
@@ -137,6 +189,13 @@ def _check_values(options: TracerOptions) -> None:
             f"--rocprof-sys-mode: {options.rocprof_sys_mode!r} is not a mode",
             "use sample (default), run or python",
         )
+    if options.replay_mode not in ("", "application", "kernel"):
+        raise UsageError(
+            f"--replay-mode: {options.replay_mode!r} is not a mode",
+            "use application (default: one execution per group of counters) or kernel",
+        )
+    if options.pc_sampling:
+        parse_sampling(options.pc_sampling)
     if options.kernel_iteration_range and not _RANGE.fullmatch(options.kernel_iteration_range):
         raise UsageError(
             f"--kernel-iteration-range: {options.kernel_iteration_range!r} is not a range",

@@ -36,6 +36,14 @@ def holds_kernels(path: Path, file_format: str) -> bool | None:
         return None
 
 
+def holds_rows(path: Path) -> bool:
+    """Whether a table has a row below its header; False for one that cannot be read."""
+    try:
+        return _has_rows(path)
+    except OSError:
+        return False
+
+
 def holds_counters(path: Path) -> bool:
     """Whether a tool's file holds at least one value of a hardware counter; False for one that
     cannot be read.

@@ -22,6 +22,8 @@ BEFORE: Version = (0,)
 their numbers are higher than their successors'.
 """
 
+_OTHER_LINE: Version = (7, 9)  # the line of releases that ran beside 7.0 to 7.2
+
 _NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
@@ -89,6 +91,18 @@ def of_tool(column: str, own: Version) -> Release | None:
         return None
     best = max(getattr(release, column) for release in known)
     return min(release for release in known if getattr(release, column) == best)
+
+
+def first_with(column: str, own: Version) -> tuple[Version, ...]:
+    """The first ROCm release that has this version of a tool, and that of the other line where some
+    releases of it came before.
+    """
+    having = [release.rocm for release in RELEASES if getattr(release, column) >= own]
+    older = [release.rocm for release in RELEASES if getattr(release, column) < own]
+    first = min(having)
+    other = [version for version in having if version >= _OTHER_LINE]
+    split = first < _OTHER_LINE <= max(older, default=first)
+    return (first, min(other)) if split and other else (first,)
 
 
 def newest_of(column: str) -> Version:

@@ -28,6 +28,7 @@ from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 PROGRAM = Program("rocprof", (5, 7))
+_DEPRECATED = (6, 4)
 _LEFT_OUT = (7, 9)  # the line of releases from then on has no rocprof; 7.0 to 7.2 have it
 # of one execution the first of these that is whole is read: the database holds what the others are
 # made from
@@ -114,11 +115,16 @@ class RocprofLayer(Layer):
     def extras(self, command: Command, where: Where) -> Extras:
         """The folder of this execution's files, and the list of counters that rocprof reads."""
         tool = rocm_versions.installed(where.environment, PROGRAM)
-        note = (
+        notes = [
             rocm_versions.planned_for(tool)
             if tool.found
             else f"{PROGRAM.name} is not on this node: planned as in ROCm 5.7 to 7.2, which have it"
-        )
+        ]
+        if tool.found and tool.sure and tool.rocm >= _DEPRECATED:
+            notes.append(
+                "rocprof is deprecated since ROCm 6.4, and 7.2 is the last that has it: "
+                "--profile rocprofv3 takes its place"
+            )
         files = (
             ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),)
             if where.counters
@@ -128,7 +134,7 @@ class RocprofLayer(Layer):
             folders=(own_folder(self.name, command, where),),
             files=files,
             hides_status=True,
-            notes=(note,) if note else (),
+            notes=tuple(note for note in notes if note),
         )
 
 

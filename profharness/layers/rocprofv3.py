@@ -9,25 +9,45 @@ from __future__ import annotations
 from pathlib import Path
 
 from profharness.launchers.command import Command
-from profharness.layers import releases, rocm_versions
+from profharness.layers import releases, rocm_versions, rocprofv3_line
 from profharness.layers.around import execution
-from profharness.layers.contract import Availability, Description, Extras, Layer, Program, Where
+from profharness.layers.contract import (
+    Availability,
+    Description,
+    Extras,
+    Layer,
+    Program,
+    Purpose,
+    Sign,
+    Where,
+)
 from profharness.layers.options import ALWAYS
 from profharness.layers.rocm_versions import Installed
+from profharness.layers.rocprofv3_line import (
+    PC_SAMPLING,
+    PERIOD,
+    PMC,
+    ROCPD,
+    SWITCHES,
+    THREAD_TRACE,
+)
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 PROGRAM = Program("rocprofv3", (6, 2), "sdk")
 PREDECESSOR = "rocprof"
-# versions of rocprofiler-sdk, and what rocprofv3 takes from then on
-_PMC = (0, 5)  # --pmc, and counters of a whole run
-_PERIOD = (0, 6)  # --collection-period
-_ROCPD = (1, 0)  # databases, and --selected-regions
 # <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension. Of one process the first kind
 # that is whole is read; statistics and lists of agents never speak for it.
 _PID = r"_(\d+)_[a-z_]+\.(?:csv|json|db|pftrace)(?:\.gz)?$"
+# the thread trace names its files by device and dispatch alone, so that each process has a folder
+_FOLDER = r"_(\d+)$"
+_SAMPLES = "rocprofv3-pc-sampling"
+_THREADS = "rocprofv3-thread-trace"
 _FILES = (
+    LeftFile(r".*_\d+_pc_sampling_(host_trap|stochastic)\.csv(\.gz)?", _SAMPLES, aside=True),
+    LeftFile(r"stats_.*\.csv(\.gz)?", _THREADS, aside=True),
+    LeftFile(r".*\.(att|out)", "rocprofv3-att", aside=True),
     LeftFile(r".*\.db(\.gz)?", "rocpd", turn=0),
     LeftFile(r".*_\d+_results\.json(\.gz)?", "rocprofv3-json", turn=1, whole="closed"),
     LeftFile(r".*\.json(\.gz)?", "rocprofv3-json", aside=True, turn=1, whole="closed"),
@@ -39,7 +59,62 @@ _FILES = (
 )
 # records only between roctxProfilerResume and roctxProfilerPause; since ROCm 7.0
 _REGIONS = "--selected-regions"
-_SWITCHES = ("hip_trace", "hsa_trace", "marker_trace", "rccl_trace", "sys_trace", "stats")
+_PURPOSES = (
+    Purpose(
+        PC_SAMPLING,
+        "pc_sampling",
+        "samples program counters, a beta feature of the tool that may freeze a device",
+        _SAMPLES,
+        "took no sample of a program counter: the kernels were shorter than the interval, or the "
+        "device or its firmware cannot (`rocprofv3 -L` says what it can)",
+    ),
+    Purpose(
+        THREAD_TRACE,
+        "thread_trace",
+        "records each instruction of the waves on one compute unit per shader engine",
+        _THREADS,
+        "decoded no thread trace: no kernel was chosen, or its decoder could not read the trace",
+    ),
+)
+# sentences of the tool, of AMD's issue threads and lists of changes, each with its cause
+_SIGNS = (
+    Sign(
+        r"CONFIGURATION_LOCKED|outside of valid rocprofiler configuration period",
+        "mixed-rocm",
+        "another profiler, or a second copy of rocprofiler-sdk such as the one that torch's wheel "
+        "brings, had configured this process first: it recorded nothing",
+    ),
+    Sign(
+        r"rocprofiler_force_configure failed",
+        "mixed-rocm",
+        "torch's own profiler could not attach beside the tool, so it has no device records: "
+        "profile with torch in a pass of its own",
+    ),
+    Sign(
+        r"Async signal handler still waiting on signal",
+        "profiler-failed",
+        "a kernel's completion never came back through the tool's queues, a fault of "
+        "rocprofiler-sdk 1.3.2 on ROCm 7.2.3: use the rocprofv3 of that ROCm",
+    ),
+    Sign(
+        r"trace-decoder[^\n]*not found|INVALID_SHADER_DATA",
+        "profiler-failed",
+        "the thread trace needs librocprof-trace-decoder.so in ROCm's lib folder, or where "
+        "ROCPROF_ATT_LIBRARY_PATH says",
+    ),
+    Sign(
+        r"Data Lost",
+        "events-dropped",
+        "the device dropped a part of the thread trace: trace fewer launches "
+        "(--kernel-include-regex, --kernel-iteration-range)",
+    ),
+    Sign(
+        r"pc.sampling[^\n]*(?:unavailable|not available|not supported)",
+        "profiler-failed",
+        "this device or its driver cannot sample program counters so: `rocprofv3 -L` says what "
+        "it can",
+    ),
+)
 
 
 class Rocprofv3Layer(Layer):
@@ -48,8 +123,8 @@ class Rocprofv3Layer(Layer):
     about = Description(
         name="rocprofv3",
         gives=(
-            "kernels, copies, HIP/HSA/RCCL calls, roctx ranges; "
-            "`--pmc` counters in passes of their own"
+            "kernels, copies, HIP/HSA/RCCL calls, roctx ranges, allocations, graphs; "
+            "`--pmc` counters, PC samples and thread traces in passes of their own"
         ),
         needs="ROCm 6.2 and newer",
         scope="prefix",
@@ -58,18 +133,25 @@ class Rocprofv3Layer(Layer):
         honours=frozenset(
             {
                 *ALWAYS,
-                *_SWITCHES,
+                *(switch.option for switch in SWITCHES),
+                *(purpose.option for purpose in _PURPOSES),
                 "pmc",
+                "replay_mode",
                 "kernel_include_regex",
                 "kernel_iteration_range",
             }
         ),
+        purposes=_PURPOSES,
         steps_by_hooks=True,
-        refusals=(r"^(?:rocprofv3|rocprofv3\.py): error: .*$",),
+        refusals=(
+            r"^(?:rocprofv3|rocprofv3\.py): error: .*$",
+            r"^Fatal error: (?!Command ).*$",  # of a command that ended badly it says so too
+        ),
+        signs=_SIGNS,
         caught=r"\brocprofv3 caught signal (\d+)",
         bytes_per_command=60_000_000,  # from public recordings
         facts=LayerFacts(
-            LeftFiles("process", _FILES, pid=_PID, first=True),
+            LeftFiles("process", _FILES, pid=_PID, folder=_FOLDER, first=True),
             kernels=10,
         ),
     )
@@ -92,33 +174,33 @@ class Rocprofv3Layer(Layer):
         return rocm_versions.availability(environment, way_out, PROGRAM)
 
     def prepare(self, command: Command, where: Where) -> Command:
-        """The tool in front, with the switches that its release understands."""
+        """The tool in front, with the switches that its version understands.
+
+        Raises UsageError for what this version or device cannot record, and for arguments of the
+        tool that take the run out of our hands.
+        """
         tool = rocm_versions.installed(where.environment, PROGRAM)
-        options = where.options
-        chosen = (
-            []
-            if where.counters
-            else [f"--{name.replace('_', '-')}" for name in _SWITCHES if getattr(options, name)]
-        )
+        passed_on = where.options.args_for(self.name)
+        rocprofv3_line.check_arguments(passed_on, counting=bool(where.counters))
+        is_trace = not (where.counters or where.purpose)
+        chosen = rocprofv3_line.switches(tool, where) if is_trace else []
         window = _window(tool, where.capture)
-        if (not where.counters or _REGIONS in window) and "--marker-trace" not in chosen:
-            chosen.append(
-                "--marker-trace"
-            )  # our hooks mark steps and points as roctx ranges, and tell the tool when to record
+        # our hooks mark steps and points as roctx ranges, and tell the tool when to record
+        marked = is_trace or where.purpose == PC_SAMPLING or _REGIONS in window
+        if marked and "--marker-trace" not in chosen:
+            chosen.append("--marker-trace")
         argv = (
             tool.call,
             "--kernel-trace",
             "--memory-copy-trace",
             *chosen,
-            *_counters(tool, where, command),
+            *rocprofv3_line.counted(where, str(_input_file(command, where)), tool),
+            *rocprofv3_line.purposed(tool, where),
             *window,
             "--output-format",
-            *_formats(tool, where),
-            "-d",
-            str(where.artifacts / self.name),
-            "-o",
-            _file_name(command, where),
-            *options.args_for(self.name),
+            *rocprofv3_line.formats(tool, where),
+            *_place(self.name, command, where),
+            *passed_on,
             "--",
         )
         env = (
@@ -127,7 +209,11 @@ class Rocprofv3Layer(Layer):
             else {}
         )
         return command.with_prefix(argv).with_env(
-            {**env, **({"ROCPROF_TMPDIR": str(_spill(where))} if where.spill else {})}
+            {
+                **env,
+                **rocprofv3_line.environment(passed_on),
+                **({"ROCPROF_TMPDIR": str(_spill(where))} if where.spill else {}),
+            }
         )
 
     def extras(self, command: Command, where: Where) -> Extras:
@@ -139,45 +225,23 @@ class Rocprofv3Layer(Layer):
         )
         files = (
             ((_input_file(command, where), f"pmc: {' '.join(where.counters)}\n"),)
-            if where.counters and tool.own < _PMC
+            if where.counters and tool.own < PMC
             else ()
         )
         folders = (where.artifacts / self.name, *((_spill(where),) if where.spill else ()))
         return Extras(folders=folders, files=files, notes=notes, cut=cut)
 
 
-def _file_name(command: Command, where: Where) -> str:
+def _place(layer: str, command: Command, where: Where) -> tuple[str, ...]:
     """Host, rank (or pid) and pid are the tool's to fill in: every process writes files of
-    its own.
+    its own. What a thread trace leaves goes into the folder alone, whatever -o says.
     """
     owner = "%nid%" if where.rank is None else str(where.rank)
-    return f"%hostname%/{owner}/{execution(command, where)}_%pid%"
-
-
-def _formats(tool: Installed, where: Where) -> tuple[str, ...]:
-    """A rocpd database where it exists; before it CSV, and JSON for the bytes of copies. The tool's
-    own statistics are CSV.
-    """
-    if tool.own >= _ROCPD:
-        return ("rocpd", "csv") if where.options.stats and not where.counters else ("rocpd",)
-    return ("csv", "json")
-
-
-def _counters(tool: Installed, where: Where, command: Command) -> tuple[str, ...]:
-    """The counters of the pass; --pmc came with ROCm 6.3, an input file with one `pmc:` line does
-    before.
-    """
-    if not where.counters:
-        return ()
-    options = where.options
-    chosen = (
-        ("--pmc", *where.counters) if tool.own >= _PMC else ("-i", str(_input_file(command, where)))
-    )
-    if options.kernel_include_regex:
-        chosen += ("--kernel-include-regex", options.kernel_include_regex)
-    if options.kernel_iteration_range:
-        chosen += ("--kernel-iteration-range", options.kernel_iteration_range)
-    return chosen
+    name = f"{execution(command, where)}_%pid%"
+    own, folder = f"%hostname%/{owner}", where.artifacts / layer
+    if where.purpose == THREAD_TRACE:
+        return ("-d", f"{folder}/{own}/{name}", "-o", name)
+    return ("-d", str(folder), "-o", f"{own}/{name}")
 
 
 def _input_file(command: Command, where: Where) -> Path:
@@ -212,7 +276,7 @@ def _is_whole(tool: Installed, capture: str) -> bool:
     if capture in ("default", "all"):
         return False
     asked = period(capture)
-    return tool.own < _ROCPD if asked is None else tool.own < _PERIOD or asked.for_ns is None
+    return tool.own < ROCPD if asked is None else tool.own < PERIOD or asked.for_ns is None
 
 
 def _cut_note(tool: Installed, cut: str) -> str:

@@ -48,12 +48,13 @@ class CommandPass:
     def make_ready(self) -> None:
         """The folders of the hooks' reports, and of the logs if there are any."""
         self.where.hooks.mkdir(parents=True, exist_ok=True)
-        if self.echo_stdout or self.plan.tool is not None:
+        if self.echo_stdout or self.logs():
             self._folder.mkdir(parents=True, exist_ok=True)
 
     def logs(self) -> Sequence[Path]:
         """What the tool around the command says; without a tool, stderr is not copied."""
-        return [] if self.plan.tool is None else [self._folder / "stderr.log"]
+        has_tool = self.plan.tool is not None and self.where.traced
+        return [self._folder / "stderr.log"] if has_tool else []
 
     def execute(self, tool: ToolPass) -> Execution:
         """Start the command and wait for it; watch for frameworks that run without our hooks."""

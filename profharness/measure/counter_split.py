@@ -45,16 +45,31 @@ class PassQueue:
 
 def halved(plan: PassPlan) -> tuple[PassPlan, ...]:
     """Two passes with half of the counters each, named after the whole: rocprofv3-pmc1 gives
-    rocprofv3-pmc1a and -pmc1b.
+    rocprofv3-pmc1a and -pmc1b. One execution that counts several groups stays one, with each group
+    in halves; where every group is one counter, each half of the groups gets an execution.
     """
     counters = plan.counters
+    groups = tuple(half for group in plan.groups for half in _in_halves(group))
+    if len(groups) > len(plan.groups):
+        return (replace(plan, name=f"{plan.name}a", groups=groups),)
     if len(counters) < 2:
         return ()
-    middle = (len(counters) + 1) // 2
+    first, second = _in_halves(counters)
     return (
-        replace(plan, name=f"{plan.name}a", counters=counters[:middle]),
-        replace(plan, name=f"{plan.name}b", counters=counters[middle:]),
+        replace(plan, name=f"{plan.name}a", counters=first, groups=_alone(first, plan)),
+        replace(plan, name=f"{plan.name}b", counters=second, groups=_alone(second, plan)),
     )
+
+
+def _alone(counters: tuple[str, ...], plan: PassPlan) -> tuple[tuple[str, ...], ...]:
+    """A group of each counter where the whole had groups; one counter is no matter of groups."""
+    return tuple((name,) for name in counters) if plan.groups and len(counters) > 1 else ()
+
+
+def _in_halves(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """The larger half first; one name alone stays as it is."""
+    middle = (len(names) + 1) // 2
+    return tuple(half for half in (names[:middle], names[middle:]) if half)
 
 
 def refusal_finding(plan: PassPlan, parts: Sequence[PassPlan], line: str) -> Finding:
@@ -62,6 +77,13 @@ def refusal_finding(plan: PassPlan, parts: Sequence[PassPlan], line: str) -> Fin
     layer = plan.layers[0].name
     names = " ".join(plan.counters)
     words = f" ({line})" if line else ""
+    if len(parts) == 1:
+        return finding(
+            "counters-split",
+            f"{layer} refused {names} in {len(plan.groups)} groups{words}: they are counted in "
+            f"{len(parts[0].groups)} groups instead, by {parts[0].name}",
+            counters=len(plan.counters),
+        )
     if parts:
         return finding(
             "counters-split",

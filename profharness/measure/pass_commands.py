@@ -22,9 +22,10 @@ def hooked_command(run_plan: RunPlan, where: Where) -> Command:
 
 
 def wrapped_command(run_plan: RunPlan, plan: PassPlan) -> Command:
-    """The user's command under the hooks and the pass's layers."""
+    """The user's command under the hooks and, on a rank that is traced, the pass's layers."""
     where = run_plan.where(plan, is_worker=False)
-    return around.wrap(plan.layers, hooked_command(run_plan, where), where)
+    layers = plan.layers if where.traced else ()
+    return around.wrap(layers, hooked_command(run_plan, where), where)
 
 
 def planned_commands(run_plan: RunPlan, plan: PassPlan) -> tuple[Command, ...]:

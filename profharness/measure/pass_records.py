@@ -151,6 +151,8 @@ def pass_record(run_plan: RunPlan, plan: PassPlan, state: PassState, **facts: An
         name=plan.name,
         layers=plan.layer_names,
         counters=plan.counters,
+        groups=plan.groups,
+        purpose=plan.purpose.name if plan.purpose else "",
         perturbing=plan.perturbing,
         state=state,
         cut=planned_extras(run_plan, plan).cut if plan.layers else "",

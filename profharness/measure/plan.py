@@ -45,6 +45,15 @@ class RunPlan:
         return self.environment.host or socket.gethostname()
 
     @property
+    def is_traced(self) -> bool:
+        """Whether this rank is one that the layers stand around. What is to start the ranks plans
+        for one of those.
+        """
+        starts_ranks = self.rank.world == 1 and self.request.ranks > 1
+        traced = self.request.trace_ranks
+        return not traced or starts_ranks or self.rank.rank in traced
+
+    @property
     def spare_executions(self) -> int | None:
         """How many more executions of a command were allowed than the schedule has; None where any
         number was, and for scans.
@@ -82,6 +91,9 @@ class RunPlan:
             environment=self.environment,
             options=self.request.tracer,
             counters=plan.counters,
+            groups=plan.groups,
+            purpose=plan.purpose.name if plan.purpose else "",
+            traced=self.is_traced,
             spill=spill.folder(self.root, Path.cwd()),
         )
 

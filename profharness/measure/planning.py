@@ -26,9 +26,10 @@ from profharness.measure.containers import PYTHON, container_of
 from profharness.measure.pass_commands import planned_commands
 from profharness.measure.plan import RunPlan
 from profharness.measure.ranks import RankInfo
-from profharness.measure.schedule import Counting, Schedule
+from profharness.measure.schedule import OwnPasses, Schedule
 from profharness.node import probe
 from profharness.node.probe import Environment
+from profharness.options import trace_ranks
 from profharness.options.request import Request
 from profharness.scans.contract import Scan
 
@@ -41,6 +42,7 @@ def plan_run(request: Request, *, dry: bool = False) -> RunPlan:
     A dry run needs neither tool nor device: what the probe cannot find is planned for all the same.
     """
     rank = ranks.detect(os.environ, os.getppid())
+    trace_ranks.check(request.trace_ranks, max(rank.world, request.ranks))
     chosen = layers.named(layer_names(request))
     root = _root(request, rank)
     container = container_of(request, (root, *_files_of(request)), dry=dry)
@@ -83,32 +85,41 @@ def _schedule(
     """The passes, those for hardware counters included. Raises UsageError where they are more than
     was allowed.
     """
-    counting = _counting(request, chosen, environment)
+    own = (*_counting(request, chosen, environment), *_purposes(request, chosen))
     if scan is not None:
-        return schedule.plan_scan(chosen, scan.backends, counting)
+        return schedule.plan_scan(chosen, scan.backends, own)
     return schedule.plan_command(
         chosen,
         bare=request.bare,
         allowed=request.passes,
         agreed=request.yes,
-        counting=counting,
+        own=own,
         dry=dry,
     )
 
 
 def _counting(
     request: Request, chosen: tuple[Layer, ...], environment: Environment
-) -> Counting | None:
+) -> tuple[OwnPasses, ...]:
     """Which layer collects the counters asked for, and in which passes. Raises UsageError for names
     that the devices lack.
     """
     if not request.pmc:
-        return None
-    layer = next(layer for layer in chosen if layer.about.counts)
-    return Counting(
-        layer,
-        counters.groups(request.pmc, environment, wrappers_dir()),
-        counters.assumption(environment),
+        return ()
+    wanted = {"pmc", "replay_mode"} if request.replay_mode else {"pmc"}
+    layer = next(layer for layer in chosen if wanted <= layer.about.honours)
+    groups = counters.groups(request.pmc, environment, wrappers_dir())
+    assumed = counters.assumption(environment)
+    return (OwnPasses(layer, groups, assumed, replayed=request.replay_mode == "kernel"),)
+
+
+def _purposes(request: Request, chosen: Sequence[Layer]) -> tuple[OwnPasses, ...]:
+    """What was asked for that a layer records in a pass of its own, counters apart."""
+    return tuple(
+        OwnPasses(layer, purpose=purpose)
+        for layer in chosen
+        for purpose in layer.about.purposes
+        if getattr(request, purpose.option)
     )
 
 

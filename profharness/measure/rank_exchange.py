@@ -56,8 +56,8 @@ class RankRecords:
 
 
 def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
-    """Rank 0, after its own command has ended: wait for the others (a minute at most), record all
-    outcomes and their findings.
+    """Rank 0, after its own command has ended: wait for the others (a minute at most, and where it
+    ran without the tool, for the tools around them too), record all outcomes and their findings.
 
     Returns whether the tool refused the pass's counters on any rank, and leaves that for the other
     ranks to read. False where there is one process only.
@@ -67,7 +67,9 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     plan, folder = ended.plan, _folder(recorder.run)
     own_refused = ended.tool.refused(ended.stderr_text, ended.tool.collect())
     _write_outcome(run_plan, ended, refused=own_refused)
-    deadline = time.monotonic() + GATHER_S
+    # a tool around another rank may write for long after the end of its workload
+    limit_s = GATHER_S + (0 if run_plan.is_traced else run_plan.request.exit_limit)
+    deadline = time.monotonic() + limit_s
     expected = [folder / f"{plan.name}-{rank}.json" for rank in range(run_plan.rank.world)]
     while time.monotonic() < deadline and not all(path.exists() for path in expected):
         time.sleep(0.02)
@@ -81,7 +83,7 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
         recorder.add_finding(
             finding(
                 "profiler-failed",
-                f"ranks {missing} of {run_plan.rank.world} left no outcome within {GATHER_S:g} s",
+                f"ranks {missing} of {run_plan.rank.world} left no outcome within {limit_s:g} s",
                 missing=len(missing),
             )
         )

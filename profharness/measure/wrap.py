@@ -33,11 +33,14 @@ from profharness.supervise.tool import ToolPass
 
 @dataclass(frozen=True)
 class WrapResult:
-    """How it went: the workload's own exit status, the files, and what there is to say."""
+    """How it went: the workload's own exit status, the files, and what there is to say. `wanted` is
+    the format of the files for which the pass was made, beside those that are read.
+    """
 
     exit_status: int
     artifacts: tuple[Artifact, ...]
     findings: tuple[Finding, ...]
+    wanted: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,8 +64,8 @@ class WrapPass:
 
     @property
     def command(self) -> Command:
-        """The command under its layer."""
-        return around.wrap(self.plan.layers, self.plain, self.where)
+        """The command under its layer, on a rank that is traced."""
+        return around.wrap(self.plan.layers if self.where.traced else (), self.plain, self.where)
 
     @property
     def points(self) -> None:
@@ -76,7 +79,7 @@ class WrapPass:
 
     def logs(self) -> Sequence[Path]:
         """What the tool around the command says; without a tool, stderr is not copied."""
-        if self.plan.tool is None:
+        if self.plan.tool is None or not self.where.traced:
             return []
         return [self.where.run_root / "control" / self.plan.name / "stderr.log"]
 
@@ -96,15 +99,17 @@ def plan_wrap(request: Request, *, dry: bool = False) -> WrapPass:
     """
     run_plan = plan_run(request, dry=dry)
     traced = [plan for plan in run_plan.schedule.passes if plan.name != BARE]
-    # the trace pass stands first; counters were asked for instead of it
-    counted = [plan for plan in traced if plan.counters]
-    if len(counted) > 1:
-        groups = "; ".join(" ".join(plan.counters) for plan in counted)
-        raise UsageError(
-            f"these counters need {len(counted)} executions, and wrap makes one ({groups})",
-            "wrap the command once per group, or use profharness run, which makes a pass of each",
+    # the trace pass stands first; what has a pass of its own was asked for instead of it
+    own = [plan for plan in traced if plan.counters or plan.purpose]
+    if len(own) > 1:
+        groups = "; ".join(
+            plan.purpose.name if plan.purpose else " ".join(plan.counters) for plan in own
         )
-    plan = (counted or traced)[0]
+        raise UsageError(
+            f"these need {len(own)} executions, and wrap makes one ({groups})",
+            "wrap the command once for each, or use profharness run, which makes a pass of each",
+        )
+    plan = (own or traced)[0]
     if cut := planned_extras(run_plan, plan).cut:
         raise UsageError(
             f"--capture {cut}: this {plan.layers[0].name} cannot record that alone, "
@@ -127,7 +132,8 @@ def execute(wrap_pass: WrapPass, find_secrets: FindSecrets) -> WrapResult:
         *files.findings,
         *find_secrets(wrap_pass.where.run_root, files.artifacts),
     )
-    return WrapResult(ended.workload_status, files.artifacts, findings)
+    wanted = wrap_pass.plan.purpose.leaves if wrap_pass.plan.purpose else ""
+    return WrapResult(ended.workload_status, files.artifacts, findings, wanted)
 
 
 def report_result(result: WrapResult, root: Path, say: Callable[[str], None]) -> None:
@@ -136,7 +142,7 @@ def report_result(result: WrapResult, root: Path, say: Callable[[str], None]) ->
         say(f"{finding.severity}: {finding.message}")
         say(f"  {finding.advice}")
     for artifact in result.artifacts:
-        if not artifact.aside:
+        if not artifact.aside or artifact.format == result.wanted:
             say(f"profharness: {root / artifact.path}")
 
 

@@ -15,6 +15,7 @@ import msgspec
 from profharness import layers
 from profharness.layers import options as tracers
 from profharness.layers.options import TracerOptions
+from profharness.options import trace_ranks
 from profharness.options.declared import LAYERS, Limit, Option, TextForm
 from profharness.options.workload import WorkloadOptions, for_commands
 from profharness.rundir import capture
@@ -101,6 +102,17 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             only=_AS_MANY_PASSES,
         ),
     ] = False
+    trace_ranks: Annotated[
+        tuple[int, ...],
+        Option(
+            "Commands: put the layers around these ranks only, 0,3 or 0-3,8; the others run "
+            "without.",
+            LAYERS,
+            metavar="RANKS",
+            text=trace_ranks.FORM,
+            only=for_commands("leave it out: a scan is one process"),
+        ),
+    ] = ()
     hook: Annotated[
         Literal["env", "exec"],
         Option(
@@ -123,6 +135,23 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
     ] = False
     marker_trace: Annotated[bool, Option("roctx ranges", LAYERS, more_help=_by_layers)] = False
     rccl_trace: Annotated[bool, Option("RCCL calls", LAYERS, more_help=_by_layers)] = False
+    memory_allocation_trace: Annotated[
+        bool, Option("Allocations of device memory (ROCm 6.4)", LAYERS, more_help=_by_layers)
+    ] = False
+    scratch_memory_trace: Annotated[
+        bool, Option("Scratch memory that kernels need", LAYERS, more_help=_by_layers)
+    ] = False
+    kfd_trace: Annotated[
+        bool,
+        Option(
+            "Page migrations, mappings and queues of the kernel driver (ROCm 7.2.4, 7.13)",
+            LAYERS,
+            more_help=_by_layers,
+        ),
+    ] = False
+    hip_graph_trace: Annotated[
+        bool, Option("Launches of graphs (ROCm 7.2.4, 7.13)", LAYERS, more_help=_by_layers)
+    ] = False
     sys_trace: Annotated[
         bool, Option("All interfaces, voluminous", LAYERS, more_help=_by_layers)
     ] = False
@@ -140,16 +169,51 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
         ),
     ] = ()
     kernel_include_regex: Annotated[
-        str, Option("Count only kernels whose name matches", LAYERS, more_help=_by_layers)
-    ] = ""
-    kernel_iteration_range: Annotated[
         str,
         Option(
-            "Count only these launches of a kernel, for example [10-20]",
+            "Count, and trace threads of, only kernels whose name matches",
             LAYERS,
             more_help=_by_layers,
         ),
     ] = ""
+    kernel_iteration_range: Annotated[
+        str,
+        Option(
+            "Count, and trace threads of, only these launches of a kernel, for example [10-20]",
+            LAYERS,
+            more_help=_by_layers,
+        ),
+    ] = ""
+    replay_mode: Annotated[
+        str,
+        Option(
+            "application (default): an execution per group of counters; kernel: one execution that "
+            "runs every kernel once per group, beta, after ROCm 10.0",
+            LAYERS,
+            choices=("application", "kernel"),
+            more_help=_by_layers,
+        ),
+    ] = ""
+    pc_sampling: Annotated[
+        str,
+        Option(
+            "Sample program counters in a pass of its own: host_trap[:MICROSECONDS] (ROCm 6.4, "
+            "MI200) or stochastic[:CYCLES] (ROCm 7.0, MI300)",
+            LAYERS,
+            metavar="METHOD[:INTERVAL]",
+            examples=("host_trap", "stochastic"),
+            more_help=_by_layers,
+        ),
+    ] = ""
+    thread_trace: Annotated[
+        bool,
+        Option(
+            "Every instruction of some waves, in a pass of its own (ROCm 7.0)",
+            LAYERS,
+            names=("--thread-trace", "--att"),
+            more_help=_by_layers,
+        ),
+    ] = False
     rocprof_sys_mode: Annotated[
         str,
         Option(

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import options as tracers
-from profharness.options import pinning, serving_rules
+from profharness.options import pinning, serving_rules, trace_ranks
 from profharness.options.declared import (
     OUTPUT,
     PLACE,
@@ -121,6 +121,8 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
         ):
             if wrong:
                 raise UsageError(message, hint)
+        if self.ranks > 1:
+            trace_ranks.check(self.trace_ranks, self.ranks)
         tracers.check(self.tracer, self.profile, layers.descriptions)
         # that an option goes with another one says more than what is wrong with its value
         serving_rules.check(self)
@@ -143,6 +145,11 @@ def _wrong_ranks(request: Request) -> list[tuple[bool, str, str]]:
             request.ranks > 1 and not request.command,
             "--ranks: a scan is one process",
             "profile a command: --ranks 4 -- python train.py",
+        ),
+        (
+            bool(request.trace_ranks) and not set(request.profile) - {"telemetry", "none"},
+            "--trace-ranks says which ranks the layers stand around, and none were asked for",
+            "add --profile, for example --profile rocprofv3",
         ),
     ]
 

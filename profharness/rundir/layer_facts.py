@@ -32,7 +32,8 @@ class LeftFiles(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `place` is where a pass's files lie: `hook` anywhere (a file beside each says which process it
     is of), `execution` in HOST/OWNER/PASS or HOST/OWNER/PASS.*, `process` anywhere under names that
-    begin with the pass and hold the pid. `pid` finds the process in a name, as its first group.
+    begin with the pass and hold the pid. `pid` finds the process in a name, as its first group;
+    `folder` in the name of the folder that a file lies in, where the file's own says nothing.
     `deep`: subfolders are looked into; `beside`: only folders that hold a file of this name, and
     what is below them. `filled`: empty files are passed over; `first`: where no file is whole, the
     first one is read all the same.
@@ -41,6 +42,7 @@ class LeftFiles(msgspec.Struct, frozen=True, omit_defaults=True):
     place: Literal["hook", "execution", "process"]
     files: tuple[LeftFile, ...]
     pid: str = ""
+    folder: str = ""
     deep: bool = False
     beside: str = ""
     filled: bool = False

@@ -104,9 +104,20 @@ def _candidates(leaves: LeftFiles, of: LayerPass) -> Iterator[_Candidate]:
         if leaves.place == "hook":
             yield _Candidate(path, kind, (of.folder, ""), path.parent)
             continue
-        match = re.search(leaves.pid, path.name)
-        if match and path.name[: match.start()].split(".")[0] == of.pass_name:
-            yield _Candidate(path, kind, (path.parent, match[1]), path, match[1])
+        if named := _of_process(path, leaves, of):
+            anchor, pid = named
+            yield _Candidate(path, kind, (path.parent, pid), anchor, pid)
+
+
+def _of_process(path: Path, leaves: LeftFiles, of: LayerPass) -> tuple[Path, str] | None:
+    """Which of a folder and the file in it is named after this pass and a process, and the pid; the
+    folder goes before the file.
+    """
+    for anchor, pattern in ((path.parent, leaves.folder), (path, leaves.pid)):
+        match = re.search(pattern, anchor.name) if pattern else None
+        if match and anchor.name[: match.start()].split(".")[0] == of.pass_name:
+            return anchor, match[1]
+    return None
 
 
 def _inside(folder: Path, leaves: LeftFiles) -> list[Path]:

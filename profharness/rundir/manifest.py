@@ -136,7 +136,9 @@ class PassRecord(_Record, frozen=True, kw_only=True):
     `perturbing`: no time of this pass is ever used; `counters` are the hardware counters that it
     collects. `cut` is the capture window that the tool could not keep to by itself: it recorded
     everything, and what is outside is left out on reading. `split` names the passes that took the
-    place of this one, whose counters the tool refused together.
+    place of this one, whose counters the tool refused together. `groups`: the counters of each
+    replay, where one execution counts several groups. `purpose` is what else the pass is for:
+    pc-sampling or thread-trace.
     """
 
     name: str
@@ -152,6 +154,8 @@ class PassRecord(_Record, frozen=True, kw_only=True):
     exit_status: int | None = None
     cut: str = ""
     split: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+    purpose: str = ""
 
 
 class StreamRecord(_Record, frozen=True, kw_only=True):
@@ -258,7 +262,8 @@ class LayerOutcome(_Record, frozen=True, kw_only=True):
 
 class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     """The whole record of one run. `step_range` is the regular expression of the ranges that are
-    its steps, `container` the image.
+    its steps, `container` the image, `traced_ranks` the ranks that the layers stood around (empty
+    for all).
     """
 
     schema: int = SCHEMA
@@ -289,6 +294,7 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     container: str = ""
     ranks: int = 1
     job: str = ""
+    traced_ranks: tuple[int, ...] = ()
 
     def pass_named(self, name: str) -> PassRecord | None:
         """The pass of that name, or None."""

@@ -21,6 +21,13 @@ OLDER: dict[str, LayerFacts] = {
         LeftFiles(
             "process",
             (
+                LeftFile(
+                    r".*_\d+_pc_sampling_(host_trap|stochastic)\.csv(\.gz)?",
+                    "rocprofv3-pc-sampling",
+                    aside=True,
+                ),
+                LeftFile(r"stats_.*\.csv(\.gz)?", "rocprofv3-thread-trace", aside=True),
+                LeftFile(r".*\.(att|out)", "rocprofv3-att", aside=True),
                 LeftFile(r".*\.db(\.gz)?", "rocpd", turn=0),
                 LeftFile(r".*_\d+_results\.json(\.gz)?", "rocprofv3-json", turn=1, whole="closed"),
                 LeftFile(r".*\.json(\.gz)?", "rocprofv3-json", aside=True, turn=1, whole="closed"),
@@ -33,6 +40,7 @@ OLDER: dict[str, LayerFacts] = {
                 LeftFile(r".*\.pftrace(\.gz)?", "pftrace", turn=3),
             ),
             pid=_V3_PID,
+            folder=r"_(\d+)$",
             first=True,
         ),
         kernels=10,

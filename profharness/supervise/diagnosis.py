@@ -59,8 +59,9 @@ class Evidence:
     """All that is known of one pass of one tool.
 
     `users`: processes that used a framework, by the hooks' hellos; `refused`: the tool did not take
-    the pass's counters; `unopened`: why a window that was asked for never began; `closed`: why this
-    user reaches no device, by the node's facts.
+    the pass's counters; `passed_on`: the user's own arguments for the tool; `unopened`: why a
+    window that was asked for never began; `closed`: why this user reaches no device, by the node's
+    facts.
     """
 
     layer: str
@@ -71,6 +72,7 @@ class Evidence:
     expects_kernels: bool = True
     counting: bool = False
     refused: bool = False
+    passed_on: tuple[str, ...] = ()
     unopened: str = ""
     closed: str = ""
 
@@ -228,17 +230,33 @@ def judge(evidence: Evidence) -> tuple[Finding, ...]:
     if evidence.ended.interrupted:
         return ()
     if _is_refused(evidence.ended, evidence.said):
-        words = refusal(evidence.said) or f"it {describe_exit(evidence.ended.exit_status)} first"
-        return (
-            finding("profiler-failed", f"{evidence.layer} did not start the workload: {words}"),
-            *_sentence_findings(evidence),
-        )
+        return _refused_findings(evidence)
     if evidence.refused:  # the finding that names the halves is made where they are decided
         return tuple(item for item in _sentence_findings(evidence) if item.id != "counters-refused")
     return (
         *_exit_findings(evidence),
         *_device_findings(_sentence_findings(evidence), evidence),
         *_file_findings(evidence),
+    )
+
+
+def _refused_findings(evidence: Evidence) -> tuple[Finding, ...]:
+    """That the workload never ran, with the cause and the way out as far as the tool's words tell
+    them, and what else it said.
+    """
+    words = refusal(evidence.said) or f"it {describe_exit(evidence.ended.exit_status)} first"
+    causes = [
+        sign.message
+        for pattern, sign in _signs()
+        if sign.finding == "profiler-failed" and pattern.search(evidence.said)
+    ]
+    if not causes and evidence.passed_on:
+        given = " ".join(evidence.passed_on)
+        causes = [f"this version may not take what --tool-arg gave it: {given}"]
+    message = f"{evidence.layer} did not start the workload: {words}"
+    return (
+        finding("profiler-failed", "; ".join((message, *causes[:1]))),
+        *(found for found in _sentence_findings(evidence) if found.id != "profiler-failed"),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profharness.layers.contract import Layer
+from profharness.layers.contract import Layer, Purpose
 
 BARE = "bare"
 """The name of the pass without layers, from which throughput and latency come."""
@@ -13,18 +13,23 @@ BARE = "bare"
 @dataclass(frozen=True)
 class PassPlan:
     """One pass: its layers in the order in which they wrap, the targets (backends, or the command),
-    its hardware counters.
+    its hardware counters (with `groups` in one execution, each in a replay of its own), and what
+    else it is for.
     """
 
     name: str
     layers: tuple[Layer, ...]
     targets: tuple[str, ...]
     counters: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+    purpose: Purpose | None = None
 
     @property
     def perturbing(self) -> bool:
         """Whether no time of this pass may be used."""
-        return bool(self.counters) or any(layer.about.perturbing for layer in self.layers)
+        return bool(self.counters or self.purpose) or any(
+            layer.about.perturbing for layer in self.layers
+        )
 
     @property
     def layer_names(self) -> tuple[str, ...]:

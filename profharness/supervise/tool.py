@@ -16,7 +16,7 @@ from profharness.launchers import Launcher, Outcome
 from profharness.launchers.command import Command
 from profharness.layers import around
 from profharness.layers.contract import Where
-from profharness.layers.recorded import holds_counters, holds_kernels
+from profharness.layers.recorded import holds_counters, holds_kernels, holds_rows
 from profharness.node import access
 from profharness.rundir.manifest import Artifact, Hello
 from profharness.supervise import diagnosis as failures
@@ -34,7 +34,8 @@ _RECENT_BYTES = 64 << 10  # and while the pass is running, once a second
 
 class ToolPass:
     """Prepares and judges one pass. `tool` is the layer around the process, None where there is
-    only hooks or nothing.
+    only hooks or nothing. On a rank that is not traced the process runs without it, so that only
+    what other ranks left is judged.
     """
 
     def __init__(
@@ -64,7 +65,10 @@ class ToolPass:
         if self.tool is None:
             return
         needed = around.extras((self.tool,), command, self.where)
-        self._recorded, self._cut = needed.hides_status, needed.cut
+        self._cut = needed.cut
+        if not self.where.traced:
+            return
+        self._recorded = needed.hides_status
         for folder in needed.folders:
             folder.mkdir(parents=True, exist_ok=True)
         for path, text in needed.files:
@@ -84,13 +88,18 @@ class ToolPass:
     @property
     def overdue(self) -> Callable[[], bool] | None:
         """What the launcher asks; None where no tool can outlive the workload."""
-        return None if self.tool is None else self._ending.overdue
+        return None if self._is_bare else self._ending.overdue
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether no tool stands around this process."""
+        return self.tool is None or not self.where.traced
 
     def status(self, outcome: Outcome, log_text: str) -> int:
         """The exit status to pass on for this outcome."""
         return (
             outcome.exit_status
-            if self.tool is None
+            if self._is_bare
             else failures.final_status(self._ended(outcome), log_text)
         )
 
@@ -164,7 +173,7 @@ class ToolPass:
         """What went wrong with the tool around this process: of several ranks each has one, and
         files of its own.
         """
-        if self.tool is None:
+        if self.tool is None or not self.where.traced:
             return ()
         rank = self.where.rank
         own_files = [
@@ -191,7 +200,7 @@ class ToolPass:
             if not artifact.aside
         )
         unopened = self._unopened([hello for hello in hellos if hello.pass_name == self.plan.name])
-        return failures.judge(
+        judged = failures.judge(
             Evidence(
                 layer=self.tool.name,
                 ended=self._ended(outcome),
@@ -201,10 +210,25 @@ class ToolPass:
                 expects_kernels=self.tool.about.expects_kernels,
                 counting=bool(self.plan.counters),
                 refused=self.refused(log_text, artifacts),
+                passed_on=self.where.options.args_for(self.tool.name),
                 unopened=unopened,
                 closed=access.closed(self.where.environment),
             )
         )
+        lacking = () if outcome.interrupted else self._lacking(own_files)
+        # a graver finding says why nothing was recorded at all
+        return (*judged, *(() if any(one.severity == "error" for one in judged) else lacking))
+
+    def _lacking(self, own_files: Sequence[Artifact]) -> tuple[Finding, ...]:
+        """What a pass of its own was for, where no file holds it."""
+        purpose = self.plan.purpose
+        if purpose is None or any(
+            holds_rows(self.where.run_root / artifact.path)
+            for artifact in own_files
+            if artifact.format == purpose.leaves
+        ):
+            return ()
+        return (finding("empty-trace", f"{self.plan.layers[0].name} {purpose.lacking}"),)
 
     def _unopened(self, hellos: Sequence[Hello]) -> str:
         """Why the hooks, which start the tool's recording, never did so; empty where they did."""
@@ -269,7 +293,7 @@ class ToolPass:
 
     def follow_up(self, launcher: Launcher, outcome: Outcome) -> tuple[Finding, ...]:
         """Run the tool's own analysis of what it left; a failure of it costs only that analysis."""
-        if self.tool is None or outcome.interrupted or outcome.overdue:
+        if self.tool is None or self._is_bare or outcome.interrupted or outcome.overdue:
             return ()
         analysis_findings: list[Finding] = []
         for command in self.tool.follow_up(self.where):

@@ -66,6 +66,8 @@ if options.miopen and os.environ.get("MIOPEN_ENABLE_LOGGING_CMD"):
     sys.stderr.write(
         "MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1\nnot of MIOpen\n"
     )
+if options.kernels:
+    hip.allocate(1 << 21)
 for number in range(0 if options.steps else options.kernels):
     hip.launch(f"kernel_{number % 2}", workgroups=4 + number)
 if options.range:

@@ -32,6 +32,7 @@ _asked: dict[str, Any] = json.loads(os.environ.get("STAND_IN_TRACER", "{}"))
 _began = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 _kernels: list[dict[str, Any]] = []
 _copies: list[dict[str, Any]] = []
+_allocations: list[tuple[int, int]] = []
 
 
 def launch(name: str, workgroups: int = 8, size: int = 256, dur_ns: int = 20_000) -> None:
@@ -66,6 +67,13 @@ def copy(size: int, direction: str = "HOST_TO_DEVICE") -> None:
         )
 
 
+def allocate(size: int) -> None:
+    """Record that so many bytes of device memory were taken."""
+    now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    if _is_recording(now):
+        _allocations.append((now, size))
+
+
 def _roctx() -> Any:
     """The stand-in roctx library, where the tool's release has one."""
     try:
@@ -88,8 +96,9 @@ def _is_recording(now: int) -> bool:
 def _refuse_counters() -> None:
     """In the words of the real tool, which aborts the process at its first kernel."""
     counters = _asked.get("pmc", [])
+    at_once = max((len(group) for group in _asked.get("groups") or [counters]), default=0)
     most = int(os.environ.get("STAND_IN_COUNTERS_AT_ONCE", "100"))
-    if len(counters) <= most and os.environ.get("STAND_IN_UNCOUNTABLE", "none") not in counters:
+    if at_once <= most and os.environ.get("STAND_IN_UNCOUNTABLE", "none") not in counters:
         return
     sys.stderr.write(
         "Could not construct profile cfg failed with error code 38: "
@@ -177,7 +186,7 @@ def _markers() -> Any:
 
 
 def _program(counters: list[str]) -> Any:
-    from tests.fakes.rocprofv3_program import Call, Copy, Kernel, Program, Symbol
+    from tests.fakes.rocprofv3_program import Allocation, Call, Copy, Kernel, Program, Symbol
 
     pid = os.getpid()
     names = list(dict.fromkeys(kernel["name"] for kernel in _kernels))
@@ -212,8 +221,23 @@ def _program(counters: list[str]) -> Any:
         ),
         *_markers(),
     )
+    allocations = tuple(
+        Allocation("ALLOC", "REAL", at, at + 500, size, 2, 20_001 + n, pid)
+        for n, (at, size) in enumerate(_allocations)
+    )
+    # what the runtime takes for the first kernel's registers that do not fit
+    scratch = tuple(
+        Allocation("ALLOC", "SCRATCH", k["call"], k["call"] + 700, 1 << 16, 2, 30_001, pid)
+        for k in _kernels[:1]
+    )
     return Program(
-        socket.gethostname(), pid, symbols=symbols, kernels=kernels, copies=copies, calls=calls
+        socket.gethostname(),
+        pid,
+        symbols=symbols,
+        kernels=kernels,
+        copies=copies,
+        calls=calls,
+        allocations=(*allocations, *scratch),
     )
 
 
@@ -233,8 +257,9 @@ def _keys(text: str) -> str:
 def _write_v3(asked: dict[str, Any]) -> None:
     from dataclasses import replace
 
+    from tests.fakes.pc_sampling_files import write_samples, write_threads
     from tests.fakes.rocpd_files import write_rocpd
-    from tests.fakes.rocprofv3_files import write_csv, write_json
+    from tests.fakes.rocprofv3_files import GENERATIONS, Generation, write_csv, write_json
 
     spill = Path(os.environ.get("ROCPROF_TMPDIR", Path.cwd()))
     if spill == Path("/") or not os.access(spill, os.W_OK):
@@ -247,11 +272,28 @@ def _write_v3(asked: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGABRT)
     whole = _program(asked["pmc"])
     calls = tuple(call for call in whole.calls if asked["hip"] or call.domain.startswith("MARKER"))
-    program = replace(whole, calls=calls, copies=whole.copies if asked["copies"] else ())
+    program = replace(
+        whole,
+        calls=calls,
+        copies=whole.copies if asked["copies"] else (),
+        allocations=tuple(
+            one
+            for one in whole.allocations
+            if asked["scratch" if one.level == "SCRATCH" else "allocations"]
+        ),
+    )
     base = Path(_keys(asked["directory"])) / asked["sub"] / _keys(asked["file"])
     base.parent.mkdir(parents=True, exist_ok=True)
     if "csv" in asked["formats"]:
-        write_csv(base.parent, program, asked["release"], base.name + "_")
+        generation: Generation = next(
+            (one for one in GENERATIONS if one == asked["release"]), "7.0"
+        )
+        write_csv(base.parent, program, generation, base.name + "_")
+        if sampling := asked["sampling"]:
+            name = f"{base.name}_pc_sampling_{sampling['method']}.csv"
+            write_samples(base.with_name(name), program, sampling["method"], sampling["interval"])
+    if asked["att"]:
+        write_threads(Path(_keys(asked["directory"])), program, f"{os.getpid()}_")
     if "json" in asked["formats"]:
         write_json(base.with_name(base.name + "_results.json"), program)
     if "rocpd" in asked["formats"]:

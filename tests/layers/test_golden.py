@@ -77,8 +77,8 @@ V3_ROWS: dict[str, Row] = {
     **dict.fromkeys(RELEASES[RELEASES.index("7.0") :], (V3_ROCPD, {})),
 }
 V1_ROWS: dict[str, Row] = {
-    **dict.fromkeys(RELEASES[: RELEASES.index("7.11")], (V1, {})),
     **dict.fromkeys(RELEASES[RELEASES.index("7.11") :], (MISSING, {})),
+    **dict.fromkeys((*RELEASES[: RELEASES.index("7.11")], "7.2.4"), (V1, {})),
 }
 SYS_ROWS: dict[str, Row] = {
     **dict.fromkeys(("5.7", "6.1", "6.2"), (f"omnitrace-sample {SYS}", sys_env("OMNITRACE"))),
@@ -142,18 +142,17 @@ def _tools_of(release: str) -> tuple[str, ...]:
     )
 
 
-@pytest.mark.parametrize(
-    ("release", "expected"),
-    [
-        (
-            "6.2",
-            "-i /run/control/rocprofv3-pmc1/rocprofv3-pmc1.counters.txt --output-format csv json",
-        ),
-        ("6.3", "--pmc SQ_WAVES GRBM_COUNT --output-format csv json"),
-        ("6.4", "--pmc SQ_WAVES GRBM_COUNT --output-format csv json"),
-        ("7.0", "--pmc SQ_WAVES GRBM_COUNT --output-format rocpd"),
-    ],
-)
+V3_COUNTERS: dict[str, str] = {
+    "6.2": "-i /run/control/rocprofv3-pmc1/rocprofv3-pmc1.counters.txt --output-format csv json",
+    "6.3": "--pmc SQ_WAVES GRBM_COUNT --output-format csv json",
+    "6.4": "--pmc SQ_WAVES GRBM_COUNT --output-format csv json",
+    **dict.fromkeys(
+        RELEASES[RELEASES.index("7.0") :], "--pmc SQ_WAVES GRBM_COUNT --output-format rocpd"
+    ),
+}
+
+
+@pytest.mark.parametrize(("release", "expected"), list(V3_COUNTERS.items()))
 def test_rocprofv3_counters(release: str, expected: str) -> None:
     command = planned(
         release, "rocprofv3", counters=("SQ_WAVES", "GRBM_COUNT"), pass_name="rocprofv3-pmc1"
@@ -164,28 +163,29 @@ def test_rocprofv3_counters(release: str, expected: str) -> None:
     )
 
 
+LATE = RELEASES[RELEASES.index("7.0") :]
 # what bounds the recording, whether steps are told to the tool from inside, and whether the window
 # is cut off afterwards
 WINDOWS: dict[tuple[str, str], tuple[str, bool]] = {
     **{(release, "steps=3:6"): ("", True) for release in ("6.2", "6.3", "6.4")},
-    ("7.0", "steps=3:6"): ("--selected-regions", False),
+    **{(release, "steps=3:6"): ("--selected-regions", False) for release in LATE},
     **{(release, "after=1.5s,for=10s"): ("", True) for release in ("6.2", "6.3")},
     **{
         (release, "after=1.5s,for=10s"): (
             "--collection-period 1500000000:10000000000:1 --collection-period-unit nsec",
             False,
         )
-        for release in ("6.4", "7.0")
+        for release in ("6.4", *LATE)
     },
     **{
         (release, "for=10s"): (
             "--collection-period 0:10000000000:1 --collection-period-unit nsec",
             False,
         )
-        for release in ("6.4", "7.0")
+        for release in ("6.4", *LATE)
     },
-    **{(release, "after=1.5s"): ("", True) for release in ("6.2", "6.3", "6.4", "7.0")},
-    **{(release, "all"): ("", False) for release in ("6.2", "6.3", "6.4", "7.0")},
+    **{(release, "after=1.5s"): ("", True) for release in ("6.2", "6.3", "6.4", *LATE)},
+    **{(release, "all"): ("", False) for release in ("6.2", "6.3", "6.4", *LATE)},
 }
 
 
@@ -211,7 +211,7 @@ def test_rocprofv3_windows(release: str, capture: str, counters: tuple[str, ...]
     assert [note for note in extras.notes if capture in note] == (
         [
             (
-                f"rocprofv3 of ROCm {release} records the whole execution; "
+                f"rocprofv3 of ROCm {'.'.join(release.split('.')[:2])} records the whole execution; "
                 f"--capture {capture} is cut from it"
             )
         ]

@@ -69,3 +69,39 @@ def test_what_is_said_of_a_refusal() -> None:
         "rocprofv3: this device cannot count A, not even alone",
     )
     assert "--passes" in refusal_finding(PLAN, (), "").message
+
+
+@given(st.integers(2, 24), st.integers(1, 6), st.integers(1, 6))
+def test_groups_of_one_execution_are_halved_in_one_execution(
+    count: int, size: int, most: int
+) -> None:
+    counters = tuple(f"C{number}" for number in range(count))
+    groups = tuple(counters[at : at + size] for at in range(0, count, size))
+    left = PassQueue([replace(PLAN, counters=counters, groups=groups)], None)
+    accepted: list[PassPlan] = []
+    while (plan := left.take()) is not None:
+        if max(len(group) for group in plan.groups or (plan.counters,)) > most:
+            (again,) = left.split(plan)
+            assert again.counters == counters
+            assert refusal_finding(plan, (again,), "").id == "counters-split"
+        else:
+            accepted.append(plan)
+    (last,) = accepted
+    assert [name for group in last.groups or (last.counters,) for name in group] == list(counters)
+
+
+def test_one_counter_that_no_device_has_is_found_among_groups_of_one() -> None:
+    """Each execution that holds it is refused; all others are counted."""
+    counters = tuple("ABCDE")
+    plan = replace(PLAN, counters=counters, groups=tuple((name,) for name in counters))
+    left = PassQueue([plan], None)
+    counted: list[str] = []
+    refused: list[str] = []
+    while (next_plan := left.take()) is not None:
+        assert next_plan.groups in ((), tuple((name,) for name in next_plan.counters))
+        if "D" not in next_plan.counters:
+            counted += next_plan.counters
+        elif not (halves := left.split(next_plan)):
+            refused.append(refusal_finding(next_plan, halves, "").message)
+    assert (sorted(counted), len(refused)) == (["A", "B", "C", "E"], 1)
+    assert "cannot count D, not even alone" in refused[0]

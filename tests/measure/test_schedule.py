@@ -7,8 +7,15 @@ import pytest
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
 from profharness.layers import named
-from profharness.layers.contract import COMMAND, Availability, Description, Layer, Where
-from profharness.measure.schedule import Counting, plan_command, plan_scan
+from profharness.layers.contract import (
+    COMMAND,
+    Availability,
+    Description,
+    Layer,
+    Purpose,
+    Where,
+)
+from profharness.measure.schedule import OwnPasses, plan_command, plan_scan
 from profharness.node.probe import Environment
 from profharness.rundir.layer_facts import LayerFacts, LeftFiles
 
@@ -114,8 +121,8 @@ def test_an_unknown_or_repeated_layer_is_a_usage_error() -> None:
 
 
 def test_counters_get_passes_of_their_own_after_the_trace() -> None:
-    counting = Counting(TRACER, (("A", "B"), ("C",)))
-    plan = plan_scan((TRACER,), ("torch",), counting)
+    counting = OwnPasses(TRACER, (("A", "B"), ("C",)))
+    plan = plan_scan((TRACER,), ("torch",), (counting,))
     assert [(p.name, p.counters, p.perturbing) for p in plan.passes] == [
         ("bare", (), False),
         ("tracer", (), False),
@@ -125,15 +132,15 @@ def test_counters_get_passes_of_their_own_after_the_trace() -> None:
     assert "none of its times is used" in plan.reasons[-2]
     assert plan.reasons[-1].startswith("tracer-pmc1: if the tool refuses these counters together")
     told = replace(counting, assumed="planned for a device that is not here")
-    assert plan_scan((TRACER,), ("torch",), told).reasons[-1] == told.assumed
+    assert plan_scan((TRACER,), ("torch",), (told,)).reasons[-1] == told.assumed
     assert (
-        plan_command((TRACER,), bare=False, allowed=3, agreed=False, counting=told).reasons[-1]
+        plan_command((TRACER,), bare=False, allowed=3, agreed=False, own=(told,)).reasons[-1]
         == told.assumed
     )
     with pytest.raises(UsageError, match="3 times"):
-        plan_command((TRACER,), bare=False, allowed=None, agreed=False, counting=counting)
+        plan_command((TRACER,), bare=False, allowed=None, agreed=False, own=(counting,))
     assert (
-        len(plan_command((TRACER,), bare=False, allowed=3, agreed=False, counting=counting).passes)
+        len(plan_command((TRACER,), bare=False, allowed=3, agreed=False, own=(counting,)).passes)
         == 3
     )
 
@@ -153,3 +160,51 @@ def test_tools_that_occupy_the_same_slot_never_share() -> None:
         named(("onnxruntime", "rocprofv3")), bare=False, allowed=None, agreed=False
     )
     assert [p.layer_names for p in shared.passes] == [("onnxruntime", "rocprofv3")]
+
+
+def test_a_purpose_has_a_pass_of_its_own_and_none_of_its_times_is_used() -> None:
+    purpose = Purpose("looking", "look", "looks at everything", "looks", "saw nothing")
+    counting = OwnPasses(TRACER, (("A",), ("B",)))
+    plan = plan_command(
+        (TRACER,),
+        bare=False,
+        allowed=4,
+        agreed=False,
+        own=(counting, OwnPasses(TRACER, purpose=purpose)),
+    )
+    assert [(p.name, p.counters, p.purpose, p.perturbing) for p in plan.passes] == [
+        ("tracer", (), None, False),
+        ("tracer-pmc1", ("A",), None, True),
+        ("tracer-pmc2", ("B",), None, True),
+        ("tracer-looking", (), purpose, True),
+    ]
+    assert (
+        "tracer-looking: one execution of the command; looks at everything: "
+        "none of its times is used" in plan.reasons
+    )
+    with pytest.raises(UsageError, match="2 times"):
+        plan_command(
+            (TRACER,),
+            bare=False,
+            allowed=None,
+            agreed=False,
+            own=(OwnPasses(TRACER, purpose=purpose),),
+        )
+
+
+def test_groups_that_are_replayed_are_one_execution_and_the_plan_tells_what_they_cover() -> None:
+    counting = OwnPasses(TRACER, (("A", "B"), ("B", "C")), replayed=True)
+    plan = plan_scan((TRACER,), ("torch",), (counting,))
+    (counted,) = (p for p in plan.passes if p.counters)
+    assert (counted.name, counted.counters, counted.groups) == (
+        "tracer-pmc1",
+        ("A", "B", "C"),
+        (("A", "B"), ("B", "C")),
+    )
+    assert any(
+        "replays every kernel 2 times and counts A B, B C: each counter covers every kernel"
+        in reason
+        for reason in plan.reasons
+    )
+    alone = plan_scan((TRACER,), ("torch",), (replace(counting, groups=(("A", "B"),)),))
+    assert [(p.counters, p.groups) for p in alone.passes if p.counters] == [(("A", "B"), ())]

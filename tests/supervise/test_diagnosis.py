@@ -42,6 +42,20 @@ def ids(signs: Evidence) -> list[str]:
         ("Profiling data corrupted: ' /tmp/rpl/results.txt'", ["profiler-failed"]),
         ("[rocprofiler] buffer overflow, 12 records dropped", ["events-dropped"]),
         ("my own loader dropped records; the buffer is full", []),
+        (
+            "ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED",
+            ["mixed-rocm"],
+        ),
+        (
+            "E: Configuration request occurred outside of valid rocprofiler configuration period",
+            ["mixed-rocm"],
+        ),
+        ("WARNING: rocprofiler_force_configure failed with status 33", ["mixed-rocm"]),
+        ("Async signal handler still waiting on signal 0x7f", ["profiler-failed"]),
+        ("Fatal error: rocprof-trace-decoder library path not found", ["profiler-failed"]),
+        ("[rocprofv3] Data Lost in shader engine 3", ["events-dropped"]),
+        ("PC sampling is not supported on this agent", ["profiler-failed"]),
+        ("ROCPROFILER_REGISTER_LIBRARY is already set to /opt/rocm/lib", []),
     ],
 )
 def test_sentences_of_the_tools(said: str, expected: list[str]) -> None:
@@ -232,3 +246,28 @@ def test_a_window_that_never_opened_explains_an_empty_trace() -> None:
         Evidence("rocprofv3", PassEnd(0), files=WITHOUT, unopened="its window never opened")
     )
     assert found.message.endswith("recorded no kernel: its window never opened")
+
+
+def test_a_refused_command_line_says_why_and_what_to_do() -> None:
+    ended = PassEnd(2)
+    said = "usage: rocprofv3 ...\nrocprofv3: error: unrecognized arguments: --bogus\n"
+    (found,) = judge(Evidence("rocprofv3", ended, said=said, passed_on=("--bogus", "1")))
+    assert found.message == (
+        "rocprofv3 did not start the workload: rocprofv3: error: unrecognized arguments: --bogus; "
+        "this version may not take what --tool-arg gave it: --bogus 1"
+    )
+    assert final_status(ended, said) == REFUSED
+    said = "Fatal error: rocprof-trace-decoder library path not found in /opt/rocm/lib"
+    (found,) = judge(Evidence("rocprofv3", PassEnd(1), said=said))
+    assert found.message.startswith(f"rocprofv3 did not start the workload: {said}; the thread")
+    assert "ROCPROF_ATT_LIBRARY_PATH" in found.message
+
+
+def test_a_replay_that_fails_is_the_commands_failure() -> None:
+    """The tool's last words on a command that it had started say nothing of its own line."""
+    said = "Fatal error: Command ['./a.out'] returned non-zero exit status 7"
+    ended = PassEnd(1)
+    assert final_status(ended, said) == 1
+    assert "did not start" not in "".join(
+        found.message for found in judge(Evidence("rocprofv3", ended, said=said))
+    )

@@ -223,6 +223,11 @@ def run_info(manifest: Manifest, path: str) -> RunInfo:
     )
 
 
+def _traced(manifest: Manifest) -> str:
+    traced = ", ".join(map(str, manifest.traced_ranks))
+    return f" (layers around {traced})" if traced else ""
+
+
 def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
     """What was asked for and bears on the figures, by name: a scan's settings, or a command's words
     and capture; thread variables.
@@ -234,7 +239,7 @@ def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
         return asked | {
             "command": " ".join(manifest.command),
             "capture": manifest.capture,
-            "ranks": str(manifest.ranks),
+            "ranks": str(manifest.ranks) + _traced(manifest),
         }
     served = any(point.mode is not None for point in manifest.points)
     names = (

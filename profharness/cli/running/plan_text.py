@@ -15,6 +15,7 @@ from profharness.measure.pass_commands import (
     planned_follow_up,
 )
 from profharness.measure.plan import RunPlan
+from profharness.options.trace_ranks import shown
 from profharness.supervise.pass_plan import PassPlan
 from profharness.units import format_bytes, format_clock
 
@@ -45,6 +46,16 @@ def plan_line(prepared: RunPlan) -> str:
     )
 
 
+def plan_notes(prepared: RunPlan) -> tuple[str, ...]:
+    """What the layers say of their passes before these start (a tool that is newer than the newest
+    known, a command that runs several times), each once.
+    """
+    notes = (
+        note for plan in prepared.schedule.passes for note in planned_extras(prepared, plan).notes
+    )
+    return tuple(dict.fromkeys(notes))
+
+
 def wrapped_plan(line: str, width: int) -> str:
     """The plan in lines of at most `width` characters, the further ones under the first's words."""
     return (
@@ -68,6 +79,10 @@ def dry_run_text(prepared: RunPlan) -> str:
                 f"time{'s' * (len(prepared.schedule.passes) != 1)}"
             )
         ]
+    if prepared.request.trace_ranks:
+        world = max(prepared.rank.world, prepared.request.ranks)
+        named = shown(prepared.request.trace_ranks)
+        lines += [f"ranks traced    {named} of {world}; the others run without layers"]
     if prepared.request.container:
         lines += [
             f"container       {prepared.request.container}, around everything that is started"

@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from profharness.analysis.records import Summary
-from profharness.cli.running.plan_text import dry_run_text, plan_line, wrapped_plan
+from profharness.cli.running.plan_text import (
+    dry_run_text,
+    plan_line,
+    plan_notes,
+    wrapped_plan,
+)
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
 from profharness.measure import engine, ranks
@@ -81,6 +86,9 @@ def perform(
     talk = not quiet and not as_json and is_scan
     if talk:
         print(wrapped_plan(plan_line(prepared), _width()), file=sys.stderr)
+    if not quiet and prepared.rank.leads:
+        for note in plan_notes(prepared):
+            print(f"profharness: {note}", file=sys.stderr)
     with open_progress(sys.stderr, quiet=not talk) as progress:
         result = _executed(prepared, argv, progress, echo_stdout=as_json, again=again)
     if not result.leads:

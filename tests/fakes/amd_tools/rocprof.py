@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.fakes.amd_tools.starting import traced
 
-RELEASES = ("5.7", "6.1", "6.2", "6.3", "6.4", "7.0", "7.1", "7.2")
+RELEASES = ("5.7", "6.1", "6.2", "6.3", "6.4", "7.0", "7.1", "7.2", "7.2.4")
 
 _V1_VALUES = (
     "-i",
