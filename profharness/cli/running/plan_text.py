@@ -83,6 +83,14 @@ def dry_run_text(prepared: RunPlan) -> str:
     return "\n".join(lines) + "\n"
 
 
+def costs(prepared: RunPlan) -> list[str]:
+    """What a user must hear before the run starts, since hours may follow; each sentence once."""
+    told = [
+        cost for plan in prepared.schedule.passes for cost in planned_extras(prepared, plan).costs
+    ]
+    return list(dict.fromkeys(told))
+
+
 def _nesting(plan: PassPlan) -> list[str]:
     """Tools stand around the process, hooks inside it."""
     return [
@@ -125,7 +133,7 @@ def _pass_lines(prepared: RunPlan, plan: PassPlan) -> list[str]:
         f"  then    {prepared.launcher.composed(command).shell()}"
         for command in planned_follow_up(prepared, plan)
     ]
-    lines += [f"  note    {note}" for note in dict.fromkeys(extras.notes)]
+    lines += [f"  note    {note}" for note in dict.fromkeys((*extras.costs, *extras.notes))]
     return [*lines, ""]
 
 

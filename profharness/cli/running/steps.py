@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from profharness.analysis.records import Summary
-from profharness.cli.running.plan_text import dry_run_text, plan_line, wrapped_plan
+from profharness.cli.running.plan_text import costs, dry_run_text, plan_line, wrapped_plan
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
 from profharness.measure import engine, ranks
@@ -81,6 +81,9 @@ def perform(
     talk = not quiet and not as_json and is_scan
     if talk:
         print(wrapped_plan(plan_line(prepared), _width()), file=sys.stderr)
+    if not quiet and prepared.rank.rank == 0:
+        for cost in costs(prepared):
+            print(f"profharness: {cost}", file=sys.stderr)
     with open_progress(sys.stderr, quiet=not talk) as progress:
         result = _executed(prepared, argv, progress, echo_stdout=as_json, again=again)
     if not result.leads:
