@@ -50,7 +50,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     """
     with opened(path) as database:
         table = _dispatches(database, path)
-        return rocprof_compute.trace_of(replace(table, damage=database.damage), name)
+        return rocprof_compute.trace_of([replace(table, damage=database.damage)], name)
 
 
 def _dispatches(database: Database, path: Path) -> Table:
