@@ -18,7 +18,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table, read_table
-from profharness.readers.rocprof_compute import replay_database, replays
+from profharness.readers.rocprof_compute import dies, replay_database, replays
 from profharness.readers.rocprof_compute.machine_reader import machine_beside
 from profharness.readers.rocprof_compute.replays import Replays
 from profharness.readers.rocprof_v1.dispatch_table import (
@@ -125,6 +125,10 @@ def trace_of(tables: Sequence[Table], format_name: str) -> Trace:
         table = joined.table
         whole, counters, lost = _long(joined, strings)
         more = tuple(_of_replays(joined))
+    if machine:
+        machine, said = dies.checked(machine, whole.kernels, counters, strings)
+        if said:
+            more = (*more, Problem("warning", str(path), 1, said))
     times = whole.times
     if times.scientific and not times.timed.any() and not len(counters):
         raise InputError(
