@@ -168,7 +168,7 @@ class RocprofComputeLayer(Layer):
                 ),
                 cwd=folder if tool.own >= _NAMED_FORMAT else None,
             )
-            for folder in _workloads(self.name, where) or [planned]
+            for folder in _workloads(self.name, where) or ([] if planned.is_dir() else [planned])
         )
 
 

@@ -16,6 +16,8 @@ from profharness.layers import named, releases
 from profharness.layers.options import TracerOptions
 from profharness.node.probe import Device, Environment
 from profharness.options.settings import from_mapping
+from profharness.supervise.diagnosis import refusal
+from tests.fakes.amd_tools import rocprof_compute
 from tests.layers.places import TRAIN, node, planned, where, words
 
 FOLDER = "/run/artifacts/rocprof-compute/node1/0/rocprof-compute"
@@ -176,3 +178,59 @@ def test_each_boundary_is_a_known_version() -> None:
     """The versions from which something is taken are versions that a release has."""
     known = {row.compute for row in releases.RELEASES}
     assert {(3, 3), (3, 5), (3, 8)} <= known
+
+
+OPTIONS = (
+    TracerOptions(),
+    TracerOptions(roofline=True),
+    TracerOptions(one_execution=True),
+    TracerOptions(pmc_set="launch_stats"),
+)
+
+
+@pytest.mark.parametrize("release", [*rocprof_compute.OLD_RELEASES, *rocprof_compute.RELEASES])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_each_version_takes_what_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str, options: TracerOptions
+) -> None:
+    """The stand-in for that version has the options of it and no others."""
+    monkeypatch.setenv("STAND_IN_COMPUTE", "silent")
+    place = where(release, "rocprof-compute", options, run_root=tmp_path)
+    try:
+        command = LAYER.prepare(TRAIN, place)
+    except UsageError:
+        own = releases.of_rocm(releases.parse(release) or (0,)).compute
+        assert own < ((3, 5) if options.one_execution else (3, 3))
+        return
+    assert rocprof_compute.play(command.argv[0], release, list(command.argv[1:])) == 0
+    tables = tmp_path / "artifacts" / "rocprof-compute" / "node1" / "0" / "rocprof-compute"
+    tables.mkdir(parents=True)
+    (tables / "pmc_perf.csv").write_text("Dispatch_ID\n")
+    (after,) = LAYER.follow_up(place)
+    monkeypatch.chdir(after.cwd or tmp_path)
+    assert rocprof_compute.play(after.argv[0], release, list(after.argv[1:])) == 0
+    assert list((tables / "analysis").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("release", "arguments", "said"),
+    [
+        ("7.14", "profile -n x -p y", "unrecognized arguments: -p y"),
+        ("7.0", "profile -n x --output-directory y", "unrecognized arguments: --output-directory"),
+        ("7.14", "profile -n x --overwrite", "unrecognized arguments: --overwrite"),
+        ("7.13", "profile -n x --hip-trace", "unrecognized arguments: --hip-trace"),
+        ("10.1", "profile -n x --join-type grid", "unrecognized arguments: --join-type grid"),
+        ("7.1", "analyze -p y --save-dfs z", "unrecognized arguments: --save-dfs z"),
+        ("7.0", "analyze -p y --output-format csv", "unrecognized arguments: --output-format csv"),
+        ("7.12", "profile -n x --torch-trace", "Torch trace is an experimental feature. Use"),
+        ("7.12", "profile -n x --iteration-multiplexing grid", "invalid choice: 'grid'"),
+    ],
+)
+def test_each_version_refuses_the_rest_in_words_that_are_understood(
+    capsys: pytest.CaptureFixture[str], release: str, arguments: str, said: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        rocprof_compute.play("rocprof-compute", release, [*arguments.split(), "--", "true"])
+    text = capsys.readouterr().err
+    assert (caught.value.code, said in text) == (2, True), text
+    assert said in refusal(text)
