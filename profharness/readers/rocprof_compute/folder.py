@@ -20,6 +20,7 @@ from profharness.readers.rocprof_compute import reader as rocprof_compute
 from profharness.rundir.blocks import read_head
 from profharness.trace.merge import merge
 from profharness.trace.model import Trace
+from profharness.trace.statistics import ToolMetric
 
 _ROOFLINES = ("roofline.csv", "roofline.csv.gz")
 _SYSINFO = ("sysinfo.csv", "sysinfo.csv.gz")
@@ -43,7 +44,8 @@ def read(folder: Path) -> Trace:
         names = ", ".join(str(path) for path in workloads)
         raise InputError(f"{folder} holds {len(workloads)} workloads: {names}", "name one of them")
     for workload, paths in workloads.items():
-        return _with_ceilings(rocprof_compute.read_set(paths), workload)
+        trace = _with_ceilings(rocprof_compute.read_set(paths), workload)
+        return replace(trace, tool_metrics=_own_analysis(workload))
     databases, tables = _databases(folder), _analysed(folder)
     if databases:
         return _with_ceilings(db_reader.read(databases[0]), folder)
@@ -118,6 +120,22 @@ def _analysed(folder: Path) -> list[Path]:
         and path.stat().st_size
         and rocprof_compute_machine.sniff(read_head(path, _HEAD_BYTES), path.name)
     ]
+
+
+def _own_analysis(workload: Path) -> tuple[ToolMetric, ...]:
+    """What `analyze` worked out, where it stands beside the counters: its database, else its
+    tables.
+    """
+    try:
+        for path in _databases(workload)[:1]:
+            return db_reader.metrics_of(path)
+        for folder in sorted(workload.glob("analy*")):
+            tables = [rocprof_compute_machine.read(path) for path in _analysed(folder)]
+            if found := tuple(metric for table in tables for metric in table.tool_metrics):
+                return found
+    except InputError:  # an analysis that broke off costs nothing of the counters
+        return ()
+    return ()
 
 
 def _with_ceilings(trace: Trace, folder: Path) -> Trace:

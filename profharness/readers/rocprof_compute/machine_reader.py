@@ -16,8 +16,9 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table, read_table
+from profharness.readers.rocprof_compute import tool_metrics
 from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
-from profharness.trace.statistics import KERNELS, StatRow
+from profharness.trace.statistics import KERNELS, StatRow, ToolMetric
 from profharness.trace.wanted import Wanted
 
 name = "rocprof-compute-machine"
@@ -102,6 +103,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     devices: tuple[Device, ...] = ()
     statistics: tuple[StatRow, ...] = ()
     problems = table.problems()
+    metrics: tuple[ToolMetric, ...] = ()
     host = ""
     if kind == "system":
         machine = _machine(table)
@@ -109,8 +111,13 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     elif kind == "top":
         statistics, lost = _top(table)
         problems += list(_top_problems(path, statistics, lost))
+    elif kind == "values":
+        metrics = tool_metrics.of_view(table)
+    elif kind == "roofline":
+        details = tuple(_roofline(table))
     else:
-        details = tuple(_roofline(table) if kind == "roofline" else _metrics(table))
+        details = tuple(_metrics(table))
+        metrics = tool_metrics.of_report(table)
     source = Source(
         str(path), name, ClockDomain.UNKNOWN, host=host, has_host_calls=False, details=details
     )
@@ -119,6 +126,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         strings=Strings(),
         devices=devices,
         statistics=statistics,
+        tool_metrics=metrics,
         problems=tuple(problems),
     )
 
@@ -155,6 +163,8 @@ def _kind(columns: list[str]) -> str | None:
         return "roofline"
     if tuple(columns[:2]) == _TOP and any(_SUM.match(column) for column in columns):
         return "top"
+    if names >= tool_metrics.VIEW:
+        return "values"
     return "metrics" if columns[:2] == list(_METRICS[:2]) and _METRICS[2] in columns else None
 
 
