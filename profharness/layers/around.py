@@ -47,6 +47,7 @@ def extras(layers: Sequence[Layer], command: Command, where: Where) -> Extras:
         files=tuple(file for one in each for file in one.files),
         hides_status=hides,
         notes=tuple(note for one in each for note in one.notes),
+        costs=tuple(cost for one in each for cost in one.costs),
         cut=next((one.cut for one in each if one.cut), ""),
     )
 

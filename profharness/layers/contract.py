@@ -94,13 +94,15 @@ class Extras:
     is not the workload's.
 
     `cut` is the capture window that was asked for where the tool cannot keep to it: it records
-    everything.
+    everything. `notes` stand in the plan; `costs` are those that a user must hear before the
+    command starts, since hours may follow.
     """
 
     folders: tuple[Path, ...] = ()
     files: tuple[tuple[Path, str], ...] = ()
     hides_status: bool = False
     notes: tuple[str, ...] = ()
+    costs: tuple[str, ...] = ()
     cut: str = ""
 
 
@@ -157,7 +159,7 @@ class Description:
     `TracerOptions` that it obeys. `steps_by_hooks`: the hooks tell the tool when a window of steps
     begins. `silent` is what a process did that used the framework and left no file; `windowed`: its
     window is the hooks' own. `expects_kernels`: files without kernels mean that something went
-    wrong.
+    wrong. `further_steps` are the names under which --tool-arg reaches what `follow_up` runs.
 
     `refusals` are the sentences by which it refuses its command line, `signs` those by which it
     tells other failures, and `caught` the one by which it names (as the first group) the signal
@@ -185,6 +187,7 @@ class Description:
     refusals: tuple[str, ...] = ()
     signs: tuple[Sign, ...] = ()
     caught: str = ""
+    further_steps: tuple[str, ...] = ()
     bytes_per_trial: int = 100_000
     bytes_per_command: int = 1_000_000
     trial: str = "profharness_workloads/checks/tiny_torch.py"

@@ -20,8 +20,9 @@ _RANGE = re.compile(r"[\[\]\d,\- ]*\d[\[\]\d,\- ]*")
 
 
 class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of AMD's tracers and of torch's profiler (`stacks`, `profile_memory`). `pmc`
-    holds counter names and names of sets; `tool_args` go to the tool as they are.
+    """What was asked of AMD's tracers and of torch's profiler (`stacks`, `profile_memory`).
+    `pmc` holds counter names and names of sets; `pmc_set`, `one_execution` and `roofline` are for
+    rocprof-compute; `tool_args` go to the tool as they are.
     """
 
     hip_trace: bool = False
@@ -45,6 +46,9 @@ class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
     rocprof_sys_mode: str = ""
     stacks: bool = False
     profile_memory: bool = False
+    roofline: bool = False
+    one_execution: bool = False
+    pmc_set: str = ""
     tool_args: dict[str, tuple[str, ...]] = {}
 
     def args_for(self, layer: str) -> tuple[str, ...]:
@@ -97,8 +101,8 @@ def parse_counters(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 class Obedient(Protocol):
-    """A layer as far as options go: its name, the options that it honours, and whether it has a
-    command line.
+    """A layer as far as options go: its name, the options that it honours, whether it has a command
+    line, and the names of its further steps with one.
     """
 
     @property
@@ -107,18 +111,22 @@ class Obedient(Protocol):
     def honours(self) -> frozenset[str]: ...
     @property
     def is_tool(self) -> bool: ...
+    @property
+    def further_steps(self) -> tuple[str, ...]: ...
 
 
 def parse_tool_args(
     texts: Sequence[str], profile: Sequence[str], layers: Callable[[], Sequence[Obedient]]
 ) -> dict[str, tuple[str, ...]]:
-    """`LAYER:ARG` of each --tool-arg, in order. `layers` gives all that there are; without texts
-    nobody asks it.
+    """`LAYER:ARG` of each --tool-arg, in order, where LAYER may be a further step of a layer
+    (`rocprof-compute-analyze`). `layers` gives all that there are; without texts nobody asks it.
 
     Raises UsageError for an unknown layer, or one that was not asked for.
     """
-    names = [layer.name for layer in layers()] if texts else []
-    tools = [layer.name for layer in layers() if layer.is_tool] if texts else []
+    known = layers() if texts else ()
+    layer_of = {step: layer.name for layer in known for step in layer.further_steps}
+    names = [*(layer.name for layer in known), *layer_of]
+    tools = [*(layer.name for layer in known if layer.is_tool), *layer_of]
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         layer, colon, argument = text.partition(":")
@@ -136,10 +144,11 @@ def parse_tool_args(
                 f"--tool-arg: the {layer} layer has no tool with a command line",
                 f"it is for {', '.join(tools)}",
             )
-        if layer not in profile:
+        owner = layer_of.get(layer, layer)
+        if owner not in profile:
             raise UsageError(
-                f"--tool-arg: {layer} was not asked for",
-                f"add --profile {layer}, or leave {text} out",
+                f"--tool-arg: {owner} was not asked for",
+                f"add --profile {owner}, or leave {text} out",
             )
         found[layer] = (*found.get(layer, ()), argument)
     return found

@@ -85,7 +85,7 @@ def _v3_csv(path: Path) -> bool:
 
 def _has_rows(path: Path) -> bool:
     """More than a header line."""
-    with path.open("rb") as file:
+    with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as file:
         return bool(file.readline()) and bool(file.readline().strip())
 
 
@@ -125,4 +125,5 @@ _LOOKS: Mapping[str, Callable[[Path], bool | None]] = {
     "rocprof": _has_rows,
     "pftrace": _perfetto,
     "rocprof-compute": _has_rows,
+    "rocprof-compute-replay": _rocpd,
 }

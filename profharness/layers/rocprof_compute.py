@@ -3,19 +3,30 @@ block of the device.
 
 It runs the whole command once per input file of its own, some twelve to twenty times, and
 serialises kernels: it needs a short command that does the same each time, and no time of its pass
-is ever used.
+is ever used. Newer versions can also count in one execution, so that each dispatch carries a part
+of the counters.
+
+Which version takes what is that of rocprofiler-compute's list of changes and of its `argparser.py`.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import rocm_versions
+from profharness.layers import releases, rocm_versions
 from profharness.layers.around import own_folder
-from profharness.layers.contract import Availability, Description, Extras, Layer, Program, Where
+from profharness.layers.contract import (
+    Availability,
+    Description,
+    Extras,
+    Layer,
+    Program,
+    Sign,
+    Where,
+)
+from profharness.layers.releases import Version
 from profharness.layers.rocm_versions import Installed
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
@@ -24,12 +35,27 @@ from profharness.rundir.left_files import LayerPass, executions
 
 PROGRAMS = (Program("rocprof-compute", (6, 3), "compute"), Program("omniperf", (5, 7)))
 WORKLOAD = "profharness"
-COUNTERS = "pmc_perf.csv"
+ANALYZE = "rocprof-compute-analyze"
 _REPLAYS = "12 to 20"
+
+# own versions of rocprof-compute, and what it takes from then on
+_NAMED_FORMAT = (3, 3)  # analyze writes its tables by --output-format, and no more by --save-dfs
+_SET = (3, 3)  # --set, one set of metrics in one execution
+_OUTPUT_DIRECTORY = (3, 5)  # in place of --path, which 3.7 does not know any more
+_MULTIPLEXING = (3, 5)
+_OVERWRITE = (3, 8)  # needed for a folder that is not empty
+_GFX11 = (3, 5)  # besides Instinct devices
+
+_INSTINCT = ("gfx908", "gfx90a", "gfx94", "gfx95")
+_OTHERS = ("gfx115", "gfx12")
+# files that hold counters, in any version; what is below `out` belongs to the folder that holds it
+_COUNTED = ("pmc_perf*.csv", "pmc_perf*.csv.gz", "results_*.csv", "results_*.csv.gz")
+_OWN_OF_ANALYZE = ("-p", "--path", "--save-dfs", "--output-format", "--output-name")
+_SCREENS = ("--gui", "--tui")
 
 
 class RocprofComputeLayer(Layer):
-    """pmc_perf.csv (all counters, one row per dispatch) and the tool's own analysis of it."""
+    """Tables of counters with a row per dispatch, and the tool's own analysis of them."""
 
     about = Description(
         name="rocprof-compute",
@@ -39,16 +65,38 @@ class RocprofComputeLayer(Layer):
         claims=frozenset({"hsa-tool"}),
         perturbing=True,
         programs=PROGRAMS,
-        refusals=(r"^(?:rocprof-compute|omniperf): error: .*$",),
+        honours=frozenset({"roofline", "one_execution", "pmc_set"}),
+        refusals=(
+            # its parser calls itself `tool` in the modes
+            r"^(?:rocprof-compute|omniperf|tool)(?: \w+)?: error: .*$",
+            r"^.*ROCPROF_OUTPUT_PATH environment variable must be set.*$",
+            r"^.*is an experimental feature\. Use --experimental to enable it.*$",
+            r"^.*Profiling execution failed\..*$",
+        ),
+        signs=(
+            Sign(
+                r"ROCPROF_OUTPUT_PATH environment variable must be set",
+                "profiler-failed",
+                "before ROCm 7.14 it aborts what a script of a shell starts; name the program "
+                "itself, or record with a newer release",
+            ),
+        ),
+        further_steps=(ANALYZE,),
         bytes_per_command=20_000_000,  # from public recordings
         facts=LayerFacts(
             LeftFiles(
                 "execution",
                 (
-                    LeftFile(re.escape(COUNTERS), "rocprof-compute"),
-                    LeftFile(r".*\.csv", "rocprof-compute", aside=True),
+                    LeftFile(r"pmc_perf\.csv(\.gz)?", "rocprof-compute", turn=0, whole="filled"),
+                    LeftFile(r"results_.*\.csv(\.gz)?", "rocprof-compute", turn=1, whole="filled"),
+                    LeftFile(r"pmc_perf_.*\.csv(\.gz)?", "rocprof-compute", turn=2, whole="filled"),
+                    LeftFile(
+                        r"\d+(_results)?\.db", "rocprof-compute-replay", turn=3, whole="filled"
+                    ),
+                    LeftFile(r".*\.csv(\.gz)?", "rocprof-compute", aside=True),
+                    LeftFile(r"(rocprof_compute|analysis).*\.db", "rocprof-compute-db", aside=True),
                 ),
-                beside=COUNTERS,
+                deep=True,
             )
         ),
     )
@@ -69,23 +117,25 @@ class RocprofComputeLayer(Layer):
     def prepare(self, command: Command, where: Where) -> Command:
         """`rocprof-compute profile` in front, which starts the command many times.
 
-        Raises UsageError for a capture window in time.
+        Raises UsageError for a capture window in time, and for what this version cannot do.
         """
         if period(where.capture) is not None:
             raise UsageError(
                 f"--capture {where.capture}: rocprof-compute replays whole executions",
                 "leave --capture out",
             )
+        _check_analyze(where.options.args_for(ANALYZE))
+        tool = _tool(where)
         folder = own_folder(self.name, command, where)
         return command.with_prefix(
             (
-                _tool(where).call,
+                tool.call,
                 "profile",
                 "-n",
                 WORKLOAD,
-                "-p",
-                str(folder),
-                "--no-roof",
+                *_destination(tool.own, folder),
+                *(() if where.options.roofline else ("--no-roof",)),
+                *_one_execution(tool, where),
                 *where.options.args_for(self.name),
                 "--",
             )
@@ -93,29 +143,32 @@ class RocprofComputeLayer(Layer):
 
     def extras(self, command: Command, where: Where) -> Extras:
         """The folder of the workload that it writes; it hides the exit status of the command."""
-        notes = [
-            (
-                f"rocprof-compute runs the command {_REPLAYS} times by itself; "
-                "it must do the same work each time"
-            )
-        ]
-        assumed = rocm_versions.planned_for(_tool(where))
+        tool = _tool(where)
+        assumed = rocm_versions.planned_for(tool)
         return Extras(
             folders=(own_folder(self.name, command, where),),
             hides_status=True,
-            notes=(*notes, *([assumed] if assumed else [])),
+            notes=(assumed,) if assumed else (),
+            costs=(*_executions_told(where), *_doubts(tool, where.environment)),
         )
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:
         """The tool's own analysis, into tables beside its counters."""
-        program = _tool(where).call
-        # before the pass has run, the folder that the tool will name after the device is not known
-        found = _workloads(self.name, where) or [
-            where.artifacts / self.name / where.host / where.owner / where.pass_name / "GPU_MODEL"
-        ]
+        tool = _tool(where)
+        # before the pass has run, the folder that an older tool will name after the device is not
+        # known
+        own = where.artifacts / self.name / where.host / where.owner / where.pass_name
+        planned = own if tool.own >= _OUTPUT_DIRECTORY else own / "GPU_MODEL"
         return tuple(
-            Command((program, "analyze", "-p", str(folder), "--save-dfs", str(folder / "analysis")))
-            for folder in found
+            Command(
+                (
+                    *(tool.call, "analyze", "-p", str(folder)),
+                    *_tables(tool.own, folder),
+                    *where.options.args_for(ANALYZE),
+                ),
+                cwd=folder if tool.own >= _NAMED_FORMAT else None,
+            )
+            for folder in _workloads(self.name, where) or ([] if planned.is_dir() else [planned])
         )
 
 
@@ -123,9 +176,137 @@ def _tool(where: Where) -> Installed:
     return rocm_versions.installed(where.environment, *PROGRAMS)
 
 
+def _destination(own: Version, folder: Path) -> tuple[str, ...]:
+    """Where the tool writes. Under a launcher newer versions put the rank below that folder, which
+    is one of this rank already: its files are looked for in both places.
+    """
+    if own < _OUTPUT_DIRECTORY:
+        return ("-p", str(folder))
+    overwrite = ("--overwrite",) if own >= _OVERWRITE else ()  # a run that goes on has files there
+    return ("--output-directory", str(folder), *overwrite)
+
+
+def _one_execution(tool: Installed, where: Where) -> tuple[str, ...]:
+    """The words that make it start the command once. Raises UsageError where it cannot do that."""
+    options = where.options
+    if options.one_execution and options.pmc_set:
+        raise UsageError(
+            "--one-execution and --pmc-set both ask for a single execution, in different ways",
+            "--pmc-set gives every launch the same few counters, --one-execution all counters "
+            "among many launches: leave one out",
+        )
+    if options.one_execution:
+        _need(tool, "--one-execution", _MULTIPLEXING)
+        return ("--iteration-multiplexing", "kernel_launch_params")
+    if options.pmc_set:
+        _need(tool, f"--pmc-set {options.pmc_set}", _SET)
+        return ("--set", options.pmc_set)
+    return ()
+
+
+def _need(tool: Installed, flag: str, since: Version) -> None:
+    if tool.own >= since:
+        return
+    known = "" if tool.own <= releases.BEFORE else f" {releases.text(tool.own)}"
+    release = next(row for row in releases.RELEASES if row.compute >= since)
+    raise UsageError(
+        f"{flag}: {tool.program}{known} of ROCm {tool.release} cannot count in one execution",
+        f"it came with rocprof-compute {releases.text(since)} "
+        f"(ROCm {releases.text(release.rocm)}); leave it out, and the command runs "
+        f"{_REPLAYS} times",
+    )
+
+
+def _executions_told(where: Where) -> tuple[str, ...]:
+    """How often the command runs, and what that means for the figures."""
+    options = where.options
+    roofline = (
+        ("rocprof-compute also measures the device's ceilings, which takes some minutes",)
+        if options.roofline
+        else ()
+    )
+    if options.one_execution:
+        return (
+            (
+                "rocprof-compute counts in one execution: each launch of a kernel carries a part "
+                "of the counters, so that a kernel with few launches lacks some"
+            ),
+            *roofline,
+        )
+    if options.pmc_set:
+        return (
+            f"rocprof-compute counts the set {options.pmc_set} alone, in one execution",
+            *roofline,
+        )
+    return (
+        (
+            f"rocprof-compute runs the command {_REPLAYS} times by itself; it must do the same "
+            "work each time"
+        ),
+        *roofline,
+    )
+
+
+def _doubts(tool: Installed, environment: Environment) -> tuple[str, ...]:
+    """Why all of these executions may count nothing, as far as the node tells beforehand."""
+    if not tool.found:
+        return ()
+    if access := rocm_versions.but(environment):
+        return (f"rocprof-compute may count nothing: {access}",)
+    here = {device.architecture for device in environment.devices if device.kind == "rocm"} - {""}
+    known = (*_INSTINCT, *(_OTHERS if tool.own >= _GFX11 else ()))
+    if here and not any(one.startswith(known) for one in here):
+        return (
+            (
+                "rocprof-compute may count nothing: it is for Instinct devices, and here is "
+                f"{', '.join(sorted(here))}"
+            ),
+        )
+    return ()
+
+
+def _check_analyze(arguments: tuple[str, ...]) -> None:
+    """Raises UsageError for arguments with which its analysis would not end, or write elsewhere."""
+    for argument in arguments:
+        option = argument.partition("=")[0]
+        if option in _SCREENS:
+            raise UsageError(
+                f"--tool-arg {ANALYZE}:{argument} opens a screen and does not end by itself",
+                f"leave it out, and run `rocprof-compute analyze -p FOLDER {argument}` on the "
+                "folder of the run afterwards",
+            )
+        if option in _OWN_OF_ANALYZE:
+            raise UsageError(
+                f"--tool-arg {ANALYZE}:{argument}: profharness says itself where the analysis "
+                "reads and writes",
+                "leave it out",
+            )
+
+
+def _tables(own: Version, folder: Path) -> tuple[str, ...]:
+    """Where the analysis leaves its tables. Newer versions take a plain name below the working
+    directory, and none that is there already.
+    """
+    if own < _NAMED_FORMAT:
+        return ("--save-dfs", str(folder / "analysis"))
+    names = ("analysis", *(f"analysis_{number}" for number in range(2, 1000)))
+    free = next(name for name in names if not (folder / name).exists())
+    return ("--output-format", "csv", "--output-name", free)
+
+
 def _workloads(layer: str, where: Where) -> list[Path]:
-    """The folders that hold counters; some releases put the workload's and the device's names in
-    between.
+    """The folders that hold counters; some versions put the workload's and the device's names, or
+    the rank, in between.
     """
     of = LayerPass(where.run_root, layer, where.pass_name)
-    return [path.parent for folder in executions(of) for path in sorted(folder.rglob(COUNTERS))]
+    found = {
+        path.parent
+        for folder in executions(of)
+        for pattern in _COUNTED
+        for path in folder.rglob(pattern)
+        if "out" not in path.relative_to(folder).parts[:-1]
+    }
+    found |= {
+        path.parent for folder in executions(of) for path in folder.rglob("out") if path.is_dir()
+    }
+    return sorted(found)

@@ -69,6 +69,7 @@ def planned_extras(run_plan: RunPlan, plan: PassPlan) -> Extras:
     return Extras(
         files=tuple(file for extras in of_commands for file in extras.files),
         notes=tuple(note for extras in of_commands for note in extras.notes),
+        costs=tuple(cost for extras in of_commands for cost in extras.costs),
         cut=next((extras.cut for extras in of_commands if extras.cut), ""),
     )
 

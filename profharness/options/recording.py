@@ -223,6 +223,27 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             more_help=_by_layers,
         ),
     ] = ""
+    roofline: Annotated[
+        bool,
+        Option("Also measure the device's ceilings, some minutes", LAYERS, more_help=_by_layers),
+    ] = False
+    one_execution: Annotated[
+        bool,
+        Option(
+            "Count in one execution: each launch of a kernel carries a part of the counters",
+            LAYERS,
+            more_help=_by_layers,
+        ),
+    ] = False
+    pmc_set: Annotated[
+        str,
+        Option(
+            "Count one set of metrics of the tool in one execution",
+            LAYERS,
+            metavar="NAME",
+            more_help=_by_layers,
+        ),
+    ] = ""
     stacks: Annotated[
         bool,
         Option("Modules of the model and Python functions too", LAYERS, more_help=_by_layers),

@@ -159,8 +159,8 @@ def stated_host(path: Path) -> str:
 
 
 def group_files(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
-    """Files that make one trace each: the CSV files that rocprofv3 wrote for one process, and every
-    other file by itself.
+    """Files that make one trace each: the CSV files that rocprofv3 wrote for one process, those of
+    one workload of rocprof-compute, and every other file by itself.
 
     What a hook wrote beside a tool's file is read with that file, so a pattern such as `*.json` may
     name it. Raises InputError as `find_reader` does.
@@ -170,11 +170,17 @@ def group_files(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
     named = [path for path in listed if ".csv" in path.name]
     if not named:
         return [(path,) for path in listed]
+    from profharness.readers.rocprof_compute import reader as rocprof_compute
     from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
 
-    tables = [path for path in named if find_reader(path) is rocprofv3_csv]
-    sets = [tuple(files) for files in rocprofv3_csv.sets(tables)]
-    return [*((path,) for path in listed if path not in tables), *sets]
+    reader_of = {path: find_reader(path) for path in named}
+    tables = [path for path in named if reader_of[path] is rocprofv3_csv]
+    counted = [path for path in named if reader_of[path] is rocprof_compute]
+    sets = [*rocprofv3_csv.sets(tables), *rocprof_compute.sets(counted)]
+    return [
+        *((path,) for path in listed if path not in tables and path not in counted),
+        *(tuple(files) for files in sets),
+    ]
 
 
 def _is_beside(path: Path) -> bool:
@@ -185,8 +191,11 @@ def read_group(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trace:
     """The trace of one group of `together`. Raises InputError as `read` does."""
     if len(paths) == 1:
         return read(paths[0], wanted=wanted)
+    from profharness.readers.rocprof_compute import reader as rocprof_compute
     from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
 
+    if rocprof_compute.is_workload(paths):
+        return rocprof_compute.read_set(paths)
     return rocprofv3_csv.read_set(paths)
 
 

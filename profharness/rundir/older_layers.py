@@ -78,10 +78,14 @@ OLDER: dict[str, LayerFacts] = {
         LeftFiles(
             "execution",
             (
-                LeftFile(r"pmc_perf\.csv", "rocprof-compute"),
-                LeftFile(r".*\.csv", "rocprof-compute", aside=True),
+                LeftFile(r"pmc_perf\.csv(\.gz)?", "rocprof-compute", turn=0, whole="filled"),
+                LeftFile(r"results_.*\.csv(\.gz)?", "rocprof-compute", turn=1, whole="filled"),
+                LeftFile(r"pmc_perf_.*\.csv(\.gz)?", "rocprof-compute", turn=2, whole="filled"),
+                LeftFile(r"\d+(_results)?\.db", "rocprof-compute-replay", turn=3, whole="filled"),
+                LeftFile(r".*\.csv(\.gz)?", "rocprof-compute", aside=True),
+                LeftFile(r"(rocprof_compute|analysis).*\.db", "rocprof-compute-db", aside=True),
             ),
-            beside="pmc_perf.csv",
+            deep=True,
         )
     ),
     "amd-log": LayerFacts(

@@ -216,9 +216,11 @@ def _is_aborted(ended: PassEnd, log_text: str) -> bool:
 
 
 def _is_refused(ended: PassEnd, log_text: str) -> bool:
-    """Whether the tool failed before it started the workload."""
+    """Whether the tool failed before it started the workload; one that never started it has failed
+    also where it ends with 0.
+    """
     return (
-        ended.exit_status != 0
+        (ended.exit_status != 0 or ended.never_ran)
         and ended.own_status is None
         and not ended.ran
         and (ended.never_ran or bool(refusal(log_text)))

@@ -95,6 +95,11 @@ def merge_by_table(
         for trace, place in zip(heads, places, strict=True)
         for row in trace.statistics
     )
+    tool_metrics = tuple(
+        replace(metric, source=int(place.sources[metric.source]))
+        for trace, place in zip(heads, places, strict=True)
+        for metric in trace.tool_metrics
+    )
     merged = Trace(
         tuple(source for trace in heads for source in trace.sources),
         strings,
@@ -102,6 +107,7 @@ def merge_by_table(
         tuple(streams.all),
         problems=tuple(problem for trace in heads for problem in trace.problems),
         statistics=statistics,
+        tool_metrics=tool_metrics,
         **tables,  # type: ignore[arg-type]  # each name maps to its own kind of table
     )
     return merged, places

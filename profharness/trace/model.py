@@ -21,7 +21,7 @@ from profharness.trace.columns.strings import Strings as Strings  # noqa: PLC041
 from profharness.trace.columns.table import Table, code, float64, index, int32, int64, ns
 from profharness.trace.places import Device as Device  # noqa: PLC0414  part of the model
 from profharness.trace.places import Stream as Stream  # noqa: PLC0414  part of the model
-from profharness.trace.statistics import StatRow
+from profharness.trace.statistics import StatRow, ToolMetric
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -275,6 +275,7 @@ class Trace:
     requests: Requests = field(default_factory=Requests.empty)
     problems: tuple[Problem, ...] = ()
     statistics: tuple[StatRow, ...] = ()
+    tool_metrics: tuple[ToolMetric, ...] = ()
 
     def tables(self) -> tuple[tuple[str, Table], ...]:
         """Name and table of each kind of record, in the order of docs/formats.md#tables."""

@@ -1,5 +1,5 @@
-"""Totals that a tool printed by itself, for files that hold no single records (rocprofv3 and
-rocprof `--stats`).
+"""What a tool worked out by itself: totals, for files that hold no single records (rocprofv3 and
+rocprof `--stats`), and metrics of kernels (rocprof-compute).
 """
 
 from __future__ import annotations
@@ -26,4 +26,19 @@ class StatRow:
     min_ns: int | None = None
     max_ns: int | None = None
     std_ns: float | None = None
+    source: int = 0
+
+
+@dataclass(frozen=True)
+class ToolMetric:
+    """One metric of a tool's own analysis, in its own unit: of one kernel, or of all of them where
+    `kernel` is empty. `low` and `high` are over the kernel's launches, where the tool tells them.
+    """
+
+    name: str
+    unit: str
+    mean: float
+    kernel: str = ""
+    low: float | None = None
+    high: float | None = None
     source: int = 0

@@ -25,7 +25,9 @@ from profharness.trace.model import Problem, Trace
 from profharness.trace.wanted import Wanted
 from profharness.understand.run_levels import level_traces
 
-_TABLE = "rocprofv3-csv"  # of this format several files of one process make one trace
+# of these formats several files of one process, or of one workload, make one trace
+_TABLE = "rocprofv3-csv"
+_REPLAYS = ("rocprof-compute", "rocprof-compute-replay")
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,12 @@ def read_group(
 
 def _read(run: RunDir, group: Sequence[Artifact], wanted: Wanted) -> Trace:
     """The trace of some files, without the secrets in its texts."""
-    return without_secrets(
-        readers.read_group(tuple(run.root / artifact.path for artifact in group), wanted=wanted)
-    )
+    paths = tuple(run.root / artifact.path for artifact in group)
+    if group[0].format == _REPLAYS[1]:  # by its content a database like those of rocprofv3
+        from profharness.readers.rocprof_compute import reader as rocprof_compute
+
+        return without_secrets(rocprof_compute.read_set(paths))
+    return without_secrets(readers.read_group(paths, wanted=wanted))
 
 
 def _unread(artifact: Artifact, error: InputError) -> Problem:
@@ -149,18 +154,29 @@ def _named(run: RunDir, host: str, group: Sequence[Artifact], trace: Trace) -> T
 
 
 def _groups(run: RunDir, listed: list[Artifact]) -> list[list[Artifact]]:
-    """Files that make one trace each: the tables that rocprofv3 wrote of one process, and every
-    other file by itself.
+    """Files that make one trace each: the tables that rocprofv3 wrote of one process, what
+    rocprof-compute left of all executions of one pass and rank, and every other file by itself.
     """
+    workloads: dict[str, list[Artifact]] = {}
+    for artifact in listed:
+        if artifact.format in _REPLAYS:
+            workloads.setdefault(_workload(artifact.path), []).append(artifact)
+    listed = [artifact for artifact in listed if artifact.format not in _REPLAYS]
     tables = {
         run.root / artifact.path: artifact for artifact in listed if artifact.format == _TABLE
     }
     if not tables:
-        return [[artifact] for artifact in listed]
+        return [*([artifact] for artifact in listed), *workloads.values()]
     from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
 
     sets = [[tables[path] for path in paths] for paths in rocprofv3_csv.sets(tables)]
-    return [*([artifact] for artifact in listed if artifact.format != _TABLE), *sets]
+    single = ([artifact] for artifact in listed if artifact.format != _TABLE)
+    return [*single, *sets, *workloads.values()]
+
+
+def _workload(path: str) -> str:
+    """The folder of a workload of rocprof-compute, whose databases lie below `out` in it."""
+    return path.partition("/out/")[0] if path.endswith(".db") else path.rpartition("/")[0]
 
 
 def _trials(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:

@@ -1,5 +1,5 @@
-"""Writes the files of rocprof v1, rocprof-sys and rocprof-compute, in their own forms, of what a
-stand-in program did.
+"""Writes the files of rocprof v1 and rocprof-sys, in their own forms, of what a stand-in program
+did.
 """
 
 from __future__ import annotations
@@ -213,56 +213,3 @@ def write_perfetto(path: Path, kernels: Sequence[Record], pid: int) -> None:
                 packet.track_event.name = kernel["name"]
                 packet.track_event.categories.append("rocm_kernel_dispatch")
     path.write_bytes(trace.SerializeToString())
-
-
-def write_compute(folder: Path, executions: Sequence[Record]) -> None:
-    """pmc_perf.csv with its columns of release 3, from the first execution, and sysinfo.csv."""
-    folder.mkdir(parents=True, exist_ok=True)
-    head = (
-        "Dispatch_ID",
-        "Kernel_Name",
-        "GPU_ID",
-        "Grid_Size",
-        "Workgroup_Size",
-        "LDS_Per_Workgroup",
-        "Scratch_Per_Workitem",
-        "Arch_VGPR",
-        "Accum_VGPR",
-        "SGPR",
-        "Wave_Size",
-        "Correlation_ID",
-        "Kernel_ID",
-        "SQ_WAVES",
-        "Start_Timestamp",
-        "End_Timestamp",
-    )
-    rows = (
-        [
-            [
-                n,
-                k["name"],
-                2,
-                k["workgroups"] * k["size"],
-                k["size"],
-                0,
-                0,
-                32,
-                4,
-                48,
-                64,
-                n,
-                10,
-                k["workgroups"] * 4,
-                k["start"],
-                k["end"],
-            ]
-            for n, k in enumerate(executions[0]["kernels"])
-        ]
-        if executions
-        else []
-    )
-    with (folder / "pmc_perf.csv").open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([head, *rows])
-    (folder / "sysinfo.csv").write_text(
-        "workload_name,command,gpu_model,gpu_arch\nprofharness,python,MI300X_A1,gfx942\n"
-    )

@@ -1,6 +1,4 @@
-"""Command lines and environments of rocprof, rocprof-sys, rocprof-compute and amd-log, per ROCm
-release.
-"""
+"""Command lines and environments of rocprof, rocprof-sys and amd-log, per ROCm release."""
 
 from __future__ import annotations
 
@@ -129,31 +127,6 @@ def test_rocprof_sys_options_and_modes() -> None:
         )
     window = planned("6.4", "rocprof-sys", capture="after=30s,for=1.5s").env
     assert (window["ROCPROFSYS_TRACE_DELAY"], window["ROCPROFSYS_TRACE_DURATION"]) == ("30", "1.5")
-
-
-@pytest.mark.parametrize(
-    ("release", "program"),
-    [
-        ("5.7", "omniperf"),
-        ("6.2", "omniperf"),
-        ("6.3", "rocprof-compute"),
-        ("7.0", "rocprof-compute"),
-    ],
-)
-def test_rocprof_compute_profiles_and_then_analyses(release: str, program: str) -> None:
-    folder = "/run/artifacts/rocprof-compute/node1/0/rocprof-compute"
-    assert words(planned(release, "rocprof-compute")) == (
-        f"{program} profile -n profharness -p {folder} --no-roof -- "
-        f"{RECORDER}/rocprof-compute/status "
-        "-- python train.py --epochs 1"
-    )
-    (layer,) = named(("rocprof-compute",))
-    (after,) = layer.follow_up(where(release, "rocprof-compute"))
-    assert (
-        words(after)
-        == f"{program} analyze -p {folder}/GPU_MODEL --save-dfs {folder}/GPU_MODEL/analysis"
-    )
-    assert "12 to 20 times" in layer.extras(TRAIN, where(release, "rocprof-compute")).notes[0]
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,15 @@ V1 = (
     f"python /wrappers/status.py /run/control/rocprof/status -- {APP}"
 )
 SYS = f"--trace --host --device --profile -- {APP}"
+COMPUTE_OUT = "/run/artifacts/rocprof-compute/node1/0/rocprof-compute"
 COMPUTE = (
-    "profile -n profharness -p /run/artifacts/rocprof-compute/node1/0/rocprof-compute --no-roof -- "
+    "profile -n profharness {} --no-roof -- "
     f"python /wrappers/status.py /run/control/rocprof-compute/status -- {APP}"
+)
+COMPUTE_PATH = COMPUTE.format(f"-p {COMPUTE_OUT}")
+COMPUTE_DIRECTORY = f"rocprof-compute {COMPUTE.format(f'--output-directory {COMPUTE_OUT}')}"
+COMPUTE_OVERWRITE = (
+    f"rocprof-compute {COMPUTE.format(f'--output-directory {COMPUTE_OUT} --overwrite')}"
 )
 LOG = f"python /wrappers/stamp.py /run/artifacts/amd-log/node1/0/amd-log -- {APP}"
 DOMAINS = "hip_runtime_api,marker_api,kernel_dispatch,memory_copy,scratch_memory,hip_compiler_api"
@@ -89,8 +95,13 @@ SYS_ROWS: dict[str, Row] = {
     ),
 }
 COMPUTE_ROWS: dict[str, Row] = {
-    **dict.fromkeys(("5.7", "6.1", "6.2"), (f"omniperf {COMPUTE}", {})),
-    **dict.fromkeys(RELEASES[RELEASES.index("6.3") :], (f"rocprof-compute {COMPUTE}", {})),
+    **dict.fromkeys(("5.7", "6.1", "6.2"), (f"omniperf {COMPUTE_PATH}", {})),
+    **dict.fromkeys(
+        ("6.3", "6.4", "7.0", "7.1", "7.2", "7.11", "7.2.4"),
+        (f"rocprof-compute {COMPUTE_PATH}", {}),
+    ),
+    **dict.fromkeys(("7.12", "7.13", "7.14"), (COMPUTE_DIRECTORY, {})),
+    **dict.fromkeys(("10.0", "10.1", "10.2"), (COMPUTE_OVERWRITE, {})),
 }
 LOG_ROWS: dict[str, Row] = {
     **dict.fromkeys(RELEASES[: RELEASES.index("7.0")], (LOG, log_env("4"))),

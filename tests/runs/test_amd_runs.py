@@ -56,18 +56,6 @@ def test_a_script_under_each_tracer(
     assert (node.run_dir / "report.html").is_file()
 
 
-@pytest.mark.parametrize(("release", "tool"), [("6.2", "omniperf"), ("7.0", "rocprof-compute")])
-def test_rocprof_compute_replays_and_analyses(tmp_path: Path, release: str, tool: str) -> None:
-    node = Node(tmp_path, release)
-    done = node.run("--profile", "rocprof-compute", "--quiet")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("program:") == 3
-    assert (node.findings, node.manifest.passes[0].perturbing) == (["serialising-counters"], True)
-    assert Path(node.manifest.passes[0].argv[0][0]).name == tool
-    names = {Path(artifact.path).name for artifact in node.manifest.artifacts}
-    assert {"pmc_perf.csv", "sysinfo.csv", "0.1_Top_Kernels.csv"} <= names
-
-
 def test_amd_log_keeps_both_logs(tmp_path: Path) -> None:
     node = Node(tmp_path, "7.0")
     done = node.run("--profile", "amd-log", "--quiet", program=("--miopen",))

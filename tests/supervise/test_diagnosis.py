@@ -115,6 +115,38 @@ def test_a_recorder_that_never_started_means_that_the_tool_failed_first() -> Non
     )
 
 
+def test_a_tool_that_ends_well_without_starting_the_workload_has_failed() -> None:
+    ended = PassEnd(0, never_ran=True)
+    assert final_status(ended, "") == REFUSED
+    assert "did not start the workload: it exited 0 first" in (
+        judge(Evidence("rocprof-compute", ended))[0].message
+    )
+    # a program that was seen to run, by its hooks for instance, ended as the tool says
+    assert final_status(PassEnd(0, never_ran=True, ran=True), "") == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("tool: error: unrecognized arguments: --path", "unrecognized arguments: --path"),
+        (
+            "tool: error: PC sampling is an experimental feature. Use --experimental to enable it.",
+            "Use --experimental",
+        ),
+        ("ERROR Profiling execution failed.", "Profiling execution failed."),
+        (
+            "ROCPROF_OUTPUT_PATH environment variable must be set\nProfiling execution failed.",
+            "ROCPROF_OUTPUT_PATH environment variable must be set",
+        ),
+    ],
+)
+def test_rocprof_computes_words_for_a_workload_that_never_started(said: str, words: str) -> None:
+    ended = PassEnd(2 if "error:" in said else 1, never_ran=True)
+    assert final_status(ended, said) == REFUSED
+    found = judge(Evidence("rocprof-compute", ended, said=said))[0]
+    assert (found.id, words in found.message) == ("profiler-failed", True)
+
+
 def test_nothing_recorded() -> None:
     assert ids(Evidence("rocprofv3", PassEnd(0))) == ["profiler-failed"]
     assert ids(Evidence("rocprofv3", PassEnd(0), files=WITHOUT)) == ["empty-trace"]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+ALL_KERNELS = "all kernels"
+"""Of metrics of a tool's own analysis that are of a whole workload."""
+
 
 class CounterRow(msgspec.Struct, frozen=True, kw_only=True):
     """One hardware counter over the dispatches of one kernel that have it, as the tool wrote it.
 
     `sum` is None for counters in per cent, of which a sum says nothing. `unit` is `count` where it
-    is not known. Counters of different passes are of different executions.
+    is not known. Counters of different passes are of different executions. `dispatches` is 0 for a
+    metric of a tool's own analysis, in its own unit.
     """
 
     kernel: str

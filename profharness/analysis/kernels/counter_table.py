@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from profharness.analysis.kernels.counter_records import CounterRow
+from profharness.analysis.kernels.counter_records import ALL_KERNELS, CounterRow
 from profharness.analysis.kernels.grouping import pack
 from profharness.trace.columns.keys import first_rows
 from profharness.trace.model import Trace
@@ -43,8 +43,40 @@ def _percentages() -> frozenset[str]:
 
 def counter_rows(trace: Trace) -> tuple[CounterRow, ...]:
     """A row per pass, kernel name and counter: kernels with the most time first, then by name;
-    counters by name.
+    counters by name. The metrics of a tool's own analysis stand behind them, in its order.
     """
+    return (*_counted_rows(trace), *_metric_rows(trace))
+
+
+def _metric_rows(trace: Trace) -> tuple[CounterRow, ...]:
+    """Those of all kernels first, then by kernel: the one with the most time first."""
+    times = np.zeros(len(trace.strings) + 1, np.int64)
+    np.add.at(times, trace.kernels.name, trace.kernels.dur_ns)
+    ordered = sorted(
+        trace.tool_metrics,
+        key=lambda metric: (
+            metric.kernel != "",
+            -int(times[trace.strings.find(metric.kernel)]),
+            metric.kernel,
+        ),
+    )
+    return tuple(
+        CounterRow(
+            kernel=metric.kernel or ALL_KERNELS,
+            counter=metric.name,
+            unit=metric.unit or COUNT,
+            dispatches=0,
+            sum=None,
+            mean=metric.mean,
+            low=metric.mean if metric.low is None else metric.low,
+            high=metric.mean if metric.high is None else metric.high,
+            pass_name=trace.sources[metric.source].pass_name or None,
+        )
+        for metric in ordered
+    )
+
+
+def _counted_rows(trace: Trace) -> tuple[CounterRow, ...]:
     counters, kernels = trace.counters, trace.kernels
     rows = np.flatnonzero(np.isfinite(counters.value))
     if not len(rows):
@@ -120,6 +152,8 @@ def merge_counter_rows(groups: Iterable[tuple[CounterRow, ...]]) -> tuple[Counte
 
 def _added(first: CounterRow, second: CounterRow) -> CounterRow:
     number = first.dispatches + second.dispatches
+    if not number:  # of a tool's own analysis, which does not say of how many launches
+        return first
     return CounterRow(
         kernel=first.kernel,
         counter=first.counter,

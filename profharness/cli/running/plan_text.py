@@ -51,7 +51,10 @@ def plan_notes(prepared: RunPlan) -> tuple[str, ...]:
     known, a command that runs several times), each once.
     """
     notes = (
-        note for plan in prepared.schedule.passes for note in planned_extras(prepared, plan).notes
+        note
+        for plan in prepared.schedule.passes
+        for extras in (planned_extras(prepared, plan),)
+        for note in (*extras.costs, *extras.notes)
     )
     return tuple(dict.fromkeys(notes))
 
@@ -140,7 +143,7 @@ def _pass_lines(prepared: RunPlan, plan: PassPlan) -> list[str]:
         f"  then    {prepared.launcher.composed(command).shell()}"
         for command in planned_follow_up(prepared, plan)
     ]
-    lines += [f"  note    {note}" for note in dict.fromkeys(extras.notes)]
+    lines += [f"  note    {note}" for note in dict.fromkeys((*extras.costs, *extras.notes))]
     return [*lines, ""]
 
 

@@ -1,13 +1,13 @@
 """The analysis database of rocprof-compute (ROCm 7.x, `rocprof_compute_<hash>.db`): dispatches and
-kernels of its workloads.
+kernels of its workloads, and the metrics that the tool made of its counters.
 
 Its schema is that of `analysis_orm.py` in rocprofiler-compute: a table of dispatches with kernel,
-device and times, and one of kernels with their names. Metrics stay in the file: they are the tool's
-own analysis.
+device and times, one of kernels with their names, and tables of metrics and their values.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,9 @@ from profharness.readers.bytes.csv_columns import Table
 from profharness.readers.bytes.sqlite_file import MAGIC
 from profharness.readers.bytes.sqlite_tables import Database, opened
 from profharness.readers.rocprof_compute import reader as rocprof_compute
-from profharness.trace.model import Trace
+from profharness.readers.rocprof_compute import tool_metrics
+from profharness.trace.model import Problem, Trace
+from profharness.trace.statistics import ToolMetric
 from profharness.trace.wanted import Wanted
 
 name = "rocprof-compute-db"
@@ -50,7 +52,30 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     """
     with opened(path) as database:
         table = _dispatches(database, path)
-        return rocprof_compute.trace_of(replace(table, damage=database.damage), name)
+        trace = rocprof_compute.trace_of([replace(table, damage=database.damage)], name)
+        metrics = tool_metrics.of_database(database)
+        return replace(
+            trace,
+            tool_metrics=metrics,
+            problems=(*trace.problems, *_noted(path, metrics)),
+        )
+
+
+def metrics_of(path: Path) -> tuple[ToolMetric, ...]:
+    """The metrics alone. Raises InputError as `read` does."""
+    with opened(path) as database:
+        return tool_metrics.of_database(database)
+
+
+def _noted(path: Path, metrics: tuple[ToolMetric, ...]) -> Iterator[Problem]:
+    if metrics:
+        yield Problem(
+            "info",
+            str(path),
+            len(metrics),
+            "metrics are those of the tool's own analysis, in its units; their meaning changed "
+            "between its versions",
+        )
 
 
 def _dispatches(database: Database, path: Path) -> Table:

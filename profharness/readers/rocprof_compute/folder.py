@@ -1,48 +1,54 @@
 """A folder that rocprof-compute (or Omniperf) wrote, of any release: workloads/NAME,
-workloads/NAME/MODEL, or the tables of `analyze`.
+workloads/NAME/MODEL, the folder of --output-directory, or the tables or database of `analyze`.
 
-pmc_perf.csv speaks for the dispatches: the tables of single executions beside it (SQ_*.csv,
-pmc_perf_0.csv, timestamps.csv) hold the same ones again and are left alone. Ceilings of
-roofline.csv become details of the source.
+What speaks for the dispatches, in this order: pmc_perf.csv of all executions; the tables of single
+executions (`results_*.csv`, `pmc_perf_0.csv`), which are read together; the databases below `out`.
+The others hold the same dispatches again and are left alone, as are SQ_*.csv and timestamps.csv.
+Ceilings of roofline.csv become details of the source.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from profharness.errors import InputError
+from profharness.readers.rocprof_compute import db_reader, replay_database, replays
 from profharness.readers.rocprof_compute import machine_reader as rocprof_compute_machine
 from profharness.readers.rocprof_compute import reader as rocprof_compute
 from profharness.rundir.blocks import read_head
 from profharness.trace.merge import merge
 from profharness.trace.model import Trace
+from profharness.trace.statistics import ToolMetric
 
-_TABLES = ("pmc_perf.csv", "pmc_perf.csv.gz")
 _ROOFLINES = ("roofline.csv", "roofline.csv.gz")
+_SYSINFO = ("sysinfo.csv", "sysinfo.csv.gz")
 _HEAD_BYTES = 1 << 16
+_DEPTHS = ("", "*/", "*/*/")
 
 
 def holds(folder: Path) -> bool:
     """Whether the folder, or one that it holds, has tables of this tool. Reads names, and the heads
     of files.
     """
-    return bool(_counted(folder) or _analysed(folder))
+    return bool(_counted(folder) or _databases(folder) or _analysed(folder))
 
 
 def read(folder: Path) -> Trace:
     """The trace of a workload. Raises InputError where it holds none, or more than one, and as the
     reader of its table does.
     """
-    counter_tables = _counted(folder)
-    if len(counter_tables) > 1:
-        models = ", ".join(str(path.parent) for path in counter_tables)
-        raise InputError(
-            f"{folder} holds {len(counter_tables)} workloads: {models}", "name one of them"
-        )
-    if counter_tables:
-        return _with_ceilings(rocprof_compute.read(counter_tables[0]), counter_tables[0].parent)
-    tables = _analysed(folder)
+    workloads = _counted(folder)
+    if len(workloads) > 1:
+        names = ", ".join(str(path) for path in workloads)
+        raise InputError(f"{folder} holds {len(workloads)} workloads: {names}", "name one of them")
+    for workload, paths in workloads.items():
+        trace = _with_ceilings(rocprof_compute.read_set(paths), workload)
+        return replace(trace, tool_metrics=_own_analysis(workload))
+    databases, tables = _databases(folder), _analysed(folder)
+    if databases:
+        return _with_ceilings(db_reader.read(databases[0]), folder)
     if not tables:
         raise InputError(
             f"{folder} holds no pmc_perf.csv",
@@ -51,18 +57,59 @@ def read(folder: Path) -> Trace:
     return merge([rocprof_compute_machine.read(path) for path in tables])
 
 
-def _counted(folder: Path) -> list[Path]:
-    """The table of counters here, else those one or two folders below, each workload's once."""
-    for depth in ("", "*/", "*/*/"):
-        table_of = {
-            path.parent: path
-            for name in reversed(_TABLES)
-            for path in sorted(folder.glob(depth + name))
-            if path.is_file()
-        }
-        if table_of:
-            return [table_of[parent] for parent in sorted(table_of)]
-    return []
+def _counted(folder: Path) -> dict[Path, list[Path]]:
+    """The tables of counters here, else those one or two folders below, of each workload."""
+    for depth in _DEPTHS:
+        found: dict[Path, list[Path]] = {}
+        for path in sorted(folder.glob(f"{depth}*.csv*")):
+            if _is_of_counters(path):
+                found.setdefault(path.parent, []).append(path)
+        for below in sorted(folder.glob(f"{depth}out")):
+            if below.parent not in found and (databases := list(_replays_below(below))):
+                found[below.parent] = databases
+        if found:
+            return {parent: _speaking(found[parent]) for parent in sorted(found)}
+    return {}
+
+
+def _is_of_counters(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    if replays.JOINED.search(path.name):
+        return True
+    return (
+        bool(replays.REPLAY.search(path.name))
+        and path.stat().st_size > 0
+        and rocprof_compute.sniff(read_head(path, _HEAD_BYTES), path.name)
+    )
+
+
+def _replays_below(out: Path) -> Iterator[Path]:
+    """The databases of single executions, where the folder beside them is a workload's."""
+    if any((out.parent / name).is_file() for name in _SYSINFO):
+        for path in sorted(out.rglob("*.db")):
+            if replay_database.NAME.search(path.name) and path.is_file() and path.stat().st_size:
+                yield path
+
+
+def _speaking(paths: list[Path]) -> list[Path]:
+    """The table of all executions where there is one, the plain one before the compressed; of
+    single executions all that one spelling of the tool wrote.
+    """
+    joined = [path for path in paths if replays.JOINED.search(path.name)]
+    if joined:
+        return [min(joined, key=lambda path: path.suffix == ".gz")]
+    converted = [path for path in paths if path.name.startswith("results_")] or paths
+    return [path for path in converted if path.suffix != ".gz" or path.with_suffix("") not in paths]
+
+
+def _databases(folder: Path) -> list[Path]:
+    """Databases of the tool's own analysis."""
+    return [
+        path
+        for path in sorted(folder.glob("*.db"))
+        if path.is_file() and db_reader.sniff(read_head(path, 1 << 18), path.name)
+    ]
 
 
 def _analysed(folder: Path) -> list[Path]:
@@ -73,6 +120,22 @@ def _analysed(folder: Path) -> list[Path]:
         and path.stat().st_size
         and rocprof_compute_machine.sniff(read_head(path, _HEAD_BYTES), path.name)
     ]
+
+
+def _own_analysis(workload: Path) -> tuple[ToolMetric, ...]:
+    """What `analyze` worked out, where it stands beside the counters: its database, else its
+    tables.
+    """
+    try:
+        for path in _databases(workload)[:1]:
+            return db_reader.metrics_of(path)
+        for folder in sorted(workload.glob("analy*")):
+            tables = [rocprof_compute_machine.read(path) for path in _analysed(folder)]
+            if found := tuple(metric for table in tables for metric in table.tool_metrics):
+                return found
+    except InputError:  # an analysis that broke off costs nothing of the counters
+        return ()
+    return ()
 
 
 def _with_ceilings(trace: Trace, folder: Path) -> Trace:

@@ -1,9 +1,9 @@
 """What rocprof-compute writes of the machine and of whole kernels: sysinfo.csv, roofline.csv,
 tables of `analyze`.
 
-sysinfo.csv and roofline.csv have one row with a column per fact; older releases lack some columns,
-and a clock may be 0 or empty. Tables of metrics become details of their source: name and value with
-its unit, as printed.
+sysinfo.csv and roofline.csv have one row with a column per fact; each release lacks some columns
+and names others anew, and what the tool does not know is 0, empty or N/A. Tables of metrics become
+details of their source: name and value with its unit, as printed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,18 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table, read_table
+from profharness.readers.rocprof_compute import tool_metrics
 from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
-from profharness.trace.statistics import KERNELS, StatRow
+from profharness.trace.statistics import KERNELS, StatRow, ToolMetric
 from profharness.trace.wanted import Wanted
 
 name = "rocprof-compute-machine"
 
-_SYSTEM = {"gpu_arch", "cu_per_gpu", "num_xcd"}
+_SYSINFO = ("sysinfo.csv", "sysinfo.csv.gz")
+_SYSTEM = "gpu_arch"
+_OF_SYSTEM = {"cu_per_gpu", "num_xcd", "rocm_version", "gpu_model"}  # none of them is certain
+_CHANNELS = ("num_memory_channels", "num_hbm_channels")
+_UNKNOWN = {"n/a", "na", "nan", "none"}
 _ROOFLINE = {"device", "hbmbw"}
 _METRICS = ("metric", "avg", "unit")
 _TOP = ("kernel_name", "count")
@@ -35,11 +40,13 @@ _SHOWN = (
     "gpu_arch",
     "hbm_bw",
     "total_l2_chan",
+    "l2_banks",
     "lds_banks_per_cu",
     "max_waves_per_cu",
     "max_mclk",
     "version",
     "workload_name",
+    "workload_path",
 )
 
 
@@ -96,6 +103,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     devices: tuple[Device, ...] = ()
     statistics: tuple[StatRow, ...] = ()
     problems = table.problems()
+    metrics: tuple[ToolMetric, ...] = ()
     host = ""
     if kind == "system":
         machine = _machine(table)
@@ -103,8 +111,13 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     elif kind == "top":
         statistics, lost = _top(table)
         problems += list(_top_problems(path, statistics, lost))
+    elif kind == "values":
+        metrics = tool_metrics.of_view(table)
+    elif kind == "roofline":
+        details = tuple(_roofline(table))
     else:
-        details = tuple(_roofline(table) if kind == "roofline" else _metrics(table))
+        details = tuple(_metrics(table))
+        metrics = tool_metrics.of_report(table)
     source = Source(
         str(path), name, ClockDomain.UNKNOWN, host=host, has_host_calls=False, details=details
     )
@@ -113,13 +126,21 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         strings=Strings(),
         devices=devices,
         statistics=statistics,
+        tool_metrics=metrics,
         problems=tuple(problems),
     )
 
 
 def machine_beside(path: Path) -> Machine | None:
-    """The machine of sysinfo.csv in the same folder; None where there is no readable one."""
-    for beside in (path.with_name("sysinfo.csv"), path.with_name("sysinfo.csv.gz")):
+    """The machine of sysinfo.csv in the same folder, or of a file below `out` in the workload's;
+    None where there is no readable one.
+    """
+    parts = path.parts[:-1]
+    folders = [path.parent]
+    if "out" in parts:
+        last = len(parts) - 1 - parts[::-1].index("out")
+        folders.append(Path(*parts[:last]))
+    for beside in (folder / name for folder in folders for name in _SYSINFO):
         if beside.is_file():
             try:
                 table = read_table(beside)
@@ -136,17 +157,20 @@ def _columns(line: str) -> list[str]:
 def _kind(columns: list[str]) -> str | None:
     """Which file these columns are of."""
     names = set(columns)
-    if names >= _SYSTEM:
+    if _SYSTEM in names and len(names & _OF_SYSTEM) > 1:
         return "system"
     if names >= _ROOFLINE:
         return "roofline"
     if tuple(columns[:2]) == _TOP and any(_SUM.match(column) for column in columns):
         return "top"
+    if names >= tool_metrics.VIEW:
+        return "values"
     return "metrics" if columns[:2] == list(_METRICS[:2]) and _METRICS[2] in columns else None
 
 
 def _machine(table: Table) -> Machine:
-    fact = {column: values[0].strip() for column, values in table.columns.items()}
+    fact = {column.lower(): _fact(values[0]) for column, values in table.columns.items()}
+    channels = next((fact[name] for name in _CHANNELS if fact.get(name)), "")
     return Machine(
         host=fact.get("hostname", ""),
         model=fact.get("gpu_model", ""),
@@ -154,8 +178,17 @@ def _machine(table: Table) -> Machine:
         compute_units=_count(fact.get("cu_per_gpu", "")),
         dies=_count(fact.get("num_xcd", "")),
         max_clock_mhz=_count(fact.get("max_sclk", "")),
-        details=tuple((column, fact[column]) for column in _SHOWN if fact.get(column)),
+        details=(
+            *((column, fact[column]) for column in _SHOWN if fact.get(column)),
+            *((("memory_channels", channels),) if channels else ()),
+        ),
     )
+
+
+def _fact(text: str) -> str:
+    """A field as it stands; empty for the words by which the tool says that it does not know."""
+    plain = text.strip()
+    return "" if plain.lower() in _UNKNOWN else plain
 
 
 def _count(text: str) -> int | None:
@@ -181,7 +214,8 @@ def _roofline(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _ceiling_unit(column: str) -> str:
-    return "GB/s" if column.endswith("Bw") else "GFLOP/s" if column.endswith("Flops") else "Gop/s"
+    low = column.lower()
+    return "GB/s" if low.endswith("bw") else "GFLOP/s" if "flops" in low else "Gop/s"
 
 
 def _metrics(table: Table) -> Iterator[tuple[str, str]]:

@@ -4,28 +4,31 @@ and the machine.
 The tool runs the program once per set of counters and joins the passes: times are those of one
 pass, or means over passes, so that durations are comparable and starts are no timeline.
 pmc_perf.csv has one row per dispatch with a column per counter in releases 1 to 3.2 and one row per
-counter value in the newer form.
+counter value in the newer form, which `replays` joins; from 3.6 on each execution has a table of
+its own, and databases may stand for the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import Table, integers, read_table
+from profharness.readers.bytes.csv_columns import Table, read_table
+from profharness.readers.rocprof_compute import dies, replay_database, replays
 from profharness.readers.rocprof_compute.machine_reader import machine_beside
+from profharness.readers.rocprof_compute.replays import Replays
 from profharness.readers.rocprof_v1.dispatch_table import (
     Dispatches,
     dispatches,
+    is_counter,
     listed,
     long_counters,
 )
-from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
-    I64,
     ClockDomain,
     Counters,
     Device,
@@ -41,7 +44,6 @@ name = "rocprof-compute"
 _V1_FILES = ("pmc_perf", "SQ_", "timestamps")
 _WIDE = {"dispatch_id", "kernel_name", "gpu_id"}
 _V1 = {"index", "kernelname", "gpu-id"}
-_LONG = {"counter_name", "counter_value"}
 
 
 def sniff(head: bytes, name: str) -> bool:
@@ -60,15 +62,73 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     Raises InputError when it has no header, or a spreadsheet took its times and there are no
     counters either.
     """
-    return trace_of(read_table(path), name)
+    return trace_of([read_table(path)], name)
 
 
-def trace_of(table: Table, format_name: str) -> Trace:
-    """The trace of rows that have the columns of pmc_perf.csv, from wherever they were read."""
-    path, strings = table.path, Strings()
+def read_set(paths: Sequence[Path]) -> Trace:
+    """The trace of a workload from the tables of its single executions, in which a dispatch counts
+    once. Where the table of all executions is among them, it speaks for the others.
+
+    A table that cannot be read is a problem. Raises InputError where none can be, and as `read`.
+    """
+    joined = [path for path in paths if replays.JOINED.search(path.name)]
+    if joined:
+        return read(joined[0])
+    tables, unread = [], []
+    for path in sorted(paths, key=str):
+        try:
+            tables.append(replay_database.read(path) if path.suffix == ".db" else read_table(path))
+        except InputError as error:
+            unread.append((path, error))
+    if not tables:
+        raise unread[0][1]
+    if tables[0].path.suffix == ".db":  # of all processes of all executions
+        tables = [replays.concatenated(tables)]
+    lost = tuple(
+        Problem("error", str(path), 1, f"{error.message}; its counters are left out")
+        for path, error in unread
+    )
+    trace = trace_of(tables, name)
+    return replace(trace, problems=(*lost, *trace.problems))
+
+
+def sets(paths: Iterable[Path]) -> list[list[Path]]:
+    """The files that make one trace each: the tables of one folder, of whichever executions."""
+    of_folder: dict[Path, list[Path]] = {}
+    single: list[list[Path]] = []
+    for path in paths:
+        if replays.JOINED.search(path.name) or replays.REPLAY.search(path.name):
+            of_folder.setdefault(path.parent, []).append(path)
+        else:
+            single.append([path])
+    return [*of_folder.values(), *single]
+
+
+def is_workload(paths: Sequence[Path]) -> bool:
+    """Whether these files, which make one trace, are of this tool, by their names."""
+    patterns = (replays.JOINED, replays.REPLAY, replay_database.NAME)
+    return all(any(pattern.match(path.name) for pattern in patterns) for path in paths)
+
+
+def trace_of(tables: Sequence[Table], format_name: str) -> Trace:
+    """The trace of rows that have the columns of pmc_perf.csv, from wherever they were read: of one
+    table, or of one for each execution.
+    """
+    path, strings = tables[0].path, Strings()
     machine = machine_beside(path)
-    is_long = {name.lower() for name in table.columns} >= _LONG
-    whole, counters, lost = _long(table, strings) if is_long else _wide(table, strings)
+    more: tuple[Problem, ...] = ()
+    if len(tables) == 1 and not replays.is_long(tables[0]):
+        whole = dispatches(tables[0], strings)
+        counters, lost, table = whole.counters, 0, tables[0]
+    else:
+        joined = replays.replays_of(tables)
+        table = joined.table
+        whole, counters, lost = _long(joined, strings)
+        more = tuple(_of_replays(joined))
+    if machine:
+        machine, said = dies.checked(machine, whole.kernels, counters, strings)
+        if said:
+            more = (*more, Problem("warning", str(path), 1, said))
     times = whole.times
     if times.scientific and not times.timed.any() and not len(counters):
         raise InputError(
@@ -94,40 +154,72 @@ def trace_of(table: Table, format_name: str) -> Trace:
         streams=whole.places.streams,
         kernels=whole.kernels,
         counters=counters,
-        problems=(*table.problems(), *_problems(table, whole, lost)),
+        problems=(*table.problems(), *_problems(table, whole, lost), *more),
     )
 
 
-def _wide(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
-    dispatched = dispatches(table, strings)
-    return dispatched, dispatched.counters, 0
-
-
-def _long(table: Table, strings: Strings) -> tuple[Dispatches, Counters, int]:
-    """One kernel per dispatch, from its first row, and the counters of all its rows."""
-    key = np.stack(
-        [integers(table.first(column), table.rows).values for column in ("GPU_ID", "Dispatch_ID")],
-        axis=1,
-    )
-    _, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    rows = first[order]
+def _long(joined: Replays, strings: Strings) -> tuple[Dispatches, Counters, int]:
+    """One kernel per call, from its first row, and the counters of all its rows."""
+    table = joined.table
     once = Table(
         table.path,
         {
-            name: [column[row] for row in rows.tolist()]
+            name: [column[row] for row in joined.first.tolist()]
             for name, column in table.columns.items()
-            if name.lower() not in _LONG
+            if name.lower() not in replays.LONG and not is_counter(name)
         },
-        len(rows),
+        len(joined.first),
     )
     dispatched = dispatches(once, strings)
-    kernel_of_dispatch: I64 = np.full(len(rows), NULL, np.int64)
-    kernel_of_dispatch[dispatched.kept] = np.arange(len(dispatched.kept))
-    counters, lost = long_counters(table, strings, kernel_of_dispatch[rank[of.reshape(-1)]])
+    named = [text != "" for text in table.first("Counter_Name") or []]
+    counted = np.flatnonzero(np.array(named, np.bool_) & joined.counts)
+    rows = Table(
+        table.path,
+        {
+            name: [column[row] for row in counted.tolist()]
+            for name, column in table.columns.items()
+            if name.lower() in replays.LONG
+        },
+        len(counted),
+    )
+    kernel = replays.kernel_of_rows(joined, dispatched.kept)[counted]
+    counters, lost = long_counters(rows, strings, kernel)
     return dispatched, counters, lost
+
+
+def _of_replays(joined: Replays) -> Iterator[Problem]:
+    """What the executions have in common, and what not."""
+    where = str(joined.table.path)
+    if joined.executions > 1:
+        yield Problem(
+            "info",
+            where,
+            1,
+            f"{joined.executions} executions recorded the same {len(joined.first)} dispatches: "
+            "each is one call, with the times of the first of them",
+        )
+    if joined.differing:
+        yield Problem(
+            "warning",
+            where,
+            joined.differing,
+            "dispatches are of another kernel than in the first execution, and their counters were "
+            "left out: the program did not do the same work each time",
+        )
+    if joined.shared:
+        average, every, lacking = replays.coverage(joined)
+        rest = (
+            f"; {len(lacking)} kernels were launched too few times to have all: {listed(lacking)}"
+            if lacking
+            else "; every kernel has all of them among its launches"
+        )
+        yield Problem(
+            "info",
+            where,
+            1,
+            f"counted in one execution: a dispatch carries {average:.3g} of {every} counters on "
+            f"average{rest}",
+        )
 
 
 def _problems(table: Table, dispatched: Dispatches, lost: int) -> Iterator[Problem]:

@@ -63,6 +63,7 @@ _OTHERS = frozenset(
         "xcc_index",
         "counter_name",
         "counter_value",
+        "guid",
     }
 )
 _KNOWN = _OTHERS | {name.lower() for names in NAMES.values() for name in names}
@@ -197,6 +198,11 @@ def _counters(table: Table, strings: Strings, kept: I64) -> tuple[Counters, tupl
             )
         )
     return concat(counters) if counters else Counters.empty(), tuple(unknown)
+
+
+def is_counter(name: str) -> bool:
+    """Whether a column of this name holds values of a counter."""
+    return not _is_known(name)
 
 
 def _is_known(name: str) -> bool:

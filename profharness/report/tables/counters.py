@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from profharness.analysis.kernels.counter_records import CounterRow
+from profharness.analysis.kernels.counter_records import ALL_KERNELS, CounterRow
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.folding import distinct_names
 from profharness.report.text.listing import listing
@@ -18,22 +18,31 @@ COUNTERS = 24
 
 
 def lines(rows: Sequence[CounterRow], shown: Collection[str] | None = None) -> Iterator[str]:
-    """Kernel by kernel: mean per dispatch, number of dispatches and sum. `shown` limits it to
-    kernels of these names.
+    """Kernel by kernel: mean per dispatch, number of dispatches and sum; then the metrics of a
+    tool's own analysis. `shown` limits it to kernels of these names, and what is of all of them.
     """
+    counted = [row for row in rows if row.dispatches]
+    yield from _block("counters, mean per dispatch:", "counters", counted, shown)
+    own = [row for row in rows if not row.dispatches]
+    yield from _block("metrics of the tool's own analysis:", "metrics", own, shown)
+
+
+def _block(
+    title: str, what: str, rows: Sequence[CounterRow], shown: Collection[str] | None
+) -> Iterator[str]:
     by_kernel: dict[str, list[CounterRow]] = {}
     for row in rows:
-        if shown is None or row.kernel in shown:
+        if shown is None or row.kernel in shown or row.kernel == ALL_KERNELS:
             by_kernel.setdefault(row.kernel, []).append(row)
     if not by_kernel:
         return
-    yield "counters, mean per dispatch:"
+    yield title
     short = _short_names(list(by_kernel)[:KERNELS])
     for kernel, kernel_rows in list(by_kernel.items())[:KERNELS]:
         yield f"  {short[kernel]}"
         yield from listing(_kernel_table(kernel, kernel_rows[:COUNTERS]), indent=4)
         if len(kernel_rows) > COUNTERS:
-            yield f"    and {len(kernel_rows) - COUNTERS} more counters (--json has all)"
+            yield f"    and {len(kernel_rows) - COUNTERS} more {what} (--json has all)"
     if len(by_kernel) > KERNELS:
         yield f"  and {len(by_kernel) - KERNELS} more kernels (--json has all)"
 
@@ -45,11 +54,12 @@ def _kernel_table(kernel: str, rows: Sequence[CounterRow]) -> Table:
         total = "" if row.sum is None else f", sum {value_text(row.sum)}"
         calls = "dispatch" if row.dispatches == 1 else "dispatches"
         from_pass = f", pass {row.pass_name}" if row.pass_name else ""
+        over = f"({format_number(row.dispatches)} {calls}{total}{from_pass})"
         cells.append(
             row_of(
                 row.counter,
                 f"{value_text(row.mean)} {row.unit}",
-                f"({format_number(row.dispatches)} {calls}{total}{from_pass})",
+                over if row.dispatches else from_pass.removeprefix(", "),
             )
         )
     columns = (Column("counter"), Column("mean per dispatch", width=0), Column("dispatches"))
@@ -86,7 +96,7 @@ def counter_table(rows: Sequence[CounterRow]) -> Table | None:
                 Cell(row.counter),
                 Cell(value_text(row.mean)),
                 Cell(row.unit),
-                Cell(format_number(row.dispatches)),
+                Cell(format_number(row.dispatches) if row.dispatches else ""),
                 Cell(value_text(row.low)),
                 Cell(value_text(row.high)),
                 Cell("" if row.sum is None else value_text(row.sum)),

@@ -35,7 +35,15 @@ def by_source(trace: Trace, wanted: npt.ArrayLike) -> Trace:
     statistics = tuple(
         replace(row, source=int(places[row.source])) for row in trace.statistics if mask[row.source]
     )
-    return _without_unused(trace, replace(part, sources=sources, statistics=statistics, **tables))
+    metrics = tuple(
+        replace(metric, source=int(places[metric.source]))
+        for metric in trace.tool_metrics
+        if mask[metric.source]
+    )
+    return _without_unused(
+        trace,
+        replace(part, sources=sources, statistics=statistics, tool_metrics=metrics, **tables),
+    )
 
 
 def window(trace: Trace, start_ns: int, end_ns: int) -> Trace:

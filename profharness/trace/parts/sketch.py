@@ -56,6 +56,7 @@ def sketch(trace: Trace) -> Trace:
         counters=Counters.empty(),
         requests=Requests.empty(),
         statistics=(),
+        tool_metrics=(),
     )
 
 

@@ -86,7 +86,12 @@ def spill(trace: Trace, folder: Path, cut: Cut) -> SpilledTrace:
     whole = outline(trace)
     return SpilledTrace(
         folder,
-        replace(sketch(trace), problems=trace.problems, statistics=trace.statistics),
+        replace(
+            sketch(trace),
+            problems=trace.problems,
+            statistics=trace.statistics,
+            tool_metrics=trace.tool_metrics,
+        ),
         replace(whole, content=hashlib.blake2b(whole.content).digest()),
         cutting.first_ns(trace),
         cutting.steps_found(trace, cut),

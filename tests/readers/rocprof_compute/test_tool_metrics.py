@@ -1,0 +1,114 @@
+"""The metrics that rocprof-compute worked out itself, from its database and its tables, and where
+they are shown.
+"""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from profharness import readers
+from profharness.analysis.kernels.counter_table import counter_rows
+from profharness.readers.rocprof_compute import folder as workload_folder
+from profharness.trace.model import Trace
+from tests import started
+from tests.fakes.amd_tools.compute_files import write_analysis_database
+
+ANALYSED = "fixtures/rocm/rocprof_compute/analyze_csv_MI300X"
+
+
+def means(trace: Trace) -> dict[tuple[str, str], float]:
+    return {(metric.kernel, metric.name): metric.mean for metric in trace.tool_metrics}
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("analysis") / "rocprof_compute_0123.db"
+    write_analysis_database(path)
+    return path
+
+
+def test_values_of_kernels_and_of_the_workload(database: Path) -> None:
+    trace = readers.read(database)
+    with closing(sqlite3.connect(database)) as opened:
+        expected = {
+            (kernel, f"{number} {name}"): value
+            for kernel, number, name, value in opened.execute(
+                "SELECT K.kernel_name, D.metric_id, D.name, V.value "
+                "FROM compute_kernel_metric_value V "
+                "JOIN compute_metric_definition D USING (metric_uuid) "
+                "JOIN compute_kernel K USING (kernel_uuid) "
+                "WHERE V.value_name = 'Avg' AND V.value IS NOT NULL "
+                "UNION ALL SELECT '', D.metric_id, D.name, V.value "
+                "FROM compute_workload_metric_value V "
+                "JOIN compute_metric_definition D USING (metric_uuid) "
+                "WHERE V.value_name = 'Avg' AND V.value IS NOT NULL"
+            )
+        }
+    assert means(trace) == expected
+    assert len(expected) == 7
+    assert (len(trace.kernels), int(trace.kernels.dur_ns.sum())) == (2, 600)
+    (lowest,) = [metric for metric in trace.tool_metrics if metric.low is not None]
+    assert (lowest.kernel, lowest.mean, lowest.low, lowest.high) == ("gemm", 17.0, 1.0, None)
+
+
+def test_the_kernel_with_the_most_time_stands_first(database: Path) -> None:
+    rows = counter_rows(readers.read(database))
+    assert list(dict.fromkeys(row.kernel for row in rows)) == ["all kernels", "gemm", "copy"]
+    assert {(row.dispatches, row.sum) for row in rows} == {(0, None)}
+    assert rows[0].unit == "Gflop/s"
+
+
+def test_the_commands_show_them(database: Path) -> None:
+    for path in (database, database.parent):
+        for word in ("hotspots", "metrics"):
+            done = started.run(word, str(path))
+            assert done.returncode == 0, done.stderr
+            text = " ".join(done.stdout.split())
+            assert "metrics of the tool's own analysis:" in text
+            assert "2.1.0 VALU FLOPs 125.5 Gflop/s" in text
+            assert "2.1.0 VALU FLOPs 100.5 Gflop/s" in text
+
+
+def test_they_stand_beside_counters_of_the_same_folder(database: Path, tmp_path: Path) -> None:
+    (tmp_path / "pmc_perf.csv").write_text(
+        "Dispatch_ID,Kernel_Name,GPU_ID,SQ_WAVES,Start_Timestamp,End_Timestamp\n0,gemm,1,7,0,50\n"
+    )
+    (tmp_path / "analysis.db").write_bytes(database.read_bytes())
+    trace = workload_folder.read(tmp_path)
+    assert (len(trace.kernels), len(trace.tool_metrics)) == (1, 7)
+    assert [(row.counter, row.dispatches) for row in counter_rows(trace)][:2] == [
+        ("SQ_WAVES", 1),
+        ("2.1.0 VALU FLOPs", 0),
+    ]
+    (tmp_path / "analysis.db").write_bytes(database.read_bytes()[:5000])
+    assert len(workload_folder.read(tmp_path).kernels) == 1
+
+
+def test_tables_of_single_values(tmp_path: Path) -> None:
+    path = tmp_path / "kernel_metric.csv"
+    path.write_text(
+        "workload_name,kernel_name,metric_name,metric_id,unit,value_name,value\n"
+        "w,gemm,VALU FLOPs,2.1.0,Gflop/s,Avg,125.5\nw,gemm,VALU FLOPs,2.1.0,Gflop/s,Peak,9\n"
+        "w,gemm,IPC,2.1.16,,Avg,\nw,copy,IPC,2.1.16,,Avg,0.5\n"
+    )
+    assert means(readers.read(path)) == {
+        ("gemm", "2.1.0 VALU FLOPs"): 125.5,
+        ("copy", "2.1.16 IPC"): 0.5,
+    }
+
+
+@pytest.mark.parametrize(
+    "file", ["12.2_LDS_Stats.csv", "17.1_Speed-of-Light.csv", "2.1_Speed-of-Light.csv"]
+)
+def test_recorded_tables_of_the_report(shared: Path, file: str) -> None:
+    with (shared / ANALYSED / file).open(newline="") as text:
+        rows = list(csv.DictReader(text))
+    number = file.partition("_")[0]
+    assert means(readers.read(shared / ANALYSED / file)) == {
+        ("", f"{number} {row['Metric']}"): float(row["Avg"]) for row in rows if row["Avg"]
+    }
