@@ -48,6 +48,7 @@ def extras(layers: Sequence[Layer], command: Command, where: Where) -> Extras:
         hides_status=hides,
         notes=tuple(note for one in each for note in one.notes),
         cut=next((one.cut for one in each if one.cut), ""),
+        if_killed=next((one.if_killed for one in each if one.if_killed), ""),
     )
 
 

@@ -87,7 +87,8 @@ class Extras:
     is not the workload's.
 
     `cut` is the capture window that was asked for where the tool cannot keep to it: it records
-    everything.
+    everything. `if_killed` is what a killed program means for the tool's files, where a user should
+    know it.
     """
 
     folders: tuple[Path, ...] = ()
@@ -95,6 +96,7 @@ class Extras:
     hides_status: bool = False
     notes: tuple[str, ...] = ()
     cut: str = ""
+    if_killed: str = ""
 
 
 class Program(NamedTuple):

@@ -36,6 +36,7 @@ class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
     kernel_include_regex: str = ""
     kernel_iteration_range: str = ""
     rocprof_sys_mode: str = ""
+    rocprof_sys_output: str = ""
     stacks: bool = False
     profile_memory: bool = False
     tool_args: dict[str, tuple[str, ...]] = {}
@@ -136,6 +137,11 @@ def _check_values(options: TracerOptions) -> None:
         raise UsageError(
             f"--rocprof-sys-mode: {options.rocprof_sys_mode!r} is not a mode",
             "use sample (default), run or python",
+        )
+    if options.rocprof_sys_output not in ("", "perfetto", "rocpd", "both"):
+        raise UsageError(
+            f"--rocprof-sys-output: {options.rocprof_sys_output!r} is no kind of file",
+            "use perfetto (default), rocpd or both",
         )
     if options.kernel_iteration_range and not _RANGE.fullmatch(options.kernel_iteration_range):
         raise UsageError(

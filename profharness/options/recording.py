@@ -159,6 +159,15 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             more_help=_by_layers,
         ),
     ] = ""
+    rocprof_sys_output: Annotated[
+        str,
+        Option(
+            "perfetto (default: it alone holds call stacks), rocpd (a database) or both",
+            LAYERS,
+            choices=("perfetto", "rocpd", "both"),
+            more_help=_by_layers,
+        ),
+    ] = ""
     stacks: Annotated[
         bool,
         Option("Modules of the model and Python functions too", LAYERS, more_help=_by_layers),

@@ -51,6 +51,7 @@ class ToolPass:
         self._logs = logs
         self._recorded = False
         self._cut = ""
+        self._if_killed = ""
         self._roots: list[int] = []
         self._ending = Ending(
             where,
@@ -65,6 +66,7 @@ class ToolPass:
             return
         needed = around.extras((self.tool,), command, self.where)
         self._recorded, self._cut = needed.hides_status, needed.cut
+        self._if_killed = needed.if_killed
         for folder in needed.folders:
             folder.mkdir(parents=True, exist_ok=True)
         for path, text in needed.files:
@@ -203,6 +205,7 @@ class ToolPass:
                 refused=self.refused(log_text, artifacts),
                 unopened=unopened,
                 closed=access.closed(self.where.environment),
+                if_killed=self._if_killed,
             )
         )
 

@@ -232,3 +232,20 @@ def test_a_window_that_never_opened_explains_an_empty_trace() -> None:
         Evidence("rocprofv3", PassEnd(0), files=WITHOUT, unopened="its window never opened")
     )
     assert found.message.endswith("recorded no kernel: its window never opened")
+
+
+@pytest.mark.parametrize(
+    ("ended", "files", "told"),
+    [
+        (PassEnd(137), (), True),
+        (PassEnd(137, own_status=0, overdue=True, limit_s=300), (), True),
+        (PassEnd(137), WITHOUT, False),  # its files are there, and say what is in them
+        (PassEnd(1), (), False),  # it came to its end, and the tool with it
+    ],
+)
+def test_what_a_killed_program_means_for_the_tools_files(
+    ended: PassEnd, files: tuple[LeftFile, ...], told: bool
+) -> None:
+    evidence = Evidence("rocprof-sys", ended, files=files, if_killed="only its cache is left")
+    messages = [found.message for found in judge(evidence)]
+    assert any("was killed by SIGKILL; only its cache is left" in one for one in messages) == told
