@@ -16,9 +16,17 @@ from pathlib import Path
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
-from profharness.layers import rocm_versions
+from profharness.layers import attaching, rocm_versions
 from profharness.layers.around import own_folder
-from profharness.layers.contract import Availability, Description, Extras, Layer, Program, Where
+from profharness.layers.contract import (
+    Attachment,
+    Availability,
+    Description,
+    Extras,
+    Layer,
+    Program,
+    Where,
+)
 from profharness.layers.options import ALWAYS
 from profharness.layers.releases import BEFORE
 from profharness.layers.rocm_versions import Installed
@@ -42,6 +50,9 @@ _CACHED = (1, 4)  # records wait in a cache, and become files after the end of t
 _OUTPUT_FORMAT = (1, 7)  # --output-format, which excludes --trace and --profile
 _NAMED_FILE = (1, 8)  # the Perfetto file has another ending by default
 
+_ATTACH = (1, 5)  # a program of its own
+
+ATTACHING = Program("rocprof-sys-attach", (7, 12), "systems")
 _MODES = ("sample", "run", "python")
 _SUFFIXES = "proto|pftrace|txt|json|db"
 # of one process Perfetto speaks, since it alone holds the host's call stacks
@@ -71,7 +82,8 @@ class RocprofSysLayer(Layer):
         needs="ROCm",
         scope="prefix",
         claims=frozenset({"hsa-tool", "cpu-sampler"}),
-        programs=tuple(program for mode in _MODES for program in _programs(mode)),
+        programs=(*(program for mode in _MODES for program in _programs(mode)), ATTACHING),
+        attaches="rocprof-sys 1.5 (ROCm 7.12), as rocprof-sys-attach",
         honours=frozenset(
             {
                 *ALWAYS,
@@ -128,6 +140,26 @@ class RocprofSysLayer(Layer):
         inner = _script(command) if mode == "python" else command
         return inner.with_prefix((tool.call, *switches, *arguments, "--")).with_env(
             _settings(tool, own_folder(self.name, command, where), where)
+        )
+
+    def attach(self, pid: int, for_ns: int, where: Where) -> Attachment:  # noqa: ARG002  its line
+        """The program that attaches; the line on its stdin ends it, so that it is not told the
+        time. A folder with the time in its name for each call: the tool keeps the settings of its
+        first attachment to a process, and would write over the files of that one.
+        """
+        tool = rocm_versions.installed(where.environment, ATTACHING)
+        older = rocm_versions.installed(where.environment, *_programs("sample"))
+        attaching.require(self.about, tool if tool.found else older, _ATTACH)
+        folder = own_folder(self.name, Command(("program",)), where)
+        perfetto, rocpd = _wanted(where)
+        formats = ",".join((*(("perfetto",) * perfetto), *(("rocpd",) * rocpd)))
+        settings = _settings(tool, folder, where) | {"ROCPROFSYS_TIME_OUTPUT": "ON"}
+        words = ("-p", str(pid), "-o", str(folder), "-F", formats)
+        return Attachment(
+            Command((tool.call, *words, *where.options.args_for(self.name)), settings),
+            timed=False,
+            attached=r"Attached to process|Press ENTER to detach",
+            late=True,
         )
 
     def extras(self, command: Command, where: Where) -> Extras:

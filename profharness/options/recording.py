@@ -109,6 +109,14 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             only=for_commands(),
         ),
     ] = "env"
+    attachable: Annotated[
+        bool,
+        Option(
+            "Commands: let `profharness attach` record the program later (ROCP_TOOL_ATTACH=1).",
+            LAYERS,
+            only=for_commands("leave it out: a scan is recorded by its layers from the start"),
+        ),
+    ] = False
     hip_trace: Annotated[bool, Option("HIP calls of the host", LAYERS, more_help=_by_layers)] = (
         False
     )
@@ -192,6 +200,11 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             ),
         ),
     ] = 300.0
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What is set for a command apart from what layers and hooks need."""
+        return {"ROCP_TOOL_ATTACH": "1"} if self.attachable else {}
 
     @property
     def tracer(self) -> TracerOptions:

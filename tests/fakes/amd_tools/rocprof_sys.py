@@ -31,6 +31,7 @@ VERSIONS = {
     "10.2": "1.10.0",
 }
 RELEASES = tuple(VERSIONS)
+ATTACHING = RELEASES[RELEASES.index("7.12") :]  # those with a program that attaches
 OLD_RELEASES = ("5.7", "6.1", "6.2")
 OLD = (0,)  # any omnitrace
 

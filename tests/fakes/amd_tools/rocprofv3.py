@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from tests.fakes.amd_tools import attaching
 from tests.fakes.amd_tools.starting import fatal, replace_by
 
 SDK = {
@@ -89,6 +90,8 @@ def play(release: str, arguments: list[str]) -> NoReturn:
         parser.add_argument("-v", "--version", action="store_true") if late else None
     parser.add_argument("--log-level")
     parser.add_argument("--disable-signal-handlers", nargs="?")
+    if _sdk(release) >= (1, 1):
+        attaching.add_options(parser)
     split = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:split])
     if late and options.version:
@@ -97,6 +100,8 @@ def play(release: str, arguments: list[str]) -> NoReturn:
         for name, value in {**facts, "rocm_version": f"{release}.0"}.items():
             print(f"    {name:>16}: {value}")
         sys.exit(0)
+    if getattr(options, "pid", None) is not None:
+        attaching.play_v3(_sdk(release), options)
     command = arguments[split + 1 :]
     if not command:
         fatal("No application provided")
