@@ -35,6 +35,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),
     ("scrub", "Remove the values of secret-looking variables from trace files."),
     ("wrap", "Run a command under one layer, without a run around it."),
+    ("attach", "Record a process that runs already, for a time; it goes on."),
     ("telemetry", "Sample power, clocks, utilisation and CPU alone; judge from that."),
     ("calibrate", "Measure what this device reaches: matrix products, copies, launches."),
     ("serve", "Serve models by a real Triton until told to end."),
@@ -46,7 +47,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
 )
 
 _STARTS_PROGRAMS = frozenset(
-    {"run", "wrap", "telemetry", "calibrate", "doctor", "serve"}
+    {"run", "wrap", "attach", "telemetry", "calibrate", "doctor", "serve"}
 )  # whose environment must stay the user's
 
 _COMPLETES = "_PROFHARNESS_COMPLETE"  # through it the shell asks for completions

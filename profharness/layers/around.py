@@ -49,6 +49,7 @@ def extras(layers: Sequence[Layer], command: Command, where: Where) -> Extras:
         notes=tuple(note for one in each for note in one.notes),
         costs=tuple(cost for one in each for cost in one.costs),
         cut=next((one.cut for one in each if one.cut), ""),
+        if_killed=next((one.if_killed for one in each if one.if_killed), ""),
     )
 
 

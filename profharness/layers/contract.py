@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
+from profharness.errors import UsageError
 from profharness.launchers.command import Command
 from profharness.layers.options import TracerOptions
 from profharness.layers.releases import Version
@@ -95,7 +96,8 @@ class Extras:
 
     `cut` is the capture window that was asked for where the tool cannot keep to it: it records
     everything. `notes` stand in the plan; `costs` are those that a user must hear before the
-    command starts, since hours may follow.
+    command starts, since hours may follow. `if_killed` is what a killed program means for the
+    tool's files, where a user should know it.
     """
 
     folders: tuple[Path, ...] = ()
@@ -104,6 +106,26 @@ class Extras:
     notes: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
     cut: str = ""
+    if_killed: str = ""
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """How a tool is put to a process that runs already, and made to let go of it.
+
+    `command` has no word of the process's own. It lets go after the time that its words hold
+    (`timed`), or at a line on its stdin, the time being counted from the line of its output that
+    `attached` (a regular expression) finds; before its time, at the line or at SIGINT. `late`: the
+    process may still write files when the tool has ended. `memory` is where the tool keeps what it
+    was told when it first attached to this process.
+    """
+
+    command: Command
+    timed: bool
+    attached: str = ""
+    late: bool = False
+    memory: Path | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Program(NamedTuple):
@@ -161,6 +183,7 @@ class Description:
     window is the hooks' own. `expects_kernels`: files without kernels mean that something went
     wrong. `further_steps` are the names under which --tool-arg reaches what `follow_up` runs.
 
+    `attaches` says since when it can attach to a process that runs already; empty where it cannot.
     `refusals` are the sentences by which it refuses its command line, `signs` those by which it
     tells other failures, and `caught` the one by which it names (as the first group) the signal
     that ends the process: regular expressions. The estimates of size are of one trial of a scan and
@@ -184,6 +207,7 @@ class Description:
     windowed: bool = False
     silent: str = "it wrote no file"
     expects_kernels: bool = True
+    attaches: str = ""
     refusals: tuple[str, ...] = ()
     signs: tuple[Sign, ...] = ()
     caught: str = ""
@@ -225,6 +249,12 @@ class Layer(Protocol):
     def extras(self, command: Command, where: Where) -> Extras:  # noqa: ARG002  a default
         """What `prepare` relies on, for the same arguments."""
         return Extras()
+
+    def attach(self, pid: int, for_ns: int, where: Where) -> Attachment:  # noqa: ARG002  a default
+        """How it is put to a process that runs. Raises Unavailable where the tool is missing or too
+        old for that.
+        """
+        raise UsageError(f"{self.name} cannot attach to a running process")
 
     # most tools leave nothing to do
     def follow_up(self, where: Where) -> tuple[Command, ...]:  # noqa: ARG002  a default

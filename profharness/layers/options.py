@@ -44,6 +44,7 @@ class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
     pc_sampling: str = ""
     thread_trace: bool = False
     rocprof_sys_mode: str = ""
+    rocprof_sys_output: str = ""
     stacks: bool = False
     profile_memory: bool = False
     roofline: bool = False
@@ -205,6 +206,11 @@ def _check_values(options: TracerOptions) -> None:
         )
     if options.pc_sampling:
         parse_sampling(options.pc_sampling)
+    if options.rocprof_sys_output not in ("", "perfetto", "rocpd", "both"):
+        raise UsageError(
+            f"--rocprof-sys-output: {options.rocprof_sys_output!r} is no kind of file",
+            "use perfetto (default), rocpd or both",
+        )
     if options.kernel_iteration_range and not _RANGE.fullmatch(options.kernel_iteration_range):
         raise UsageError(
             f"--kernel-iteration-range: {options.kernel_iteration_range!r} is not a range",

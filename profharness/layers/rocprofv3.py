@@ -9,9 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from profharness.launchers.command import Command
-from profharness.layers import releases, rocm_versions, rocprofv3_line
+from profharness.layers import attaching, releases, rocm_versions, rocprofv3_line
 from profharness.layers.around import execution
 from profharness.layers.contract import (
+    Attachment,
     Availability,
     Description,
     Extras,
@@ -37,6 +38,8 @@ from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 
 PROGRAM = Program("rocprofv3", (6, 2), "sdk")
 PREDECESSOR = "rocprof"
+_ATTACH = (1, 1)  # rocprofiler-sdk's version with --pid
+_WAITS_FOR_FILES = (1, 3, 5)  # attached, it ends when its files are written
 # <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension. Of one process the first kind
 # that is whole is read; statistics and lists of agents never speak for it.
 _PID = r"_(\d+)_[a-z_]+\.(?:csv|json|db|pftrace)(?:\.gz)?$"
@@ -143,6 +146,7 @@ class Rocprofv3Layer(Layer):
         ),
         purposes=_PURPOSES,
         steps_by_hooks=True,
+        attaches="rocprofiler-sdk 1.1 (ROCm 7.1)",
         refusals=(
             r"^(?:rocprofv3|rocprofv3\.py): error: .*$",
             r"^Fatal error: (?!Command ).*$",  # of a command that ended badly it says so too
@@ -214,6 +218,22 @@ class Rocprofv3Layer(Layer):
                 **rocprofv3_line.environment(passed_on),
                 **({"ROCPROF_TMPDIR": str(_spill(where))} if where.spill else {}),
             }
+        )
+
+    def attach(self, pid: int, for_ns: int, where: Where) -> Attachment:
+        """The same switches and places, with the process in place of a command. Before 1.3.5 its
+        files may be written behind its end; the variable asks it to wait for them.
+        """
+        tool = rocm_versions.installed(where.environment, PROGRAM)
+        attaching.require(self.about, tool, _ATTACH)
+        prepared = self.prepare(Command(("program",)), where)
+        length = ("--attach-duration-msec", str(-(-for_ns // 1_000_000)))
+        argv = (*attaching.words_of_tool(prepared), "--pid", str(pid), *length)
+        return Attachment(
+            Command(argv, {**prepared.env, "ROCPROF_ATTACH_OUTPUT_GENERATION_SYNC": "1"}),
+            timed=True,
+            late=tool.own < _WAITS_FOR_FILES,
+            memory=Path(f"/tmp/rocprofv3_attach_{pid}.pkl"),  # noqa: S108  the tool's own place
         )
 
     def extras(self, command: Command, where: Where) -> Extras:

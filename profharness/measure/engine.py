@@ -74,7 +74,7 @@ def execute(
     recorder = (
         resume.reopen(run_plan)
         if again
-        else Recorder(RunDir.create(run_plan.root), _manifest(run_plan, argv))
+        else Recorder(RunDir.create(run_plan.root), new_manifest(run_plan, argv))
     )
     run, request = recorder.run, run_plan.request
     try:
@@ -131,7 +131,8 @@ def _pass_of(run_plan: RunPlan, watch: Watch, *, echo_stdout: bool) -> Callable[
     return partial(ServedPass if is_served(scan) else ScanPass, run_plan, scan, watch)
 
 
-def _manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
+def new_manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
+    """The record of a run that is about to start."""
     request = run_plan.request
     chosen = layers.named(layer_names(request))
     settings: dict[str, object] = msgspec.to_builtins(request)

@@ -15,7 +15,7 @@ from profharness.supervise.pass_plan import PassPlan
 
 def hooked_command(run_plan: RunPlan, where: Where) -> Command:
     """The user's command under the hooks, which mark steps in every pass."""
-    command = with_hooks(Command(run_plan.request.command), where)
+    command = with_hooks(Command(run_plan.request.command, run_plan.request.variables), where)
     if run_plan.rank.world > 1:
         command = command.with_env({"PROFHARNESS_RANK": str(run_plan.rank.rank)})
     return through_exec_hook(command, where) if run_plan.request.hook == "exec" else command

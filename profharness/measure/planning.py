@@ -44,10 +44,10 @@ def plan_run(request: Request, *, dry: bool = False) -> RunPlan:
     rank = ranks.detect(os.environ, os.getppid())
     trace_ranks.check(request.trace_ranks, max(rank.world, request.ranks))
     chosen = layers.named(layer_names(request))
-    root = _root(request, rank)
+    root = root_of(request, rank)
     container = container_of(request, (root, *_files_of(request)), dry=dry)
     python = _python(request, in_container=container is not None)
-    environment = _probe(
+    environment = probe_node(
         LocalLauncher(container and _without_new_folders(container)), python, dry=dry
     )
     scan = None if request.command else scans.create(request, environment)
@@ -85,7 +85,7 @@ def _schedule(
     """The passes, those for hardware counters included. Raises UsageError where they are more than
     was allowed.
     """
-    own = (*_counting(request, chosen, environment), *_purposes(request, chosen))
+    own = (*counting_of(request, chosen, environment), *_purposes(request, chosen))
     if scan is not None:
         return schedule.plan_scan(chosen, scan.backends, own)
     return schedule.plan_command(
@@ -98,7 +98,7 @@ def _schedule(
     )
 
 
-def _counting(
+def counting_of(
     request: Request, chosen: tuple[Layer, ...], environment: Environment
 ) -> tuple[OwnPasses, ...]:
     """Which layer collects the counters asked for, and in which passes. Raises UsageError for names
@@ -156,7 +156,8 @@ def _command_python(command: tuple[str, ...]) -> str:
     return command[0] if command and Path(command[0]).name.startswith("python") else ""
 
 
-def _probe(launcher: Launcher, python: str, *, dry: bool) -> Environment:
+def probe_node(launcher: Launcher, python: str, *, dry: bool) -> Environment:
+    """The facts of the node. Raises Unavailable where the probe fails, unless it is a dry run."""
     try:
         return probe.parse(launcher.capture(layers.probe_command(python), PROBE_S))
     except Unavailable:
@@ -193,7 +194,8 @@ def _require_program(command: Sequence[str]) -> None:
         )
 
 
-def _root(request: Request, rank: RankInfo) -> Path:
+def root_of(request: Request, rank: RankInfo) -> Path:
+    """The run directory: as asked, or a new one named by time and program."""
     if request.output:
         return Path(request.output).absolute()
     name = request.name or (Path(request.command[0]).name if request.command else request.scan)

@@ -59,7 +59,7 @@ class WrapPass:
     def plain(self) -> Command:
         """The command under the hooks only."""
         where, request = self.where, self.run_plan.request
-        command = with_hooks(Command(request.command), where)
+        command = with_hooks(Command(request.command, request.variables), where)
         return through_exec_hook(command, where) if request.hook == "exec" else command
 
     @property

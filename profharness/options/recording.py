@@ -121,6 +121,14 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             only=for_commands(),
         ),
     ] = "env"
+    attachable: Annotated[
+        bool,
+        Option(
+            "Commands: let `profharness attach` record the program later (ROCP_TOOL_ATTACH=1).",
+            LAYERS,
+            only=for_commands("leave it out: a scan is recorded by its layers from the start"),
+        ),
+    ] = False
     hip_trace: Annotated[bool, Option("HIP calls of the host", LAYERS, more_help=_by_layers)] = (
         False
     )
@@ -244,6 +252,15 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             more_help=_by_layers,
         ),
     ] = ""
+    rocprof_sys_output: Annotated[
+        str,
+        Option(
+            "perfetto (default: it alone holds call stacks), rocpd (a database) or both",
+            LAYERS,
+            choices=("perfetto", "rocpd", "both"),
+            more_help=_by_layers,
+        ),
+    ] = ""
     stacks: Annotated[
         bool,
         Option("Modules of the model and Python functions too", LAYERS, more_help=_by_layers),
@@ -268,6 +285,11 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
             ),
         ),
     ] = 300.0
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What is set for a command apart from what layers and hooks need."""
+        return {"ROCP_TOOL_ATTACH": "1"} if self.attachable else {}
 
     @property
     def tracer(self) -> TracerOptions:

@@ -95,7 +95,8 @@ def _candidates(leaves: LeftFiles, of: LayerPass) -> Iterator[_Candidate]:
         for folder in executions(of):
             for path in _inside(folder, leaves):
                 if kind := _kind(path, leaves):
-                    yield _Candidate(path, kind, (folder, ""), folder, _pid(path, leaves))
+                    pid = _pid(path, leaves)
+                    yield _Candidate(path, kind, (folder, pid), folder, pid)
         return
     for path in sorted(of.folder.rglob("*")):
         kind = _kind(path, leaves)

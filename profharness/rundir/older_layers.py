@@ -64,12 +64,14 @@ OLDER: dict[str, LayerFacts] = {
         LeftFiles(
             "execution",
             (
-                LeftFile(r".*\.proto", "pftrace"),
+                LeftFile(r"merged\.(proto|pftrace)", "pftrace", aside=True),
+                LeftFile(r".*\.(proto|pftrace)", "pftrace", turn=0),
+                LeftFile(r".*rocpd[^/]*\.db", "rocpd", turn=1),
                 LeftFile(r".*\.txt", "rocprof-sys-txt", aside=True),
                 LeftFile(r".*\.json", "rocprof-sys-json", aside=True),
                 LeftFile(r".*\.db", "rocprof-sys-db", aside=True),
             ),
-            pid=r"-(\d+)\.(?:proto|txt|json|db)$",
+            pid=r"-(\d+)\.(?:proto|pftrace|txt|json|db)$",
             deep=True,
         ),
         kernels=30,

@@ -61,7 +61,7 @@ class Evidence:
     `users`: processes that used a framework, by the hooks' hellos; `refused`: the tool did not take
     the pass's counters; `passed_on`: the user's own arguments for the tool; `unopened`: why a
     window that was asked for never began; `closed`: why this user reaches no device, by the node's
-    facts.
+    facts; `if_killed`: what a killed program means for the tool's files.
     """
 
     layer: str
@@ -75,6 +75,7 @@ class Evidence:
     passed_on: tuple[str, ...] = ()
     unopened: str = ""
     closed: str = ""
+    if_killed: str = ""
 
 
 _TOO_MANY = r"exceeds\s+the\s+capabilities\s+of\s+the\s+hardware"
@@ -379,6 +380,8 @@ def _why_nothing(evidence: Evidence) -> str:
         if evidence.ended.own_status is not None
         else evidence.ended.exit_status
     )
+    if evidence.if_killed and not evidence.files and evidence.ended.exit_status > 128:
+        return f"the workload {describe_exit(evidence.ended.exit_status)}; {evidence.if_killed}"
     if workload_status != 0:
         return f"the workload {describe_exit(workload_status)}, perhaps before it used the device"
     return (

@@ -52,6 +52,7 @@ class ToolPass:
         self._logs = logs
         self._recorded = False
         self._cut = ""
+        self._if_killed = ""
         self._roots: list[int] = []
         self._ending = Ending(
             where,
@@ -68,7 +69,7 @@ class ToolPass:
         self._cut = needed.cut
         if not self.where.traced:
             return
-        self._recorded = needed.hides_status
+        self._recorded, self._if_killed = needed.hides_status, needed.if_killed
         for folder in needed.folders:
             folder.mkdir(parents=True, exist_ok=True)
         for path, text in needed.files:
@@ -213,6 +214,7 @@ class ToolPass:
                 passed_on=self.where.options.args_for(self.tool.name),
                 unopened=unopened,
                 closed=access.closed(self.where.environment),
+                if_killed=self._if_killed,
             )
         )
         lacking = () if outcome.interrupted else self._lacking(own_files)

@@ -315,14 +315,22 @@ def _write_raw(asked: dict[str, Any]) -> None:
 
 
 def _write_sys(asked: dict[str, Any]) -> None:
+    """The files that this version of rocprof-sys leaves with the options that it got."""
+    from tests.fakes.rocpd_files import write_rocpd
     from tests.fakes.stand_in_files import write_perfetto
 
-    folder = Path(os.environ[asked["prefix"] + "OUTPUT_PATH"])
+    folder = Path(asked["path"] or "rocprof-sys-python-output")
+    if asked["timed"]:
+        folder /= "2026-01-02_09.53"
     folder.mkdir(parents=True, exist_ok=True)
-    write_perfetto(folder / f"perfetto-trace-{os.getpid()}.proto", _kernels, os.getpid())
-    (folder / f"wall_clock-{os.getpid()}.txt").write_text(
-        "REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)\n"
-    )
+    pid = f"-{os.getpid()}" if asked["by_pid"] else ""
+    if asked["perfetto"]:
+        stem, dot, ending = asked["perfetto"].rpartition(".")
+        write_perfetto(folder / f"{stem}{pid}{dot}{ending}", _kernels, os.getpid())
+    if asked["rocpd"]:
+        write_rocpd(folder / f"rocpd{pid}.db", _program([]), environment={})
+    if asked["text"]:
+        (folder / f"wall_clock{pid}.txt").write_text("REAL-CLOCK TIMER (I.E. WALL-CLOCK TIMER)\n")
 
 
 def _write_log() -> None:

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.fakes.amd_tools import rocprof, rocprof_compute, rocprof_sys, rocprofv3
+from tests.fakes.amd_tools import attaching, rocprof, rocprof_compute, rocprof_sys, rocprofv3
 from tests.fakes.amd_tools.starting import ROOT
 
 NAMES = {
@@ -26,6 +26,7 @@ NAMES = {
     "rocprof": rocprof.RELEASES,
     **{f"rocprof-sys-{mode}": rocprof_sys.RELEASES for mode in ("sample", "run", "python")},
     **{f"omnitrace-{mode}": rocprof_sys.OLD_RELEASES for mode in ("sample", "run", "python")},
+    "rocprof-sys-attach": rocprof_sys.ATTACHING,
     "rocprof-compute": rocprof_compute.RELEASES,
     "omniperf": rocprof_compute.OLD_RELEASES,
 }
@@ -100,6 +101,8 @@ def main(tool: str, release: str, arguments: list[str]) -> int:
         return rocprof.play(arguments)
     if tool in ("rocprof-compute", "omniperf"):
         return rocprof_compute.play(tool, release, arguments)
+    if tool == "rocprof-sys-attach":
+        return attaching.play_sys(release, arguments)
     return rocprof_sys.play(tool, release, arguments)
 
 

@@ -90,8 +90,24 @@ SYS_ROWS: dict[str, Row] = {
     **dict.fromkeys(("5.7", "6.1", "6.2"), (f"omnitrace-sample {SYS}", sys_env("OMNITRACE"))),
     "6.3": (f"rocprof-sys-sample {SYS}", sys_env("ROCPROFSYS")),
     **dict.fromkeys(
-        RELEASES[RELEASES.index("6.4") :],
+        ("6.4", "7.0"),
         (f"rocprof-sys-sample {SYS}", sys_env("ROCPROFSYS", ROCM_DOMAINS=DOMAINS)),
+    ),
+    **dict.fromkeys(
+        RELEASES[RELEASES.index("7.1") : RELEASES.index("10.0")],
+        (f"rocprof-sys-sample {SYS}", sys_env("ROCPROFSYS", ROCM_DOMAINS=DOMAINS, USE_ROCPD="OFF")),
+    ),
+    **dict.fromkeys(
+        RELEASES[RELEASES.index("10.0") :],
+        (
+            f"rocprof-sys-sample {SYS}",
+            sys_env(
+                "ROCPROFSYS",
+                ROCM_DOMAINS=DOMAINS,
+                USE_ROCPD="OFF",
+                PERFETTO_FILE="perfetto-trace.proto",
+            ),
+        ),
     ),
 }
 COMPUTE_ROWS: dict[str, Row] = {

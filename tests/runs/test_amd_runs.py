@@ -32,6 +32,8 @@ pytestmark = pytest.mark.slow  # every test is a run of real processes, of secon
         ("6.4", "rocprof", ("--sys-trace",)),
         ("6.2", "rocprof-sys", ()),
         ("7.0", "rocprof-sys", ("--rocprof-sys-mode", "python")),
+        ("10.1", "rocprof-sys", ("--rocprof-sys-output", "both")),
+        ("10.2", "rocprof-sys", ("--rocprof-sys-output", "rocpd")),
     ],
 )
 def test_a_script_under_each_tracer(
@@ -363,3 +365,12 @@ def test_calls_and_kernels_of_rocprof_are_linked_by_its_arrows(tmp_path: Path) -
     assert "launches-missing" not in done.stdout
     assert "Try --hip-trace" not in done.stdout
     assert "The GPU computes" in done.stdout  # by its kernels, though the probe saw none here
+
+
+def test_a_killed_program_leaves_the_cache_of_rocprof_sys_only(tmp_path: Path) -> None:
+    node = Node(tmp_path, "7.11")
+    done = node.run("--profile", "rocprof-sys", "--quiet", program=("--crash",))
+    assert done.returncode == 139, done.stderr
+    (found,) = (found for found in node.manifest.findings if found.id == "profiler-failed")
+    assert "was killed by SIGSEGV; rocprof-sys 1.4 and newer make their files" in found.message
+    assert "--tool-arg rocprof-sys:--trace-legacy" in found.message

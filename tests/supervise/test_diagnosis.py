@@ -303,3 +303,20 @@ def test_a_replay_that_fails_is_the_commands_failure() -> None:
     assert "did not start" not in "".join(
         found.message for found in judge(Evidence("rocprofv3", ended, said=said))
     )
+
+
+@pytest.mark.parametrize(
+    ("ended", "files", "told"),
+    [
+        (PassEnd(137), (), True),
+        (PassEnd(137, own_status=0, overdue=True, limit_s=300), (), True),
+        (PassEnd(137), WITHOUT, False),  # its files are there, and say what is in them
+        (PassEnd(1), (), False),  # it came to its end, and the tool with it
+    ],
+)
+def test_what_a_killed_program_means_for_the_tools_files(
+    ended: PassEnd, files: tuple[LeftFile, ...], told: bool
+) -> None:
+    evidence = Evidence("rocprof-sys", ended, files=files, if_killed="only its cache is left")
+    messages = [found.message for found in judge(evidence)]
+    assert any("was killed by SIGKILL; only its cache is left" in one for one in messages) == told

@@ -95,12 +95,12 @@ def perform(
         return result.exit_status
     if result.unwritten:
         print(
-            f"profharness: {_near(result.run.root)} took no more ({result.unwritten}): "
+            f"profharness: {near(result.run.root)} took no more ({result.unwritten}): "
             "make room; what is missing there was not recorded",
             file=sys.stderr,
         )
     try:
-        strict_failure = _tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
+        strict_failure = tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
     except (
         Exception
     ) as error:  # the command has run: nothing that fails after it may change its exit status
@@ -140,13 +140,13 @@ def _executed(
         if prepared.scan is not None:
             print(
                 "profharness: what was measured is kept; go on by `profharness run --resume -o "
-                f"{_near(prepared.root)}`",
+                f"{near(prepared.root)}`",
                 file=sys.stderr,
             )
         raise
 
 
-def _tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
+def tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
     """Analyse, write the products, print the answer; whether `--strict` has something to
     object to.
     """
@@ -168,8 +168,8 @@ def show(summary: Summary, root: Path, report: Path) -> None:
     from profharness.report.text.terminal import render
 
     made = (
-        (_near(report), ""),
-        (_near(root / "merged.pftrace"), f"profharness view {_near(root)}"),
+        (near(report), ""),
+        (near(root / "merged.pftrace"), f"profharness view {near(root)}"),
     )
     text = render(summary, _width(), sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made)
     classic = "".join(f"{line}\n" for line in classic_lines(summary))
@@ -194,10 +194,10 @@ def printed(text: str, kept: Path) -> None:
             if isinstance(error, BrokenPipeError)
             else f"stdout takes nothing ({error.strerror}); "
         )
-        print(f"profharness: {why}the answer is in {_near(kept)}", file=sys.stderr)
+        print(f"profharness: {why}the answer is in {near(kept)}", file=sys.stderr)
 
 
-def _near(path: Path) -> str:
+def near(path: Path) -> str:
     """Relative to the working directory where it lies below it."""
     absolute = path.absolute()
     return (

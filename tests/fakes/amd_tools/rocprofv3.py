@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tests.fakes.amd_tools import attaching
 from tests.fakes.amd_tools.rocprofv3_options import Version, parser
 from tests.fakes.amd_tools.starting import fatal, replace_by, traced
 
@@ -56,6 +57,8 @@ def play(release: str, arguments: list[str]) -> NoReturn:
     if _on(options, "list_avail") or _on(options, "list_metrics"):
         print("GPU:0\nName:SQ_WAVES")
         sys.exit(0)
+    if getattr(options, "pid", None) is not None:
+        attaching.play_v3(own, options)
     command = arguments[split + 1 :]
     if not command:
         fatal("No application provided")
