@@ -304,15 +304,6 @@ def test_other_databases_are_refused_by_name(tmp_path: Path) -> None:
         readers.read(legacy)
 
 
-def test_another_schema_version_is_refused(tmp_path: Path) -> None:
-    path = write_rocpd(tmp_path / "a.db", program(1))
-    change(
-        path, f"""UPDATE "{table(path, "metadata")}" SET value = '4' WHERE tag = 'schema_version'"""
-    )
-    with pytest.raises(InputError, match="schema version 4; version 3 is read"):
-        readers.read(path)
-
-
 def test_a_database_without_a_process_is_refused(tmp_path: Path) -> None:
     path = write_rocpd(tmp_path / "a.db", program(1))
     change(path, f'DELETE FROM "{table(path, "info_process")}"')
