@@ -21,7 +21,10 @@ from profharness.trace.columns.build import per_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem, Strings
 
-_SAID = {"memory": "memory allocations", "sample": "program counter samples"}
+_SAID = {
+    "memory": "memory allocations",
+    "sample": "samples of the program counter (hotspots --by line lists them)",
+}
 _NUMBER = re.compile(r"(\d+)\s*$")
 _PER_PROCESS = 1 << 40
 
