@@ -147,10 +147,12 @@ VIEWS: dict[str, str] = {
         )
     ),
     "memory_allocations": f"SELECT M.id, M.guid, {_text('E.category_id', 'E')} AS category, "
-    'M.nid, P.pid, T.tid, M.start, M."end", M.type, M.level,'
+    'M.nid, P.pid, T.tid, M.start, M."end", M.type, M.level, '
+    "A.logical_index AS agent_log_index, M.address,"
     " M.size, E.stack_id FROM rocpd_memory_allocate M "
     + " ".join(
         (
+            _join("info_agent", "A", "M.agent_id", "M", "LEFT JOIN"),
             _join("event", "E", "M.event_id", "M"),
             _join("info_process", "P", "M.pid", "M"),
             _join("info_thread", "T", "M.tid", "M"),
@@ -366,7 +368,7 @@ class _Writer:
                     a.level,
                     a.start,
                     a.end,
-                    0,
+                    a.address,
                     a.bytes,
                     None,
                     None,

@@ -14,6 +14,7 @@ from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.bytes.sqlite_file import DAMAGED
 from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.json_records import AgentRecord
+from profharness.readers.rocprofv3.memory import MEMORY_COLUMNS, MemoryRows, action_of
 from profharness.readers.rocprofv3.rocpd_counts import count_values
 from profharness.readers.rocprofv3.rocpd_owners import Owner, text_of
 from profharness.readers.rocprofv3.rocpd_tables import OwnerTables
@@ -25,15 +26,22 @@ from profharness.readers.rocprofv3.rocpd_views import (
     COUNTED,
     INSTANT,
     KERNEL,
+    MEMORY,
     SYMBOL,
     TEXTS,
     Columns,
     chosen,
 )
 from profharness.readers.rocprofv3.tables import MARKER, RocmTables, domain_of
-from profharness.trace.columns.build import Growing, Pool
+from profharness.trace.columns.build import Growing, Pool, per_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64
+
+# tables whose records have no place in a trace
+_UNREAD = {
+    "rocpd_hip_event": "HIP events",
+    "rocpd_gpu_pc_sample": "samples of the program counter",
+}
 
 
 class _Extra(msgspec.Struct):
@@ -73,13 +81,20 @@ class ProcessReader:
         self._messages: Pool[Any] = Pool(self._message_code)
 
     def read(self) -> None:
-        """Kernels with their counters, copies, then host calls and markers; the rest is counted."""
-        process = Process(self._file.owner.host, self._file.owner.pid, self._agents())
+        """Kernels with their counters, copies, host calls and markers, memory; the rest is
+        counted.
+        """
+        try:
+            agents = self._agents()
+        except DAMAGED as error:
+            self.damage, agents = str(error), {}
+        process = Process(self._file.owner.host, self._file.owner.pid, agents)
         for part in (
             self._read_kernels,
             self._read_copies,
             self._read_calls,
             self._read_instants,
+            self._read_memory,
             self._count_unread,
         ):
             try:
@@ -141,16 +156,46 @@ class ProcessReader:
         if self._file.holds("samples"):
             self._add_calls(process, "samples", INSTANT)
 
+    def _read_memory(self, process: Process) -> None:
+        """What the process held of each device's memory, and when the runtime took or gave back
+        scratch memory.
+        """
+        if not self._file.holds("memory_allocations"):
+            return
+        columns = self._columns("memory_allocations", MEMORY)
+        self._count_hidden("memory records", "rocpd_memory_allocate", len(columns["start"]))
+        scratch = columns["domain"] == self._tables.strings.code("SCRATCH")
+        action = per_text(self._tables.strings, columns["name"], action_of)
+        self.unread += self._tables.add_memory(
+            process,
+            MemoryRows(
+                action=action[~scratch],
+                **{name: columns[name][~scratch] for name in MEMORY_COLUMNS},
+            ),
+            self._source,
+        )
+        what, row = np.unique(columns["name"][scratch], return_inverse=True)
+        names = np.array([self._scratch_name(int(code)) for code in what], np.int64)
+        events = {name: columns[name][scratch] for name in ("start", "end", "tid")}
+        self._tables.add_events(
+            process, {**events, "name": names[row] if len(names) else row}, "scratch", self._source
+        )
+
+    def _scratch_name(self, code: int) -> int:
+        """The name that the tool's other forms have for what was done about scratch memory."""
+        text = "" if code == NULL else self._tables.strings[code]
+        text = text.replace("RECLAIM", "ASYNC_RECLAIM")
+        return self._tables.strings.code(f"SCRATCH_MEMORY_{text}")
+
     def _count_unread(self, process: Process) -> None:  # noqa: ARG002  every part is called alike
-        """Allocations, scratch and counter values that belong to no kernel of the trace. The tables
-        are counted, whose views cost a join.
+        """Counter values that belong to no kernel of the trace, and records of kinds that have no
+        place in it.
         """
         if self.damage:
             return
-        if self._file.holds("rocpd_memory_allocate"):
-            scratch = self._file.count("rocpd_memory_allocate", "level = 'SCRATCH'")
-            self.unread["scratch memory"] += scratch
-            self.unread["memory allocations"] += self._file.count("rocpd_memory_allocate") - scratch
+        for table, words in _UNREAD.items():
+            if self._file.holds(table):
+                self.unread[words] += self._file.count(table)
         if "event_id" in self._file.columns("rocpd_pmc_event"):
             values = count_values(self._file)
             self.left_out["counter values of no kernel that the file shows"] += values.of_no_kernel
@@ -176,12 +221,14 @@ class ProcessReader:
         columns["name"] = np.where(
             marker & (columns["message"] != NULL), columns["message"], columns["name"]
         )
-        keep = np.isin(
+        of_driver = np.isin(
             columns["domain"],
-            [code for code, domain in domains.items() if not domain.startswith("kfd")],
+            [code for code, domain in domains.items() if domain.startswith("kfd")],
         )
-        if not keep.all():
-            self.left_out["events of the kernel driver"] += int((~keep).sum())
+        if of_driver.any():
+            events = {name: columns[name][of_driver] for name in ("start", "end", "name", "tid")}
+            self._tables.add_events(process, events, "kfd", self._source)
+        keep = ~of_driver
         if view == "samples":
             self.left_out["host calls shorter than a nanosecond"] += int((keep & ~marker).sum())
             keep &= marker

@@ -61,6 +61,18 @@ CALL: Columns = {
 INSTANT: Columns = {**CALL, "start": ("timestamp",), "end": ("timestamp",)}
 
 
+MEMORY: Columns = {
+    "start": ("start",),
+    "end": ("end",),
+    "tid": ("tid",),
+    "agent": ("agent_log_index", "agent_logical_index"),
+    "bytes": ("size",),
+    "address": ("address",),
+    "name": ("type",),
+    "domain": ("level",),
+}
+
+
 COUNTED: tuple[tuple[str, Columns], ...] = (
     (
         "counters_collection",
