@@ -1,5 +1,5 @@
-"""What torch's allocator held at most, by device: peaks of what its profiler recorded
-(docs/metrics.md#allocator).
+"""What a process held at most of each device's memory, by what torch's profiler recorded of its
+allocator, and rocprofv3 of HSA's (docs/metrics.md#allocator).
 
 A value holds from its instant to the next one of the same process and device, the last one to the
 end of the window: what was taken before a window and not freed counts in it.
@@ -17,17 +17,22 @@ from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Samples, Trace
-from profharness.trace.sample_metrics import TORCH_ALLOCATED, TORCH_RESERVED
+from profharness.trace.sample_metrics import HSA_ALLOCATED, TORCH_ALLOCATED, TORCH_RESERVED
 
 ALLOCATED_PEAK, RESERVED_PEAK = "torch_allocated_peak", "torch_reserved_peak"
-_OF_DEVICES = ((ALLOCATED_PEAK, TORCH_ALLOCATED), (RESERVED_PEAK, TORCH_RESERVED))
-OF_ONE_DEVICE = (f"{ALLOCATED_PEAK}_", f"{RESERVED_PEAK}_")
+HSA_PEAK = "hsa_allocated_peak"
+_OF_DEVICES = (
+    (ALLOCATED_PEAK, TORCH_ALLOCATED),
+    (RESERVED_PEAK, TORCH_RESERVED),
+    (HSA_PEAK, HSA_ALLOCATED),
+)
+OF_ONE_DEVICE = (f"{ALLOCATED_PEAK}_", f"{RESERVED_PEAK}_", f"{HSA_PEAK}_")
 """How the names of the peaks of single devices begin."""
 
 
-def recorded(trace: Trace) -> bool:
-    """Whether the trace says what the allocator held."""
-    code = trace.strings.find(TORCH_ALLOCATED)
+def recorded(trace: Trace, metric: str = TORCH_ALLOCATED) -> bool:
+    """Whether the trace says what an allocator held."""
+    code = trace.strings.find(metric)
     return code != NULL and bool((trace.samples.metric == code).any())
 
 
@@ -52,10 +57,12 @@ def of_each_device(m: Measurement) -> dict[str, Figure]:
     """The peaks of each device, by its number; empty where there is one device at most. Devices of
     one number also have their rank or host in the name.
     """
-    if not recorded(m.trace):
+    if not any(recorded(m.trace, metric) for _, metric in _OF_DEVICES):
         return {}
     peaks = {name: _peaks(m, metric) for name, metric in _OF_DEVICES}
-    labels = _labels(m.trace, sorted({*peaks[ALLOCATED_PEAK], *peaks[RESERVED_PEAK]} - {NULL}))
+    labels = _labels(
+        m.trace, sorted({place for found in peaks.values() for place in found} - {NULL})
+    )
     return {
         f"{name}_{labels[place]}": Figure(value=value, unit="B", source=m.origin)
         for name, found in peaks.items()

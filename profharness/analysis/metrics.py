@@ -43,7 +43,7 @@ from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import (
     Figure,
 )
-from profharness.trace.sample_metrics import TORCH_ALLOCATED, TORCH_RESERVED
+from profharness.trace.sample_metrics import HSA_ALLOCATED, TORCH_ALLOCATED, TORCH_RESERVED
 
 Better = Literal["higher", "lower", "neither"]
 Needs = Literal[
@@ -56,6 +56,7 @@ Needs = Literal[
     "ops",
     "counters",
     "allocator",
+    "hsa_memory",
 ]
 
 # what kernels without a timeline still give, as long as they have lengths
@@ -83,6 +84,7 @@ _HINTS: dict[Needs, str] = {
     "ops": "framework operators: --profile torch or onnxruntime",
     "counters": "hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute",
     "allocator": "torch's allocator: --profile torch --profile-memory",
+    "hsa_memory": "allocations of the runtime: --profile rocprofv3 --memory-allocation-trace",
 }
 
 
@@ -135,6 +137,7 @@ _HAVE: dict[Needs, Callable[[Measurement], bool]] = {
     "cpu_samples": lambda m: cpu_cores(m) is not None,
     "counters": lambda m: bool(m.facts.shares),
     "allocator": lambda m: allocator.recorded(m.trace),
+    "hsa_memory": lambda m: allocator.recorded(m.trace, HSA_ALLOCATED),
     "ops": lambda m: len(m.trace.ops) > 0 and m.when.total > 0,
 }
 
@@ -276,6 +279,9 @@ def _allocator_rows() -> Iterator[Metric]:
     ):
         compute = allocator.peak(metric, of_host=of_host)
         yield Metric(name, "B", "lower", ("allocator",), compute, highest=True)
+    for name, of_host in ((allocator.HSA_PEAK, False), ("hsa_host_allocated_peak", True)):
+        compute = allocator.peak(HSA_ALLOCATED, of_host=of_host)
+        yield Metric(name, "B", "lower", ("hsa_memory",), compute, highest=True)
 
 
 def _counter_rows() -> Iterator[Metric]:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
 
@@ -20,11 +20,15 @@ from profharness.understand.operator_work import operator_input
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from profharness.analysis.code.records import By as CodeBy
+    from profharness.analysis.code.records import CodeHotspots
+    from profharness.analysis.kernels.tally import Grouping
     from profharness.analysis.operators.engine import OperatorInput
     from profharness.analysis.records import Hotspots
     from profharness.findings import Finding
     from profharness.trace.model import Problem
 
+TableT = TypeVar("TableT", "Hotspots", "CodeHotspots")
 TABLE_ROWS = 20
 REPLAYS = "graph-replays"
 _RECORD = "a run records operators with --profile torch, kernels with rocprofv3 too"
@@ -41,6 +45,13 @@ class By(str, Enum):
     STACK = "stack"
     CATEGORY = "category"
     CALL = "call"
+    LINE = "line"
+    INSTRUCTION = "instruction"
+
+
+def grouping_of(by: By) -> Grouping:
+    """The analysis's name of rows of records; lines and instructions are no rows of records."""
+    return cast("Grouping", by.value)
 
 
 class Form(str, Enum):
@@ -65,8 +76,9 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
     by: Annotated[
         By | None,
         Option(
-            "Rows: kernel, op, shape (op by its inputs), module, range, stack, category or (host) "
-            "call (default: kernel; op without device kernels; call with neither).",
+            "Rows: kernel, op, shape (op by its inputs), module, range, stack, category, (host) "
+            "call, or line or instruction of kernels (default: kernel; op without device kernels; "
+            "call with neither).",
         ),
     ] = None
     pass_name: Annotated[
@@ -94,6 +106,11 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
     ] = ""
 
     @property
+    def grouping(self) -> Grouping | None:
+        """What rows of records stand for; None leaves it to what the files hold."""
+        return None if self.by is None else grouping_of(self.by)
+
+    @property
     def shown(self) -> Form:
         """How the table is printed."""
         return Form.JSON if self.json else self.form
@@ -106,6 +123,9 @@ def hotspots(line: HotspotsLine) -> None:
     paths = list(line.paths)
     check_paths(paths)
     of_run = len(paths) == 1 and paths[0].is_dir()
+    if by := _code_rows(line):
+        _list_code(line, by, of_run=of_run)
+        return
     given = operator_input(line.formulas, line.capture_trace)
     found = _of_run(line, given) if of_run else _of_files(line, given)
     table = found.table
@@ -115,9 +135,46 @@ def hotspots(line: HotspotsLine) -> None:
     for item in found.findings:
         typer.echo(f"{item.severity}: {item.message}", err=True)
     if not table.rows:
-        advice = recorded_by or _others(table, found.by) or _RECORD
+        advice = recorded_by or _others(table, found.by) or _of_code(paths) or _RECORD
         typer.echo(f"{paths[0]}: nothing to list by {table.by}; {advice}", err=True)
     sys.stdout.write(text_of(table, line.shown, line.top))
+
+
+def _code_rows(line: HotspotsLine) -> CodeBy | None:
+    """Whether rows are parts of kernels' code: where they are asked for, or the files hold nothing
+    else.
+    """
+    from profharness.understand.code_spots import holds_code
+
+    if line.by is By.INSTRUCTION:
+        return "instruction"
+    if line.by is By.LINE or (line.by is None and all(map(holds_code, line.paths))):
+        return "line"
+    return None
+
+
+def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
+    """Print the lines or instructions of kernels. Raises UsageError for options that mean nothing
+    for them.
+    """
+    from profharness.report.csv import code_csv
+    from profharness.report.tables.code_spots import code_text
+    from profharness.understand import code_spots
+
+    if line.samples or line.formulas:
+        option = "--samples" if line.samples else "--formulas"
+        raise UsageError(f"{option} is not for rows by {by}", "leave it out")
+    if line.pass_name is not None and not of_run:
+        raise UsageError(f"--pass {line.pass_name}: no such pass", "loose files have no passes")
+    found = (
+        code_spots.of_run(line.paths[0], by, line.pass_name)
+        if of_run
+        else code_spots.of_files(line.paths, by)
+    )
+    say(found.problems)
+    if not found.table.rows:
+        typer.echo(f"{line.paths[0]}: nothing to list by {by}; {_OF_CODE}", err=True)
+    sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, code_csv)))
 
 
 @dataclass(frozen=True)
@@ -136,14 +193,12 @@ def _of_run(line: HotspotsLine, given: OperatorInput) -> _Found:
     from profharness.understand.hotspots import hotspots_of, load_for, misfits_of
     from profharness.understand.replays import with_captures
 
-    asked = load_for(list(line.paths), None if line.by is None else line.by.value)
+    asked = load_for(list(line.paths), line.grouping)
     loaded = with_captures(asked, given.captures)
     return _Found(
-        hotspots_of(
-            loaded, None if line.by is None else line.by.value, line.pass_name, line.samples, given
-        ),
+        hotspots_of(loaded, line.grouping, line.pass_name, line.samples, given),
         loaded.trace.problems,
-        lambda other: hotspots_of(loaded, other.value, line.pass_name),
+        lambda other: hotspots_of(loaded, grouping_of(other), line.pass_name),
         [
             *(item for item in loaded.findings if item.id.startswith(REPLAYS)),
             *misfits_of(loaded, line.pass_name, given),
@@ -164,7 +219,7 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
     workers = Workers(line.processes, line.dask, line.dask_workers)
     of_files = hotspots_of_files(
         paths,
-        None if line.by is None else line.by.value,
+        line.grouping,
         ops=line.ops or bool(line.formulas),
         shapes=line.shown is not Form.TABLE,
         workers=workers,
@@ -175,7 +230,7 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
     return _Found(
         of_files.table,
         of_files.problems,
-        lambda other: hotspots_of_files(paths, other.value, workers=workers).table,
+        lambda other: hotspots_of_files(paths, grouping_of(other), workers=workers).table,
         of_files.findings,
     )
 
@@ -188,10 +243,18 @@ _RECORDED_BY = {
 }
 """What makes a file hold such rows."""
 
+_OF_CODE = "record samples of the program counter with --profile rocprofv3 --pc-sampling"
+
 _LISTED = {
     By.OP: "its operators are listed by --by op",
     By.CALL: "its host calls are listed by --by call",
 }
+
+
+def _of_code(paths: Sequence[Path]) -> str:
+    from profharness.understand.code_spots import holds_code
+
+    return "its code is listed by --by line" if all(map(holds_code, paths)) else ""
 
 
 def _others(table: Hotspots, table_by: Callable[[By], Hotspots]) -> str:
@@ -221,17 +284,27 @@ def text_of(table: Hotspots, form: Form, top: int | None) -> str:
     """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole
     table.
     """
+    from profharness.report.csv import hotspots_csv
+    from profharness.report.text.hotspots import plain_table
+
+    return _in_form(table, form, top, (plain_table, hotspots_csv))
+
+
+def _in_form(
+    table: TableT,
+    form: Form,
+    top: int | None,
+    texts: tuple[Callable[[TableT, int, int | None], str], Callable[[TableT], str]],
+) -> str:
+    """`texts` make a table for people and CSV of it."""
     import msgspec
 
+    as_table, as_csv = texts
     if form is Form.TABLE:
         # a file or pipe gets full names: there is no width to fit into
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        from profharness.report.text.hotspots import plain_table
-
-        return plain_table(table, top or TABLE_ROWS, width)
+        return as_table(table, top or TABLE_ROWS, width)
     cut = msgspec.structs.replace(table, rows=table.rows[:top])
     if form is Form.CSV:
-        from profharness.report.csv import hotspots_csv
-
-        return hotspots_csv(cut)
+        return as_csv(cut)
     return msgspec.json.format(msgspec.json.encode(cut), indent=2).decode() + "\n"

@@ -52,6 +52,7 @@ FORMATS = (
     "readers.rocprof_compute.reader",
     "readers.rocprof_compute.machine_reader",
     "readers.rocprofv3.csv_reader",
+    "readers.code.thread_trace",
     "readers.logs.rocprof_sys_text",
     "readers.rocprof_v1.rocminfo",
     "readers.logs.onnxruntime",

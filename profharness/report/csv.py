@@ -6,8 +6,10 @@ import csv
 import io
 from collections.abc import Mapping
 
+from profharness.analysis.code.records import CodeHotspots
 from profharness.analysis.records import Hotspots, Summary
 from profharness.report.table import Table
+from profharness.report.tables.code_spots import code_values
 from profharness.report.tables.hotspots import hotspot_values
 from profharness.report.tables.results import published_results
 
@@ -28,6 +30,11 @@ def csv_text(table: Table) -> str:
 def hotspots_csv(table: Hotspots) -> str:
     """`hotspots.csv`: one row per group, as `report.tables.hotspots.hotspot_values` lists them."""
     return csv_text(hotspot_values(table))
+
+
+def code_csv(table: CodeHotspots) -> str:
+    """One row per line or instruction, as `report.tables.code_spots.code_values` lists them."""
+    return csv_text(code_values(table))
 
 
 def results_csv(summary: Summary, model: str, via: str, devices: Mapping[str, str]) -> str:

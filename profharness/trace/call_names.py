@@ -27,6 +27,19 @@ EVENT_WAIT: Pattern[str] = re.compile(r"StreamWait(Event|Value)")
 CAPTURE_BEGIN: Pattern[str] = re.compile(r"StreamBeginCapture")
 CAPTURE_END: Pattern[str] = re.compile(r"StreamEndCapture")
 
+EVENT_DOMAINS = ("kfd", "scratch")
+"""Domains of records that stand among host calls and are none: what the kernel driver and the
+runtime did for the process.
+"""
+
+
+def is_call(strings: Strings, calls: Api) -> npt.NDArray[np.bool_]:
+    """Which rows are host calls, and not events of drivers and runtimes."""
+    codes = [code for code in map(strings.find, EVENT_DOMAINS) if code >= 0]
+    if not codes:
+        return np.ones(len(calls), np.bool_)
+    return ~np.isin(calls.domain, codes)
+
 
 def matching(strings: Strings, calls: Api | Ops, pattern: Pattern[str]) -> npt.NDArray[np.bool_]:
     """Which rows' names the pattern is found in; looks at each distinct name once, and keeps the

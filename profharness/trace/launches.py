@@ -68,7 +68,7 @@ def _join(trace: Trace, records: Correlated) -> Joined:
     api = trace.api
     owners = _owners(trace)
     having = np.zeros(len(owners), np.bool_)
-    having[owners[api.source]] = True
+    having[owners[_calling(trace)]] = True
     rows = len(records.source)
     if not len(api) or not rows:
         return Joined(
@@ -157,7 +157,7 @@ def _owners(trace: Trace) -> I64:
     count = len(trace.sources)
     owners = np.arange(count, dtype=np.int64)
     calls, device = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-    calls[trace.api.source] = True
+    calls[_calling(trace)] = True
     device[trace.kernels.source] = True
     device[trace.copies.source] = True
     donors: dict[object, int] = {}
@@ -168,6 +168,12 @@ def _owners(trace: Trace) -> I64:
         if source.pid is not None and not (calls[position] and device[position]):
             owners[position] = donors.get(correlated_process(source), position)
     return owners
+
+
+def _calling(trace: Trace) -> I32:
+    """The source of each host call; what drivers did for a process is none."""
+    calls = call_names.is_call(trace.strings, trace.api)
+    return trace.api.source if calls.all() else trace.api.source[calls]
 
 
 def correlated_process(source: Source) -> object:

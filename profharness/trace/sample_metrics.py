@@ -253,6 +253,7 @@ SAMPLE_METRICS: tuple[SampleMetric, ...] = (
 )
 
 TORCH_ALLOCATED, TORCH_RESERVED = "torch_allocated", "torch_reserved"
+HSA_ALLOCATED = "hsa_allocated"
 # What a profiler writes into its own file, and no sampler reads.
 RECORDED_METRICS: tuple[SampleMetric, ...] = (
     SampleMetric(
@@ -268,6 +269,13 @@ RECORDED_METRICS: tuple[SampleMetric, ...] = (
         "instant",
         "memory reserved by torch: taken from the device by its allocator, in use or kept for "
         "later",
+    ),
+    SampleMetric(
+        HSA_ALLOCATED,
+        "B",
+        "instant",
+        "memory allocated through HSA, where hipMalloc ends: held by the process (on the host: "
+        "memory that devices reach)",
     ),
 )
 

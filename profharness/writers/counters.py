@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.model import I64, Trace
-from profharness.trace.sample_metrics import RECORDED_METRICS, metric_of
+from profharness.trace.sample_metrics import HSA_ALLOCATED, RECORDED_METRICS, metric_of
 from profharness.writers import wire
 from profharness.writers.groups import group_rows
 from profharness.writers.output import Output
@@ -24,7 +24,12 @@ from profharness.writers.schema import Packet, Track, TrackEvent
 from profharness.writers.tracks import Machine, Registry, child_track, state_packets, track_packet
 
 CHUNK = 1 << 14
-_OF_TORCH = frozenset(metric.name for metric in RECORDED_METRICS)
+_TELEMETRY = "Telemetry"
+_RECORDED = {
+    metric.name: "Memory through HSA" if metric.name == HSA_ALLOCATED else "Memory of torch"
+    for metric in RECORDED_METRICS
+}
+"""The group of a metric that no sampler reads: whose memory it is."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,8 @@ class CounterWriter:
     out: Output
 
     def write(self) -> None:
-        """One track per source, device and metric, under one group per source and device, or two
-        where torch's allocator has tracks too.
+        """One track per source, device and metric, under one group per source and device, and
+        another for each allocator that has tracks too.
         """
         samples = self.trace.samples
         series = group_rows(samples.source, samples.device, samples.metric)
@@ -88,15 +93,15 @@ class CounterWriter:
 
     def _tracks(self, first: I64) -> Iterator[tuple[int, int, bytes]]:
         """(position in `first`, uuid, TrackDescriptor fields), each group before its counters."""
-        groups: dict[tuple[int, bool], int] = {}
+        groups: dict[tuple[int, str], int] = {}
         samples = self.trace.samples
         for position, row in enumerate(first):
             device = int(samples.device[row])
             metric = self.trace.strings[int(samples.metric[row])]
-            group = (device, metric in _OF_TORCH)
+            words = _RECORDED.get(metric, _TELEMETRY)
+            group = (device, words)
             if group not in groups:
                 groups[group] = self.registry.uuid()
-                words = "Memory of torch" if metric in _OF_TORCH else "Telemetry"
                 name = self._group_name(words, int(samples.source[row]), device)
                 yield position, groups[group], child_track(groups[group], 0, name)
             uuid = self.registry.uuid()

@@ -16,7 +16,7 @@ from profharness.analysis.time.steps import Windows
 from profharness.stats import intervals
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Device, Samples, Source, Strings, Trace
-from profharness.trace.sample_metrics import TORCH_ALLOCATED, TORCH_RESERVED
+from profharness.trace.sample_metrics import HSA_ALLOCATED, TORCH_ALLOCATED, TORCH_RESERVED
 
 Row = tuple[int, int, float]
 
@@ -80,6 +80,16 @@ def test_devices_of_one_number_keep_their_own_peaks(
         f"torch_allocated_peak_{names[0]}": 1.0,
         f"torch_allocated_peak_{names[1]}": 3.0,
     }
+
+
+def test_memory_through_hsa_has_peaks_of_its_own() -> None:
+    trace = trace_of([(0, NULL, 900.0), (1, 0, 5.0), (2, 1, 7.0), (3, 1, 1.0)], HSA_ALLOCATED)
+    found = figures(measured(trace, 0, 10))
+    assert (found["hsa_allocated_peak"].value, found["hsa_host_allocated_peak"].value) == (7, 900)
+    assert (found["hsa_allocated_peak_4"].value, found["hsa_allocated_peak_7"].value) == (5, 7)
+    assert found["torch_allocated_peak"].value is None
+    nothing = measured(replace(trace, samples=Samples.empty()), 0, 10)
+    assert "--memory-allocation-trace" in figures(nothing)["hsa_allocated_peak"].needs
 
 
 def test_without_the_allocator_its_option_is_named() -> None:

@@ -162,7 +162,7 @@ def test_hotspots_folds_names_to_the_terminal(kineto):
     ("arguments", "status"),
     [
         (("--pass", "torch"), 2),
-        (("--by", "line"), 2),
+        (("--by", "file"), 2),
         (("--format", "xml"), 2),
         (("--top", "0"), 2),
     ],

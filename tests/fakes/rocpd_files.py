@@ -1,5 +1,5 @@
-"""Writes rocpd databases (schema version 3) of a made-up program: tables with the process's GUID in
-their names, and the views over them.
+"""Writes rocpd databases of a made-up program: tables with the process's GUID in their names, and
+the views over them, in schema 3 or any later one (`rocpd_schemas`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from tests.fakes.rocpd_schemas import renewed
 from tests.fakes.rocprofv3_files import agent_record
 from tests.fakes.rocprofv3_program import Program
 
@@ -146,10 +147,12 @@ VIEWS: dict[str, str] = {
         )
     ),
     "memory_allocations": f"SELECT M.id, M.guid, {_text('E.category_id', 'E')} AS category, "
-    'M.nid, P.pid, T.tid, M.start, M."end", M.type, M.level,'
+    'M.nid, P.pid, T.tid, M.start, M."end", M.type, M.level, '
+    "A.logical_index AS agent_log_index, M.address,"
     " M.size, E.stack_id FROM rocpd_memory_allocate M "
     + " ".join(
         (
+            _join("info_agent", "A", "M.agent_id", "M", "LEFT JOIN"),
             _join("event", "E", "M.event_id", "M"),
             _join("info_process", "P", "M.pid", "M"),
             _join("info_thread", "T", "M.tid", "M"),
@@ -175,7 +178,12 @@ VIEWS: dict[str, str] = {
 }
 
 
-def write_rocpd(path: Path, *programs: Program, environment: dict[str, str] | None = None) -> Path:
+def write_rocpd(
+    path: Path,
+    *programs: Program,
+    environment: dict[str, str] | None = None,
+    schema: str = "3",
+) -> Path:
     """One database; each program is a process with tables of its own, and the views join them."""
     path.unlink(missing_ok=True)
     connection = sqlite3.connect(path, isolation_level=None)
@@ -200,6 +208,7 @@ def write_rocpd(path: Path, *programs: Program, environment: dict[str, str] | No
         connection.execute(f"CREATE VIEW {view} AS {body}")
     for guid, program in zip(guids, programs, strict=True):
         _Writer(connection, guid, program).write(environment or {})
+    renewed(connection, [_suffix(guid) for guid in guids], schema)
     connection.execute("COMMIT")
     connection.close()
     return path
@@ -359,7 +368,7 @@ class _Writer:
                     a.level,
                     a.start,
                     a.end,
-                    0,
+                    a.address,
                     a.bytes,
                     None,
                     None,

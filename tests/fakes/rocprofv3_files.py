@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.fakes.memory_files import memory_records, memory_tables
 from tests.fakes.rocprofv3_program import Call, GpuAgent, Kernel, Program, Symbol
 
 Generation = Literal["6.2", "6.3", "6.4", "7.0", "convert"]
@@ -50,6 +51,7 @@ def write_csv(
         "memory_copy_trace": writer.copies(),
         "counter_collection": writer.counters(),
         "agent_info": writer.agents(),
+        **writer.memory(),
     }
     for kind in ("hip", "hsa", "marker", "rccl"):
         tables["rccl_api_trace" if kind == "rccl" else f"{kind}_api_trace"] = writer.calls(
@@ -78,6 +80,9 @@ class _CsvWriter:
         self.generation = generation
         self.late = generation in ("7.0", "convert")
         self.symbols = {symbol.number: symbol for symbol in program.symbols}
+
+    def memory(self) -> dict[str, list[list[object]]]:
+        return {} if self.generation == "convert" else memory_tables(self.program, self._agent)
 
     def kernels(self) -> list[list[object]]:
         head: list[str] = ["Kind", "Agent_Id", "Queue_Id"]
@@ -356,6 +361,7 @@ def _process(program: Program) -> dict[str, Any]:
         }
         for k in program.kernels
     ]
+    memory = memory_records(program, handles, names.timed)
     counted = [
         {
             "thread_id": k.tid,
@@ -435,7 +441,7 @@ def _process(program: Program) -> dict[str, Any]:
             "kernel_dispatch": dispatches,
             **records,
             "memory_copy": copies,
-            "scratch_memory": [],
+            **memory,
             "pc_sample_host_trap": [],
         },
     }

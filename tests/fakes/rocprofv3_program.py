@@ -81,7 +81,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Allocation:
-    """`level` is REAL, VIRTUAL or SCRATCH; `kind` ALLOC, FREE, REALLOC or RECLAIM."""
+    """`level` is REAL, VIRTUAL or SCRATCH; `kind` ALLOC, FREE, REALLOC or RECLAIM. A release has
+    neither bytes nor agent of its own in the tool's files.
+    """
 
     kind: str
     level: str
@@ -91,6 +93,15 @@ class Allocation:
     agent: int
     correlation: int
     tid: int = 0
+    address: int = 0
+
+    @property
+    def operation(self) -> str:
+        """What the tool calls it in CSV and JSON."""
+        if self.level == "SCRATCH":
+            return f"SCRATCH_MEMORY_{self.kind.replace('RECLAIM', 'ASYNC_RECLAIM')}"
+        kind = {"ALLOC": "ALLOCATE"}.get(self.kind, self.kind)
+        return f"MEMORY_ALLOCATION_{'VMEM_' if self.level == 'VIRTUAL' else ''}{kind}"
 
 
 @dataclass(frozen=True)

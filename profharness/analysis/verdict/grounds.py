@@ -19,6 +19,7 @@ from profharness.analysis.verdict.integrity import recorded_calls
 from profharness.analysis.verdict.records import CategoryTime, Grounds, KernelParts, ordered
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
+from profharness.trace.call_names import is_call
 from profharness.trace.columns.keys import coded
 from profharness.trace.columns.table import NULL
 from profharness.trace.graphs.captures import captured_calls
@@ -49,7 +50,7 @@ def grounds_of(m: Measurement) -> Grounds:
     unknown = unknown_work(m)
     return Grounds(
         withheld=withheld,
-        host_calls=len(m.trace.api) > 0,
+        host_calls=bool(is_call(m.trace.strings, m.trace.api).any()),
         records=_records(m),
         longest_gap_ns=sum(m.whole.idle.longest(device, m.when) for device in m.devices),
         unknown=_by_category(m, unknown),

@@ -17,7 +17,9 @@ from profharness.readers.perfetto.tracks import Tracks
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Device, Trace
 
-_TITLE = re.compile(r"(?:Telemetry|Memory of torch) · (?:.* · )?(?:[^·]* )?GPU (\S+)\Z")
+_TITLE = re.compile(
+    r"(?:Telemetry|Memory of torch|Memory through HSA) · (?:.* · )?(?:[^·]* )?GPU (\S+)\Z"
+)
 
 
 @dataclass(frozen=True, eq=False)

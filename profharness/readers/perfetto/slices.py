@@ -39,6 +39,7 @@ DOMAINS = {
     "rccl": "rccl",
     "runtime": "runtime",
     "kfd": "kfd",
+    "scratch": "scratch",
     "rocdecode": "rocdecode",
     "rocjpeg": "rocjpeg",
 }

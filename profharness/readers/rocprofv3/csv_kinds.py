@@ -85,7 +85,14 @@ COLUMNS: Mapping[Kind, Mapping[str, arrow_csv.Kind]] = {
         "destination_agent_id": "text",
         **dict.fromkeys(("stream_id", "correlation_id"), "integer"),
     },
-    "memory": {"operation": "text"},
+    "memory": {
+        **_TIMES,
+        "guid": "text",
+        "operation": "text",
+        "agent_id": "text",
+        "address": "text",
+        **dict.fromkeys(("allocation_size", "thread_id", "queue_id"), "integer"),
+    },
     "sample": {"dispatch_id": "integer"},
 }
 

@@ -16,12 +16,20 @@ from profharness.readers.bytes.arrow_csv import CsvColumns
 from profharness.readers.rocprofv3.agents import Agent, Process
 from profharness.readers.rocprofv3.counters import join
 from profharness.readers.rocprofv3.csv_kinds import COLUMNS, Kind
+from profharness.readers.rocprofv3.memory import (
+    MEMORY_COLUMNS,
+    MemoryRows,
+    action_of,
+    address_of,
+)
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
 from profharness.trace.columns.build import per_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem, Strings
 
-_SAID = {"memory": "memory allocations", "sample": "program counter samples"}
+_SAID = {
+    "sample": "samples of the program counter (hotspots --by line lists them)",
+}
 _NUMBER = re.compile(r"(\d+)\s*$")
 _PER_PROCESS = 1 << 40
 
@@ -95,6 +103,8 @@ class SetReader:
             tables.add_copies(process, part, 0)
         for part in calls:
             tables.add_calls(process, part, 0)
+        for part in self._parts.get("memory", []):
+            self._add_memory(tables, process, part)
         self._report(tables)
         return tables, pid
 
@@ -126,6 +136,35 @@ class SetReader:
                     "beside counters: their durations are not known",
                 )
             )
+
+    def _add_memory(self, tables: RocmTables, process: Process, part: Mapping[str, I64]) -> None:
+        """Allocations and releases, or what the runtime did about scratch memory."""
+        strings = self.strings
+        missing = np.full(len(part["operation"]), NULL, np.int64)
+        scratch = per_text(strings, part["operation"], lambda text: "SCRATCH" in text.upper()) == 1
+        codes = part.get("agent_id", missing)
+        agent, stated = missing.copy(), codes != NULL  # a release states none
+        agent[stated] = self._agent_numbers(codes[stated])
+        columns = {
+            "start": part["start_timestamp"],
+            "end": part["end_timestamp"],
+            "agent": agent,
+            "bytes": part.get("allocation_size", missing),
+            "address": per_text(strings, part.get("address", missing), address_of),
+            "tid": part.get("thread_id", missing),
+            "name": part["operation"],
+        }
+        action = per_text(strings, part["operation"], action_of)
+        self._left_out += tables.add_memory(
+            process,
+            MemoryRows(
+                action=action[~scratch],
+                **{name: columns[name][~scratch] for name in MEMORY_COLUMNS},
+            ),
+            0,
+        )
+        events = {name: columns[name][scratch] for name in ("start", "end", "tid", "name")}
+        tables.add_events(process, events, "scratch", 0)
 
     def _separate_processes(self) -> None:
         """`rocpd convert` joins processes in one file, told apart by the first column: correlation

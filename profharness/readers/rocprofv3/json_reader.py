@@ -20,14 +20,14 @@ from profharness.trace.wanted import Wanted
 
 name = "rocprofv3-json"
 
-_KEY = "rocprofiler-sdk-tool"
+KEY = "rocprofiler-sdk-tool"
 _HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """An object whose first key is the tool's."""
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    return start.startswith(b"{") and start[1:].lstrip().startswith(f'"{_KEY}"'.encode())
+    return start.startswith(b"{") and start[1:].lstrip().startswith(f'"{KEY}"'.encode())
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
@@ -72,7 +72,7 @@ def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Trace:
 
 def _walk(walk: JsonWalk, strings: Strings, processes: list[ProcessRows]) -> None:
     for key in walk.members():
-        if key != _KEY:
+        if key != KEY:
             walk.skip()
             continue
         for _ in walk.elements():

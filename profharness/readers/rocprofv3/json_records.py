@@ -107,6 +107,19 @@ class Copy(msgspec.Struct):
     stream_id: Handle = Handle()
 
 
+class Memory(msgspec.Struct):
+    """An allocation, a release (whose agent is none), or what was done about scratch memory."""
+
+    kind: int
+    operation: int
+    start_timestamp: int
+    end_timestamp: int
+    thread_id: int = NULL
+    agent_id: Handle = Handle()
+    address: int | str | Handle = NULL
+    allocation_size: int = NULL
+
+
 class Symbol(msgspec.Struct):
     """A kernel of a loaded code object; its group segment is the static LDS."""
 

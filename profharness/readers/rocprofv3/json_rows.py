@@ -13,6 +13,7 @@ from profharness.readers.bytes.json_walk import JsonWalk
 from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.counters import join
 from profharness.readers.rocprofv3.json_columns import DISPATCH, launch_columns, numbers, taken
+from profharness.readers.rocprofv3.json_memory import MEMORY_PARTS, OPERATIONS, JsonMemory
 from profharness.readers.rocprofv3.json_records import (
     AgentRecord,
     Call,
@@ -20,6 +21,7 @@ from profharness.readers.rocprofv3.json_records import (
     CounterName,
     CounterRecord,
     Dispatch,
+    Memory,
     Metadata,
     Names,
     Symbol,
@@ -41,7 +43,6 @@ _COPY = (
     "stream",
     "correlation",
 )
-_OPERATIONS = 1 << 20  # kind and operation in one number
 
 
 class ProcessRows:
@@ -62,6 +63,7 @@ class ProcessRows:
         self._counted = Growing(*DISPATCH)
         self._calls = Growing(*_CALL)
         self._copies = Growing(*_COPY)
+        self._memory = JsonMemory()
         self._values: list[tuple[int, int, float]] = []
 
     @property
@@ -118,6 +120,8 @@ class ProcessRows:
             source,
         )
         self._add_calls(tables, process, source)
+        memory = self._memory.taken(self._agent_numbers, self._operations)
+        self.left_out += memory.add_to(tables, process, source)
 
     def _add_calls(self, tables: RocmTables, process: Process, source: int) -> None:
         calls = self._calls
@@ -211,6 +215,10 @@ class ProcessRows:
             elif part == "memory_copy":
                 for copies in walk.batches(Copy):
                     self._add_copies(copies)
+            elif part in MEMORY_PARTS:
+                for records in walk.batches(Memory):
+                    self.records += len(records)
+                    self._memory.add(records)
             elif part in _CALLS:
                 for calls in walk.batches(Call):
                     self._take_calls(calls)
@@ -261,7 +269,7 @@ class ProcessRows:
             len(batch),
             start=[c.start_timestamp for c in batch],
             end=[c.end_timestamp for c in batch],
-            operation=[c.kind * _OPERATIONS + c.operation for c in batch],
+            operation=[c.kind * OPERATIONS + c.operation for c in batch],
             tid=[c.thread_id for c in batch],
             correlation=[c.correlation_id.internal for c in batch],
         )
@@ -272,7 +280,7 @@ class ProcessRows:
             len(batch),
             start=[c.start_timestamp for c in batch],
             end=[c.end_timestamp for c in batch],
-            operation=[c.kind * _OPERATIONS + c.operation for c in batch],
+            operation=[c.kind * OPERATIONS + c.operation for c in batch],
             bytes=[c.bytes for c in batch],
             source_agent=numbers([c.src_agent_id.handle for c in batch]),
             target_agent=numbers([c.dst_agent_id.handle for c in batch]),
@@ -329,7 +337,7 @@ class ProcessRows:
         """Codes of the kind's and the operation's name."""
         used, row = np.unique(packed, return_inverse=True)
         kinds, names = [], []
-        for kind, operation in (divmod(number, _OPERATIONS) for number in used.tolist()):
+        for kind, operation in (divmod(number, OPERATIONS) for number in used.tolist()):
             record_kind = (
                 self._names.buffer_records[kind]
                 if 0 <= kind < len(self._names.buffer_records)

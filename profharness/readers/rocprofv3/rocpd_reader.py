@@ -1,29 +1,30 @@
-"""rocpd databases (`*_results.db`), SQLite, schema version 3, as rocprofv3 writes them from ROCm 7
-on.
+"""rocpd databases (`*_results.db`), SQLite, as rocprofv3 writes them from ROCm 7 on and rocprof-sys
+where it is asked to: schema 3.0.0 to 3.0.5, and 4.1.
 
 The tables carry the process's GUID in their names; everything is read through the views without
-one. Times are CLOCK_BOOTTIME ns. A host call and the device records that it made share the event's
-`stack_id`; the column `correlation_id` is the user's external id. rocmProfileData's files of the
-same name are another, older format.
+one, by the names of their columns. What a file has is asked of its tables: programs number their
+schemas as they like, and some numbers mean two things. Times are CLOCK_BOOTTIME ns. A host call and
+the device records that it made share the event's `stack_id`; the column `correlation_id` is the
+user's external id. rocmProfileData's files of the same name are another, older format.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes import sqlite_file
 from profharness.readers.rocprofv3.rocpd_owners import Owner, environment_size, owners
 from profharness.readers.rocprofv3.rocpd_rows import ProcessReader
+from profharness.readers.rocprofv3.rocpd_views import CALL, KERNEL
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
 
 name = "rocpd"
 
-_SCHEMA = "3"
 _NEEDED = frozenset(
     {
         "rocpd_metadata",
@@ -35,6 +36,15 @@ _NEEDED = frozenset(
         "regions",
     }
 )
+# columns without which a view tells nothing, each by any of these names
+_LEAST = tuple(
+    (view, wanted[column])
+    for view, wanted, columns in (
+        ("kernels", KERNEL, ("start", "end", "kernel", "agent")),
+        ("regions", CALL, ("start", "end", "name")),
+    )
+    for column in columns
+)
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
@@ -45,8 +55,8 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The trace of one database, a source per process.
 
-    Raises InputError when it is no rocpd database of schema version 3, and when nothing in it is
-    usable.
+    Raises InputError when it is no rocpd database, has a schema that cannot be read, or holds
+    nothing usable.
     """
     with sqlite_file.opened(path) as (connection, damage):
         try:
@@ -145,13 +155,34 @@ def _check(path: Path, connection: sqlite3.Connection) -> str:
             f"{path} is an SQLite database, but no rocpd: it has no {min(missing)}",
             "name the *_results.db that rocprofv3 wrote",
         )
-    version = connection.execute(
-        "SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'"
-    ).fetchone()
-    if version is None or str(version[0]).split(".")[0] != _SCHEMA:
+    metadata = dict(connection.execute("SELECT tag, value FROM rocpd_metadata"))
+    version = str(metadata.get("schema_version", "unknown"))
+    if reason := _unreadable(metadata, version, names, connection):
         raise InputError(
-            f"{path} is a rocpd database of schema version "
-            f"{version[0] if version else 'unknown'}; version {_SCHEMA} is read",
+            f"{path} is a rocpd database of schema version {version}, which is not read: {reason}",
             "convert it with `rocpd convert -f csv` and name its kernel_trace.csv",
         )
-    return str(version[0])
+    return version
+
+
+def _unreadable(
+    metadata: Mapping[str, object], version: str, names: Collection[str], file: sqlite3.Connection
+) -> str:
+    """Why the file's schema cannot be read; empty where it can. Trial versions of the tool wrote
+    texts compressed (schema 4), or times apart from their records (4.0.0).
+    """
+    compression = metadata.get("compression")
+    if compression or version == "4":
+        return f"its texts are compressed ({compression or 'lz4'})"
+    if any(name.startswith("rocpd_timestamp") for name in names):
+        return "its records keep their times in a table of their own (rocpd_timestamp)"
+    lacking = [
+        f"{view} has no {' or '.join(choices)}"
+        for view, choices in _LEAST
+        if not _has(file, view, choices)
+    ]
+    return "" if not lacking else f"its view {lacking[0]}"
+
+
+def _has(file: sqlite3.Connection, view: str, choices: Collection[str]) -> bool:
+    return any(row[1] in choices for row in file.execute(f'PRAGMA table_info("{view}")'))

@@ -14,12 +14,34 @@ from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.bytes.sqlite_file import DAMAGED
 from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.json_records import AgentRecord
+from profharness.readers.rocprofv3.memory import MEMORY_COLUMNS, MemoryRows, action_of
+from profharness.readers.rocprofv3.rocpd_counts import count_values
 from profharness.readers.rocprofv3.rocpd_owners import Owner, text_of
-from profharness.readers.rocprofv3.rocpd_views import BATCH_ROWS, CALL, COPY, INSTANT, KERNEL, TEXTS
+from profharness.readers.rocprofv3.rocpd_tables import OwnerTables
+from profharness.readers.rocprofv3.rocpd_views import (
+    AGENT,
+    BATCH_ROWS,
+    CALL,
+    COPY,
+    COUNTED,
+    INSTANT,
+    KERNEL,
+    MEMORY,
+    SYMBOL,
+    TEXTS,
+    Columns,
+    chosen,
+)
 from profharness.readers.rocprofv3.tables import MARKER, RocmTables, domain_of
-from profharness.trace.columns.build import Growing, Pool
+from profharness.trace.columns.build import Growing, Pool, per_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64
+
+# tables whose records have no place in a trace
+_UNREAD = {
+    "rocpd_hip_event": "HIP events",
+    "rocpd_gpu_pc_sample": "samples of the program counter",
+}
 
 
 class _Extra(msgspec.Struct):
@@ -50,24 +72,29 @@ class ProcessReader:
         self.has_calls = False
         self.left_out: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
-        self._connection = connection
-        self._owner = owner
+        self._file = OwnerTables(connection, owner, alone=alone)
         self._tables = tables
         self._source = source
-        self._alone = alone
         self._texts: Pool[Any] = Pool(
             lambda value: NULL if value is None else tables.strings.code(str(value))
         )
         self._messages: Pool[Any] = Pool(self._message_code)
 
     def read(self) -> None:
-        """Kernels with their counters, copies, then host calls and markers; the rest is counted."""
-        process = Process(self._owner.host, self._owner.pid, self._agents())
+        """Kernels with their counters, copies, host calls and markers, memory; the rest is
+        counted.
+        """
+        try:
+            agents = self._agents()
+        except DAMAGED as error:
+            self.damage, agents = str(error), {}
+        process = Process(self._file.owner.host, self._file.owner.pid, agents)
         for part in (
             self._read_kernels,
             self._read_copies,
             self._read_calls,
             self._read_instants,
+            self._read_memory,
             self._count_unread,
         ):
             try:
@@ -84,21 +111,26 @@ class ProcessReader:
         self._read_counters(dispatch, first)
 
     def _read_counters(self, dispatch: I64, first: int) -> None:
-        if not len(dispatch) or "counters_collection" not in self._views():
+        """Counter values of the dispatches; those that were sampled while a kernel ran belong to no
+        view of sums (`sample_id` is set).
+        """
+        view, wanted = next(((v, w) for v, w in COUNTED if self._file.holds(v)), ("", {}))
+        names = chosen(wanted, self._file.columns(view)) if view else {}
+        if not len(dispatch) or len(names) < len(wanted) or not names:
             return
-        rows = self._select(
-            "counters_collection", ["dispatch_id", "counter_name", "value"]
-        ).fetchall()
+        sampled = "sample_id IS NULL" if "sample_id" in self._file.columns(view) else ""
+        selected = [f'"{names[name]}"' for name in ("dispatch", "counter", "value")]
+        rows = self._file.select(view, selected, sampled).fetchall()
         if not rows:
             return
         order = np.argsort(dispatch, kind="stable")
-        wanted = _whole(tuple(row[0] for row in rows))
-        at = np.minimum(np.searchsorted(dispatch[order], wanted), len(order) - 1)
+        wanted_dispatch = _whole(tuple(row[0] for row in rows))
+        at = np.minimum(np.searchsorted(dispatch[order], wanted_dispatch), len(order) - 1)
         name = np.array([self._texts[row[1]] for row in rows], np.int64)
         value = np.array(
             [row[2] if isinstance(row[2], int | float) else np.nan for row in rows], np.float64
         )
-        with_dispatch = dispatch[order][at] == wanted
+        with_dispatch = dispatch[order][at] == wanted_dispatch
         self._tables.add_counters(
             order[at[with_dispatch]] + first,
             name[with_dispatch],
@@ -107,7 +139,7 @@ class ProcessReader:
         )
 
     def _read_copies(self, process: Process) -> None:
-        if "memory_copies" not in self._views():
+        if not self._file.holds("memory_copies"):
             return
         columns = self._columns("memory_copies", COPY)
         self._count_hidden("copies", "rocpd_memory_copy", len(columns["start"]))
@@ -121,74 +153,62 @@ class ProcessReader:
         """Calls that began and ended in the same ns; of them the file keeps the names of markers
         only.
         """
-        if "samples" in self._views():
+        if self._file.holds("samples"):
             self._add_calls(process, "samples", INSTANT)
 
+    def _read_memory(self, process: Process) -> None:
+        """What the process held of each device's memory, and when the runtime took or gave back
+        scratch memory.
+        """
+        if not self._file.holds("memory_allocations"):
+            return
+        columns = self._columns("memory_allocations", MEMORY)
+        self._count_hidden("memory records", "rocpd_memory_allocate", len(columns["start"]))
+        scratch = columns["domain"] == self._tables.strings.code("SCRATCH")
+        action = per_text(self._tables.strings, columns["name"], action_of)
+        self.unread += self._tables.add_memory(
+            process,
+            MemoryRows(
+                action=action[~scratch],
+                **{name: columns[name][~scratch] for name in MEMORY_COLUMNS},
+            ),
+            self._source,
+        )
+        what, row = np.unique(columns["name"][scratch], return_inverse=True)
+        names = np.array([self._scratch_name(int(code)) for code in what], np.int64)
+        events = {name: columns[name][scratch] for name in ("start", "end", "tid")}
+        self._tables.add_events(
+            process, {**events, "name": names[row] if len(names) else row}, "scratch", self._source
+        )
+
+    def _scratch_name(self, code: int) -> int:
+        """The name that the tool's other forms have for what was done about scratch memory."""
+        text = "" if code == NULL else self._tables.strings[code]
+        text = text.replace("RECLAIM", "ASYNC_RECLAIM")
+        return self._tables.strings.code(f"SCRATCH_MEMORY_{text}")
+
     def _count_unread(self, process: Process) -> None:  # noqa: ARG002  every part is called alike
-        """Allocations, scratch and counter values that belong to no kernel of the trace. The tables
-        are counted, whose views cost a join.
+        """Counter values that belong to no kernel of the trace, and records of kinds that have no
+        place in it.
         """
         if self.damage:
             return
-        tables = self._present("rocpd_memory_allocate", "rocpd_pmc_event")
-        if "rocpd_memory_allocate" in tables:
-            scratch = self._count("rocpd_memory_allocate", "level = 'SCRATCH'")
-            self.unread["scratch memory"] += scratch
-            self.unread["memory allocations"] += self._count("rocpd_memory_allocate") - scratch
-        if "rocpd_pmc_event" in tables:
-            self.left_out["counter values of no kernel that the file shows"] += (
-                self._values_of_no_kernel()
-            )
-
-    def _values_of_no_kernel(self) -> int:
-        """Values of counters whose event is no dispatch (a device is counted over a time, too), or
-        one that the file's view hides.
-        """
-        of_owner, wanted = (
-            ("TRUE", ()) if self._alone else ("guid = :guid", {"guid": self._owner.guid})
-        )
-        # made of constants
-        shown = (
-            "SELECT event_id FROM rocpd_kernel_dispatch "  # noqa: S608  made of constants
-            f"WHERE {of_owner} AND event_id IS NOT NULL "
-            f"AND id IN (SELECT id FROM kernels WHERE {of_owner})"
-        )
-        rows = self._connection.execute(
-            "SELECT COUNT(*) FROM rocpd_pmc_event "  # noqa: S608  made of constants
-            f"WHERE {of_owner} AND (event_id IS NULL OR event_id NOT IN ({shown}))",
-            wanted,
-        )
-        return int(rows.fetchone()[0])
+        for table, words in _UNREAD.items():
+            if self._file.holds(table):
+                self.unread[words] += self._file.count(table)
+        if "event_id" in self._file.columns("rocpd_pmc_event"):
+            values = count_values(self._file)
+            self.left_out["counter values of no kernel that the file shows"] += values.of_no_kernel
+            self.unread["values of counters that were sampled while kernels ran"] += values.sampled
 
     def _count_hidden(self, rows: str, table: str, shown: int) -> None:
         """A view joins its table to others, and shows no row that lacks its place there."""
-        if not self.damage and self._present(table):
+        if not self.damage and self._file.holds(table):
             self.left_out[f"{rows} that the file's own view does not show"] += max(
-                self._count(table) - shown, 0
+                self._file.count(table) - shown, 0
             )
 
-    def _count(self, table: str, condition: str = "TRUE") -> int:
-        """Rows of a table that belong to this process; a table names it by the row that describes
-        it.
-        """
-        of_owner = (
-            ""
-            if self._alone
-            else (
-                " AND guid = ? AND pid IN (SELECT id FROM rocpd_info_process WHERE guid = ? "
-                "AND pid = ?)"
-            )
-        )
-        wanted = () if self._alone else (self._owner.guid, self._owner.guid, self._owner.pid)
-        return int(
-            self._connection.execute(
-                f"SELECT COUNT(*) FROM {table} "  # noqa: S608  made of constants
-                f"WHERE {condition}{of_owner}",
-                wanted,
-            ).fetchone()[0]
-        )
-
-    def _add_calls(self, process: Process, view: str, wanted: dict[str, str]) -> int:
+    def _add_calls(self, process: Process, view: str, wanted: Columns) -> int:
         """Add the calls of a view; the answer is how many rows it shows."""
         columns = self._columns(view, wanted)
         strings = self._tables.strings
@@ -201,12 +221,14 @@ class ProcessReader:
         columns["name"] = np.where(
             marker & (columns["message"] != NULL), columns["message"], columns["name"]
         )
-        keep = np.isin(
+        of_driver = np.isin(
             columns["domain"],
-            [code for code, domain in domains.items() if not domain.startswith("kfd")],
+            [code for code, domain in domains.items() if domain.startswith("kfd")],
         )
-        if not keep.all():
-            self.left_out["events of the kernel driver"] += int((~keep).sum())
+        if of_driver.any():
+            events = {name: columns[name][of_driver] for name in ("start", "end", "name", "tid")}
+            self._tables.add_events(process, events, "kfd", self._source)
+        keep = ~of_driver
         if view == "samples":
             self.left_out["host calls shorter than a nanosecond"] += int((keep & ~marker).sum())
             keep &= marker
@@ -228,14 +250,16 @@ class ProcessReader:
             return NULL
         return self._tables.strings.code(message) if message else NULL
 
-    def _columns(self, view: str, wanted: dict[str, str]) -> dict[str, I64]:
+    def _columns(self, view: str, wanted: Columns) -> dict[str, I64]:
         """Columns of a view; texts as codes of the pool. Columns that it does not have are NULL."""
-        present = self._names(view)
-        numbers = [name for name in wanted if name not in TEXTS and wanted[name] in present]
-        texts = [name for name in wanted if name in TEXTS and wanted[name] in present]
+        names = chosen(wanted, self._file.columns(view))
+        numbers = [name for name in names if name not in TEXTS]
+        texts = [name for name in names if name in TEXTS]
         grown = Growing(*numbers, *texts)
         try:
-            for rows in self._batches(view, [f'"{wanted[name]}"' for name in (*numbers, *texts)]):
+            for rows in self._batches(
+                view, [self._expression(view, names[name]) for name in (*numbers, *texts)]
+            ):
                 self._add(grown, rows, numbers, texts)
         except DAMAGED as error:
             self.damage = self.damage or str(error)
@@ -267,59 +291,27 @@ class ProcessReader:
             **codes,
         )
 
+    def _expression(self, view: str, column: str) -> str:
+        """The column of a view; but LDS from its table where the view rounds it up (schema 4.1)."""
+        if column == "lds_block_size" and "group_segment_size" in self._file.columns(
+            "rocpd_kernel_dispatch"
+        ):
+            return (
+                "(SELECT D.group_segment_size FROM rocpd_kernel_dispatch D "  # noqa: S608  fixed
+                f"WHERE D.id = {view}.id AND D.guid = {view}.guid)"
+            )
+        return f'"{column}"'
+
     def _batches(self, view: str, selected: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:
-        cursor = self._select(view, selected)
+        cursor = self._file.select(view, selected)
         while rows := cursor.fetchmany(BATCH_ROWS):
             yield rows
-
-    def _select(self, view: str, selected: Sequence[str]) -> sqlite3.Cursor:
-        columns = ", ".join(selected)
-        return self._connection.execute(
-            f"SELECT {columns} FROM {view}{self._where(view)}",  # noqa: S608  made of constants
-            self._wanted(),
-        )
-
-    def _where(self, view: str) -> str:
-        """A condition only where the file holds several processes: without it the database reads
-        faster.
-        """
-        if self._alone:
-            return ""
-        return " WHERE guid = ? AND pid = ?" if "pid" in self._names(view) else " WHERE guid = ?"
-
-    def _wanted(self) -> tuple[str | int, ...]:
-        return () if self._alone else (self._owner.guid, self._owner.pid)
-
-    def _names(self, view: str) -> set[str]:
-        return {row[1] for row in self._connection.execute(f"PRAGMA table_info({view})")}
-
-    def _present(self, *names: str) -> set[str]:
-        """The names among these that the file has, as a table or as a view."""
-        return {
-            row[0]
-            for row in self._connection.execute(
-                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-            )
-        } & set(names)
-
-    def _views(self) -> set[str]:
-        return {
-            row[0]
-            for row in self._connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'view'"
-            )
-        }
 
     def _with_symbols(self, columns: dict[str, I64]) -> dict[str, I64]:
         """Names and registers of the kernels, looked up once per kernel; dynamic LDS is what a
         launch has beyond its kernel's own.
         """
-        rows = self._connection.execute(
-            "SELECT id, display_name, kernel_name, group_segment_size, arch_vgpr_count, "
-            "accum_vgpr_count, sgpr_count"
-            " FROM rocpd_info_kernel_symbol WHERE guid = ?",
-            (self._owner.guid,),
-        ).fetchall()
+        rows = self._file.rows("rocpd_info_kernel_symbol", SYMBOL)
         symbols = {row[0]: row for row in rows}
         used, row = np.unique(columns["kernel"], return_inverse=True)
         symbol_rows = [
@@ -350,21 +342,20 @@ class ProcessReader:
         }
 
     def _agents(self) -> dict[int, Agent]:
-        rows = self._connection.execute(
-            "SELECT logical_index, absolute_index, type_index, type, name, product_name, "
-            "vendor_name, extdata FROM rocpd_info_agent WHERE guid = ?",
-            (self._owner.guid,),
-        ).fetchall()
+        """The processors by their number among those that the process may use. Network cards, which
+        files from 3.0.1 on list too, are none.
+        """
         agents = {}
-        for number, node, type_number, kind, name, product, vendor, extra in rows:
+        for row in self._file.rows("rocpd_info_agent", AGENT):
+            number, node, type_number, kind, name, generic, product, vendor, extra = row
             record = _record(extra)
-            if not isinstance(number, int):
+            if not isinstance(number, int) or kind not in ("CPU", "GPU"):
                 continue
             agents[number] = Agent(
                 number=number,
                 node=node if isinstance(node, int) else number,
                 is_gpu=kind == "GPU",
-                architecture=text_of(name),
+                architecture=text_of(generic) or text_of(name),
                 product=text_of(product),
                 vendor=text_of(vendor),
                 compute_units=record.cu_count or None,

@@ -15,6 +15,7 @@ import numpy as np
 
 from profharness.readers.kineto.tables import marks_from
 from profharness.readers.rocprofv3.agents import Places, Process
+from profharness.readers.rocprofv3.memory import MemoryRows, held
 from profharness.trace.columns.build import Growing, per_text
 from profharness.trace.columns.table import NULL, TableT, concat
 from profharness.trace.model import (
@@ -25,6 +26,7 @@ from profharness.trace.model import (
     Kernels,
     Marks,
     Problem,
+    Samples,
     Source,
     Strings,
     Trace,
@@ -71,6 +73,8 @@ class RocmTables:
         self._api: list[Api] = []
         self._marks: list[Marks] = []
         self._counters: list[Counters] = []
+        self._samples: list[Samples] = []
+        self._events: list[Api] = []
 
     def trace(
         self,
@@ -86,9 +90,10 @@ class RocmTables:
             streams=tuple(self.places.streams),
             kernels=_joined(Kernels, self._kernels),
             copies=_joined(Copies, self._copies),
-            api=_joined(Api, self._api),
+            api=_joined(Api, [*self._api, *self._events]),
             marks=_joined(Marks, self._marks),
             counters=_joined(Counters, self._counters),
+            samples=_joined(Samples, self._samples),
             problems=tuple(problems),
             statistics=tuple(statistics),
         )
@@ -189,12 +194,56 @@ class RocmTables:
         """Add host calls; those of domain `marker` (a code of the strings) are marks. A column
         `pid` goes before the process's.
         """
+        calls = self._calls(process, columns, source)
+        is_mark = columns["domain"] == self.strings.code(MARKER)
+        if not is_mark.all():
+            self._api.append(calls.take(~is_mark) if is_mark.any() else calls)
+        if is_mark.any():
+            rows = Growing("start", "dur", "name", "pid", "tid")
+            rows.add(
+                int(is_mark.sum()),
+                start=calls.start_ns[is_mark],
+                dur=calls.dur_ns[is_mark],
+                name=columns["name"][is_mark],
+                pid=calls.pid[is_mark],
+                tid=columns["tid"][is_mark],
+            )
+            shared = self._shared(process, source)
+            del shared["pid"]
+            self._marks.append(marks_from(rows, self.strings, 0, shared))
+
+    def add_memory(self, process: Process, rows: MemoryRows, source: int) -> Counter[str]:
+        """Add what the process held of its devices' memory; the answer counts records that tell
+        nothing of it, by what they are.
+        """
+        found = held(rows, self.strings, self.places, process, source)
+        if len(found.samples):
+            self._samples.append(found.samples)
+        return Counter(
+            {
+                "releases of memory that was allocated before the recording": found.unpaired,
+                "memory records that say too little": found.unsure,
+            }
+        )
+
+    def add_events(self, process: Process, columns: Columns, domain: str, source: int) -> None:
+        """Add what a runtime or driver did for the process: columns as of calls, without domain and
+        correlation, since such records launch nothing. They do not count as host calls
+        (`trace.call_names.EVENT_DOMAINS`).
+        """
+        count = len(columns["start"])
+        if count:
+            codes = np.full(count, self.strings.code(domain), np.int64)
+            none = np.full(count, NULL, np.int64)
+            full = {**columns, "domain": codes, "correlation": none}
+            self._events.append(self._calls(process, full, source))
+
+    def _calls(self, process: Process, columns: Columns, source: int) -> Api:
         start, dur = self._times(columns)
         shared = self._shared(process, source)
         pid = columns.get("pid", np.full(len(start), process.pid))
         del shared["pid"]
-        is_mark = columns["domain"] == self.strings.code(MARKER)
-        calls = Api.build(
+        return Api.build(
             start_ns=start,
             dur_ns=dur,
             name=columns["name"],
@@ -204,19 +253,6 @@ class RocmTables:
             pid=pid,
             **shared,
         )
-        if not is_mark.all():
-            self._api.append(calls.take(~is_mark) if is_mark.any() else calls)
-        if is_mark.any():
-            rows = Growing("start", "dur", "name", "pid", "tid")
-            rows.add(
-                int(is_mark.sum()),
-                start=start[is_mark],
-                dur=dur[is_mark],
-                name=columns["name"][is_mark],
-                pid=pid[is_mark],
-                tid=columns["tid"][is_mark],
-            )
-            self._marks.append(marks_from(rows, self.strings, 0, shared))
 
     def domains(self, recorded: I64) -> I64:
         """Codes of domains for codes of the tool's own names of them."""

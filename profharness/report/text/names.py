@@ -297,6 +297,13 @@ _TITLES = {
         "memory allocated by torch on the host, peak",
         "most that tensors made while a recording was on held on the host",
     ),
+    "hsa_allocated_peak": MetricTitle(
+        "memory allocated through HSA, peak", "most that one process held on a device"
+    ),
+    "hsa_host_allocated_peak": MetricTitle(
+        "memory allocated through HSA on the host, peak",
+        "most that one process held on the host, of memory that devices reach",
+    ),
     "undetermined": MetricTitle(
         "undetermined", "share in which kernels fill the device whose work is not known"
     ),

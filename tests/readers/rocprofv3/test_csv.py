@@ -298,20 +298,13 @@ def test_two_processes_in_one_converted_file_stay_apart(tmp_path: Path) -> None:
     )
 
 
-def test_allocations_and_samples_are_counted_not_read(tmp_path: Path) -> None:
-    memory = kernel_file(
-        tmp_path / "memory_allocation_trace.csv",
-        ['"MEMORY_ALLOCATION","ALLOCATE","Agent 2",1024,"0x1",1,5,6'] * 3,
-        '"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id",'
-        '"Start_Timestamp","End_Timestamp"',
-    )
+def test_samples_of_the_program_counter_are_counted_not_read(tmp_path: Path) -> None:
     samples = kernel_file(
         tmp_path / "pc_sampling_host_trap.csv",
         ['9,1,1,"v_add","",1'] * 2,
         '"Sample_Timestamp","Exec_Mask","Dispatch_Id","Instruction","Instruction_Comment",'
         '"Correlation_Id"',
     )
-    assert said(readers.read(memory), "not analysed") == 3
     assert said(readers.read(samples), "not analysed") == 2
 
 

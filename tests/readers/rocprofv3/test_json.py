@@ -138,10 +138,10 @@ def test_odd_grids_round_up_and_agents_may_be_unknown(tmp_path: Path) -> None:
 
 def test_what_is_not_analysed_is_counted(tmp_path: Path) -> None:
     content = document(program(1, 3))
-    process(content)["buffer_records"]["memory_allocation"] = [{"kind": 1, "size": 2}] * 5
+    process(content)["buffer_records"]["hipfile_api"] = [{"kind": 1, "size": 2}] * 5
     process(content)["buffer_records"]["pc_sample_host_trap"] = [{}] * 2
     trace = readers.read(saved(tmp_path / "a.json", content))
-    assert said(trace, "memory_allocation 5, pc_sample_host_trap 2") == 7
+    assert said(trace, "hipfile_api 5, pc_sample_host_trap 2") == 7
 
 
 def test_records_of_another_form_are_counted(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Lines and instructions of kernels: which ones waves were at, and what held them there."""

@@ -1,0 +1,42 @@
+"""What a rocpd database holds of counters beside those of the kernels that it shows: the tables are
+counted, whose views cost a join.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profharness.readers.rocprofv3.rocpd_tables import OwnerTables
+
+
+@dataclass(frozen=True)
+class Values:
+    """How many values of counters belong to no kernel that the file shows (a device is counted over
+    a time, too), and how many were sampled while kernels ran.
+    """
+
+    of_no_kernel: int
+    sampled: int
+
+
+def count_values(file: OwnerTables) -> Values:
+    """Counts the values of one process. A sampled one has a `sample_id`, from schema 3.0.3 on. The
+    file has `rocpd_pmc_event`. Raises one of `sqlite_file.DAMAGED`.
+    """
+    of_owner, wanted = ("TRUE", ()) if file.alone else ("guid = :guid", {"guid": file.owner.guid})
+    known = "sample_id" in file.columns("rocpd_pmc_event")
+    # made of constants
+    shown = (
+        "SELECT event_id FROM rocpd_kernel_dispatch "  # noqa: S608  made of constants
+        f"WHERE {of_owner} AND event_id IS NOT NULL "
+        f"AND id IN (SELECT id FROM kernels WHERE {of_owner})"
+    )
+    sampled = "sample_id IS NOT NULL" if known else "FALSE"
+    row = file.connection.execute(
+        "SELECT COALESCE(SUM(CASE WHEN "  # noqa: S608  made of constants
+        f"{sampled} THEN 0 WHEN event_id IS NULL OR event_id NOT IN ({shown}) THEN 1 ELSE 0 END), "
+        f"0), COALESCE(SUM(CASE WHEN {sampled} THEN 1 ELSE 0 END), 0) "
+        f"FROM rocpd_pmc_event WHERE {of_owner}",
+        wanted,
+    ).fetchone()
+    return Values(int(row[0]), int(row[1]))

@@ -1,0 +1,142 @@
+"""One program written in every schema of rocpd gives one trace."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profharness import readers
+from profharness.cli import run_cli
+from profharness.errors import InputError
+from tests.fakes.rocpd_files import write_rocpd
+from tests.fakes.rocpd_schemas import LATER, UNREADABLE
+from tests.fakes.rocprofv3_program import Call, Kernel, Program, Symbol, program
+from tests.readers.rocprofv3.tables_spelled import spelled
+
+SAMPLED = "sampled while kernels ran"
+
+
+@pytest.mark.parametrize("schema", LATER)
+def test_a_schema_says_what_the_first_one_says(tmp_path: Path, schema: str) -> None:
+    """LDS is no multiple of the 512 bytes to which later views round it, and counters that were
+    sampled stand beside the sums in files that can have them: they are counted, not added.
+    """
+    given_ = program(3, 12)
+    given_ = replace(
+        given_, kernels=tuple(replace(k, lds=k.lds + k.dispatch) for k in given_.kernels)
+    )
+    first = readers.read(write_rocpd(tmp_path / "first.db", given_))
+    later = readers.read(write_rocpd(tmp_path / "later.db", given_, schema=schema))
+    assert spelled(later) == spelled(first)
+    assert later.devices == first.devices
+    assert later.sources[0].details == (("schema", schema.partition("-")[0]),)
+    values = sum(len(parts) for k in given_.kernels for _, parts in k.counters)
+    sampled = [problem.count for problem in later.problems if SAMPLED in problem.message]
+    assert sampled == ([values] if schema >= "3.0.3" else [])
+    assert len(later.problems) == len(sampled)
+
+
+@pytest.mark.parametrize("schema", ["3.0.3", "4.1.0"])
+def test_of_several_processes_each_keeps_its_own(tmp_path: Path, schema: str) -> None:
+    both = program(1, 6, pid=16, host="a"), program(2, 8, pid=17, host="b")
+    first = readers.read(write_rocpd(tmp_path / "first.db", *both))
+    later = readers.read(write_rocpd(tmp_path / "later.db", *both, schema=schema))
+    assert spelled(later) == spelled(first)
+    assert [int((later.kernels.source == n).sum()) for n in (0, 1)] == [6, 8]
+    assert [p.message for p in later.problems if SAMPLED not in p.message] == []
+
+
+TIMES = st.integers(1, 1 << 62)
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    """A few kernels and calls of any times, sizes and places."""
+    numbers = st.integers(1, 1 << 20)
+    kernels = []
+    for dispatch in range(1, draw(st.integers(0, 4)) + 1):
+        start = draw(TIMES)
+        kernels.append(
+            Kernel(
+                10,
+                start,
+                start + draw(st.integers(0, 1 << 40)),
+                draw(st.sampled_from((2, 3))),
+                dispatch,
+                dispatch,
+                (draw(numbers), draw(numbers), 1),
+                (64, draw(st.integers(1, 16)), 1),
+                lds=draw(numbers),
+                counters=(("SQ_WAVES", (float(draw(numbers)), 1.0)),) * draw(st.integers(0, 1)),
+            )
+        )
+    calls = tuple(
+        Call("HIP_RUNTIME_API", "hipLaunchKernel", start, start + length, number, 7)
+        for number, (start, length) in enumerate(
+            draw(st.lists(st.tuples(TIMES, st.integers(1, 1 << 40)), max_size=3)), 1
+        )
+    )
+    return Program(
+        symbols=(Symbol(10, "gemm", static_lds=draw(numbers)),),
+        kernels=tuple(kernels),
+        calls=calls,
+    )
+
+
+@settings(max_examples=15, deadline=None)
+@given(programs(), st.sampled_from(("3.0.5", "4.1.0")))
+def test_any_small_program_is_the_same_in_every_schema(
+    tmp_path_factory: pytest.TempPathFactory, given_: Program, schema: str
+) -> None:
+    folder = tmp_path_factory.mktemp("schemas")
+    first = readers.read(write_rocpd(folder / "first.db", given_))
+    later = readers.read(write_rocpd(folder / "later.db", given_, schema=schema))
+    assert spelled(later) == spelled(first)
+    assert later.kernels.start_ns.tolist() == [kernel.start for kernel in given_.kernels]
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ("4", "its texts are compressed (lz4-frame-v1)"),
+        ("4.0.0", "its records keep their times in a table of their own (rocpd_timestamp)"),
+    ],
+)
+def test_a_schema_that_cannot_be_read_is_refused_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], schema: str, reason: str
+) -> None:
+    assert schema in UNREADABLE
+    path = write_rocpd(tmp_path / "a.db", program(1, 2), schema=schema)
+    assert run_cli(["hotspots", str(path)]) == 4
+    answer = capsys.readouterr()
+    assert answer.out == ""
+    said = " ".join(answer.err.split())
+    assert f"schema version {schema}, which is not read: {reason}" in said
+    assert "rocpd convert -f csv" in said
+
+
+def test_a_number_that_nobody_knows_is_read_by_its_tables(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1, 4))
+    with sqlite3.connect(path) as connection:
+        name = connection.execute(
+            "SELECT name FROM sqlite_master WHERE name LIKE 'rocpd_metadata_0%'"
+        ).fetchone()[0]
+        connection.execute(f"""UPDATE "{name}" SET value = '7.2' WHERE tag = 'schema_version'""")
+    connection.close()
+    trace = readers.read(path)
+    assert (len(trace.kernels), trace.sources[0].details) == (4, (("schema", "7.2"),))
+
+
+def test_a_view_without_what_is_needed_is_refused_with_its_column(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1, 2))
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP VIEW kernels")
+        connection.execute("CREATE VIEW kernels AS SELECT id, guid FROM rocpd_kernel_dispatch")
+    connection.close()
+    with pytest.raises(InputError, match="its view kernels has no start"):
+        readers.read(path)
