@@ -22,6 +22,7 @@ from profharness.launchers.sidecar import Sidecar
 from profharness.layers.telemetry import UNNAMED, Ready, let_rest, sampler_command, spec_json
 from profharness.rundir import telemetry
 from profharness.rundir.outputs import make_folder
+from profharness.trace.device_counters import with_figures
 from profharness.trace.model import Trace
 from profharness.writers import resource_log, telemetry_parquet
 
@@ -103,7 +104,9 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
         stopped = sampler.stop()
     if stopped and not trouble:
         trouble = f"the sampler ended with status {stopped}: {sampler.last_words()}"
-    trace = telemetry.read(folder / f"{host}.samples.bin")
+    raw = telemetry.read_raw(folder / f"{host}.samples.bin")
+    trace = with_figures(raw)
+    telemetry_parquet.write(raw, folder / f"{host}.parquet")
     return Monitored(
         trace, start, end, status, _products(trace, folder, host, settings.hz), trouble, idle
     )
@@ -185,11 +188,10 @@ def _clean(folder: Path, host: str, keep: tuple[str, ...] = ()) -> None:
 
 
 def _products(trace: Trace, folder: Path, host: str, hz: float) -> tuple[Path, ...]:
-    """The Parquet table, the clock readings and the classic log; the sampler's working files go
-    once the table is there.
+    """The Parquet table, which is there already, the clock readings and the classic log; the
+    sampler's working files go.
     """
     table = folder / f"{host}.parquet"
-    telemetry_parquet.write(trace, table)
     readings = telemetry.read_clocks(folder / f"{host}.clocks.jsonl")
     if not readings:
         raise InputError(
