@@ -33,6 +33,7 @@ from profharness.rundir.telemetry_rows import (
 from profharness.rundir.telemetry_samples import samples_of
 from profharness.trace.clocks.align import Snapshot
 from profharness.trace.columns.table import NULL
+from profharness.trace.device_counters import RAW, with_figures
 from profharness.trace.model import (
     I32,
     I64,
@@ -74,10 +75,17 @@ def sniff(head: bytes, name: str) -> bool:
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The samples of one host, plain or gzipped; a file that was cut in the middle of a row is read
-    up to it.
+    up to it. Hardware counters of devices come as the figures that follow from them.
 
     Raises InputError when it is missing, not of this format, of a newer version, or cut within its
     header.
+    """
+    return with_figures(read_raw(path))
+
+
+def read_raw(path: Path) -> Trace:
+    """The same with the hardware counters as they were counted, to be kept: formulas may be
+    corrected later.
     """
     data = b"".join(Blocks(path))
     return _read_parquet(path, data) if data.startswith(PARQUET_MAGIC) else _read_rows(path, data)
@@ -95,7 +103,7 @@ def read_tail(path: Path, rows: int) -> Trace:
             width = header.width
             whole = (path.stat().st_size - start) // width
             file.seek(start + max(whole - rows, 0) * width)
-            return _read_rows(path, data + file.read(rows * width))
+            return with_figures(_read_rows(path, data + file.read(rows * width)))
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}", "the sampler has not begun yet"
@@ -118,7 +126,7 @@ def _read_rows(path: Path, data: bytes) -> Trace:
             )
         )
     source = _source(path, rows)
-    source = replace(source, details=(*source.details, *_idle(path), *_failed(path)))
+    source = replace(source, details=(*source.details, *_idle(path), *_ended(path)))
     return Trace(
         (source,),
         strings,
@@ -157,6 +165,7 @@ def _source(path: Path, rows: Rows) -> Source:
         details.append(("late_p50_ns", str(int(np.median(_lateness(rows))))))
         details.append(("late_p99_ns", str(int(np.percentile(_lateness(rows), 99)))))
     details += [(f"missing.{absent.metric}", absent.why) for absent in header.missing]
+    details += header.details
     for device in header.devices:
         facts = (("package", device.package), ("power_scope", device.scope), ("mode", device.mode))
         details += [(f"{fact}.{device.identity}", text) for fact, text in facts if text]
@@ -181,7 +190,7 @@ def _rates(header: Header) -> tuple[tuple[str, str], ...]:
         dict.fromkeys(
             (f"hz.{column.metric}", f"{slower[column.source]:g}")
             for column in header.columns
-            if column.metric and column.source in slower
+            if column.metric and column.source in slower and column.metric.partition(":")[0] != RAW
         )
     )
 
@@ -203,19 +212,20 @@ class _Idle(msgspec.Struct, frozen=True):
     end_boot_ns: int
 
 
-def _failed(path: Path) -> tuple[tuple[str, str], ...]:
-    """Sources whose reads failed, by the sampler's own account at its end (`<host>.done.json`): how
-    often, and why last.
+def _ended(path: Path) -> tuple[tuple[str, str], ...]:
+    """The sampler's own account at its end (`<host>.done.json`): what sources say of themselves,
+    and those whose reads failed with how often, and why last.
     """
     beside = path.with_name(f"{path.name.removesuffix('.samples.bin')}.done.json")
     try:
         found = msgspec.json.decode(beside.read_bytes(), type=_Done)
     except (OSError, msgspec.DecodeError):
         return ()
-    return tuple(
+    failed = (
         (f"failed.{one.source}", f"{one.count} {'read' if one.count == 1 else 'reads'}: {one.last}")
         for one in found.failed
     )
+    return (*found.details, *failed)
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -226,6 +236,7 @@ class _Failure(msgspec.Struct, frozen=True):
 
 class _Done(msgspec.Struct, frozen=True):
     failed: tuple[_Failure, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
 
 
 def _costs(rows: Rows) -> list[tuple[str, str]]:

@@ -94,6 +94,7 @@ class Header(msgspec.Struct, frozen=True):
     period_ns: int = 0
     devices: tuple[SampledDevice, ...] = ()
     missing: tuple[Absent, ...] = ()
+    details: tuple[tuple[str, str], ...] = ()
 
 
 class _VersionOnly(msgspec.Struct, frozen=True):

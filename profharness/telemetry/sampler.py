@@ -194,6 +194,7 @@ class Session(NamedTuple):
     rows: Rows | None
     parent: process.Parent
     timer: process.Timer
+    sources: tuple[Source, ...] = ()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -230,14 +231,31 @@ def run(spec: Spec) -> None:
     if session.samples is not None:
         session.samples.close()
     session.clocks.close()
-    write_json(path_of(spec.output_dir, spec.host, "done.json"), _summary(session, reason))
+    summary = _summary(session, reason)
+    for source in session.sources:
+        if hasattr(source, "close"):
+            source.close()
+    write_json(path_of(spec.output_dir, spec.host, "done.json"), summary)
+
+
+def _details(sources: Sequence[Source]) -> list[tuple[str, str]]:
+    """What sources say of themselves (`sources.Held`)."""
+    return [fact for source in sources if hasattr(source, "facts") for fact in source.facts()]
 
 
 def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
     """Make the files, probe the sources, and say in the ready file what there is."""
     clocks = ClockFile(path_of(spec.output_dir, spec.host, "clocks.jsonl"), spec.host)
     sources, missing = open_families(
-        spec.sources, Target(spec.parent_pid, spec.roots_file, spec.hz, spec.sysfs)
+        spec.sources,
+        Target(
+            spec.parent_pid,
+            spec.roots_file,
+            spec.hz,
+            spec.sysfs,
+            spec.counters_hz or 2.0,
+            spec.counting_gate,
+        ),
     )
     period_ns = period_of(spec.hz)
     samples = rows = None
@@ -250,6 +268,7 @@ def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
                 {
                     **_facts(spec, period_ns, missing),
                     "rates": {source.name: min(spec.hz, source.max_hz) for source in sources},
+                    "details": _details(sources),
                 },
             )
         )
@@ -276,7 +295,7 @@ def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
             "missing": [absent._asdict() for absent in missing],
         },
     )
-    return Session(spec, clocks, samples, rows, parent, timer)
+    return Session(spec, clocks, samples, rows, parent, timer, sources)
 
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -369,6 +388,7 @@ def _summary(session: Session, reason: str) -> dict[str, Any]:
         "rows": rows.count if rows else 0,
         "missed": rows.missed if rows else 0,
         "cpu_ns": time.process_time_ns(),
+        "details": _details(session.sources),
         "failed": [
             {"source": name, "count": count.total, "last": count.last}
             for name, count in failures

@@ -13,7 +13,8 @@ class Spec(NamedTuple):
 
     The harness appends each pid that it wants followed, with its descendants, as a line to
     `roots_file` (decimal, each line ended by a newline; the file may appear later). The sampler
-    ends when `parent_pid` does; 0 means no parent.
+    ends when `parent_pid` does; 0 means no parent. `counters_hz` is how often the source
+    `device-counters` counts, `counting_gate` the file whose presence says when (always, without).
     """
 
     output_dir: str
@@ -23,6 +24,8 @@ class Spec(NamedTuple):
     parent_pid: int = 0
     sources: tuple[str, ...] = ("cpu",)
     sysfs: str = "/sys"
+    counters_hz: float = 0.0
+    counting_gate: str = ""
 
 
 def parse_spec(text: str) -> Spec:
@@ -49,4 +52,6 @@ def parse_spec(text: str) -> Spec:
         int(fields.get("parent_pid") or 0),
         tuple(sources),
         str(fields.get("sysfs") or "/sys"),
+        float(fields.get("counters_hz") or 0.0),
+        str(fields.get("counting_gate") or ""),
     )

@@ -59,6 +59,54 @@ DEVICE_METRICS: tuple[SampleMetric, ...] = (
         "waves in flight over the waves that the device can hold (KFD's cu_occupancy, "
         "in units of full compute units)",
     ),
+    SampleMetric(
+        "cu_active",
+        "share",
+        "interval",
+        "share of the compute units with at least one wave, averaged over time (AMD's hardware "
+        "counters)",
+    ),
+    SampleMetric(
+        "cu_occupancy",
+        "share",
+        "interval",
+        "resident waves over the waves that the compute units can hold, averaged over time",
+    ),
+    SampleMetric(
+        "matrix_busy",
+        "share",
+        "interval",
+        "share of cycles in which the matrix cores (MFMA) worked",
+    ),
+    SampleMetric(
+        "valu_busy", "share", "interval", "share of cycles in which vector ALUs were issued work"
+    ),
+    SampleMetric(
+        "vmem_busy",
+        "share",
+        "interval",
+        "share of cycles in which vector memory instructions were issued",
+    ),
+    SampleMetric(
+        "lds_busy",
+        "share",
+        "interval",
+        "share of cycles in which instructions of the local data share were issued",
+    ),
+    SampleMetric(
+        "fabric_read",
+        "B/s",
+        "interval",
+        "bytes read through the memory fabric by the L2 cache (Infinity Cache and other devices "
+        "included, so not HBM alone)",
+    ),
+    SampleMetric(
+        "fabric_write",
+        "B/s",
+        "interval",
+        "bytes written through the memory fabric by the L2 cache (on MI300 and MI350 at most: "
+        "64 bytes for each write)",
+    ),
     *(
         SampleMetric(
             f"xcc_busy_{number}",

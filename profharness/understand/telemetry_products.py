@@ -10,6 +10,7 @@ from profharness.errors import InputError
 from profharness.rundir import telemetry
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.paths import RunDir
+from profharness.trace.device_counters import with_figures
 from profharness.writers import resource_log, telemetry_parquet
 
 SAMPLES = ".samples.bin"
@@ -24,13 +25,14 @@ def write(run: RunDir, manifest: Manifest) -> tuple[Path, ...]:
     for path in sorted(run.telemetry.glob(f"*{SAMPLES}")):
         host = path.name.removesuffix(SAMPLES)
         try:
-            trace = telemetry.read(path)
+            raw = telemetry.read_raw(path)
         except InputError:
             continue  # it is among the problems of the run already
-        if not len(trace.samples):
+        if not len(raw.samples):
             continue
         made.append(run.telemetry / f"{host}.parquet")
-        telemetry_parquet.write(trace, made[-1])
+        telemetry_parquet.write(raw, made[-1])
+        trace = with_figures(raw)
         machine = _machine(manifest, host)
         if machine is not None:
             made += resource_log.write(

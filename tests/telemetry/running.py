@@ -38,6 +38,8 @@ class Sampler:
         sources: tuple[str, ...] = ("cpu",),
         parent_pid: int | None = None,
         sysfs: str = "/sys",
+        counters_hz: float = 20.0,
+        counting_gate: str = "",
         **popen: Any,
     ) -> None:
         self.folder = folder
@@ -52,6 +54,8 @@ class Sampler:
                     "roots_file": str(self.roots),
                     "sources": list(sources),
                     "sysfs": sysfs,
+                    "counters_hz": counters_hz,
+                    "counting_gate": counting_gate,
                     "parent_pid": os.getpid() if parent_pid is None else parent_pid,
                 }
             )

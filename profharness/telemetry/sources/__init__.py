@@ -16,6 +16,7 @@ FAMILIES: dict[str, str] = {
     "amd": "profharness.telemetry.sources.amd.family",
     "amdsmi": "profharness.telemetry.sources.amd.smi",
     "nvml": "profharness.telemetry.sources.nvidia.family",
+    "device-counters": "profharness.telemetry.sources.amd.counting.family",
 }
 
 GROUP = "profharness.sources"
@@ -118,13 +119,27 @@ class Source(Protocol):
         """
 
 
+class Held(Protocol):
+    """What a source may have besides, where it holds something beyond its reads."""
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """Names and texts that a reader of the samples needs, asked at the begin and at the end."""
+
+    def close(self) -> None:
+        """Let go of it, at the sampler's end."""
+
+
 class Target(NamedTuple):
-    """What is to be observed."""
+    """What is to be observed. The last two are of `device-counters`: samples per second, and the
+    file whose presence says when to count (always, without one).
+    """
 
     parent_pid: int
     roots_file: str
     hz: float
     sysfs: str = "/sys"
+    counters_hz: float = 2.0
+    counting_gate: str = ""
 
 
 class Family(Protocol):

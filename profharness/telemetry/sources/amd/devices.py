@@ -124,6 +124,21 @@ def _from_kfd(sysfs: str) -> list[Die]:
     return dies
 
 
+def kfd_facts(die: Die, sysfs: str) -> dict[str, int]:
+    """What KFD's topology says of a device (`simd_count`, `gfx_target_version`, ...), by KFD's id;
+    empty where it is not listed.
+    """
+    nodes = f"{sysfs}/class/kfd/kfd/topology/nodes"
+    return next(
+        (
+            _properties(f"{nodes}/{name}/properties")
+            for name in _listed(nodes)
+            if die.gpu_id and _number(f"{nodes}/{name}/gpu_id") == die.gpu_id
+        ),
+        {},
+    )
+
+
 def _from_drm(sysfs: str) -> list[Die]:
     drm = f"{sysfs}/class/drm"
     folders: dict[str, str] = {}
