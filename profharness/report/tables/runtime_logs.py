@@ -70,8 +70,8 @@ def next_of(log: RuntimeLog) -> str:
     warning = ""
     if log.built and log.built_until_ns is not None:
         warning = (
-            f"MIOpen compiled or tuned kernels until {_ns(log.built_until_ns)} after the log's "
-            "begin: leave these iterations out of what you measure. "
+            f"MIOpen compiled or tuned kernels, last {_after_begin(log.built_until_ns)}: leave "
+            "these iterations out of what you measure. "
         )
     elif log.built:
         warning = "MIOpen compiled or tuned kernels: the first iterations are no steady state. "
@@ -119,11 +119,8 @@ def _overview(log: RuntimeLog) -> str:
 def _library(log: RuntimeLog) -> str:
     """`6 commands (2 different), 3 lines of searches, 2 of compiled or tuned kernels`."""
     commands = sum(row.count for row in log.commands)
-    until = (
-        ""
-        if log.built_until_ns is None
-        else f", the last {_ns(log.built_until_ns)} after the log's begin"
-    )
+    last = log.built_until_ns
+    until = "" if last is None else f", the last {_after_begin(last)}"
     parts = [
         f"{_count(commands, 'command')} ({format_number(len(log.commands))} different)"
         if commands
@@ -206,6 +203,10 @@ def _slow(row: LoggedCall) -> str:
     return (
         f"{row.name}: {_ns(row.first_ns)} the first time, {_ns(row.later_ns or 0)} later (median)"
     )
+
+
+def _after_begin(ns: int) -> str:
+    return f"{_ns(ns)} after the log's begin" if ns else "at the log's begin"
 
 
 def _mean(row: LoggedCall) -> str:

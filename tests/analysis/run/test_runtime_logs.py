@@ -166,7 +166,7 @@ def test_every_form_of_the_summary_says_it(tmp_path: Path) -> None:
         "Of its calls, hipLaunchKernel takes most of the host's time: 150 µs in 3 calls."
     )
     assert said.next.startswith(
-        "MIOpen compiled or tuned kernels until 8.00 ms after the log's begin"
+        "MIOpen compiled or tuned kernels, last 8.00 ms after the log's begin: leave"
     )
     assert "--profile rocprofv3" in said.next
     shown = render(summary, 110, color=False)
