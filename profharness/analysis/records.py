@@ -16,6 +16,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.operators.records import KnownWork, OperatorShare
+from profharness.analysis.run.runtime_logs import RuntimeLog
 from profharness.analysis.use.records import DeviceUse
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
 from profharness.findings import Finding, Severity
@@ -350,6 +351,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     counters: tuple[CounterRow, ...] = ()
     queues: tuple[QueueRow, ...] = ()
     use: DeviceUse | None = None
+    log: RuntimeLog | None = None
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ from profharness.analysis.records import (
     SourceRow,
     Summary,
 )
+from profharness.analysis.run.runtime_logs import runtime_log
 from profharness.analysis.time import counts
 from profharness.analysis.time.queue_series import queue_series
 from profharness.analysis.time.whole import Whole
@@ -98,6 +99,7 @@ def summarise_trace(
         communication=talk,
         counters=counter_rows(trace),
         queues=queue_series(whole),
+        log=runtime_log(trace),
     )
 
 

@@ -110,7 +110,6 @@ def plan_wrap(request: Request, *, dry: bool = False) -> WrapPass:
             "wrap the command once for each, or use profharness run, which makes a pass of each",
         )
     plan = (own or traced)[0]
-    plan = (own or traced)[0]
     if plan.layers[0].about.scope == "sidecar":
         name = plan.layers[0].name
         raise UsageError(

@@ -94,6 +94,7 @@ def metrics_json(summary: Summary) -> bytes:
                 if summary.operator_share is not None
                 else {}
             ),
+            **({"log": summary.log} if summary.log is not None else {}),
             **({"counters": summary.counters} if summary.counters else {}),
             **({"queues": summary.queues} if summary.queues else {}),
             **({"steps_from": summary.steps_from} if summary.steps_from else {}),

@@ -14,6 +14,9 @@ LINES = "log"
 _SUBMISSION = "submission of "
 _SHAPE = re.compile(r": \d+ x \d+ x \d+ workgroups of \d+ x \d+ x \d+\Z")
 _LIBRARY = "MIOpen "
+_LINE = re.compile(r"MIOpen (\w+)(?: \[([^\]]*)\])?(?: (.*))?\Z", re.DOTALL)
+_BUILDING = ("SaveBinary", "StoreRecord")
+_LOOKING = ("Find", "Search", "GetSolution")
 _FUNCTION = re.compile(r"MIOpen \w+ \[[^\]]*\]")
 
 
@@ -25,6 +28,33 @@ def submission(kernel: str, shape: str) -> str:
 def library_line(level: str, function: str, text: str) -> str:
     """`MIOpen Info2 [FUNCTION] TEXT`."""
     return f"{_LIBRARY}{level}{f' [{function}]' if function else ''} {text}".strip()
+
+
+def submitted(name: str) -> tuple[str, str] | None:
+    """Kernel and shape of what `submission` named; the shape is empty where it is not known. None
+    for any other range.
+    """
+    if not name.startswith(_SUBMISSION):
+        return None
+    shape = _SHAPE.search(name)
+    end = len(name) if shape is None else shape.start()
+    return name[len(_SUBMISSION) : end], name[end + 2 :]
+
+
+def line_parts(name: str) -> tuple[str, str, str] | None:
+    """Level, function and text of what `library_line` named, None for any other range."""
+    match = _LINE.match(name)
+    return None if match is None else (match[1], match[2] or "", match[3] or "")
+
+
+def builds(function: str) -> bool:
+    """Whether a line of this function of MIOpen says that a kernel was compiled or tuned."""
+    return any(word in function for word in _BUILDING)
+
+
+def looks_up(function: str) -> bool:
+    """Whether a line of this function of MIOpen is part of a search for a solution or record."""
+    return function.startswith(_LOOKING) or "Search" in function
 
 
 def group_of(name: str) -> tuple[str, str] | None:

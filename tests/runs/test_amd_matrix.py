@@ -79,6 +79,10 @@ def test_a_child_process_is_recorded(tmp_path: Path, layer: str) -> None:
     assert node.findings == expected(layer)
     assert launched(node, layer) == 5
     intact(node, layer)
+    if layer == "amd-log":  # which has no device times, and says what it has
+        log = json.loads((node.run_dir / "summary.json").read_text())["log"]
+        assert (sum(row["launches"] for row in log["kernels"]), log["pass_name"]) == (5, layer)
+        assert "5 launches of" in (node.run_dir / "report.html").read_text()
 
 
 @pytest.mark.parametrize("layer", LAYERS)

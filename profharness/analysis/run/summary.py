@@ -26,6 +26,7 @@ from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
+from profharness.analysis.run.runtime_logs import runtime_log
 from profharness.analysis.run.series import eased_by_pressure, run_series
 from profharness.analysis.run.steps import step_figures
 from profharness.analysis.run.trial_findings import drift_finding
@@ -66,13 +67,12 @@ def summarise_run(
     )
     cores = allowed_cores(manifest)
     node = manifest.nodes[0] if manifest.nodes else None
-    counted = trace if len(trace.counters) else None
-    yardstick = Yardstick(calibrations, node.versions if node else None, counted, operator_input)
+    versions, counted = node.versions if node else None, trace if len(trace.counters) else None
+    yardstick = Yardstick(calibrations, versions, counted, operator_input)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
-    cpu_model = node.cpu_model if node else ""
-    view = _against(_view(manifest, trace, chosen), yardstick, trace, cpu_model)
-    by_id = {point.point: point for point in device.points}
-    named = _points(manifest, view.trials)
+    view = _view(manifest, trace, chosen)
+    view = _against(view, yardstick, trace, node.cpu_model if node else "")
+    by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
     summaries = [result.summary for result in results]
     rows = pass_rows(view, trace)
@@ -108,6 +108,7 @@ def summarise_run(
         telemetry=run_telemetry.rows(trace),
         counters=counter_rows(trace),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
+        log=runtime_log(trace),
     )
 
 

@@ -18,6 +18,7 @@ from profharness.readers.bytes.json_scan import NOT_JSON
 _VERSIONS = (
     "schemaVersion",
     "roctracer_version",
+    "rocprofiler-sdk_version",
     "hip_runtime_version",
     "hip_driver_version",
     "cupti_version",
@@ -33,6 +34,8 @@ _VERSIONS = (
 )
 
 
+_MOST_THREADS = 1024  # of one block, on every device that ROCm or CUDA knows
+
 # HIP tells generations apart by the minor number from gfx942 on; 9.0 may be gfx908 or gfx90a.
 _AMD = {(9, 4): "gfx942", (9, 5): "gfx950"}
 
@@ -46,6 +49,7 @@ class DeviceProperties(msgspec.Struct, frozen=True):
     memory_bytes: int | None = msgspec.field(default=None, name="totalGlobalMem")
     major: int | None = msgspec.field(default=None, name="computeMajor")
     minor: int | None = msgspec.field(default=None, name="computeMinor")
+    most_threads: int | None = msgspec.field(default=None, name="maxThreadsPerBlock")
 
     def architecture(self, vendor: str) -> str:
         """`sm_80`, `gfx942`; empty where the entry does not say, or does not say enough."""
@@ -110,14 +114,24 @@ class Header:
         details = dict(self.details)
         named = (
             (key.removesuffix("_version"), details[key])
-            for key in ("roctracer_version", "cupti_version")
+            for key in ("roctracer_version", "rocprofiler-sdk_version", "cupti_version")
             if key in details
         )
         return " ".join(next(named, ()))
 
     @property
     def is_rocm(self) -> bool:
-        return any(name.startswith(("hip_", "roctracer_")) for name, _ in self.details)
+        return any(
+            name.startswith(("hip_", "roctracer_", "rocprofiler")) for name, _ in self.details
+        )
+
+    @property
+    def most_threads(self) -> int:
+        """The most work-items that a workgroup can have, by the largest of the file's devices; 1024
+        where they do not say.
+        """
+        stated = [device.most_threads for device in self.devices if device.most_threads]
+        return max(stated, default=_MOST_THREADS)
 
     def device(self, index: str) -> DeviceProperties | None:
         """Properties of the device that events call `index`: the entry of that number, or what all

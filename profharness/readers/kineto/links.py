@@ -5,6 +5,11 @@ Geometry has two units in ROCm files. The `hip*LaunchKernel` calls of the progra
 grid in workgroups; `hipExtModuleLaunchKernel` (used by Tensile and MIOpen) and its older form take
 it in work-items, as the HIP headers document. The record repeats the call's figures, so without the
 call the unit is unknown.
+
+Builds of torch with an early form of Kineto over rocprofiler-sdk (pytorch/kineto pull request
+1050, never merged) wrote the workgroup's size as `grid` and all work-items as `block`. Such a file
+is told by a kernel whose `block` is larger than any workgroup can be, and then holds for all of its
+records.
 """
 
 from __future__ import annotations
@@ -58,13 +63,25 @@ class Calls:
 
 
 @dataclass(frozen=True, eq=False)
+class Rocm:
+    """What a ROCm file's geometry depends on: the texts of call names, and the most work-items that
+    a workgroup can have.
+    """
+
+    names: Strings
+    most_threads: int
+
+
+@dataclass(frozen=True, eq=False)
 class Geometry:
     """Per kernel, (n, 3): workgroups and work-items per workgroup along x, y, z; NULL where not
-    known.
+    known. `swapped` is how many kernels of a file state their size as `grid` and all work-items as
+    `block`; 0 in files in the usual order.
     """
 
     count: I64
     size: I64
+    swapped: int = 0
 
     @property
     def workgroups(self) -> I64:
@@ -111,24 +128,41 @@ def geometry(
     calls: Calls,
     launch: I64,
     triples: I64,
-    rocm_names: Strings | None,
+    rocm: Rocm | None,
 ) -> Geometry:
-    """Geometry from the record's own grid and block rows, else the call's. `rocm_names` is given
-    for ROCm files only.
+    """Geometry from the record's own grid and block rows, else the call's. `rocm` is given for
+    ROCm files only.
     """
     grid, block = triples[geometry_rows[0]], triples[geometry_rows[1]]
+    swapped = rocm is not None and _exceeds(triples, geometry_rows[1], rocm.most_threads)
     linked = launch != NULL
     for column, of_call in ((grid, calls.grid), (block, calls.block)):
         missing = linked & (column[:, 0] == NULL)
         column[missing] = triples[of_call[launch[missing]]]
-    if rocm_names is None:
+    if rocm is None:
         return Geometry(grid, block)
+    if swapped:
+        return _exchanged(grid, block)
     unit = np.full(len(launch), _UNKNOWN, np.int64)
-    unit[linked] = per_text(rocm_names, calls.name, _grid_unit)[launch[linked]]
+    unit[linked] = per_text(rocm.names, calls.name, _grid_unit)[launch[linked]]
     divisible = (unit == _IN_ITEMS) & (grid[:, 0] != NULL) & (block[:, 0] != NULL)
     grid[divisible] = -(-grid[divisible] // block[divisible])
     grid[(unit == _UNKNOWN) | ((unit == _IN_ITEMS) & ~divisible)] = NULL
     return Geometry(grid, block)
+
+
+def _exceeds(triples: I64, rows: I64, most_threads: int) -> bool:
+    """Whether one of these rows of the table has more work-items than a workgroup can have."""
+    too_large = np.prod(triples.astype(np.float64), axis=1) > most_threads  # no overflow
+    return bool(too_large.any() and too_large[rows].any())
+
+
+def _exchanged(size: I64, items: I64) -> Geometry:
+    """Geometry from workgroup sizes and all work-items, both (n, 3)."""
+    known = (size[:, 0] != NULL) & (items[:, 0] != NULL)
+    count = np.full(items.shape, NULL, np.int64)
+    count[known] = -(-items[known] // size[known])
+    return Geometry(count, size, int(known.sum()))
 
 
 def _grid_unit(call: str) -> int:

@@ -218,12 +218,20 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
         )
     if tables.without_geometry and len(tables.kernels):
         why = (
-            "their launching call is not in the file, or is a graph launch"
+            "their launching call is not in the file, is a graph launch, or states none"
             if tables.is_rocm
             else "the file does not state it"
         )
         yield Problem(
             "info", str(path), tables.without_geometry, f"kernels have no launch geometry: {why}"
+        )
+    if tables.swapped:
+        yield Problem(
+            "info",
+            str(path),
+            tables.swapped,
+            "kernels state the workgroup's size as `grid` and all work-items as `block`, as an "
+            "early torch over rocprofiler-sdk wrote them: read in that order",
         )
     if tables.counted:
         yield Problem(

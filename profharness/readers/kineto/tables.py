@@ -17,6 +17,7 @@ from profharness.readers.kineto.header import Header
 from profharness.readers.kineto.links import Calls
 from profharness.readers.kineto.places import Origin, Places
 from profharness.readers.kineto.ranges import without_times
+from profharness.readers.kineto.twins import twins
 from profharness.readers.own.marks import parse_mark
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
@@ -62,6 +63,7 @@ class Tables:
     has_calls: bool
     is_rocm: bool
     without_geometry: int
+    swapped: int
     sizes_dropped: int
     twins: int
     counters: Counters
@@ -91,8 +93,10 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     )
     vendor = "amd" if is_rocm else "nvidia" if bool(np.any(domain == strings.find("cuda"))) else ""
     held = allocator.held(rows, is_rocm=is_rocm)
+    rocm = kineto_links.Rocm(strings, header.most_threads) if is_rocm else None
     builder = _Builder(rows, origin, calls, Places(rows), shared)
-    kernels = without_times(builder.kernels(ops, nested, dynamic_lds, is_rocm=is_rocm), timed)
+    kernels, swapped = builder.kernels(ops, nested, dynamic_lds, rocm)
+    kernels = without_times(kernels, timed)
     copies, dropped = builder.copies(ops, nested, call_sizes, is_rocm=is_rocm)
     return Tables(
         kernels=kernels,
@@ -107,8 +111,9 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         without_geometry=0
         if rows.wanted is Wanted.TIMES
         else int((kernels.workgroups[:timed] == NULL).sum()),
+        swapped=swapped,
         sizes_dropped=dropped if rows.wanted.host else 0,
-        twins=_twins(kernels if timed == len(kernels) else kernels.take(np.arange(timed))),
+        twins=twins(kernels if timed == len(kernels) else kernels.take(np.arange(timed))),
         counters=rows.ranges.counters(strings, timed),
         counted=len(rows.ranges),
         samples=held.samples(strings, builder.places, origin),
@@ -150,8 +155,13 @@ class _Builder:
         return _of_call(self.calls.pid, launch, sole)
 
     def kernels(
-        self, ops: Ops, nested: nesting.Nesting, dynamic_lds: I64, *, is_rocm: bool
-    ) -> Kernels:
+        self,
+        ops: Ops,
+        nested: nesting.Nesting,
+        dynamic_lds: I64,
+        rocm: kineto_links.Rocm | None,
+    ) -> tuple[Kernels, int]:
+        """The kernels, and how many of them state their geometry in exchanged places."""
         take, strings = self.rows.kernels.take, self.rows.strings
         correlation, external = take("correlation"), take("external")
         launch = kineto_links.launching_calls(self.calls, strings, correlation)
@@ -159,10 +169,10 @@ class _Builder:
         stated, of_op = take("collective"), self.rows.ops.take("collective")
         triples = kineto_links.parse_triples(list(self.rows.geometry))
         geometry = kineto_links.geometry(
-            (take("grid"), take("block")), self.calls, launch, triples, strings if is_rocm else None
+            (take("grid"), take("block")), self.calls, launch, triples, rocm
         )
         device = self.places.device(take("device"))
-        return Kernels.build(
+        kernels = Kernels.build(
             start_ns=take("start") + self.origin.base_ns,
             dur_ns=take("dur"),
             name=take("name"),
@@ -185,6 +195,7 @@ class _Builder:
             collective=np.where(stated == NULL, _of_call(of_op, op, NULL), stated),
             **self.shared,
         )
+        return kernels, geometry.swapped
 
     def copies(
         self, ops: Ops, nested: nesting.Nesting, call_sizes: I64, *, is_rocm: bool
@@ -368,29 +379,3 @@ def _direction(name: str) -> str:
         return "unknown"
     kind = f"{match[1]}2{match[2]}".lower().replace("a", "d")
     return kind if kind in _KINDS else "unknown"
-
-
-def _twins(kernels: Kernels) -> int:
-    """How many kernels repeat another one in start, device, stream, name, duration and
-    correlation.
-    """
-    order = np.argsort(kernels.start_ns, kind="stable")
-    together = np.diff(kernels.start_ns[order]) == 0
-    rows = (
-        order[np.concatenate((together, [False])) | np.concatenate(([False], together))]
-        if len(order)
-        else order
-    )
-    columns = (
-        kernels.device,
-        kernels.stream,
-        kernels.name,
-        kernels.dur_ns,
-        kernels.correlation,
-        kernels.start_ns,
-    )
-    rows = rows[np.lexsort(tuple(column[rows] for column in columns))]
-    same = np.ones(max(len(rows) - 1, 0), np.bool_)
-    for column in columns:
-        same &= np.diff(column[rows]) == 0
-    return int(same.sum())

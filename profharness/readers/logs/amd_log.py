@@ -1,10 +1,11 @@
-"""The text that the HIP runtime logs with AMD_LOG_LEVEL, of ROCm 4.5 to 7.x.
+"""The text that the HIP runtime logs with AMD_LOG_LEVEL, of ROCm 4.5 to 10.
 
 A line is `:LEVEL:FILE:LINE: TIME us: [ID] MESSAGE`, CLOCK_MONOTONIC in microseconds; how process
 and thread are written changed several times, and some levels leave them out. A call logs its entry
 and its return. A kernel is logged when the host submits it: the log knows no kernel times, except
 where profiling prints the GPU's own start and end of a signal. Other text of the program is mixed
-in.
+in. With AMD_LOG_ASYNC=1 a thread of the runtime writes the lines, and times may step back by some
+microseconds.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from profharness.errors import InputError
+from profharness.readers.logs.amd_log_lines import Record, records
 from profharness.readers.logs.amd_log_rows import Geometry, LogRows, Moment, trace_of
 from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL
@@ -24,22 +26,23 @@ from profharness.trace.wanted import Wanted
 
 name = "amd-log"
 
-_LINE = re.compile(r":\d+:\S+\s*:\d+\s*: (\d+)d? us: ?(.*)\Z")
-_SNIFF = re.compile(rb"^:\d+:\S+\s*:\d+\s*: \d+d? us: ", re.MULTILINE)
+_SNIFF = re.compile(rb"^:\d+:\S*[ \t]*:\d+\s*: \d+d? us: ", re.MULTILINE)
 _ID = re.compile(
-    r"(?:(?P<pid>\d+)\s*:\s*)?"
-    r"\[(?:pid:(?P<pid6>\d+)\s+)?(?:tid:\s*)?(?:0x)?(?P<tid>[0-9a-f]+)\]\s*!?\s*"
+    r"(?:(?P<pid>\d{1,10})\s*:\s*)?"
+    r"\[(?:pid:(?P<pid6>\d{1,10})\s+)?(?:tid:\s*)?(?:0x)?(?P<tid>[0-9a-f]+)\]\s*!?\s*"
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_RETURN = re.compile(r"(\w+): Returned (\w+)")
-_DURATION = re.compile(r"duration: (\d+) us")
-_ENTRY = re.compile(r"\s*(_*i?hip\w+) \( ?(.*)\)\s*\Z")
-_SHADER = re.compile(r"ShaderName : (.*)\Z")
+# a line that was wrapped at a blank may have lost it
+_RETURN = re.compile(r"(\w+): ?Returned ?(\w+)")
+_DURATION = re.compile(r"duration: (\d{1,15}) us")
+_ENTRY = re.compile(r"\s*(_*i?hip\w+) ?\( ?(.*)\)\s*\Z")
+_SHADER = re.compile(r"(?:Graph )?ShaderName\s*: (.*)\Z")
+_DEVICE = ", device id : "  # behind the name, in launches of a graph
 _DISPATCH = re.compile(r"Dispatch Header = 0x[0-9a-f]+ \(type=2\b")
-_TRIPLE = re.compile(r"\b(grid|workgroup)=\[(\d+), (\d+), (\d+)\]")
+_TRIPLE = re.compile(r"\b(grid|workgroup)=\[(\d{1,10}), ?(\d{1,10}), ?(\d{1,10})\]")
 _COMPLETION = re.compile(r"completion_signal=0x([0-9a-f]+)")
-_SIGNAL = re.compile(r"Signal = \(0x([0-9a-f]+)\), start = (\d+), end = (\d+)")
-_DIM3 = re.compile(r"\{(\d+),(\d+),(\d+)\}")
+_SIGNAL = re.compile(r"Signal = \(0x([0-9a-f]+)\), start = (\d{1,18}), end = (\d{1,18})\b")
+_DIM3 = re.compile(r"\{(\d{1,10}),(\d{1,10}),(\d{1,10})\}")
 _NEVER_RETURN = frozenset({"hipGetLastError", "hipPeekAtLastError"})  # they log their entry alone
 _DEEPEST = 256
 
@@ -62,6 +65,8 @@ class _Log:
     rows: LogRows = field(default_factory=LogRows)
     threads: dict[tuple[int, int], _Thread] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    latest_ns: int = 0
+    back_ns: int = 0
 
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
@@ -76,57 +81,70 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     Raises InputError when no line is of the log.
     """
     log, blocks = _Log(), Blocks(path)
-    for line in _lines(blocks):
-        _take(log, line)
+    for record in records(_lines(blocks), log.counts):
+        _take(log, record)
     if not log.counts["lines"]:
         raise InputError(
             f"{path} holds no line of a HIP log", "record it with AMD_LOG_LEVEL=3 or more"
         )
     _close(log)
-    return trace_of(log.rows, path, name, tuple(_problems(path, log.counts, blocks.damage)))
+    return trace_of(log.rows, path, name, tuple(_problems(path, log, blocks.damage)))
 
 
 def _lines(blocks: Blocks) -> Iterator[str]:
     rest = b""
     for block in blocks:
-        lines = (rest + block).split(b"\n")
-        rest = lines.pop()
-        for line in lines:
-            yield line.decode("utf-8", "replace").rstrip("\r")
+        whole, newline, rest = (rest + block).rpartition(b"\n")
+        if newline:
+            yield from _decoded(whole)
     if rest:
-        yield rest.decode("utf-8", "replace").rstrip("\r")
+        yield from _decoded(rest)
 
 
-def _take(log: _Log, line: str) -> None:
-    match = _LINE.match(line)
-    if match is None:
-        log.counts["other text"] += bool(line.strip())
-        return
+def _decoded(lines: bytes) -> Iterator[str]:
+    """Lines as text; many at once are decoded faster than one by one."""
+    text = lines.decode("utf-8", "replace")
+    return (
+        (line.rstrip("\r") for line in text.split("\n")) if "\r" in text else iter(text.split("\n"))
+    )
+
+
+def _take(log: _Log, record: Record) -> None:
     log.counts["lines"] += 1
-    pid, tid, message = _identified(_COLOUR.sub("", match[2]))
-    _understand(log, Moment(int(match[1]) * 1000, pid, tid), message)
+    at_ns = int(record.time) * 1000
+    if at_ns < log.latest_ns:
+        log.counts["back"] += 1
+        log.back_ns = max(log.back_ns, log.latest_ns - at_ns)
+    else:
+        log.latest_ns = at_ns
+    rest = record.rest
+    pid, tid, message = _identified(_COLOUR.sub("", rest) if "\x1b" in rest else rest)
+    _understand(log, Moment(at_ns, pid, tid), message)
 
 
 def _identified(rest: str) -> tuple[int, int, str]:
     """Process, thread and message; NULL for what the line leaves out."""
     match = _ID.match(rest)
     if match is None:
-        return NULL, NULL, rest
+        return NULL, NULL, rest.lstrip()  # below level 4 the place of the ids is empty
     pid = match["pid"] or match["pid6"]
     return int(pid) if pid else NULL, int(match["tid"], 16) & (2**63 - 1), rest[match.end() :]
 
 
 def _understand(log: _Log, at: Moment, message: str) -> None:
-    thread = log.threads.setdefault((at.pid, at.tid), _Thread())
-    if signal := _SIGNAL.search(message):
+    thread = log.threads.get((at.pid, at.tid))
+    if thread is None:
+        thread = log.threads[at.pid, at.tid] = _Thread()
+    # words are found faster than patterns, and most records are none of these
+    if "Signal = (" in message and (signal := _SIGNAL.search(message)):
         log.rows.signal(int(signal[1], 16), int(signal[2]), int(signal[3]))
     elif shader := _SHADER.match(message):
         log.counts["not dispatched"] += thread.shader is not None
-        thread.shader = (at.ns, shader[1].strip())
-    elif _DISPATCH.search(message):
+        thread.shader = (at.ns, shader[1].partition(_DEVICE)[0].strip())
+    elif "Dispatch Header" in message and _DISPATCH.search(message):
         _dispatch(log, thread, at, message)
     elif returned := _RETURN.match(message):
-        _returned(log, thread, at, returned[1], message)
+        _returned(log, thread, at, returned, message)
     elif entry := _ENTRY.match(message):
         _entered(log, thread, at, entry[1], entry[2])
 
@@ -169,11 +187,14 @@ def _entered(log: _Log, thread: _Thread, at: Moment, call: str, arguments: str) 
     thread.entries.append((at.ns, call))
 
 
-def _returned(log: _Log, thread: _Thread, at: Moment, call: str, message: str) -> None:
+def _returned(
+    log: _Log, thread: _Thread, at: Moment, returned: re.Match[str], message: str
+) -> None:
+    call = returned[1]
     if call in _NEVER_RETURN:
         return
     if "LaunchKernel" in call and thread.shader is not None:
-        if "Returned hipSuccess" in message:
+        if returned[2] == "hipSuccess":
             _submit(log, thread, at, thread.launch)
         else:
             log.counts["not dispatched"] += 1
@@ -205,8 +226,8 @@ def _close(log: _Log) -> None:
         log.counts["not dispatched"] += thread.shader is not None
 
 
-def _problems(path: Path, counts: Counter[str], damage: str) -> Iterator[Problem]:
-    where = str(path)
+def _problems(path: Path, log: _Log, damage: str) -> Iterator[Problem]:
+    where, counts = str(path), log.counts
     yield Problem(
         "info",
         where,
@@ -217,7 +238,17 @@ def _problems(path: Path, counts: Counter[str], damage: str) -> Iterator[Problem
     sentences = {
         "other text": "lines are no lines of the log (text of the program) and were passed over",
         "unreturned": "calls have no return in the log and were left out",
-        "not entered": "calls have neither an entry nor a duration in the log and were left out",
+        "untimed": "lines of the runtime without a time, or warnings, were passed over",
+        "wrapped": "lines go on with the record of the line before: joined",
+        "together": "records stand on the line of another: read one by one",
+        "back": (
+            f"lines have a time before that of a line above them, by {log.back_ns // 1000} us at "
+            "most (AMD_LOG_ASYNC, or several writers): kept with their own times"
+        ),
+        "not entered": (
+            "calls have neither an entry nor a duration in the log and were left out (a log above "
+            "AMD_LOG_LEVEL_SIZE loses its begin)"
+        ),
         "not dispatched": (
             "kernels were named and not seen to be dispatched (the level prints "
             "no packets, or the launch failed)"

@@ -6,8 +6,10 @@ so that they belong to a source of their own.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,8 +31,7 @@ Geometry = tuple[Triple, Triple]  # workgroups, and work-items of each
 _UNNAMED = "device work of a signal without a kernel"
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """Time of a line and who wrote it; NULL where the line does not say."""
 
     ns: int
@@ -83,9 +84,15 @@ class LogRows:
                 start,
                 end,
                 self.strings.code(kernel),
-                NULL if geometry is None else int(np.prod(geometry[0])),
+                NULL if geometry is None else _product(geometry[0]),
             )
         )
+
+
+def _product(triple: Triple) -> int:
+    """NULL where no 64 bits hold it, which only a damaged log has."""
+    product = math.prod(triple)
+    return product if product < 2**63 else NULL
 
 
 def _text(triple: Triple) -> str:
@@ -107,7 +114,7 @@ def trace_of(rows: LogRows, path: Path, format_name: str, problems: tuple[Proble
     )
     api = Api.build(
         start_ns=calls[:, 0],
-        dur_ns=calls[:, 1] - calls[:, 0],
+        dur_ns=np.maximum(calls[:, 1] - calls[:, 0], 0),
         name=calls[:, 2],
         domain=rows.strings.code("hip"),
         pid=calls[:, 3],
@@ -116,7 +123,7 @@ def trace_of(rows: LogRows, path: Path, format_name: str, problems: tuple[Proble
     )
     ranges = Marks.build(
         start_ns=marks[:, 0],
-        dur_ns=marks[:, 1] - marks[:, 0],
+        dur_ns=np.maximum(marks[:, 1] - marks[:, 0], 0),
         name=marks[:, 2],
         kind=rows.strings.code("range"),
         pid=marks[:, 3],

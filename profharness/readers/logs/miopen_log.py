@@ -31,7 +31,6 @@ _MESSAGE = re.compile(
     r"(?P<level>Fatal|Error|Warning|Info2?|Trace|Command) \[(?P<function>[^\]]*)\] ?(?P<text>.*)\Z"
 )
 _SNIFF = re.compile(rb"^(?:@\d+ )?(?:\d+ )?MIOpen\((?:HIP|OpenCL)\)", re.MULTILINE)
-_BUILDING = ("SaveBinary", "StoreRecord")
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def _problems(path: Path, lines: list[Line], other_lines: int, damage: str) -> l
                 "lines are stamped with when they arrived, not when they were written",
             )
         )
-    building = sum(any(word in line.function for word in _BUILDING) for line in lines)
+    building = sum(log_names.builds(line.function) for line in lines)
     if building:
         problems.append(
             Problem(

@@ -14,7 +14,7 @@ from profharness.report.page.stars import star_text, starred_table
 from profharness.report.page.use import UseSection, use_section
 from profharness.report.page.window import causes_note, gaps_text, window_verdict
 from profharness.report.table import Cell, Table
-from profharness.report.tables import communication, counters
+from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
 from profharness.report.tables.fits import fit_table
@@ -51,6 +51,8 @@ class Content:
     verdict: str
     communication: tuple[Table, ...]
     communication_note: str
+    log: tuple[Table, ...]
+    log_note: str
     hotspots: tuple[Table, ...]
     counters: Table | None
     counters_left_out: str
@@ -86,6 +88,8 @@ def content(summary: Summary) -> Content:
         verdict=window_verdict(summary),
         communication=communication.tables(summary.communication),
         communication_note=communication.note(summary.communication),
+        log=runtime_logs.tables(summary.log),
+        log_note=runtime_logs.note(summary.log),
         hotspots=hotspot_tables(summary),
         counters=counters.counter_table(summary.counters),
         counters_left_out=counters.left_out(summary.counters),

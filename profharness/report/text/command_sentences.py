@@ -10,6 +10,7 @@ from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
 from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
+from profharness.report.tables import runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
 from profharness.report.text.figures import brief_text, figure_text, finite
@@ -38,7 +39,14 @@ _SIGNALLED = 128
 def answer(summary: Summary) -> str:
     """How much of the window the device computes, and what the rest is."""
     top = "" if summary.partition is not None and not on_cpu(summary) else top_row(summary)
-    parts = [_partition(summary), _gpu_percent(summary), _counted(summary), top, _cores(summary)]
+    logged = "" if summary.log is None or top else runtime_logs.answer_of(summary.log)
+    parts = [
+        _partition(summary),
+        _gpu_percent(summary),
+        _counted(summary),
+        top or logged,
+        _cores(summary),
+    ]
     text = (
         " ".join(part for part in parts if part)
         or "Nothing was measured: no trace and no point gave figures."
@@ -132,6 +140,8 @@ def _without_verdict(summary: Summary) -> str:
             "Run something: `profharness run` scans the built-in model, "
             "`profharness run -- COMMAND` profiles a command."
         )
+    if first_hotspots(summary) is None and summary.log is not None:
+        return runtime_logs.next_of(summary.log)
     if first_hotspots(summary) is None and on_cpu(summary):
         return _nothing_recorded(summary)
     if on_cpu(summary):
@@ -189,6 +199,7 @@ def _anything(summary: Summary) -> bool:
         or summary.telemetry
         or summary.points
         or summary.trace.kernels
+        or summary.log
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from profharness.analysis.records import Figure, Partition, Summary
 from profharness.findings import problem_text
-from profharness.report.tables import communication, counters
+from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.tables.figures import figure_listing
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
@@ -37,6 +37,7 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
     yield from _coverage_lines(summary)
     if summary.communication is not None:
         yield from communication.lines(summary.communication)
+    yield from runtime_logs.section(summary.log)
     why = no_kernels(summary)
     yield from _figure_block("metrics", summary.metrics, why)
     for point in summary.points:

@@ -15,6 +15,7 @@ from profharness.analysis.records import Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.table import Column, Table, row_of
 from profharness.report.tables.hotspots import time_text
+from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
 from profharness.report.tables.sharing import sharing_table
 from profharness.report.text import names
@@ -177,6 +178,9 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
             table.by
         ]
         yield from labelled(label, hotspot_lines(table, width - _LABELS))
+    if summary.log is not None:
+        for label, lines in log_lines(summary.log, width - _LABELS):
+            yield from labelled(label, lines)
     verdict = full_verdict(summary.verdict, summary.verdict_needs)
     if verdict:
         yield VERDICT, verdict
