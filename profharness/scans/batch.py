@@ -11,6 +11,7 @@ from pathlib import Path
 
 from profharness.errors import UsageError
 from profharness.node.probe import Environment
+from profharness.options import providers
 from profharness.options.request import Request
 from profharness.options.workload import is_sleep
 from profharness.rundir.manifest import PointRecord
@@ -53,6 +54,7 @@ class BatchScan:
     def from_request(cls, request: Request, environment: Environment) -> BatchScan:
         """Lay out the points. Raises UsageError where model file and backend do not fit."""
         backends = backends_for(request, request.model)
+        check_runtime(request, backends)
         on_device = request.device != "cpu" and bool(environment.accelerators)
         sizes = request.batch_sizes or (DEVICE_SIZES if on_device else CPU_SIZES)
         timed: dict[str, object] = {
@@ -137,7 +139,7 @@ def item_of(model: str) -> str:
 
 def backends_for(request: Request, model: str) -> tuple[str, ...]:
     """Asked backends; without any, torch (or what the model file needs), plus onnxruntime when its
-    layer is asked.
+    layer is asked, or onnxruntime alone when one of its own options is.
 
     Raises UsageError where model file and backend do not fit.
     """
@@ -152,7 +154,7 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
             "name an .onnx, .pt or .graphdef file, or a SavedModel folder",
         )
     if not request.backend:
-        default = (fits or "torch",)
+        default = (fits or ("onnxruntime" if _of_onnxruntime(request) else "torch"),)
         extra = tuple(
             name
             for name in ("torch", "onnxruntime")
@@ -171,6 +173,23 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
                 "name a frozen graph (.graphdef, .pb) or SavedModel folder with --model",
             )
     return request.backend
+
+
+def _of_onnxruntime(request: Request) -> str:
+    """The option by which the request speaks of onnxruntime; "" for none."""
+    if request.provider:
+        return "--provider"
+    return "" if request.ort_optimization == "all" else "--ort-optimization"
+
+
+def check_runtime(request: Request, frameworks: Sequence[str]) -> None:
+    """Raises UsageError where an option of onnxruntime is given and none of these is it."""
+    option = _of_onnxruntime(request)
+    if option and "onnxruntime" not in frameworks:
+        raise UsageError(
+            f"{option} is onnxruntime's, and this scan runs {', '.join(frameworks)}",
+            "leave it out, or add --backend onnxruntime (which takes .onnx files and particlenet)",
+        )
 
 
 def _ordered(sizes: tuple[int, ...], request: Request) -> tuple[int, ...]:
@@ -219,6 +238,8 @@ def settings_of(request: Request, model: str) -> dict[str, object]:
         "shapes": {name: list(dims) for name, dims in request.shape.items()},
         "seed": request.seed,
         "threads": request.threads,
-        "providers": None,
+        "providers": providers.as_settings(request.provider),
+        "optimization": request.ort_optimization,
+        "allow_fallback": request.allow_fallback,
         "flops_per_item": request.flops_per_item,
     }

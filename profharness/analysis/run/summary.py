@@ -26,6 +26,7 @@ from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
+from profharness.analysis.run.provider_findings import provider_findings
 from profharness.analysis.run.series import eased_by_pressure, run_series
 from profharness.analysis.run.steps import step_figures
 from profharness.analysis.run.trial_findings import drift_finding
@@ -122,6 +123,7 @@ def _measured_findings(
         (
             *view.manifest.findings,
             *mask_findings(view.manifest),
+            *provider_findings(view.manifest.points),
             *of_device,
             *(item for result in results for item in result.findings),
             *(item for drift in view.repeats for item in drift_finding(drift)),
