@@ -178,7 +178,8 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Option(
             "particlenet, an ONNX or TorchScript file, a frozen TensorFlow graph (.graphdef, "
-            ".pb) or a SavedModel folder; served scans take several, A,B.",
+            ".pb), a SavedModel folder, or a model's folder in a Triton repository (its shapes "
+            "are in config.pbtxt); served scans take several, A,B.",
             SCAN,
             common=True,
             only=FOR_SCANS,

@@ -16,6 +16,7 @@ from profharness.options.request import Request
 from profharness.options.workload import is_sleep
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
+from profharness.serving.model_folder import model_file
 
 # Powers of two as the published scans use them; a CPU would need minutes per trial at the upper
 # end.
@@ -143,6 +144,7 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
 
     Raises UsageError where model file and backend do not fit.
     """
+    model = model_file(model)
     fits = (
         "tensorflow"
         if (Path(model) / "saved_model.pb").is_file()
@@ -151,7 +153,8 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
     if model != "particlenet" and fits is None:
         raise UsageError(
             f"--model: {model} is no ONNX, TorchScript or TensorFlow model by its name",
-            "name an .onnx, .pt or .graphdef file, or a SavedModel folder",
+            "name an .onnx, .pt or .graphdef file, a SavedModel folder, or a model's folder in a "
+            "Triton repository",
         )
     if not request.backend:
         default = (fits or ("onnxruntime" if _of_onnxruntime(request) else "torch"),)
@@ -223,7 +226,8 @@ def _with_repeats(points: tuple[Point, ...], backends: tuple[str, ...]) -> tuple
 
 def settings_of(request: Request, model: str) -> dict[str, object]:
     """What a worker must know of the model and its inputs."""
-    model = model if model == "particlenet" or is_sleep(model) else str(Path(model).resolve())
+    if request.managed and not (model == "particlenet" or is_sleep(model)):
+        model = str(Path(model_file(model)).resolve())
     inputs = (
         request.inputs
         if request.inputs in ("normal", "hep")

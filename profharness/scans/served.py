@@ -18,6 +18,7 @@ from profharness.rundir.levels import SPREAD, TOGETHER
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.batch import backends_for, check_runtime, item_of, settings_of
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec
+from profharness.serving import repository
 
 EXTERNAL = "server"  # the target that stands for a foreign server (`layers.contract.EXTERNAL`)
 OUR_MODEL = "model"
@@ -343,10 +344,8 @@ def _with_backend(request: Request, backend: str) -> Request:
 
 def _word(model: str) -> str:
     """The model's name as part of a folder's name."""
-    return re.sub(
-        r"[^A-Za-z0-9_.]+",
-        "_",
-        Path(model).stem
-        if "/" in model or Path(model).suffix in (".onnx", ".pt", ".pth")
-        else model,
-    )
+    path = Path(model)
+    if path.name == repository.FILE:  # of a model's folder in a repository
+        path = path.resolve().parent
+    named = "/" in model or path.suffix in (".onnx", ".pt", ".pth")
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", path.stem if named else path.name)

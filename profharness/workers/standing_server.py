@@ -24,6 +24,7 @@ from profharness.options import providers, texts
 from profharness.options.declared import Limit, Option
 from profharness.options.workload import BACKENDS
 from profharness.serving import ready
+from profharness.serving.model_folder import model_file
 from profharness.workers import protocol as control
 from profharness.workers.server import READY, Server, ServerSetup
 
@@ -192,7 +193,7 @@ def _model(text: str, backend: str, built_in: str) -> dict[str, str]:
     named = {"name": name} if equals else {}
     if model.split(":", maxsplit=1)[0] in BUILT_IN:
         return {**named, "model": model, "backend": backend or built_in}
-    path = Path(model).resolve()
+    path = Path(model_file(model)).resolve()
     if not path.exists():
         raise UsageError(
             f"there is no model or file {model!r}",
