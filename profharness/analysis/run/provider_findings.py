@@ -18,16 +18,17 @@ FALLBACK, ON_CPU, NODES, PROVIDERS, RECOMPILED = (
 
 
 def provider_findings(records: Sequence[PointRecord]) -> Iterator[Finding]:
-    """Once for all points of a backend that say the same; of one point where no other says it."""
+    """Once for all points of a backend that say the same; of one point where no other says it.
+    Which nodes a provider takes does not depend on the point.
+    """
     for (backend, text, _), points in _same(records, FALLBACK):
         said = text if backend in text else f"{backend}: {text}"
         yield finding("device-fallback", said, point=_only(points))
-    for (backend, operators, nodes), points in _same(records, ON_CPU):
+    for (backend, operators, nodes), _ in _same(records, ON_CPU):
         total, on_cpu = _counted(nodes)
         yield finding(
             "nodes-on-cpu",
             f"{backend} left {on_cpu} of {total} nodes of the model to the CPU ({operators})",
-            point=_only(points),
             nodes=total,
             on_cpu=on_cpu,
         )

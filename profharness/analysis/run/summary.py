@@ -119,11 +119,16 @@ def _measured_findings(
     # a point's share of a peak may come from another pass than its device's figures: it is judged
     # when they stand together
     of_device = (item for item in device.findings if item.id != "above-peak" or item.point is None)
+    of_providers = tuple(provider_findings(view.manifest.points))
+    if any(
+        item.id == "nodes-on-cpu" for item in of_providers
+    ):  # a profile shows fewer: compiled ones
+        of_device = (item for item in of_device if item.id != "nodes-on-cpu")
     return _unique(
         (
             *view.manifest.findings,
             *mask_findings(view.manifest),
-            *provider_findings(view.manifest.points),
+            *of_providers,
             *of_device,
             *(item for result in results for item in result.findings),
             *(item for drift in view.repeats for item in drift_finding(drift)),
