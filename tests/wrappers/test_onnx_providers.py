@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,8 +26,9 @@ Set = Callable[..., None]
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
+    for name in list(os.environ):
+        if name.endswith("_VISIBLE_DEVICES") or name.startswith("ORT_"):
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture
@@ -139,7 +141,11 @@ def test_a_provider_that_is_not_there_is_refused_or_left_out(workloads: Path) ->
 
 
 def test_a_session_has_what_was_asked_of_it(
-    sessions: ModuleType, model: Path, given: Set, tmp_path: Path
+    sessions: ModuleType,
+    model: Path,
+    given: Set,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given(LOG=tmp_path / "log", ON_CPU=2)
     wish = spec_of(
@@ -162,10 +168,15 @@ def test_a_session_has_what_was_asked_of_it(
         "level": "ORT_ENABLE_BASIC",
         "enable_fallback": 0,
     }
-    assert sessions.notes_of(one, wish) == {
+    monkeypatch.setenv("ORT_MIGRAPHX_FP16_ENABLE", "0")
+    monkeypatch.setenv("ORT_TENSORRT_FP16_ENABLE", "1")  # of a provider that does not run
+    notes = sessions.notes_of(one, wish)
+    assert int(notes.pop("session_ns")) == one.made_ns > 0
+    assert notes == {
         "providers": f"{MIGRAPHX},{CPU}",
         "optimization": "basic",
         "provider_options": "migraphx_fp16_enable=1,migraphx_model_cache_dir=/c",
+        "provider_variables": "ORT_MIGRAPHX_FP16_ENABLE=0",
         "nodes": f"{MIGRAPHX} 4, {CPU} 2",
         "nodes_on_cpu": "Gather 1, Gemm 1",
     }

@@ -8,7 +8,9 @@ a fallback, something to say.
 from __future__ import annotations
 
 import collections
+import os
 import re
+from time import perf_counter_ns
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from profharness_workloads.shared import providers
@@ -34,13 +36,14 @@ _ASSIGNED = "session.record_ep_graph_assignment_info"  # heeded from onnxruntime
 
 class Opened(NamedTuple):
     """A session and the device that it runs on. `fallback` says what was wanted and is not used,
-    "" where nothing is missing; `gpu` is its index.
+    "" where nothing is missing; `gpu` is the GPU's index, `made_ns` the time of making the session.
     """
 
     session: Any
     device: str
     gpu: int
     fallback: str
+    made_ns: int = 0
 
     @property
     def compiles(self) -> bool:
@@ -66,6 +69,7 @@ def opened(
     said = [choice.missing] if choice.missing else []
     left = choice.providers
     while True:
+        begin_ns = perf_counter_ns()
         try:
             session = _made(runtime, path, spec, left, configure)
         except Exception as error:  # its exception classes have no common base
@@ -75,7 +79,7 @@ def opened(
             said.append(why)
             left = left[1:] or [Provider(providers.CPU)]
             continue
-        got = session.get_providers()
+        made_ns, got = perf_counter_ns() - begin_ns, session.get_providers()
         lost = [one.name for one in left if one.name not in got]
         if lost:
             why = "onnxruntime left out %s and would run on %s" % (", ".join(lost), got[0])
@@ -84,7 +88,7 @@ def opened(
             said.append("onnxruntime left out %s" % ", ".join(lost))
         device = "cpu" if got[0] == providers.CPU else "cuda:%d" % choice.gpu
         words = "%s; it ran on %s instead" % ("; ".join(said), got[0]) if said else ""
-        return Opened(session, device, choice.gpu, words)
+        return Opened(session, device, choice.gpu, words, made_ns)
 
 
 def _made(
@@ -161,8 +165,9 @@ def _without(path: str, reason: str) -> str:
 
 
 def notes_of(one: Opened, spec: Spec) -> Dict[str, str]:
-    """What the session says of itself: its providers, the asked options as it has them, how many
-    nodes of the model each provider got (where this onnxruntime tells), and the fallback.
+    """What the session says of itself: its providers, the asked options as it has them, the
+    variables that overrule them, how many nodes of the model each provider got (where this
+    onnxruntime tells), how long it took to make where it compiles, and the fallback.
     """
     session = one.session
     notes = {"providers": ",".join(session.get_providers()), "optimization": spec.optimization}
@@ -174,6 +179,11 @@ def notes_of(one: Opened, spec: Spec) -> Dict[str, str]:
     ]
     if set_options:
         notes["provider_options"] = ",".join(set_options)
+    overruling = providers.variables(session.get_providers(), os.environ)
+    if overruling:
+        notes["provider_variables"] = overruling
+    if one.compiles:
+        notes["session_ns"] = str(one.made_ns)
     notes.update(_node_notes(assigned(session)))
     if one.fallback:
         notes["fallback"] = one.fallback

@@ -44,6 +44,33 @@ VERSIONS = {
 }
 """Where an option of MIGraphX is known; from 1.23 on a cache folder takes the place of saving."""
 
+VARIABLES = {
+    MIGRAPHX: tuple(
+        "ORT_MIGRAPHX_%s" % name
+        for name in (
+            "FP16_ENABLE",
+            "BF16_ENABLE",
+            "FP8_ENABLE",
+            "INT8_ENABLE",
+            "EXHAUSTIVE_TUNE",
+            "MODEL_CACHE_PATH",
+            "CACHE_PATH",
+            "SAVE_COMPILED_MODEL",
+            "SAVE_COMPILE_PATH",
+            "LOAD_COMPILED_MODEL",
+            "LOAD_COMPILE_PATH",
+            "MAX_DYNAMIC_BATCH",
+        )
+    ),
+    TENSORRT: tuple(
+        "ORT_TENSORRT_%s" % name
+        for name in ("FP16_ENABLE", "INT8_ENABLE", "ENGINE_CACHE_ENABLE", "CACHE_PATH")
+    ),
+}
+"""Variables that take the place of a provider's options, whatever these say
+(core/providers/migraphx/migraphx_execution_provider.h).
+"""
+
 _WRONG_OPTION = re.compile(r"(?:Invalid \w+ EP option|Unknown provider option)\W*(\w+)")
 
 
@@ -140,6 +167,16 @@ def cache_places(asked: Sequence[Provider]) -> Tuple[str, ...]:
     """Folders and files that the providers' own options name for what they compile."""
     return tuple(
         one.options[name] for one in asked for name in CACHE_OPTIONS if one.options.get(name)
+    )
+
+
+def variables(names: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Those of VARIABLES that are set for these providers, as `NAME=VALUE,...`."""
+    return ",".join(
+        "%s=%s" % (variable, environ[variable])
+        for name in names
+        for variable in VARIABLES.get(name, ())
+        if environ.get(variable)
     )
 
 
