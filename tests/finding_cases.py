@@ -258,6 +258,21 @@ CASES: dict[str, Case] = {
         _CALM,
         OF_A_RUN,
     ),
+    "compiled-in-trials": Case(
+        "analysis/run/test_provider_findings.py::test_compiling_inside_of_trials_is_of_its_point",
+        "analysis/run/test_provider_findings.py::test_a_session_on_what_was_asked_says_nothing",
+        OF_A_RUN,
+    ),
+    "device-fallback": Case(
+        "analysis/run/test_provider_findings.py::test_a_fallback_is_said_once_for_all_points_that_have_it",
+        "analysis/run/test_provider_findings.py::test_a_session_on_what_was_asked_says_nothing",
+        OF_A_RUN,
+    ),
+    "nodes-on-cpu": Case(
+        "analysis/run/test_provider_findings.py::test_nodes_on_the_cpu_are_counted",
+        "analysis/run/test_provider_findings.py::test_a_session_on_what_was_asked_says_nothing",
+        OF_A_RUN,
+    ),
     "failed-to-compile": Case(
         "analysis/run/test_summary.py::test_findings_on_trials_caches_and_compilation",
         _CALM,

@@ -201,6 +201,7 @@ class Classic(msgspec.Struct, frozen=True, kw_only=True):
 class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One point over all passes. Throughput in items/s, latency mean in ms; `rate` is that of an
     open loop, in requests/s. `verdict_needs` says what a verdict would take where there is none.
+    `providers` are onnxruntime's execution providers that it ran on, best first.
     """
 
     point: str
@@ -216,6 +217,7 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     trials: int = 0
     warmup_trials: int = 0
+    providers: tuple[str, ...] = ()
     throughput: float | None = None
     throughput_sem: float | None = None
     latency_ms: float | None = None

@@ -263,6 +263,24 @@ KINDS = (
     FindingKind(
         "cold-cache", "info", "compile caches were cold for this point: repeat for steady figures"
     ),
+    FindingKind(
+        "compiled-in-trials",
+        "warning",
+        "do not use the slow trials of this point: give the provider a cache folder "
+        "(migraphx_model_cache_dir, trt_engine_cache_path) and repeat, with fixed --batch-sizes",
+    ),
+    FindingKind(
+        "device-fallback",
+        "warning",
+        "these figures are not of the device that was wanted: install what is missing, "
+        "or name the device or provider that is there",
+    ),
+    FindingKind(
+        "nodes-on-cpu",
+        "info",
+        "each such node costs copies between device and host: replace these operators, "
+        "or take a provider that has them",
+    ),
     FindingKind("failed-to-compile", "warning", "torch.compile fell back to eager for this point"),
     FindingKind(
         "drift", "warning", "the repeated points differ: intervals are widened by the drift"

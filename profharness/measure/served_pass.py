@@ -29,12 +29,13 @@ from profharness.measure.served_commands import forget_tokens, target_setup
 from profharness.rundir import requests as tables
 from profharness.rundir import requests_raw
 from profharness.rundir.manifest import PointRecord
-from profharness.scans.contract import Point, Scan, key_of
+from profharness.scans.contract import Point, PointOutput, Scan, key_of
 from profharness.supervise.pass_plan import BARE, PassPlan
 from profharness.supervise.tool import ToolPass
 from profharness.workers import pool
 from profharness.workers.protocol import write_points
 from profharness.workers.server import Server, ServerSetup
+from profharness.workers.server_notes import with_notes
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,11 @@ class ServedPass:
         more = self.more(label)
         listed = ((point.key, point.params) for point in points)
         write_points(client.folder / "points.jsonl", listed, complete=more is None)
-        events = pool.Events(lambda _: None, sampler.check, results.take)
+
+        def take(point: Point, output: PointOutput) -> None:
+            results.take(point, with_notes(output, client.control, point.key))
+
+        events = pool.Events(lambda _: None, sampler.check, take)
         if target.server is None:
             try:
                 outcomes = pool.serve(client, points, launcher, events, more)

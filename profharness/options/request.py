@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import options as tracers
-from profharness.options import pinning, serving_rules, trace_ranks
+from profharness.options import pinning, providers, serving_rules, trace_ranks
 from profharness.options.declared import (
     OUTPUT,
     PLACE,
@@ -118,6 +118,7 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
             *_wrong_ranks(self),
             *_wrong_places(self),
             *_wrong_models(self),
+            *_wrong_providers(self),
         ):
             if wrong:
                 raise UsageError(message, hint)
@@ -203,3 +204,8 @@ def _wrong_models(request: Request) -> list[tuple[bool, str, str]]:
             "serve it: --via triton deals the instances out, and with --together the models",
         ),
     ]
+
+
+def _wrong_providers(request: Request) -> list[tuple[bool, str, str]]:
+    wrong = providers.contradiction(request.provider, request.device)
+    return [] if wrong is None else [(True, *wrong)]

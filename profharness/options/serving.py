@@ -196,12 +196,6 @@ class ServingOptions(RecordingOptions, frozen=True, kw_only=True):
             limit=Limit(least=0, says="must not be negative", hint="use 0 for no delay"),
         ),
     ] = 0
-    allow_fallback: Annotated[
-        bool,
-        Option(
-            "Serve on the CPU where the device is missing, and say so.", SERVING, only=FOR_SCANS
-        ),
-    ] = False
     url: Annotated[
         str,
         Option(

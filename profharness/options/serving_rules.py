@@ -18,6 +18,8 @@ _OF_OUR_SERVER = (
     "queue_delay_us",
     "allow_fallback",
     "device",
+    "provider",
+    "ort_optimization",
     "threads",
     "torchscript",
     "compile",

@@ -10,7 +10,7 @@ import msgspec
 
 from profharness import layers
 from profharness.errors import UsageError
-from profharness.options import texts
+from profharness.options import providers, texts
 from profharness.options.declared import (
     LAYERS,
     OUTPUT,
@@ -191,7 +191,8 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Option(
             "particlenet, an ONNX or TorchScript file, a frozen TensorFlow graph (.graphdef, "
-            ".pb) or a SavedModel folder; served scans take several, A,B.",
+            ".pb), a SavedModel folder, or a model's folder in a Triton repository (its shapes "
+            "are in config.pbtxt); served scans take several, A,B.",
             SCAN,
             common=True,
             only=FOR_SCANS,
@@ -208,6 +209,36 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
             examples=("auto", "cpu", "cuda", "cuda:0", "cuda:1"),
         ),
     ] = "auto"
+    allow_fallback: Annotated[
+        bool,
+        Option(
+            "Where the device or provider is missing go on with the next one or the CPU, and say "
+            "so.",
+            SCAN,
+            only=FOR_SCANS,
+        ),
+    ] = False
+    provider: Annotated[
+        tuple[str, ...],
+        Option(
+            "onnxruntime's execution provider, best first: migraphx, rocm, cuda, tensorrt or cpu, "
+            "with its options as migraphx:KEY=VALUE,KEY=VALUE. Repeatable.",
+            SCAN,
+            only=FOR_SCANS,
+            text=providers.TEXT,
+            check=providers.check,
+            examples=providers.NAMES,
+            metavar="NAME[:KEY=VALUE,...]",
+        ),
+    ] = ()
+    ort_optimization: Annotated[
+        providers.Optimization,
+        Option(
+            "How far onnxruntime optimises the graph: all (default), extended, basic or off.",
+            SCAN,
+            only=FOR_SCANS,
+        ),
+    ] = "all"
     compile: Annotated[
         bool,
         Option("torch.compile the model (reset for each point).", SCAN, only=FOR_SCANS),

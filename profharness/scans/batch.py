@@ -11,10 +11,12 @@ from pathlib import Path
 
 from profharness.errors import UsageError
 from profharness.node.probe import Environment
+from profharness.options import providers
 from profharness.options.request import Request
 from profharness.options.workload import is_sleep
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
+from profharness.serving.model_folder import model_file
 
 # Powers of two as the published scans use them; a CPU would need minutes per trial at the upper
 # end.
@@ -53,6 +55,7 @@ class BatchScan:
     def from_request(cls, request: Request, environment: Environment) -> BatchScan:
         """Lay out the points. Raises UsageError where model file and backend do not fit."""
         backends = backends_for(request, request.model)
+        check_runtime(request, backends)
         on_device = request.device != "cpu" and bool(environment.accelerators)
         sizes = request.batch_sizes or (DEVICE_SIZES if on_device else CPU_SIZES)
         timed: dict[str, object] = {
@@ -137,10 +140,11 @@ def item_of(model: str) -> str:
 
 def backends_for(request: Request, model: str) -> tuple[str, ...]:
     """Asked backends; without any, torch (or what the model file needs), plus onnxruntime when its
-    layer is asked.
+    layer is asked, or onnxruntime alone when one of its own options is.
 
     Raises UsageError where model file and backend do not fit.
     """
+    model = model_file(model)
     fits = (
         "tensorflow"
         if (Path(model) / "saved_model.pb").is_file()
@@ -149,10 +153,11 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
     if model != "particlenet" and fits is None:
         raise UsageError(
             f"--model: {model} is no ONNX, TorchScript or TensorFlow model by its name",
-            "name an .onnx, .pt or .graphdef file, or a SavedModel folder",
+            "name an .onnx, .pt or .graphdef file, a SavedModel folder, or a model's folder in a "
+            "Triton repository",
         )
     if not request.backend:
-        default = (fits or "torch",)
+        default = (fits or ("onnxruntime" if _of_onnxruntime(request) else "torch"),)
         extra = tuple(
             name
             for name in ("torch", "onnxruntime")
@@ -171,6 +176,23 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
                 "name a frozen graph (.graphdef, .pb) or SavedModel folder with --model",
             )
     return request.backend
+
+
+def _of_onnxruntime(request: Request) -> str:
+    """The option by which the request speaks of onnxruntime; "" for none."""
+    if request.provider:
+        return "--provider"
+    return "" if request.ort_optimization == "all" else "--ort-optimization"
+
+
+def check_runtime(request: Request, frameworks: Sequence[str]) -> None:
+    """Raises UsageError where an option of onnxruntime is given and none of these is it."""
+    option = _of_onnxruntime(request)
+    if option and "onnxruntime" not in frameworks:
+        raise UsageError(
+            f"{option} is onnxruntime's, and this scan runs {', '.join(frameworks)}",
+            "leave it out, or add --backend onnxruntime (which takes .onnx files and particlenet)",
+        )
 
 
 def _ordered(sizes: tuple[int, ...], request: Request) -> tuple[int, ...]:
@@ -204,7 +226,8 @@ def _with_repeats(points: tuple[Point, ...], backends: tuple[str, ...]) -> tuple
 
 def settings_of(request: Request, model: str) -> dict[str, object]:
     """What a worker must know of the model and its inputs."""
-    model = model if model == "particlenet" or is_sleep(model) else str(Path(model).resolve())
+    if request.managed and not (model == "particlenet" or is_sleep(model)):
+        model = str(Path(model_file(model)).resolve())
     inputs = (
         request.inputs
         if request.inputs in ("normal", "hep")
@@ -219,6 +242,8 @@ def settings_of(request: Request, model: str) -> dict[str, object]:
         "shapes": {name: list(dims) for name, dims in request.shape.items()},
         "seed": request.seed,
         "threads": request.threads,
-        "providers": None,
+        "providers": providers.as_settings(request.provider),
+        "optimization": request.ort_optimization,
+        "allow_fallback": request.allow_fallback,
         "flops_per_item": request.flops_per_item,
     }

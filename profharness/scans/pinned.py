@@ -13,7 +13,7 @@ from profharness.node.probe import Environment
 from profharness.node.topology import Topology
 from profharness.options.request import Request
 from profharness.rundir.manifest import PointRecord, StreamRecord
-from profharness.scans.batch import backends_for, item_of, settings_of
+from profharness.scans.batch import backends_for, check_runtime, item_of, settings_of
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 
 DEFAULT_BATCH = 16  # as the multi-process benchmark of the DeepSparse examples has it
@@ -53,7 +53,9 @@ class PinnedScan:
             "seed": request.seed,
         }
         points: list[Point] = []
-        for backend in backends_for(request, request.model):
+        backends = backends_for(request, request.model)
+        check_runtime(request, backends)
+        for backend in backends:
             own = [
                 _point(backend, size, count, timed)
                 for size in request.batch_sizes or (DEFAULT_BATCH,)
@@ -115,6 +117,7 @@ class PinnedScan:
             state="ok" if output.ok else "failed",
             error=output.error,
             trials=sum(stream.batches for stream in output.streams),
+            compile_ns=output.compile_ns,
             items_per_trial=output.items or point.batch_size,
             pid=output.pid,
             host=output.host,

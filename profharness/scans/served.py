@@ -16,8 +16,9 @@ from profharness.options.serving import ARRIVALS, DEFAULT_BATCH
 from profharness.options.workload import is_sleep
 from profharness.rundir.levels import SPREAD, TOGETHER
 from profharness.rundir.manifest import PointRecord
-from profharness.scans.batch import backends_for, item_of, settings_of
+from profharness.scans.batch import backends_for, check_runtime, item_of, settings_of
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec
+from profharness.serving import repository
 
 EXTERNAL = "server"  # the target that stands for a foreign server (`layers.contract.EXTERNAL`)
 OUR_MODEL = "model"
@@ -180,7 +181,6 @@ class Service:
             "instances": request.instances,
             "max_batch_size": largest,
             "queue_delay_us": request.queue_delay_us,
-            "allow_fallback": request.allow_fallback,
         }
         if target.members:
             place = {"device": request.device.split(",")[0]} if target.label == TOGETHER else {}
@@ -217,6 +217,7 @@ class Service:
             repeat=point.repeat,
             state="ok" if output.ok else "failed",
             error=output.error,
+            compile_ns=output.compile_ns,
             items_per_trial=point.batch_size,
             warmup_ns=level.warmup_ns if level is not None else None,
             pid=output.pid,
@@ -267,6 +268,8 @@ def service(request: Request) -> Service:
     batch is larger than the server takes.
     """
     found = Service(request, tuple(_targets(request)))
+    if request.managed:
+        check_runtime(request, tuple(dict.fromkeys(one.framework for one in found.targets)))
     limit = request.max_batch_size
     if limit is not None and max(found.batch_sizes) > limit:
         raise UsageError(
@@ -341,10 +344,8 @@ def _with_backend(request: Request, backend: str) -> Request:
 
 def _word(model: str) -> str:
     """The model's name as part of a folder's name."""
-    return re.sub(
-        r"[^A-Za-z0-9_.]+",
-        "_",
-        Path(model).stem
-        if "/" in model or Path(model).suffix in (".onnx", ".pt", ".pth")
-        else model,
-    )
+    path = Path(model)
+    if path.name == repository.FILE:  # of a model's folder in a repository
+        path = path.resolve().parent
+    named = "/" in model or path.suffix in (".onnx", ".pt", ".pth")
+    return re.sub(r"[^A-Za-z0-9_.]+", "_", path.stem if named else path.name)

@@ -33,6 +33,7 @@ _FIELDS: dict[str, tuple[tuple[str, int, int, str], ...]] = {
         ("output", _MESSAGE, _MANY, "Tensor"),
         ("instance_group", _MESSAGE, _MANY, "Group"),
         ("dynamic_batching", _MESSAGE, _ONE, "Batching"),
+        ("default_model_filename", _TEXT, _ONE, ""),
     ),
     "Tensor": (
         ("name", _TEXT, _ONE, ""),
@@ -80,12 +81,15 @@ _COLONLESS = re.compile(
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """What a configuration says of serving. `gpus` are those of all instance groups."""
+    """What a configuration says of serving. `gpus` are those of all instance groups, `file` is ""
+    where it names none.
+    """
 
     model: Model
     platform: str
     preferred: tuple[int, ...] = ()
     gpus: tuple[int, ...] = ()
+    file: str = ""
 
 
 def read(path: Path) -> Configuration:
@@ -136,6 +140,7 @@ def parse(text: str, named: str = FILE) -> Configuration:
         platform=message.platform,
         preferred=tuple(message.dynamic_batching.preferred_batch_size),
         gpus=tuple(sorted({gpu for group in groups for gpu in group.gpus})),
+        file=message.default_model_filename,
     )
 
 

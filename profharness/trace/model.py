@@ -246,6 +246,11 @@ FIRST_STEP, STEPS = "capture.first_step", "capture.steps"
 digits.
 """
 
+NODES = "nodes"
+"""Beginning of entries of `Source.details` in profiles of onnxruntime: behind it an execution
+provider, as the value its nodes by operator (`MatMul 2, Relu 1`), each node once.
+"""
+
 
 @dataclass(frozen=True)
 class Problem:

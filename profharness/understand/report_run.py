@@ -145,10 +145,12 @@ def _scan_facts(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
 
 
 def _model_name(model: str) -> str:
-    """A file's name without its ending; in a model repository (NAME/1/model.onnx) the model's
-    folder.
+    """A file's name without its ending; in a model repository (NAME/1/model.onnx or
+    NAME/config.pbtxt) the model's folder.
     """
     path = Path(model)
+    if path.name == "config.pbtxt" and path.parent.name:
+        return path.parent.name
     return (
         path.parent.parent.name
         if path.parent.name.isdigit() and path.parent.parent.name

@@ -268,7 +268,7 @@ def _after_death(
     ended = describe_exit(outcome.exit_status)
     blamed = setup.blame()
     culprit = book.current()
-    if culprit is None and not book.finished and book.refusal is not None:
+    if not book.finished and book.refusal is not None:
         _refuse(book.refusal, outcome, log)
     reason = book.refusal.error if book.refusal is not None else last_line(log)
     if culprit is None and blamed and book.finished:

@@ -20,10 +20,11 @@ from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.node.ceilings import cache_dir
-from profharness.options import texts
+from profharness.options import providers, texts
 from profharness.options.declared import Limit, Option
 from profharness.options.workload import BACKENDS
 from profharness.serving import ready
+from profharness.serving.model_folder import model_file
 from profharness.workers import protocol as control
 from profharness.workers.server import READY, Server, ServerSetup
 
@@ -109,8 +110,22 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         ""
     )
     tls_key: Annotated[str, Option("Its key (PEM).")] = ""
+    provider: Annotated[
+        tuple[str, ...],
+        Option(
+            "onnxruntime's execution provider, best first: migraphx, rocm, cuda, tensorrt or cpu, "
+            "with its options as migraphx:KEY=VALUE,KEY=VALUE. Repeatable.",
+            examples=providers.NAMES,
+            metavar="NAME[:KEY=VALUE,...]",
+        ),
+    ] = ()
+    ort_optimization: Annotated[
+        providers.Optimization,
+        Option("How far onnxruntime optimises the graph: all (default), extended, basic or off."),
+    ] = "all"
     allow_fallback: Annotated[
-        bool, Option("Serve from the CPU where the device is missing, and say so.")
+        bool,
+        Option("Serve from what is there where the device or provider is missing, and say so."),
     ] = False
     python: Annotated[str, Option("The server's interpreter (default: this one).")] = ""
 
@@ -135,7 +150,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
                 "--shape: it is not said which of the models it is for",
                 "serve models with open shapes one at a time",
             )
-        models = [_model(text, self.backend) for text in self.models]
+        built_in = "onnxruntime" if self._of_onnxruntime else "torch"
+        models = [_model(text, self.backend, built_in) for text in self.models]
+        self._check_providers([model["backend"] for model in models])
         cert, key = (
             str(Path(path).resolve()) if path else "" for path in (self.tls_cert, self.tls_key)
         )
@@ -147,16 +164,36 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
             "records": False,
             "tls_cert": cert,
             "tls_key": key,
+            "providers": providers.as_settings(self.provider),
+            "optimization": self.ort_optimization,
             **{name: getattr(self, name) for name in own},
         }
 
+    @property
+    def _of_onnxruntime(self) -> str:
+        """The option that speaks of onnxruntime; "" for none."""
+        if self.provider:
+            return providers.OPTION
+        return "" if self.ort_optimization == "all" else "--ort-optimization"
 
-def _model(text: str, backend: str) -> dict[str, str]:
+    def _check_providers(self, backends: list[str]) -> None:
+        providers.check(self.provider)
+        providers.check_optimization(self.ort_optimization)
+        if wrong := providers.contradiction(self.provider, self.device):
+            raise UsageError(*wrong)
+        if self._of_onnxruntime and "onnxruntime" not in backends:
+            raise UsageError(
+                f"{self._of_onnxruntime} is onnxruntime's, and none of these models runs in it",
+                "leave it out, or say --backend onnxruntime",
+            )
+
+
+def _model(text: str, backend: str, built_in: str) -> dict[str, str]:
     name, equals, model = text.rpartition("=")
     named = {"name": name} if equals else {}
     if model.split(":", maxsplit=1)[0] in BUILT_IN:
-        return {**named, "model": model, "backend": backend or "torch"}
-    path = Path(model).resolve()
+        return {**named, "model": model, "backend": backend or built_in}
+    path = Path(model_file(model)).resolve()
     if not path.exists():
         raise UsageError(
             f"there is no model or file {model!r}",

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -17,13 +16,6 @@ from tests import needs
 from tests.wrappers.control import END, WORKLOADS, Control, kinds, point
 
 needs.packages("onnxruntime", "onnx")
-
-
-@pytest.fixture
-def worker(workloads: Path) -> ModuleType:
-    from profharness_workloads.batch import onnxruntime_worker as batch_onnxruntime
-
-    return batch_onnxruntime
 
 
 @pytest.fixture
@@ -82,7 +74,7 @@ def test_inputs_from_a_file(small: Path, tmp_path: Path) -> None:
     [
         ({"device": "cuda"}, 3, "has no GPU provider"),
         ({"device": "gpu0"}, 2, "no device 'gpu0'"),
-        ({"providers": ["TPUExecutionProvider"]}, 3, "has no TPUExecutionProvider"),
+        ({"providers": [{"name": "TPUExecutionProvider"}]}, 3, "has no TPUExecutionProvider"),
         ({"shapes": {"w": [3]}}, 2, "names w, which is no input"),
         ({"inputs": "cosmic"}, 2, "no inputs named 'cosmic'"),
         ({"model": "resnet"}, 2, "no model named 'resnet'"),
@@ -112,36 +104,6 @@ def test_a_damaged_model_is_bad_input(tmp_path: Path) -> None:
     status, err = control.serve("batch/onnxruntime_worker.py")
     assert status == 4
     assert "onnxruntime cannot load it" in err
-
-
-def test_providers_are_taken_in_order(worker: ModuleType) -> None:
-    def chosen(
-        available: list[str], device: str = "auto", **fields: object
-    ) -> tuple[list[str], int]:
-        return worker.chosen_providers(
-            available, worker.Spec("onnxruntime", "m", device=device, **fields), 0
-        )
-
-    both = ["CPUExecutionProvider", "ROCMExecutionProvider", "MIGraphXExecutionProvider"]
-    assert chosen(both) == (["MIGraphXExecutionProvider", "CPUExecutionProvider"], 0)
-    assert chosen(["CUDAExecutionProvider", "CPUExecutionProvider"], "cuda:2") == (
-        ["CUDAExecutionProvider", "CPUExecutionProvider"],
-        2,
-    )
-    assert chosen(both, "cpu") == (["CPUExecutionProvider"], 0)
-    assert chosen(["CPUExecutionProvider"]) == (["CPUExecutionProvider"], 0)
-    assert chosen(both, providers=("ROCMExecutionProvider",)) == (["ROCMExecutionProvider"], 0)
-
-
-def test_ranks_of_a_node_take_its_visible_gpus_in_turn(
-    worker: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        monkeypatch.delenv(name, raising=False)
-    spec = worker.Spec("onnxruntime", "m")
-    assert worker.chosen_providers(["ROCMExecutionProvider"], spec, 3)[1] == 3
-    monkeypatch.setenv("HIP_VISIBLE_DEVICES", "3")
-    assert worker.chosen_providers(["ROCMExecutionProvider"], spec, 3)[1] == 0
 
 
 def test_operators_without_a_formula_are_named(workloads: Path, tmp_path: Path) -> None:

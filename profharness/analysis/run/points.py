@@ -18,6 +18,7 @@ from profharness.analysis.power.run_telemetry import figures_in
 from profharness.analysis.records import Estimate, Figure, PointSummary
 from profharness.analysis.run.overhead import layer_overhead
 from profharness.analysis.run.processes import classic, process_figures, window_of_processes
+from profharness.analysis.run.provider_findings import providers_of, recompiled
 from profharness.analysis.run.trial_findings import trial_findings
 from profharness.analysis.run.trials import BARE, PointTrials
 from profharness.analysis.run.view import PointResult, RunView
@@ -101,6 +102,7 @@ def _as_recorded(summary: PointSummary, record: PointRecord) -> PointSummary:
         error=record.error,
         trials=record.trials,
         warmup_trials=record.warmup_trials,
+        providers=providers_of(record),
     )
 
 
@@ -325,7 +327,11 @@ def _record_figures(record: PointRecord) -> dict[str, Figure]:
 
 
 def _record_findings(records: list[PointRecord]) -> Iterator[Finding]:
-    """Cold caches and failed compilation, once per point: of the first pass that says so."""
+    """Cold caches and failed compilation, once per point: of the first pass that says so; compiling
+    in what was timed, pass by pass.
+    """
+    for record in records:
+        yield from recompiled(record)
     cold = next((record for record in records if record.cold_cache), None)
     if cold is not None:
         took = "" if cold.compile_ns is None else f" (compiling took {format_ns(cold.compile_ns)})"

@@ -26,6 +26,7 @@ from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
+from profharness.analysis.run.provider_findings import provider_findings
 from profharness.analysis.run.runtime_logs import runtime_log
 from profharness.analysis.run.series import eased_by_pressure, run_series
 from profharness.analysis.run.steps import step_figures
@@ -119,10 +120,16 @@ def _measured_findings(
     # a point's share of a peak may come from another pass than its device's figures: it is judged
     # when they stand together
     of_device = (item for item in device.findings if item.id != "above-peak" or item.point is None)
+    of_providers = tuple(provider_findings(view.manifest.points))
+    if any(
+        item.id == "nodes-on-cpu" for item in of_providers
+    ):  # a profile shows fewer: compiled ones
+        of_device = (item for item in of_device if item.id != "nodes-on-cpu")
     return _unique(
         (
             *view.manifest.findings,
             *mask_findings(view.manifest),
+            *of_providers,
             *of_device,
             *(item for result in results for item in result.findings),
             *(item for drift in view.repeats for item in drift_finding(drift)),

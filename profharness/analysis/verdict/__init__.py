@@ -19,6 +19,7 @@ CHECKS = (
     "profharness.analysis.verdict.integrity:steps_without_device_events",
     "profharness.analysis.verdict.integrity:launches_missing",
     "profharness.analysis.verdict.integrity:streams_exceed_queues",
+    "profharness.analysis.verdict.providers:nodes_on_cpu",
 )
 """The graver ones first."""
 

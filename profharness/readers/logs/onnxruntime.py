@@ -30,6 +30,7 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
     I32,
     I64,
+    NODES,
     ClockDomain,
     Marks,
     Ops,
@@ -115,7 +116,7 @@ def read_blocks(
         pid=int(pids[0]) if len(pids) == 1 else beside.pid,
         point=beside.point,
         has_host_calls=False,
-        details=(("providers", " ".join(sorted(rows.providers))),) if rows.providers else (),
+        details=rows.details(),
     )
     return Trace(
         sources=(source,),
@@ -134,7 +135,7 @@ class _Rows:
         self.wants_ops = ops
         self.nodes = Growing("start", "dur", "name", "pid", "tid", "shapes")
         self.runs = Growing("start", "dur", "pid", "tid")
-        self.providers: set[str] = set()
+        self.nodes_of: dict[str, dict[str, str]] = {}
         self.left_out: Counter[str] = Counter()
         self.untimed = 0
         self._names: Pool[str] = Pool(strings.code)
@@ -153,6 +154,19 @@ class _Rows:
         if runs:
             self._add(self.runs, runs, with_ops=False)
 
+    def details(self) -> tuple[tuple[str, str], ...]:
+        """The execution providers that ran nodes, and the nodes of each by operator."""
+        if not self.nodes_of:
+            return ()
+        counts = [
+            (f"{NODES} {name}", Counter(nodes.values()).most_common())
+            for name, nodes in sorted(self.nodes_of.items())
+        ]
+        return (
+            ("providers", " ".join(sorted(self.nodes_of))),
+            *((name, ", ".join(f"{op} {count}" for op, count in ops)) for name, ops in counts),
+        )
+
     def _add(self, rows: Growing, events: list[Event], *, with_ops: bool) -> None:
         start, dur = microseconds([e.ts for e in events]), microseconds([e.dur for e in events])
         valid = start.valid & dur.valid & (dur.ns >= 0)
@@ -166,7 +180,9 @@ class _Rows:
         }
         if with_ops:
             args = [e.args or NodeArgs() for e in events]
-            self.providers.update({a.provider for a in args if a.provider})
+            for a, e in zip(args, events, strict=True):
+                if a.provider:
+                    self.nodes_of.setdefault(a.provider, {})[e.name or ""] = a.op or e.name or ""
             columns["name"] = self._names.codes(
                 [a.op or e.name or "" for a, e in zip(args, events, strict=True)]
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from profharness.analysis.records import Summary
 from profharness.report.text.command_sentences import captured
+from profharness.report.text.sentences import execution_providers
 
 
 def provenance(summary: Summary) -> tuple[tuple[str, str], ...]:
@@ -21,6 +22,7 @@ def provenance(summary: Summary) -> tuple[tuple[str, str], ...]:
         ("host", run.host),
         ("device", run.device),
         ("CPU", run.cpu_model),
+        ("execution providers", execution_providers(summary)),
         ("capture", captured(summary) or run.capture),
         ("steps", summary.steps_from),
         ("version control", run.git),

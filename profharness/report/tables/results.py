@@ -40,6 +40,7 @@ POINT_COLUMNS = (
     "latency_ms",
     "consistency",
     "overhead",
+    "providers",
     "state",
     "error",
 )
@@ -129,6 +130,6 @@ def _point_value(point: PointSummary, key: str) -> object:
     value: object = getattr(point, key)
     if key in _OF_FAILURES:
         return None if point.state == "ok" else value
-    if key == "overhead":
+    if key in ("overhead", "providers"):
         return value or None
     return None if value == "" or (point.mode and key in _OF_TRIALS) else value

@@ -17,6 +17,8 @@ from profharness.report.text.labels import is_command
 from profharness.trace.model import ClockDomain
 from profharness.units import format_ns
 
+_PROVIDER = "ExecutionProvider"
+
 
 @dataclass(frozen=True)
 class Sentences:
@@ -92,6 +94,7 @@ def trust(summary: Summary) -> str:
     parts = [
         alignment(summary.sources),
         _statistics(summary),
+        f"execution providers: {ran}" if (ran := execution_providers(summary)) else "",
         _overheads(summary),
         _failed(summary.points),
     ]
@@ -190,6 +193,19 @@ def _statistics(summary: Summary) -> str:
             low, high = min(counts), max(counts)
             return f"throughput from {low if low == high else f'{low} to {high}'} {unit}"
     return ""
+
+
+def execution_providers(summary: Summary) -> str:
+    """What onnxruntime ran each backend's points on, where that is more than the CPU."""
+    ran = dict.fromkeys(
+        (point.backend, point.providers)
+        for point in summary.points
+        if point.providers not in ((), (f"CPU{_PROVIDER}",))
+    )
+    return "; ".join(
+        f"{backend} on {', '.join(name.removesuffix(_PROVIDER) for name in names)}"
+        for backend, names in ran
+    )
 
 
 def _overheads(summary: Summary) -> str:

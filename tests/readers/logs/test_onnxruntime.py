@@ -91,8 +91,27 @@ def test_nodes_are_operators_and_runs_are_ranges(tmp_path: Path) -> None:
         9,
         False,
     )
-    assert dict(source.details) == {"providers": "CPUExecutionProvider"}
+    assert dict(source.details) == {
+        "providers": "CPUExecutionProvider",
+        "nodes CPUExecutionProvider": "MatMul 1, Softmax 1",
+    }
     assert [(p.severity, p.count) for p in trace.problems] == [("info", 2)]
+
+
+def test_nodes_of_each_provider_are_counted_once(tmp_path: Path) -> None:
+    gpu = {"provider": "MIGraphXExecutionProvider"}
+    run = [
+        node("MGXKernel_graph_0", "", 10, 5, **gpu),
+        *(node(f"topk{i}", "TopK", 20 + i, 1) for i in range(2)),
+        node("gather", "Gather", 30, 1),
+        session("model_run", 5, 40),
+    ]
+    trace = read(tmp_path, run + run)
+    assert dict(trace.sources[0].details) == {
+        "providers": "CPUExecutionProvider MIGraphXExecutionProvider",
+        "nodes CPUExecutionProvider": "TopK 2, Gather 1",
+        "nodes MIGraphXExecutionProvider": "MGXKernel_graph_0_kernel_time 1",
+    }
 
 
 def test_the_sidecar_gives_the_start(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Scan worker for onnxruntime: one session, numpy in, numpy out, on the best execution provider
-that is there.
+"""Scan worker for onnxruntime: one session, numpy in, numpy out, on the execution providers that
+are asked for, else on the best one that is there.
 
 Timed: the single `session.run`, copies to and from the device included. Under the onnxruntime layer
 each point gets a session of its own, since the profile belongs to the session; otherwise one
@@ -22,28 +22,21 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 import numpy as np
 
-from profharness_workloads.shared import caches, flops, inputs, models, ranges, timing, worker
-from profharness_workloads.shared.protocol import (
-    BAD_INPUT,
-    MISSING,
-    Point,
-    Refusal,
-    Settings,
-    Spec,
-    plain_reason,
+from profharness_workloads.shared import (
+    caches,
+    devices,
+    flops,
+    inputs,
+    models,
+    onnx_sessions,
+    providers,
+    ranges,
+    timing,
+    worker,
 )
+from profharness_workloads.shared.protocol import MISSING, Point, Refusal, Settings
 
 LAYER = "onnxruntime"
-CPU = "CPUExecutionProvider"
-GPUS = (
-    "MIGraphXExecutionProvider",
-    "ROCMExecutionProvider",
-    "CUDAExecutionProvider",
-)  # in order of preference
-COMPILING = (
-    "MIGraphXExecutionProvider",
-    "TensorrtExecutionProvider",
-)  # the first call of a shape compiles
 TYPES = {
     "tensor(float)": "float32",
     "tensor(float16)": "float16",
@@ -62,30 +55,28 @@ class OnnxWorkload(worker.Workload):
 
     def __init__(self, settings: Settings, runtime: Any):
         spec = settings.spec
-        self._caches = caches.places(os.environ)
+        self._caches = (
+            *caches.places(os.environ),
+            *providers.cache_places(spec.providers or ()),
+        )
         self._settings, self._runtime = settings, runtime
         self._path = (
             models.built_in_file(spec, "onnx")
             if models.is_built_in(spec)
             else models.model_file(spec)
         )
-        self._providers, self._index = chosen_providers(
-            runtime.get_available_providers(), spec, settings.local_rank
-        )
+        first = self._opened()
+        self._session: Optional[Any] = first.session
+        available = runtime.get_available_providers()
         self.versions = {
             "python": sys.version.split()[0],
             "onnxruntime": runtime.__version__,
             "numpy": np.__version__,
-            "providers": ",".join(runtime.get_available_providers()),
+            "providers": ",".join(available),
         }
-        self.devices = visible_devices(runtime.get_available_providers(), self._index)
-        self._session: Optional[Any] = self._opened(self._options())
-        first = self._session.get_providers()[0]
-        self.device = "cpu" if first == CPU else "cuda:%d" % self._index
-        self._compiles = first in COMPILING
-        self._notes = {"providers": ",".join(self._session.get_providers())}
-        if self._providers[0] not in self._session.get_providers():
-            self._notes["device"] = "onnxruntime left out %s" % self._providers[0]
+        self.devices = providers.visible_devices(available, first.gpu)
+        self.device, self.compiles = first.device, first.compiles
+        self.notes: Dict[str, str] = onnx_sessions.notes_of(first, spec)
         self._prepare_inputs()
         self.marks = ranges.open_marks(settings, LAYER)
         self._profiled = LAYER in settings.layers
@@ -101,44 +92,27 @@ class OnnxWorkload(worker.Workload):
         inputs.checked(spec.inputs, self._specs)
         self._outputs = [output.name for output in session.get_outputs()]
         if usual and not models.is_built_in(spec):
-            self._notes["shapes"] = (
+            self.notes["shapes"] = (
                 "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)
             )
 
-    def _options(self) -> Any:
-        options = self._runtime.SessionOptions()
-        options.log_severity_level = 3
-        if self._settings.spec.threads:
-            options.intra_op_num_threads = self._settings.spec.threads
-        return options
-
-    def _opened(self, options: Any) -> Any:
-        """A session. Raises Refusal when the file is no model, or the asked device was left out
-        without an error.
+    def _opened(self, configure: Callable[[Any], None] = lambda _: None) -> onnx_sessions.Opened:
+        """A session. Raises Refusal when the file is no model, or the asked device or provider is
+        not to be had.
         """
-        given = [
-            (name, {"device_id": str(self._index)}) if name in GPUS else name
-            for name in self._providers
-        ]
         try:
-            session = self._runtime.InferenceSession(self._path, options, providers=given)
-        except Exception as error:  # its exception classes have no common base
-            raise Refusal(
-                "%s: onnxruntime cannot load it: %s"
-                % (self._path, _without(self._path, plain_reason(error))),
-                "check that the file is whole, and that this onnxruntime knows its opset",
-                BAD_INPUT,
-            ) from error
-        asked, got = self._providers[0], session.get_providers()
-        if asked not in got and (
-            self._settings.spec.device != "auto" or self._settings.spec.providers
-        ):
-            raise Refusal(
-                "onnxruntime left out %s and would run on %s" % (asked, got[0]),
-                "its libraries for this GPU are missing or do not fit; see the messages above",
-                MISSING,
+            return onnx_sessions.opened(
+                self._runtime,
+                self._path,
+                self._settings.spec,
+                self._settings.local_rank,
+                configure,
             )
-        return session
+        except Refusal as refusal:
+            if refusal.code != MISSING:
+                raise
+            way_out = "--allow-fallback goes on with what is there"
+            raise devices.offering(refusal, way_out) from refusal
 
     def _counted(self) -> flops.Count:
         """Once, where no tool records; by a run of its own on the CPU."""
@@ -163,16 +137,19 @@ class OnnxWorkload(worker.Workload):
         """Warm up and time runs of one session; under the onnxruntime layer the point has a session
         of its own, since a profile belongs to its session.
         """
-        notes = dict(self._notes)
+        notes = dict(self.notes)
         cache_before = caches.snapshot(self._caches)
         sets = self._input_sets(point)
         with self._session_for(point) as session:
             action = self._action(session, sets)
             warm = timing.warm_up(
-                action, point.warmup, self.marks.warm_up_span(point.id), compiles=self._compiles
+                action, point.warmup, self.marks.warm_up_span(point.id), compiles=self.compiles
             )
             cache_after = caches.snapshot(self._caches)
             trials = self._trials(action, point, still_wanted)
+        if self.compiles:
+            grown = caches.was_cold(cache_after, caches.snapshot(self._caches))
+            notes.update(timing.recompiled(trials, warm, grew=bool(grown)))
         if not warm.agreed:
             notes["warmup"] = (
                 "stopped at the cap of %g s before the last trials agreed" % timing.WARM_UP_CAP_S
@@ -217,16 +194,14 @@ class OnnxWorkload(worker.Workload):
     def _session_for(self, point: Point) -> Iterator[Any]:
         if not self._profiled:
             if self._session is None:
-                self._session = self._opened(self._options())
+                self._session = self._opened().session
             yield self._session
             return
         hook = importlib.import_module(ranges.hook("onnxruntime_hook"))
-        options = self._options()
         profile = hook.SessionProfile(
             self._settings.artifact(LAYER, "%s.json" % point.id), point=point.id
         )
-        profile.configure(options)
-        session = self._opened(options)
+        session = self._opened(profile.configure).session
         try:
             yield session
         finally:
@@ -268,65 +243,6 @@ def signature(session: Any, path: str) -> Tuple[inputs.TensorSpec, ...]:
         dims = tuple(d if isinstance(d, int) and d > 0 else None for d in entry.shape[1:])
         specs.append(inputs.TensorSpec(entry.name, TYPES[entry.type], dims))
     return tuple(specs)
-
-
-def chosen_providers(
-    available: Sequence[str], spec: Spec, local_rank: int
-) -> Tuple[List[str], int]:
-    """The execution providers to ask for, best first, and the GPU's index.
-
-    Order: MIGraphX, ROCm, CUDA, CPU; the CPU stays last for operators that the others lack. Raises
-    Refusal (MISSING) for a device or provider that this onnxruntime does not have.
-    """
-    kind, _, index = spec.device.partition(":")
-    if kind not in ("auto", "cpu", "cuda") or (index and not index.isdigit()):
-        raise Refusal("no device %r" % spec.device, "use auto, cpu, cuda or cuda:INDEX")
-    where = int(index) if index else _turn(local_rank, os.environ)
-    if spec.providers:
-        absent = [name for name in spec.providers if name not in available]
-        if absent:
-            raise Refusal(
-                "this onnxruntime has no %s" % ", ".join(absent),
-                "it has: %s" % ", ".join(available),
-                MISSING,
-            )
-        return list(spec.providers), where
-    gpus = [name for name in GPUS if name in available]
-    if kind == "cpu" or (kind == "auto" and not gpus):
-        return [CPU], 0
-    if not gpus:
-        raise Refusal(
-            "--device %s: this onnxruntime has no GPU provider (it has %s)"
-            % (spec.device, ", ".join(available)),
-            "install onnxruntime-migraphx, onnxruntime-rocm or onnxruntime-gpu, "
-            "or use --device cpu",
-            MISSING,
-        )
-    return [gpus[0], CPU], where
-
-
-def _turn(local_rank: int, environ: Mapping[str, str]) -> int:
-    """Ranks of a node take its GPUs in turn, among those that the environment leaves visible."""
-    for name in ("HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        if environ.get(name):
-            return local_rank % len(environ[name].split(","))
-    return local_rank
-
-
-def visible_devices(available: Sequence[str], index: int) -> List[Dict[str, Any]]:
-    """The CPU, and one GPU per provider: onnxruntime itself cannot list or name them."""
-    devices: List[Dict[str, Any]] = [{"index": 0, "kind": "cpu", "name": "cpu"}]
-    devices += [
-        {"index": index, "kind": "cuda" if name.startswith("CUDA") else "rocm", "name": name}
-        for name in GPUS
-        if name in available
-    ]
-    return devices
-
-
-def _without(path: str, reason: str) -> str:
-    """The reason, without naming the file once more."""
-    return reason.replace("Load model from %s failed:" % path, "").strip()
 
 
 def load(settings: Settings) -> OnnxWorkload:

@@ -21,6 +21,7 @@ from typing import Any, Callable, Iterator, List, Tuple
 import numpy as np
 
 from profharness_workloads.shared import (
+    devices,
     flops,
     inputs,
     models,
@@ -38,7 +39,11 @@ class TensorflowWorkload(worker.Workload):
     def __init__(self, settings: Settings, tf: Any):
         spec = settings.spec
         self._settings, self._tf = settings, tf
-        self.device = tensorflow_models.chosen_device(tf, spec.device, settings.local_rank)
+        self.device, fallback = devices.placed(
+            spec.device,
+            lambda device: tensorflow_models.chosen_device(tf, device, settings.local_rank),
+            allowed=spec.allow_fallback,
+        )
         self._model = tensorflow_models.load(tf, spec, self.device)
         self.versions = {
             "python": sys.version.split()[0],
@@ -48,7 +53,8 @@ class TensorflowWorkload(worker.Workload):
         self.devices = tensorflow_models.visible_devices(tf)
         self._specs, usual = inputs.filled(self._model.inputs, spec.shapes, spec.inputs)
         inputs.checked(spec.inputs, self._specs)
-        self._notes = {"form": self._model.form}
+        self.notes = {"fallback": fallback} if fallback else {}
+        self._notes = {"form": self._model.form, **self.notes}
         if usual:
             self._notes["shapes"] = (
                 "usual particle counts taken for the free dimensions of %s" % ", ".join(usual)

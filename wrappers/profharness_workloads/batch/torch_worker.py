@@ -22,7 +22,17 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tu
 
 import numpy as np
 
-from profharness_workloads.shared import caches, flops, inputs, models, ranges, timing, worker
+from profharness_workloads.shared import (
+    caches,
+    devices,
+    flops,
+    inputs,
+    models,
+    ranges,
+    timing,
+    torch_notes,
+    worker,
+)
 from profharness_workloads.shared.protocol import (
     BAD_INPUT,
     MISSING,
@@ -53,7 +63,12 @@ class TorchWorkload(worker.Workload):
         self._settings, self._torch = settings, torch
         if spec.threads:
             torch.set_num_threads(spec.threads)
-        self._place = torch.device(chosen_device(torch, spec.device, settings.local_rank))
+        name, fallback = devices.placed(
+            spec.device,
+            lambda device: chosen_device(torch, device, settings.local_rank),
+            allowed=spec.allow_fallback,
+        )
+        self._place = torch.device(name)
         self.device = str(self._place)
         self.versions = versions(torch)
         self.devices = visible_devices(torch)
@@ -66,7 +81,9 @@ class TorchWorkload(worker.Workload):
         self._specs, usual = inputs.filled(self._model.inputs, spec.shapes, spec.inputs)
         inputs.checked(spec.inputs, self._specs)
         self._notes = {"form": self._model.form + (", compiled" if spec.compile else "")}
-        self._notes.update(weight_notes(self._model.module))
+        self._notes.update(torch_notes.weight_notes(self._model.module))
+        self.notes = {"fallback": fallback} if fallback else {}
+        self._notes.update(self.notes)
         if self._place.type == "cpu":
             # which calibration of this CPU speaks for it; left to torch, these are fewer than the
             # cores that it may use
@@ -117,7 +134,7 @@ class TorchWorkload(worker.Workload):
             sum(tensor.numel() * tensor.element_size() for tensor in sets[0]) / point.batch_size
         )
         notes["input_bytes_per_item"] = "%.17g" % per_item
-        notes.update(peak_memory(torch, self._place))
+        notes.update(torch_notes.peak_memory(torch, self._place))
         return worker.Measurement(
             trials.durations_ns,
             trials.starts_ns,
@@ -202,31 +219,6 @@ class TorchWorkload(worker.Workload):
         if self._place.type != "cpu":
             self._torch.cuda.empty_cache()
             self._torch.cuda.synchronize(self._place)
-
-
-KINDS = {
-    "torch.float64": "fp64",
-    "torch.float32": "fp32",
-    "torch.float16": "fp16",
-    "torch.bfloat16": "bf16",
-}
-
-
-def weight_notes(module: Any) -> Dict[str, str]:
-    """Bytes of parameters and buffers, which every pass must read, and the type that most of them
-    are in.
-    """
-    sizes: Dict[str, int] = {}
-    for tensor in list(module.parameters()) + list(module.buffers()):
-        kind = str(tensor.dtype)
-        sizes[kind] = sizes.get(kind, 0) + tensor.numel() * tensor.element_size()
-    if not sizes:
-        return {}
-    notes = {"weight_bytes": str(sum(sizes.values()))}
-    largest = max(sizes, key=lambda kind: sizes[kind])
-    if largest in KINDS:
-        notes["dtype"] = KINDS[largest]
-    return notes
 
 
 def synchroniser(torch: Any, place: Any) -> Callable[[], None]:
@@ -370,15 +362,6 @@ def is_compiler_error(error: BaseException) -> bool:
         kind.__module__.startswith(("torch._dynamo", "torch._inductor"))
         for kind in type(error).__mro__
     )
-
-
-def peak_memory(torch: Any, place: Any) -> Dict[str, str]:
-    """Peak device memory that torch held since the last point, in bytes."""
-    if place.type == "cpu":
-        return {}
-    peak = torch.cuda.max_memory_reserved(place)
-    torch.cuda.reset_peak_memory_stats(place)
-    return {"peak_memory_bytes": str(peak)}
 
 
 def load(settings: Settings) -> TorchWorkload:

@@ -27,7 +27,7 @@ from time import perf_counter_ns, sleep
 from typing import Any, Dict, Mapping
 
 from profharness_workloads.pinned import placement
-from profharness_workloads.shared import lifetime, protocol
+from profharness_workloads.shared import lifetime, protocol, timing
 
 FIRST_CALLS = 2  # made before the barrier: they compile, tune and allocate
 
@@ -78,12 +78,12 @@ def serve(environ: Mapping[str, str], link: Link) -> None:
     workload = backend.load(settings)
     point = protocol.judged(protocol.Asked(str(asked["id"]), asked["params"]))
     with workload.ready(point) as action:
-        for _ in range(FIRST_CALLS):
-            action.run(action.prepare())
-            action.synchronise()
+        first, *_, last = [timing.once(action).durations_ns[0] for _ in range(FIRST_CALLS)]
         link.send(
             kind="ready",
             device=workload.device,
+            compile_ns=max(0, first - last) if workload.compiles else None,
+            notes=dict(workload.notes),
             cpus=sorted(os.sched_getaffinity(0)),
             versions=dict(workload.versions),
             note=note,

@@ -234,7 +234,10 @@ class PinnedWorkload(worker.Workload):
     ) -> worker.Measurement:
         """The batches stay in the streams' files; their figures are the harness's business."""
         ready = [stream.said["ready"] for stream in streams]
-        notes = sorted({str(message["note"]) for message in ready if message["note"]})
+        notes = protocol.joined(
+            [{"memory_policy": message["note"], **message.get("notes", {})} for message in ready]
+        )
+        compiled = [message["compile_ns"] for message in ready if message.get("compile_ns")]
         return worker.Measurement(
             [],
             [],
@@ -242,7 +245,8 @@ class PinnedWorkload(worker.Workload):
             [],
             [],
             ",".join(dict.fromkeys(str(message["device"]) for message in ready)),
-            notes={"memory_policy": "; ".join(notes)} if notes else {},
+            compile_ns=max(compiled) if compiled else None,
+            notes=notes,
             streams=[
                 {
                     "index": stream.index,

@@ -1,8 +1,9 @@
-"""ONNX models for the model server: one session per instance, on the best execution provider that
-is there.
+"""ONNX models for the model server: one session per instance, on the execution providers that are
+asked for, else on the best one that is there.
 
 Under the onnxruntime layer each level has sessions of its own, since a profile belongs to its
 session; they are warmed up on the last requests' inputs and take over between two executions.
+Where the provider compiles, the first execution of each shape is timed apart.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from __future__ import annotations
 import importlib
 import sys
 import threading
-from typing import Any, List, Optional, Sequence, Tuple
+from time import perf_counter_ns
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from profharness_workloads.batch import onnxruntime_worker as direct
 from profharness_workloads.serving.plan import Served
 from profharness_workloads.serving.runner import Arrays, Call, Runner, Signature, placed, probed
-from profharness_workloads.shared import inputs, models, ranges
+from profharness_workloads.shared import inputs, models, onnx_sessions, ranges
 from profharness_workloads.shared.protocol import (
     BAD_INPUT,
     MISSING,
     Refusal,
     Settings,
-    plain_reason,
 )
 
 WARM_UP_RUNS = 2
@@ -50,6 +51,7 @@ class OnnxRunner(Runner):
             "onnxruntime": runtime.__version__,
             "providers": ",".join(self._instances[0].session.get_providers()),
         }
+        self.notes = onnx_sessions.notes_of(self._instances[0].opened, spec)
         first = self._instances[0]
         self._names = [entry.name for entry in first.session.get_inputs()]
         self._outputs = [output.name for output in first.session.get_outputs()]
@@ -70,54 +72,24 @@ class OnnxRunner(Runner):
                 )
         return direct.signature(session, self._path)
 
-    def _opened(self, number: int, profile: Any = None) -> Tuple[Any, str, str]:
-        """A session for one instance, its device, and what to say when that is not the wanted
-        one.
-        """
-        model, runtime = self._model, self._runtime
-        available = runtime.get_available_providers()
-        sessions: List[Any] = []
+    def _opened(self, number: int, profile: Any = None) -> Tuple[onnx_sessions.Opened, str]:
+        """A session for one instance, and what to say when its device is not the wanted one."""
+        model = self._model
+        sessions: List[onnx_sessions.Opened] = []
 
         def choose(device: str) -> str:
-            """The device that a session on `device` really runs on: onnxruntime leaves out a
-            provider without an error.
-            """
-            asked = model.spec._replace(device=device)
-            providers, index = direct.chosen_providers(available, asked, self._settings.local_rank)
-            session = self._session(providers, index, profile)
-            got = session.get_providers()[0]
-            if providers[0] not in session.get_providers() and (
-                device != "auto" or model.spec.providers
-            ):
-                raise Refusal(
-                    "onnxruntime left out %s and would run on %s" % (providers[0], got),
-                    code=MISSING,
-                )
-            sessions.append(session)
-            self._left_out = "" if got == providers[0] else "onnxruntime left out %s" % providers[0]
-            return "cpu" if got == direct.CPU else "cuda:%d" % index
+            one = onnx_sessions.opened(
+                self._runtime,
+                self._path,
+                model.spec._replace(device=device, allow_fallback=model.allow_fallback),
+                self._settings.local_rank,
+                (lambda _: None) if profile is None else profile.configure,
+            )
+            sessions.append(one)
+            return one.device
 
-        device, fallback = placed(model, number, choose)
-        return sessions[-1], device, fallback or self._left_out
-
-    def _session(self, providers: Sequence[str], index: int, profile: Any) -> Any:
-        options = self._runtime.SessionOptions()
-        options.log_severity_level = 3
-        if self._model.spec.threads:
-            options.intra_op_num_threads = self._model.spec.threads
-        if profile is not None:
-            profile.configure(options)
-        given = [
-            (name, {"device_id": str(index)}) if name in direct.GPUS else name for name in providers
-        ]
-        try:
-            return self._runtime.InferenceSession(self._path, options, providers=given)
-        except Exception as error:  # its exception classes have no common base
-            raise Refusal(
-                "%s: onnxruntime cannot load it: %s" % (self._path, plain_reason(error)),
-                "check that the file is whole, and that this onnxruntime knows its opset",
-                BAD_INPUT,
-            ) from error
+        _, fallback = placed(model, number, choose)
+        return sessions[-1], fallback or sessions[-1].fallback
 
     def instance(self, number: int) -> Call:
         """One session, behind a lock: open_window() replaces it between two executions."""
@@ -127,7 +99,7 @@ class OnnxRunner(Runner):
         def call(arrays: Sequence[Any]) -> Arrays:
             feeds = dict(zip(names, arrays))
             with own_instance.lock:
-                results = tuple(own_instance.session.run(outputs, feeds))
+                results = own_instance.run(outputs, feeds)
                 if keep:
                     own_instance.last = {name: array.copy() for name, array in feeds.items()}
             return results
@@ -136,13 +108,16 @@ class OnnxRunner(Runner):
 
     def open_window(self, key: str) -> None:
         """Replace each instance's session by a profiled one, warmed up on the last inputs."""
+        for instance in self._instances:
+            with instance.lock:
+                instance.opens()
         if not self._profiled:
             return
         hook = importlib.import_module(ranges.hook("onnxruntime_hook"))
         for number, instance in enumerate(self._instances):
             name = "%s-%s-%d.json" % (key, self._model.name, number)
             profile = hook.SessionProfile(self._settings.artifact(direct.LAYER, name), point=key)
-            session = self._opened(number, profile)[0]
+            session = self._opened(number, profile)[0].session
             last = instance.last
             for _ in range(WARM_UP_RUNS if last is not None else 0):
                 session.run(self._outputs, last)
@@ -152,6 +127,7 @@ class OnnxRunner(Runner):
                     session,
                     profile,
                 )
+                instance.known = set() if last is None else {_shapes(last)}
 
     # the files were named when it was opened
     def close_window(self, key: str) -> None:  # noqa: ARG002  named before
@@ -161,20 +137,73 @@ class OnnxRunner(Runner):
             with instance.lock:
                 profile, session = instance.profile, instance.session
                 instance.session, instance.profile = instance.plain, None
+                instance.known = instance.plain_shapes
             profile.finish(session)
+
+    def level_notes(self) -> Dict[str, str]:
+        """The notes of the sessions, the time of what compiled before the level, and what compiled
+        inside of it.
+        """
+        notes, before = dict(self.notes), 0
+        inside: List[int] = []
+        for instance in self._instances:
+            with instance.lock:
+                before += sum(instance.before_ns)
+                inside += instance.inside_ns
+                instance.closes()
+        if before:
+            notes["compile_ns"] = str(before)
+        if inside:
+            notes["recompiled"] = (
+                "executions of shapes that were new to their session: %d, of up to %.3g s"
+                % (len(inside), max(inside) / 1e9)
+            )
+        return notes
 
 
 class _Instance:
     """A session in use. `plain` is the one outside of windows; `last` holds the inputs of the last
-    execution.
+    execution. Where its first run of each shape compiles, the times of these are kept: those since
+    the last window, and those inside of it.
     """
 
-    def __init__(self, session: Any, device: str, fallback: str):
-        self.session, self.device, self.fallback = session, device, fallback
-        self.plain = session
+    def __init__(self, opened: onnx_sessions.Opened, fallback: str):
+        self.opened, self.fallback = opened, fallback
+        self.session, self.device = opened.session, opened.device
+        self.plain = self.session
         self.profile: Optional[Any] = None
         self.last: Optional[Any] = None
         self.lock = threading.Lock()
+        self.known: Set[Shapes] = set()
+        self.plain_shapes = self.known
+        self.before_ns: List[int] = []
+        self.inside_ns: List[int] = []
+        self._open = False
+
+    def run(self, outputs: Sequence[str], feeds: Mapping[str, Any]) -> Arrays:
+        """One execution, with the lock held."""
+        if not self.opened.compiles or _shapes(feeds) in self.known:
+            return tuple(self.session.run(outputs, feeds))
+        start = perf_counter_ns()
+        results = tuple(self.session.run(outputs, feeds))
+        (self.inside_ns if self._open else self.before_ns).append(perf_counter_ns() - start)
+        self.known.add(_shapes(feeds))
+        return results
+
+    def opens(self) -> None:
+        """A level begins."""
+        self._open, self.inside_ns = True, []
+
+    def closes(self) -> None:
+        """Its notes were taken."""
+        self._open, self.before_ns, self.inside_ns = False, [], []
+
+
+Shapes = Tuple[Tuple[int, ...], ...]
+
+
+def _shapes(feeds: Mapping[str, Any]) -> Shapes:
+    return tuple(array.shape for array in feeds.values())
 
 
 def load(model: Served, settings: Settings) -> OnnxRunner:

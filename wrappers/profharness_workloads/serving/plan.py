@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Dict, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Mapping, NamedTuple, Sequence, Tuple
 
 from profharness_workloads.shared import models
-from profharness_workloads.shared.protocol import BAD_INPUT, Refusal, Spec, one_sentence
+from profharness_workloads.shared.protocol import BAD_INPUT, Refusal, Spec, one_sentence, spec_of
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -82,13 +82,7 @@ def read(path: str) -> Plan:
 
 
 def _served(raw: Mapping[str, Any]) -> Served:
-    fields: Dict[str, Any] = {name: raw[name] for name in Spec._fields if raw.get(name) is not None}
-    fields["shapes"] = {
-        name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()
-    }
-    if fields.get("providers"):
-        fields["providers"] = tuple(fields["providers"])
-    spec = Spec(**fields)
+    spec = spec_of(raw)
     how = {
         name: raw[name]
         for name in ("instances", "max_batch_size", "queue_delay_us", "allow_fallback")

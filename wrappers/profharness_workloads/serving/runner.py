@@ -9,10 +9,10 @@ from __future__ import annotations
 import abc
 import importlib
 import importlib.util
-from typing import Any, Callable, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence, Tuple
 
 from profharness_workloads.serving.plan import Served, is_sleep
-from profharness_workloads.shared import inputs
+from profharness_workloads.shared import devices, inputs
 from profharness_workloads.shared.protocol import BAD_INPUT, MISSING, Refusal, Settings
 
 Arrays = Tuple[Any, ...]
@@ -50,6 +50,12 @@ class Runner(abc.ABC):
 
     def close_window(self, key: str) -> None:  # noqa: B027  most runners have no recorder
         """End what open_window began and write it."""
+
+    def level_notes(self) -> Dict[str, str]:
+        """What the point of the level that ends is to know of the model, asked before
+        close_window. `compile_ns` is the time of what compiled before it.
+        """
+        return {}
 
 
 def load(model: Served, settings: Settings) -> Runner:
@@ -107,16 +113,4 @@ def placed(model: Served, number: int, choose: Callable[[str], str]) -> Tuple[st
     `choose(device)` raises Refusal (MISSING) for a device that is not there.
     """
     wanted = model.devices[number % len(model.devices)]
-    try:
-        return choose(wanted), ""
-    except Refusal as refusal:
-        if refusal.code != MISSING:
-            raise
-        if not model.allow_fallback:
-            raise Refusal(
-                refusal.message,
-                (refusal.hint + "; " if refusal.hint else "")
-                + "--allow-fallback serves from the CPU",
-                MISSING,
-            ) from refusal
-        return choose("cpu"), "%s; served from the CPU instead" % refusal.message
+    return devices.placed(wanted, choose, allowed=model.allow_fallback, verb=devices.SERVES)

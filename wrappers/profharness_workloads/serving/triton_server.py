@@ -218,6 +218,7 @@ class Windows:
         if self._stack is None:
             return
         error, closed_ns = "", time.perf_counter_ns()
+        notes = protocol.joined([runner.level_notes() for runner in self._runners])
         self._records.close()
         try:
             self._stack.close()
@@ -225,15 +226,24 @@ class Windows:
             traceback.print_exc()
             error = protocol.one_sentence(failure)
         self._stack = None
-        self._answer("closed", self._key, error, closed_ns)
+        self._answer("closed", self._key, error, closed_ns, notes)
 
-    def _answer(self, kind: str, key: str, error: str, at_ns: Optional[int] = None) -> None:
-        record = {
+    def _answer(
+        self,
+        kind: str,
+        key: str,
+        error: str,
+        at_ns: Optional[int] = None,
+        notes: Optional[Mapping[str, str]] = None,
+    ) -> None:
+        record: Dict[str, Any] = {
             "v": protocol.VERSION,
             "kind": kind,
             "id": key,
             "monotonic_ns": at_ns or time.perf_counter_ns(),
         }
+        if notes:
+            record["notes"] = dict(notes)
         if error:
             record["error"] = error
         with open(self._path, "a", encoding="utf-8") as file:

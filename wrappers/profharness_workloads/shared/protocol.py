@@ -57,9 +57,16 @@ class Refusal(Exception):  # noqa: N818  named for what the worker does
         self.message, self.hint, self.code = message, hint, code
 
 
+class Provider(NamedTuple):
+    """An execution provider of onnxruntime by its full name, with its options as texts."""
+
+    name: str
+    options: Mapping[str, str] = {}
+
+
 class Spec(NamedTuple):
     """What stays the same over all points of a worker. `shapes` holds dimensions without the batch
-    axis.
+    axis; `providers` and `optimization` are onnxruntime's.
     """
 
     backend: str
@@ -71,9 +78,11 @@ class Spec(NamedTuple):
     seed: int = 0
     threads: Optional[int] = None
     cache_dir: str = ""
-    providers: Optional[Tuple[str, ...]] = None
+    providers: Optional[Tuple[Provider, ...]] = None
     torchscript: bool = False
     flops_per_item: Optional[float] = None
+    optimization: str = "all"
+    allow_fallback: bool = False
 
 
 class Settings(NamedTuple):
@@ -200,18 +209,26 @@ def read_spec(path: str) -> Spec:
     """
     try:
         with open(path, encoding="utf-8") as file:
-            raw = json.load(file)
-        fields = {name: raw[name] for name in Spec._fields if raw.get(name) is not None}
-        fields["shapes"] = {
-            name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()
-        }
-        if fields.get("providers"):
-            fields["providers"] = tuple(fields["providers"])
-        return Spec(**fields)
+            return spec_of(json.load(file))
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise Refusal(
             "%s: not a worker's spec (%s)" % (path, one_sentence(error)), code=BAD_INPUT
         ) from error
+
+
+def spec_of(raw: Mapping[str, Any]) -> Spec:
+    """The spec in a decoded file; fields that it does not know are ignored. Raises ValueError,
+    TypeError or AttributeError for values of wrong types.
+    """
+    fields: Dict[str, Any] = {name: raw[name] for name in Spec._fields if raw.get(name) is not None}
+    fields["shapes"] = {
+        name: tuple(int(d) for d in dims) for name, dims in (raw.get("shapes") or {}).items()
+    }
+    if fields.get("providers"):
+        fields["providers"] = tuple(
+            Provider(str(one["name"]), dict(one.get("options") or {})) for one in raw["providers"]
+        )
+    return Spec(**fields)
 
 
 def judged(asked: Asked) -> Point:
@@ -344,6 +361,22 @@ class Results:
 
     def begin(self, point_id: str) -> None:
         self.write("begin", id=point_id, monotonic_ns=time.perf_counter_ns())
+
+
+def joined(notes: Sequence[Mapping[str, str]]) -> Dict[str, str]:
+    """The notes of several models or processes as those of one point: times (`_ns`) are added,
+    texts that differ stand in a row, empty ones are left out.
+    """
+    together: Dict[str, str] = {}
+    for name in dict.fromkeys(name for one in notes for name in one):
+        values = [str(one[name]) for one in notes if one.get(name)]
+        if values:
+            together[name] = (
+                str(sum(map(int, values)))
+                if name.endswith("_ns")
+                else "; ".join(sorted(set(values)))
+            )
+    return together
 
 
 def plain_reason(error: BaseException) -> str:

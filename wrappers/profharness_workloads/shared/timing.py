@@ -12,7 +12,17 @@ import contextlib
 import gc
 import math
 from time import perf_counter_ns
-from typing import Any, Callable, ContextManager, Iterator, List, NamedTuple, Optional, Sequence
+from typing import (
+    Any,
+    Callable,
+    ContextManager,
+    Dict,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+)
 
 AGREEING = 5  # so many trials in a row must agree before a warm-up ends
 WARM_UP_CAP_S = 10.0
@@ -58,6 +68,21 @@ class WarmUp(NamedTuple):
             return None
         warm = sorted(self.durations_ns)[len(self.durations_ns) // 2] if self.durations_ns else 0
         return max(0, self.first_ns - warm)
+
+
+def recompiled(trials: Trials, warm: WarmUp, *, grew: bool) -> Dict[str, str]:
+    """A note where trials contain compiling: they are as long as half of the first call was beyond
+    a warm one and ten times the median, or (`grew`) left new files in a compile cache.
+    """
+    usual = sorted(trials.durations_ns)[len(trials.durations_ns) // 2]
+    compile_ns = warm.compile_ns or 0
+    long = [t for t in trials.durations_ns if t >= 10 * usual and 2 * t >= compile_ns > 0]
+    if long:
+        return {
+            "recompiled": "%d of %d trials took up to %.3g s where the median is %.3g s"
+            % (len(long), len(trials.durations_ns), max(long) / 1e9, usual / 1e9)
+        }
+    return {"recompiled": "a compile cache grew during the trials"} if grew else {}
 
 
 @contextlib.contextmanager

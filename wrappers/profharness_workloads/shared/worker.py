@@ -52,6 +52,9 @@ class Workload(abc.ABC):
     devices: List[Dict[str, Any]]
     device: str
     marks: ranges.Marks = ranges.Marks()
+    notes: Mapping[str, str] = {}
+    compiles: bool = False
+    """Whether the first call of each shape compiles."""
 
     def judged(self, asked: protocol.Asked) -> Any:
         """The point's parameters, typed, for `measure`. Raises ValueError that names the
@@ -132,12 +135,14 @@ def _serve(
                 "no point came for a minute and the harness cannot be seen from here", 0
             )
 
+    first = True
     for asked in protocol.asked_points(settings, waiting):
         harness.require()
         results.begin(asked.id)
         with redirect.output_to(settings.point_dir(asked.id)):
-            outcome = _attempt(workload, asked, harness.require)
+            outcome = _attempt(workload, asked, harness.require, first=first)
             usable = outcome["ok"] or _recovered(workload)
+        first = False
         results.write("result", id=asked.id, end_monotonic_ns=time.perf_counter_ns(), **outcome)
         if not usable:
             return BROKEN
@@ -147,16 +152,19 @@ def _serve(
 
 
 def _attempt(
-    workload: Workload, asked: protocol.Asked, still_wanted: Callable[[], None]
+    workload: Workload, asked: protocol.Asked, still_wanted: Callable[[], None], *, first: bool
 ) -> Dict[str, Any]:
     """The fields of a result. Every Exception (out of memory included) becomes a failed point with
-    a reason.
+    a reason. Raises Refusal where a device or library is missing at the first point, as it is for
+    those that load their model in each point: no other point would fare better.
     """
     try:
         measured = workload.measure(workload.judged(asked), still_wanted)
     except (
         Exception
     ) as error:  # a point that fails must not end the scan, whatever the framework raises
+        if first and isinstance(error, protocol.Refusal) and error.code == protocol.MISSING:
+            raise
         traceback.print_exc()
         failed = Measurement([], [], 0, [], [], workload.device)
         words = (
