@@ -28,6 +28,8 @@ from profharness.workers.pool import WorkerSetup
 class RunPlan:
     """Everything decided before anything is written: the dry run prints it, `engine.execute`
     carries it out.
+
+    `elsewhere` describes the node that a dry run plans for, empty where it is this one.
     """
 
     request: Request
@@ -38,6 +40,7 @@ class RunPlan:
     python: str
     schedule: Schedule
     scan: Scan | None
+    elsewhere: str = ""
 
     @property
     def host(self) -> str:

@@ -5,6 +5,7 @@ written.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import sys
@@ -19,8 +20,9 @@ from profharness.launchers import Launcher
 from profharness.launchers.apptainer import Apptainer
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
-from profharness.layers import counters
+from profharness.layers import counters, planned_node
 from profharness.layers.contract import Layer
+from profharness.layers.planned_node import PlannedNode
 from profharness.measure import ranks, schedule
 from profharness.measure.containers import PYTHON, container_of
 from profharness.measure.pass_commands import planned_commands
@@ -33,21 +35,30 @@ from profharness.options.request import Request
 from profharness.scans.contract import Scan
 
 PROBE_S = 60.0
+_HERE = re.compile(r"\bhere\b")  # of a layer's reason, which is about another node then
 
 
-def plan_run(request: Request, *, dry: bool = False) -> RunPlan:
+def plan_run(
+    request: Request, *, dry: bool = False, elsewhere: PlannedNode | None = None
+) -> RunPlan:
     """Check and plan. Raises UsageError or Unavailable before anything is written.
 
     A dry run needs neither tool nor device: what the probe cannot find is planned for all the same.
+    One for `elsewhere` plans for that node, and refuses layers whose tools it does not have.
     """
     rank = ranks.detect(os.environ, os.getppid())
     chosen = layers.named(layer_names(request))
     root = _root(request, rank)
-    container = container_of(request, (root, *_files_of(request)), dry=dry)
+    container = container_of(
+        request, (root, *_files_of(request)), dry=dry, kind=elsewhere.kind if elsewhere else ""
+    )
     python = _python(request, in_container=container is not None)
     environment = _probe(
         LocalLauncher(container and _without_new_folders(container)), python, dry=dry
     )
+    if elsewhere is not None:
+        environment = planned_node.facts(elsewhere, environment)
+        _require_tools(chosen, environment)
     scan = None if request.command else scans.create(request, environment)
     if scan is not None and rank.world > 1:
         raise UsageError(
@@ -60,7 +71,15 @@ def plan_run(request: Request, *, dry: bool = False) -> RunPlan:
         if container is None:
             _require_program(request.command)
     run_plan = RunPlan(
-        request, root, rank, environment, LocalLauncher(container), python, passes, scan
+        request,
+        root,
+        rank,
+        environment,
+        LocalLauncher(container),
+        python,
+        passes,
+        scan,
+        elsewhere.about if elsewhere else "",
     )
     for plan in passes.passes:  # a layer refuses here what its tool's version cannot do
         planned_commands(run_plan, plan)
@@ -171,6 +190,18 @@ def _require(request: Request, chosen: Sequence[Layer], environment: Environment
                 if hint
                 else f"--profile {layer.name} cannot be used here",
                 hint or reason,
+            )
+
+
+def _require_tools(chosen: Sequence[Layer], planned: Environment) -> None:
+    """Raises Unavailable for a layer whose tool the node that is planned for does not have."""
+    for layer in chosen:
+        state = layer.probe(planned)
+        if layer.about.scope == "prefix" and not state.available:
+            why, _, hint = state.why.partition("\n")
+            raise Unavailable(
+                f"{layer.name} is not on such a node ({_HERE.sub('there', why)})",
+                hint or "plan for another node, or for another layer",
             )
 
 

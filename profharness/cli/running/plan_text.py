@@ -58,7 +58,8 @@ def wrapped_plan(line: str, width: int) -> str:
 
 def dry_run_text(prepared: RunPlan) -> str:
     """Everything that would be started, in the order in which it nests; ends with a newline."""
-    lines = [f"run directory   {prepared.root}", f"executions      {_executions(prepared)}"]
+    lines = [f"planned for     {prepared.elsewhere}"] if prepared.elsewhere else []
+    lines += [f"run directory   {prepared.root}", f"executions      {_executions(prepared)}"]
     if prepared.scan is not None:
         lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
     else:

@@ -13,6 +13,7 @@ from profharness.analysis.records import Summary
 from profharness.cli.running.plan_text import dry_run_text, plan_line, wrapped_plan
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
+from profharness.layers.planned_node import PlannedNode
 from profharness.measure import engine, ranks
 from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
@@ -20,11 +21,11 @@ from profharness.measure.progress import Progress, open_progress
 from profharness.options.request import Request
 
 
-def dry(request: Request) -> None:
-    """Print what would be started; nothing is written."""
+def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:
+    """Print what would be started, on this node or on the one named; nothing is written."""
     if request.launcher == "slurm":
         print(f"launcher        {shlex.join(tasks(request))}")
-    print(dry_run_text(plan_run(request, dry=True)))
+    print(dry_run_text(plan_run(request, dry=True, elsewhere=elsewhere)))
 
 
 def is_rank() -> bool:
