@@ -35,6 +35,7 @@ from profharness.options.request import Request
 from profharness.scans.contract import Scan
 
 PROBE_S = 60.0
+_HOSTS_LIBRARIES = "/.singularity.d/libs/"  # where --rocm and --nv bind them in a container
 _HERE = re.compile(r"\bhere\b")  # of a layer's reason, which is about another node then
 
 
@@ -167,9 +168,15 @@ def _command_python(command: tuple[str, ...]) -> str:
 def _probe(launcher: Launcher, python: str, *, dry: bool) -> Environment:
     try:
         return probe.parse(launcher.capture(layers.probe_command(python), PROBE_S))
-    except Unavailable:
+    except Unavailable as error:
         if dry:
             return Environment(host=socket.gethostname())
+        if _HOSTS_LIBRARIES in error.message:
+            raise Unavailable(
+                error.message,
+                "the host's ROCm libraries do not fit the image: --container-gpu none leaves them "
+                "out",
+            ) from error
         raise
 
 
