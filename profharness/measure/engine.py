@@ -173,6 +173,7 @@ def _manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
         passes=tuple(pass_record(run_plan, plan, "planned") for plan in run_plan.schedule.passes),
         ranks=run_plan.rank.world,
         job=run_plan.rank.job,
+        findings=run_plan.clashes,
     )
 
 

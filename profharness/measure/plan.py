@@ -9,6 +9,7 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from profharness.findings import Finding
 from profharness.launchers import Launcher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers import around
@@ -29,7 +30,8 @@ class RunPlan:
     """Everything decided before anything is written: the dry run prints it, `engine.execute`
     carries it out.
 
-    `elsewhere` describes the node that a dry run plans for, empty where it is this one.
+    `elsewhere` describes the node that a dry run plans for, empty where it is this one. `clashes`
+    are findings on what will keep a profiler from recording here.
     """
 
     request: Request
@@ -41,6 +43,7 @@ class RunPlan:
     schedule: Schedule
     scan: Scan | None
     elsewhere: str = ""
+    clashes: tuple[Finding, ...] = ()
 
     @property
     def host(self) -> str:

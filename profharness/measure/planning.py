@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from profharness import layers, scans
 from profharness.errors import Unavailable, UsageError
@@ -21,7 +22,8 @@ from profharness.launchers.apptainer import Apptainer
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers import counters, planned_node
-from profharness.layers.contract import Layer
+from profharness.layers.clashes import Planned, clashes
+from profharness.layers.contract import Layer, framework_of
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import ranks, schedule
 from profharness.measure.containers import PYTHON, container_of
@@ -82,9 +84,24 @@ def plan_run(
         scan,
         elsewhere.about if elsewhere else "",
     )
+    words: set[str] = set()
     for plan in passes.passes:  # a layer refuses here what its tool's version cannot do
-        planned_commands(run_plan, plan)
-    return run_plan
+        words.update(word for line in planned_commands(run_plan, plan) for word in line.argv)
+    if elsewhere is not None:
+        return run_plan
+    planned = Planned(chosen, _torch_of(request, scan, chosen), frozenset(words))
+    return replace(run_plan, clashes=clashes(environment, planned))
+
+
+def _torch_of(
+    request: Request, scan: Scan | None, chosen: Sequence[Layer]
+) -> Literal["yes", "maybe", "no"]:
+    """Whether torch is imported by what runs under the probed interpreter."""
+    if scan is not None:
+        return "yes" if "torch" in map(framework_of, scan.backends) else "no"
+    if any(layer.name == "torch" for layer in chosen):
+        return "yes"
+    return "maybe" if _command_python(request.command) else "no"
 
 
 def layer_names(request: Request) -> tuple[str, ...]:

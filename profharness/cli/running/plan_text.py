@@ -81,7 +81,17 @@ def dry_run_text(prepared: RunPlan) -> str:
     for plan in prepared.schedule.passes:
         lines += _pass_lines(prepared, plan)
     lines += [f"# {reason}" for reason in prepared.schedule.reasons]
+    lines += [f"# {line}" for line in clash_lines(prepared)]
     return "\n".join(lines) + "\n"
+
+
+def clash_lines(prepared: RunPlan) -> list[str]:
+    """What will keep a profiler from recording here, each with the way out on a second line."""
+    return [
+        line
+        for clash in prepared.clashes
+        for line in (f"{clash.severity}: {clash.message}", f"  {clash.advice}")
+    ]
 
 
 def _nesting(plan: PassPlan) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from profharness.analysis.records import Summary
-from profharness.cli.running.plan_text import dry_run_text, plan_line, wrapped_plan
+from profharness.cli.running.plan_text import clash_lines, dry_run_text, plan_line, wrapped_plan
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
 from profharness.layers.planned_node import PlannedNode
@@ -79,6 +79,9 @@ def perform(
     """
     prepared = plan_run(request)
     is_scan = prepared.scan is not None
+    if not quiet and prepared.rank.leads:
+        for line in clash_lines(prepared):
+            print(line, file=sys.stderr)
     talk = not quiet and not as_json and is_scan
     if talk:
         print(wrapped_plan(plan_line(prepared), _width()), file=sys.stderr)
