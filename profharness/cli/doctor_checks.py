@@ -129,7 +129,8 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
 def _clashes(found: Environment) -> tuple[Finding, ...]:
     """What will keep the layers that are here from recording."""
     here = [layer for layer in layers.members() if layer.probe(found).available]
-    return clashes(found, Planned(here, "maybe" if "torch" in found.packages else "no"))
+    looked = Planned(here, "maybe" if "torch" in found.packages else "no")
+    return tuple(clash.finding for clash in clashes(found, looked))
 
 
 def _plugins() -> tuple[PluginState, ...]:

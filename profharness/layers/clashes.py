@@ -2,8 +2,9 @@
 over the probe's facts.
 
 Each clash is a finding with the way out. It is only told where the facts leave no doubt that the
-situation is there; what cannot be seen from outside (a program that starts a profiler by itself) is
-left to the sentences of `known_faults`.
+situation is there, and it does not stay with a run that recorded all the same. What cannot be seen
+from outside (a program that starts a profiler by itself) is left to the sentences of
+`known_faults`.
 
 Sources: the projects' lists of changes, and reports of users (TheRock, rocm-systems, pytorch,
 TransformerEngine).
@@ -19,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from profharness.findings import Finding, finding
+from profharness.findings import Finding, Severity, finding
 from profharness.layers import releases, rocm_versions
 from profharness.layers.contract import Layer
 from profharness.layers.releases import Version
@@ -38,6 +39,21 @@ _LAST_BY_ROCTRACER = (2, 11)  # torch releases whose profiler records through ro
 _FAULTY_ROCTRACER = re.compile(r"7\.2\.1(?!\d)")
 
 
+# what findings on a pass say where it did not record what it was for
+_WITHOUT_RECORDS = frozenset(
+    {
+        "empty-trace",
+        "nothing-recorded",
+        "profiler-failed",
+        "profiler-hung",
+        "launcher-traced",
+        "mixed-rocm",
+        "no-device-access",
+        "point-failed",
+    }
+)
+
+
 @dataclass(frozen=True)
 class Planned:
     """What is to be started: the layers, whether the processes import torch, and all words of the
@@ -52,7 +68,15 @@ class Planned:
     words: Collection[str] | None = field(default=None)
 
 
-def clashes(environment: Environment, planned: Planned) -> tuple[Finding, ...]:
+@dataclass(frozen=True)
+class Clash:
+    """One of them. `after` is what is left of it once a run has recorded all the same."""
+
+    finding: Finding
+    after: Finding | None = None
+
+
+def clashes(environment: Environment, planned: Planned) -> tuple[Clash, ...]:
     """All clashes of what is planned with what is on this node, the gravest first."""
     found = (
         *_hanging_import(environment, planned),
@@ -62,10 +86,22 @@ def clashes(environment: Environment, planned: Planned) -> tuple[Finding, ...]:
         *_faulty_roctracer(environment, planned),
         *_locked(environment, planned),
     )
-    return tuple(sorted(found, key=lambda one: one.severity != "error"))
+    return tuple(sorted(found, key=lambda one: one.finding.severity != "error"))
 
 
-def _attached(environment: Environment, planned: Planned) -> Iterator[Finding]:
+def upheld(findings: Sequence[Finding], told: Sequence[Clash]) -> tuple[Finding, ...]:
+    """The findings on a run that has ended by itself. Where it nowhere came short of records, it
+    disproves the clashes, but for what is left of each.
+    """
+    clashing = [clash.finding for clash in told]
+    others = [one for one in findings if one not in clashing]
+    if any(one.id in _WITHOUT_RECORDS for one in others):
+        return tuple(findings)
+    left = [clash.after for clash in told if clash.finding in findings and clash.after is not None]
+    return (*left, *others)
+
+
+def _attached(environment: Environment, planned: Planned) -> Iterator[Clash]:
     """A profiler that the environment puts into every program, ours too."""
     kinds = {device.kind for device in environment.accelerators}
     told: set[str] = set()
@@ -75,23 +111,28 @@ def _attached(environment: Environment, planned: Planned) -> Iterator[Finding]:
         told.add(profiler.name)
         claim, kind = ("cupti", "cuda") if profiler.name == "nsys" else ("hsa-tool", "rocm")
         beside = [layer.name for layer in planned.layers if claim in layer.about.claims]
-        what = (
-            f"a process takes one profiler of the device, so that beside it {_listed(beside)} "
-            "will record nothing, or the program aborts"
-            if beside and kind in kinds
-            else "what it costs is in all times that are measured here"
-        )
-        yield _told(
-            "profiler-attached",
+        where = (
             f"{profiler.name} is attached to every program that starts here "
-            f"({profiler.variable} names {profiler.library}): {what}",
-            f"start profharness outside of {profiler.name} (it puts the profiler of --profile "
-            f"around the program itself), or unset {profiler.variable}",
-            "error" if beside and kind in kinds and planned.words is not None else "warning",
+            f"({profiler.variable} names {profiler.library})"
         )
+        way_out = (
+            f"start profharness outside of {profiler.name} (it puts the profiler of --profile "
+            f"around the program itself), or unset {profiler.variable}"
+        )
+        costs = f"{where}: what it costs is in all times that are measured here"
+        cheap = _found("profiler-attached", costs, way_out)
+        if not beside or kind not in kinds:
+            yield Clash(cheap, cheap)
+            continue
+        taken = (
+            f"{where}: a process takes one profiler of the device, so that beside it "
+            f"{_listed(beside)} will record nothing, or the program aborts"
+        )
+        severity = _severity(planned, is_sure=True)
+        yield Clash(_found("profiler-attached", taken, way_out, severity), cheap)
 
 
-def _two_copies(environment: Environment, planned: Planned) -> Iterator[Finding]:
+def _two_copies(environment: Environment, planned: Planned) -> Iterator[Clash]:
     """Torch loads a copy of rocprofiler-sdk that is not the tool's: the second one cannot be
     configured any more, or the compiler library behind it aborts.
     """
@@ -101,15 +142,14 @@ def _two_copies(environment: Environment, planned: Planned) -> Iterator[Finding]
         return
     if facts.torch.sdk == facts.tool_sdk:
         return
-    is_sure = planned.torch == "yes" and planned.words is not None
-    who = "the program" if is_sure else "a program that imports torch"
-    yield _told(
-        "mixed-rocm",
+    severity = _severity(planned, is_sure=planned.torch == "yes")
+    who = "the program" if severity == "error" else "a program that imports torch"
+    message = (
         f"under {_listed(tools)} {who} loads rocprofiler-sdk twice, {facts.tool_sdk} for the "
-        f"profiler and {facts.torch.sdk} for torch: it aborts, hangs or records nothing",
-        _one_tree(environment),
-        "error" if is_sure else "warning",
+        f"profiler and {facts.torch.sdk} for torch: that is known to end in an abort, a hang or no "
+        "records"
     )
+    yield Clash(_found("mixed-rocm", message, _one_tree(environment), severity))
 
 
 def _one_tree(environment: Environment) -> str:
@@ -139,7 +179,7 @@ def _tool(layer: Layer, environment: Environment) -> Installed | None:
     return tool if tool.found else None
 
 
-def _inherited_library(environment: Environment, planned: Planned) -> Iterator[Finding]:
+def _inherited_library(environment: Environment, planned: Planned) -> Iterator[Clash]:
     """Kernels of a program go unrecorded where it inherits the register library's name."""
     if not environment.profilers.register_library:
         return
@@ -152,25 +192,23 @@ def _inherited_library(environment: Environment, planned: Planned) -> Iterator[F
         and first <= tool.rocm < end
     ]
     if tools:
-        yield _told(
-            "known-fault",
-            f"ROCPROFILER_REGISTER_LIBRARY is set by a program before this one: with ROCm "
+        message = (
+            "ROCPROFILER_REGISTER_LIBRARY is set by a program before this one: with ROCm "
             f"{tools[0][1].release} {_listed([name for name, _ in tools])} may record no kernel "
-            "of a program that inherits it",
-            "unset it: env -u ROCPROFILER_REGISTER_LIBRARY profharness ...",
+            "of a program that inherits it"
         )
+        way_out = "unset it: env -u ROCPROFILER_REGISTER_LIBRARY profharness ..."
+        yield Clash(_found("known-fault", message, way_out))
 
 
-def _hanging_import(environment: Environment, planned: Planned) -> Iterator[Finding]:
+def _hanging_import(environment: Environment, planned: Planned) -> Iterator[Clash]:
     if planned.torch != "no" and (message := hanging_import(environment)):
-        is_sure = planned.torch == "yes" and planned.words is not None
-        yield _told(
-            "no-device-access",
-            message,
+        way_out = (
             "start it where there is an AMD device (in a container: --device=/dev/kfd "
-            "--device=/dev/dri), or use torch's build for the CPU",
-            "error" if is_sure else "warning",
+            "--device=/dev/dri), or use torch's build for the CPU"
         )
+        severity = _severity(planned, is_sure=planned.torch == "yes")
+        yield Clash(_found("no-device-access", message, way_out, severity))
 
 
 def hanging_import(environment: Environment) -> str:
@@ -190,7 +228,7 @@ def hanging_import(environment: Environment) -> str:
     )
 
 
-def _faulty_roctracer(environment: Environment, planned: Planned) -> Iterator[Finding]:
+def _faulty_roctracer(environment: Environment, planned: Planned) -> Iterator[Clash]:
     """The roctracer of ROCm 7.2.1, which torch's profiler used to record through: the one in the
     wheel, or the installed one where the wheel has none.
     """
@@ -206,12 +244,13 @@ def _faulty_roctracer(environment: Environment, planned: Planned) -> Iterator[Fi
         and build.startswith("7.2")
         and _FAULTY_ROCTRACER.match(environment.rocm_version)
     ):
-        yield _told(
+        fault = _found(
             "known-fault",
             f"torch {environment.packages['torch']} records through roctracer, and that of ROCm "
             "7.2.1 loses kernels, few or all of them",
             "update to ROCm 7.2.2, or use --profile rocprofv3",
         )
+        yield Clash(fault, fault)
 
 
 def _torch(environment: Environment) -> tuple[Version, str]:
@@ -225,7 +264,7 @@ def _torch(environment: Environment) -> tuple[Version, str]:
     return releases.parse(text) or (), build.group(1) if build else hip
 
 
-def _locked(environment: Environment, planned: Planned) -> Iterator[Finding]:
+def _locked(environment: Environment, planned: Planned) -> Iterator[Clash]:
     """A roofline benchmark of rocprof-compute waits for a lock that nobody gives back."""
     locks = environment.profilers.locks
     if not locks or (planned.words is not None and _NO_BENCHMARK in planned.words):
@@ -233,17 +272,20 @@ def _locked(environment: Environment, planned: Planned) -> Iterator[Finding]:
     for layer in planned.layers:
         tool = _tool(layer, environment)
         if layer.name == "rocprof-compute" and tool is not None and tool.own >= _LOCKING:
-            yield _told(
-                "known-fault",
+            message = (
                 f"the roofline benchmark of rocprof-compute cannot begin: {locks[0].path} is a "
-                f"lock of the user {locks[0].owner}, and this user may not open it",
-                f"have {locks[0].owner} (or root) remove it once no benchmark of theirs runs",
+                f"lock of the user {locks[0].owner}, and this user may not open it"
             )
+            way_out = f"have {locks[0].owner} (or root) remove it once no benchmark of theirs runs"
+            yield Clash(_found("known-fault", message, way_out))
 
 
-def _told(
-    kind: str, message: str, advice: str, severity: Literal["warning", "error"] = "warning"
-) -> Finding:
+def _severity(planned: Planned, *, is_sure: bool) -> Severity:
+    """An error where a program is to be started that will certainly meet the clash."""
+    return "error" if is_sure and planned.words is not None else "warning"
+
+
+def _found(kind: str, message: str, advice: str, severity: Severity = "warning") -> Finding:
     return msgspec.structs.replace(finding(kind, message, severity=severity), advice=advice)
 
 

@@ -9,10 +9,10 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from profharness.findings import Finding
 from profharness.launchers import Launcher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers import around
+from profharness.layers.clashes import Clash
 from profharness.layers.contract import Where
 from profharness.measure.ranks import RankInfo
 from profharness.measure.schedule import Schedule
@@ -31,7 +31,7 @@ class RunPlan:
     carries it out.
 
     `elsewhere` describes the node that a dry run plans for, empty where it is this one. `clashes`
-    are findings on what will keep a profiler from recording here.
+    are what will keep a profiler from recording here.
     """
 
     request: Request
@@ -43,7 +43,7 @@ class RunPlan:
     schedule: Schedule
     scan: Scan | None
     elsewhere: str = ""
-    clashes: tuple[Finding, ...] = ()
+    clashes: tuple[Clash, ...] = ()
 
     @property
     def host(self) -> str:

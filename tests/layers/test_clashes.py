@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from profharness import layers
-from profharness.findings import Finding
-from profharness.layers.clashes import Planned, clashes
+from profharness.findings import Finding, finding
+from profharness.layers.clashes import Planned, clashes, upheld
 from profharness.node.probe import (
     AttachedProfiler,
     Device,
@@ -69,7 +69,8 @@ def findings(
     torch: Literal["yes", "maybe", "no"] = "maybe",
     words: Sequence[str] | None = (),
 ) -> tuple[Finding, ...]:
-    return clashes(environment, Planned(layers.named(names), torch, words))
+    planned = Planned(layers.named(names), torch, words)
+    return tuple(clash.finding for clash in clashes(environment, planned))
 
 
 @pytest.mark.parametrize("name", [about.name for about in layers.descriptions()])
@@ -226,3 +227,25 @@ def test_the_gravest_stands_first() -> None:
         ("mixed-rocm", "warning"),
         ("known-fault", "warning"),
     ]
+
+
+def test_what_a_run_disproved_does_not_stay() -> None:
+    here = with_torch(
+        node("10.0", tool_sdk=SYSTEM, register_library=SYSTEM, attached=(V3_ATTACHED,)), sdk=CORE
+    )
+    told_before = clashes(here, Planned(layers.named(("rocprofv3",)), "maybe", ()))
+    first = [clash.finding for clash in told_before]
+    drift = finding("drift", "the repeated points differ")
+    recorded = upheld([*first, drift], told_before)
+    # that another profiler is there still costs time
+    assert [(found.id, found.severity) for found in recorded] == [
+        ("profiler-attached", "warning"),
+        ("drift", "warning"),
+    ]
+    assert "what it costs is in all times" in recorded[0].message
+    empty = finding("empty-trace", "rocprofv3 wrote 1 file but recorded no kernel")
+    assert upheld([*first, empty], told_before) == (*first, empty)
+    # a pass's own finding of the same kind upholds them too
+    own = finding("mixed-rocm", "rocprofv3: two copies were loaded")
+    assert upheld([*first, own], told_before) == (*first, own)
+    assert upheld([drift], ()) == (drift,)

@@ -89,8 +89,8 @@ def clash_lines(prepared: RunPlan) -> list[str]:
     """What will keep a profiler from recording here, each with the way out on a second line."""
     return [
         line
-        for clash in prepared.clashes
-        for line in (f"{clash.severity}: {clash.message}", f"  {clash.advice}")
+        for told in (clash.finding for clash in prepared.clashes)
+        for line in (f"{told.severity}: {told.message}", f"  {told.advice}")
     ]
 
 
