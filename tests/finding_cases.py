@@ -15,6 +15,7 @@ OF_A_TOOL = "it is of how a tool ended or what it said, which its files do not h
 OF_TELEMETRY = "no recorded file has telemetry beside it"
 OF_LOAD = "no recorded file holds requests"
 OF_TWO_FILES = "it is of a trace beside that of a capture, and says nothing of one file alone"
+OF_A_NODE = "it is of the node and is told before a run, of which its files hold no trace"
 NO_SNAPSHOTS = "no recorded file has readings of the host's clocks beside it"
 
 
@@ -159,6 +160,16 @@ CASES: dict[str, Case] = {
     ),
     "mixed-rocm": Case(
         _SAID, "supervise/test_diagnosis.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL
+    ),
+    "profiler-attached": Case(
+        "layers/test_clashes.py::test_a_profiler_that_is_attached_already",
+        "layers/test_clashes.py::test_a_node_in_order_has_none",
+        OF_A_NODE,
+    ),
+    "known-fault": Case(
+        "layers/test_clashes.py::test_a_lock_of_another_user",
+        "layers/test_clashes.py::test_a_node_in_order_has_none",
+        OF_A_NODE,
     ),
     "no-device-access": Case(
         _SAID, "supervise/test_diagnosis.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL

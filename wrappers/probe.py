@@ -20,6 +20,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # not there under python -I
 import probe_access
 import probe_devices
+import probe_profilers
 import probe_tools
 from probe_devices import read
 
@@ -229,6 +230,7 @@ def facts(sysfs: str = "/sys", proc: str = "/proc", dev: str = "/dev") -> Dict[s
         devices=devices(sysfs, host),
         tools=found_tools,
         rocm_version=probe_tools.rocm_version(found_tools),
+        profilers=probe_profilers.profilers(found_tools),
         permissions=probe_access.permissions(sysfs, proc, dev),
         clocks=clocks(),
         **surroundings(sysfs, proc),

@@ -14,6 +14,7 @@ import subprocess
 import time
 
 from probe_devices import read
+from probe_profilers import beside_torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def tools() -> Dict[str, Dict[str, str]]:
             else name,
             path=path,
         )
+        if place and name == "rocprofv3":
+            place = beside_torch(place)
         if place:
             asked[name] = (place, _ask(place))
     until = time.monotonic() + TOOL_SECONDS

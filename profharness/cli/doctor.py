@@ -57,6 +57,10 @@ def _things(checkup: Checkup) -> Table:
         word = "open" if state.available else "closed"
         texts = [_one_line(text) for text in (state.why, state.fix) if text]
         rows.append(row_of("access", state.name.removeprefix("/dev/"), word, "\n".join(texts)))
+    rows += [
+        row_of(clash.severity, "clash", "found", f"{clash.message}\n{clash.advice}")
+        for clash in checkup.clashes
+    ]
     for layer in checkup.layers:
         said = f"{layer.version}: {layer.why}" if layer.version and layer.why else ""
         said = said or layer.version or layer.why

@@ -19,9 +19,12 @@ import msgspec
 from profharness import families, layers, readers, scans
 from profharness.analysis import verdict
 from profharness.analysis.operators import table as formulas
-from profharness.errors import ProfharnessError
+from profharness.errors import ProfharnessError, Unavailable
+from profharness.findings import Finding
+from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
+from profharness.layers.clashes import Planned, clashes, hanging_import
 from profharness.layers.contract import Layer
 from profharness.measure import engine
 from profharness.measure.planning import PROBE_S, plan_run
@@ -40,6 +43,7 @@ from profharness.understand import report_run as understand
 _HERE = re.compile(
     r"; `profharness doctor[^`]*` shows what works here$"
 )  # a reader of its own answer is not sent to it
+_IMPORT_S = 60.0  # torch takes up to some 20 s from a cold network file system
 _CLOCKS = ("CLOCK_REALTIME", "CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
 
 
@@ -81,7 +85,7 @@ class PluginState(msgspec.Struct, frozen=True):
 
 class Checkup(msgspec.Struct, frozen=True):
     """The answer of `doctor --json` (docs/json.md#doctor); `access` says what of the node this user
-    may open.
+    may open, `clashes` what will keep a profiler from recording here.
     """
 
     devices: tuple[environment.Device, ...]
@@ -92,6 +96,7 @@ class Checkup(msgspec.Struct, frozen=True):
     host: str = ""
     python: str = ""
     plugins: tuple[PluginState, ...] | msgspec.UnsetType = msgspec.UNSET
+    clashes: tuple[Finding, ...] = ()
 
 
 def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
@@ -117,7 +122,15 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
         host=found.host,
         python=interpreter,
         plugins=_plugins() or msgspec.UNSET,
+        clashes=_clashes(found),
     )
+
+
+def _clashes(found: Environment) -> tuple[Finding, ...]:
+    """What will keep the layers that are here from recording."""
+    here = [layer for layer in layers.members() if layer.probe(found).available]
+    looked = Planned(here, "maybe" if "torch" in found.packages else "no")
+    return tuple(clash.finding for clash in clashes(found, looked))
 
 
 def _plugins() -> tuple[PluginState, ...]:
@@ -134,8 +147,10 @@ def _plugins() -> tuple[PluginState, ...]:
 
 def _layer_state(layer: Layer, found: Environment, python: str, *, try_layers: bool) -> LayerState:
     state = layer.probe(found)
-    tries = try_layers and layer.about.scope != "sidecar"  # it needs a device at work
-    result = tried(layer, python) if tries and state.available else ""
+    result = ""
+    # what stands beside a workload needs a device at work
+    if try_layers and layer.about.scope != "sidecar" and state.available:
+        result = _import_failure(found, python) or tried(layer, python)
     return LayerState(
         layer.name,
         state.available,
@@ -143,6 +158,20 @@ def _layer_state(layer: Layer, found: Environment, python: str, *, try_layers: b
         _HERE.sub("", state.why.replace("\n", "; ")),
         result,
     )
+
+
+def _import_failure(found: Environment, python: str) -> str:
+    """What a trial would wait for in vain: an import of torch that never ends. It is only tried
+    where the node's facts speak for it.
+    """
+    why = hanging_import(found)
+    if not why:
+        return ""
+    try:
+        LocalLauncher().capture(Command((python, "-c", "import torch")), _IMPORT_S)
+    except Unavailable:
+        return f"failed: {why} (it was given {_IMPORT_S:g} s)"
+    return ""
 
 
 def tried(layer: Layer, python: str) -> str:

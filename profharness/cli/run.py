@@ -15,7 +15,8 @@ from profharness import scans
 from profharness.cli.parsing.commands import OptionsOf, Settings
 from profharness.cli.parsing.words import Rest
 from profharness.errors import UsageError
-from profharness.options.declared import OUTPUT, SCAN, Option
+from profharness.layers import planned_node
+from profharness.options.declared import OUTPUT, PLACE, SCAN, Option
 from profharness.options.request import Request
 from profharness.options.settings import (
     COMMAND_LINE,
@@ -53,6 +54,24 @@ class RunSwitches(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Option("Print the plan and every command; write nothing.", OUTPUT, common=True),
     ] = False
+    for_node: Annotated[
+        str,
+        Option(
+            "With --dry-run: plan for a node with such devices, gfx90a, gfx942, sm_80 ...",
+            PLACE,
+            metavar="ARCHITECTURE",
+            examples=planned_node.architectures,
+        ),
+    ] = ""
+    rocm_version: Annotated[
+        str,
+        Option(
+            "With --dry-run: plan for the tools of this ROCm release, such as 6.4 or 7.2.4.",
+            PLACE,
+            metavar="RELEASE",
+            examples=planned_node.rocm_releases,
+        ),
+    ] = ""
     json: Annotated[
         bool,
         Option(
@@ -95,6 +114,13 @@ def run(
       multi-process                   1, 2, ... pinned copies at once
     """
     as_json, quiet = switches.json, switches.quiet
+    elsewhere = planned_node.named(switches.for_node, switches.rocm_version)
+    if elsewhere is not None and (switches.resume or not switches.dry_run):
+        raise UsageError(
+            f"{'--for-node' if switches.for_node else '--rocm-version'} is for a plan alone: a run "
+            "takes the node that it is on",
+            "add --dry-run (and leave --resume out), or leave it out",
+        )
     if switches.resume:
         from profharness.cli.running.again import resumed
 
@@ -103,7 +129,7 @@ def run(
     from profharness.cli.running.steps import dry, is_rank, perform, start_ranks, start_tasks
 
     if switches.dry_run:
-        dry(request)
+        dry(request, elsewhere)
         return 0
     if request.launcher == "slurm":
         return start_tasks(request)

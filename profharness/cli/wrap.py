@@ -73,6 +73,7 @@ def wrap(
             "wrap needs a command after --",
             "write for example: profharness wrap rocprofv3 -- python train.py",
         )
+    from profharness.cli.running.plan_text import clash_lines
     from profharness.measure import wrap as wrapping
 
     request = from_mapping(
@@ -91,7 +92,12 @@ def wrap(
             if value is not None:
                 typer.echo(f"env     {name}={shlex.quote(value)}")
         typer.echo(f"argv    {decided.command.shell()}")
+        for line in clash_lines(decided.run_plan):
+            typer.echo(f"# {line}")
         return 0
+    if not switches.quiet:
+        for line in clash_lines(decided.run_plan):
+            print(line, file=sys.stderr)
     from profharness.secrets import scrub
 
     done = wrapping.execute(decided, scrub.findings)

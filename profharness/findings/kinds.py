@@ -156,6 +156,16 @@ KINDS = (
         "which must match the installation",
     ),
     FindingKind(
+        "profiler-attached",
+        "error",
+        "start profharness outside of the other profiler, or unset the variable that attaches it",
+    ),
+    FindingKind(
+        "known-fault",
+        "warning",
+        "use another release of the tool, or another layer",
+    ),
+    FindingKind(
         "no-device-access",
         "error",
         "ask for /dev/kfd and /dev/dri and the groups video and render (in a container: "

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+_OF_A_PLAN = ("--for-node", "--rocm-version")  # options that go with --dry-run, each with a value
+
 
 def words(
     argv: Sequence[str], ranks: int, options: Sequence[str], *, is_command: bool
@@ -15,7 +17,7 @@ def words(
     What stands last wins, so the tasks start no more of them.
     """
     at = list(argv).index("--") if "--" in argv else len(argv)
-    ours = [word for word in argv[:at] if word != "--dry-run"]
+    ours = _without_plan(argv[:at])
     return (
         "srun",
         f"--ntasks={ranks}",
@@ -26,3 +28,15 @@ def words(
         *(("--ranks", "1") if is_command else ()),
         *argv[at:],
     )
+
+
+def _without_plan(words: Sequence[str]) -> list[str]:
+    """The words without those that ask for a plan only: the tasks run."""
+    left: list[str] = []
+    before = ""
+    for word in words:
+        name = word.partition("=")[0]
+        if before not in _OF_A_PLAN and name not in ("--dry-run", *_OF_A_PLAN):
+            left.append(word)
+        before = word
+    return left

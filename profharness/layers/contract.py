@@ -143,12 +143,13 @@ class Program(NamedTuple):
 
 class Sign(NamedTuple):
     """A sentence of a tool as a regular expression (letter case is ignored), the finding that it
-    means, and in which words.
+    means, and in which words. `advice` is the way out where the finding's own says less.
     """
 
     pattern: str
     finding: str
     message: str
+    advice: str = ""
 
 
 class Purpose(NamedTuple):

@@ -78,10 +78,11 @@ def groups(
 
     Where the node's devices differ, a name must exist on each of them.
     """
-    tables = [load(wrappers, architecture) for architecture in architectures(environment)]
-    known = [table for table in tables if table is not None]
-    if not known:
-        return (tuple(names),)  # a device without a table: the tool itself has to judge
+    here = architectures(environment)
+    known = [table for name in here if (table := load(wrappers, name)) is not None]
+    if not known:  # devices without a table: the tool itself has to judge
+        _check_no_set(names, here, wrappers)
+        return (tuple(names),)
     found: list[tuple[str, ...]] = []
     loose: list[str] = []
     for name in names:
@@ -89,7 +90,7 @@ def groups(
             found += _packed(known[0].sets[name], known[0])
         else:
             for table in known:
-                _check(name, table)
+                _check(name, table, wrappers)
             loose.append(name)
     return (*found, *_packed(loose, known[0]))
 
@@ -127,7 +128,25 @@ def load(wrappers: Path, architecture: str) -> CounterTable | None:
     return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), CounterTable)
 
 
-def _check(name: str, table: CounterTable) -> None:
+def _check_no_set(names: Sequence[str], here: Sequence[str], wrappers: Path) -> None:
+    """Raises UsageError for the name of a set, which no tool knows, on devices without sets."""
+    tables = _all_tables(wrappers)
+    for name in names:
+        having = [table.architecture for table in tables if name in table.sets]
+        if having:
+            raise UsageError(
+                f"--pmc: {name} is a set of counters of {', '.join(having)}, "
+                f"and {', '.join(here)} has no sets",
+                "name counters one by one: `rocprofv3 --list-avail` shows those of the device",
+            )
+
+
+def _all_tables(wrappers: Path) -> list[CounterTable]:
+    names = sorted(path.stem for path in (wrappers / "counters").glob("*.toml"))
+    return [table for name in names if (table := load(wrappers, name)) is not None]
+
+
+def _check(name: str, table: CounterTable, wrappers: Path) -> None:
     if table.needs(name) is not None:
         return
     base = _REDUCED.sub("", name)
@@ -135,6 +154,18 @@ def _check(name: str, table: CounterTable) -> None:
         raise UsageError(
             f"--pmc: {table.architecture} has no {name}",
             f"ask for {table.instead.get(name) or table.instead[base]}",
+        )
+    having = [
+        other.architecture
+        for other in _all_tables(wrappers)
+        if name in other.sets or name in other.derived or name in other.raw["names"]
+    ]
+    if having:
+        raise UsageError(
+            f"--pmc: {table.architecture} has no counter or set {name!r}, "
+            f"which is one of {', '.join(having)}",
+            f"sets of {table.architecture}: {', '.join(table.sets)}; counters: see "
+            "`rocprofv3 --list-avail`",
         )
     everything = (*table.sets, *table.derived, *table.accumulated, *table.raw["names"])
     near = difflib.get_close_matches(name, everything, 3)

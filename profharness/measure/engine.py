@@ -9,7 +9,7 @@ that is left behind.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from profharness import __version__, layers
+from profharness.layers.clashes import Clash, upheld
 from profharness.measure import rank_exchange, resume
 from profharness.measure.command_pass import CommandPass, command_status
 from profharness.measure.counter_split import PassQueue
@@ -94,7 +95,7 @@ def execute(
         if run_plan.scan is None
         else scan_status(ended, recorder.manifest.points)
     )
-    _finish(recorder, status)
+    _finish(recorder, status, run_plan.clashes)
     return Result(run, status, unwritten=recorder.unwritten)
 
 
@@ -175,10 +176,11 @@ def new_manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
         ranks=run_plan.rank.world,
         job=run_plan.rank.job,
         traced_ranks=request.trace_ranks,
+        findings=tuple(clash.finding for clash in run_plan.clashes),
     )
 
 
-def _finish(recorder: Recorder, status: int) -> None:
+def _finish(recorder: Recorder, status: int, told: Sequence[Clash]) -> None:
     stopped = any(record.state == "interrupted" for record in recorder.manifest.passes)
     state = "interrupted" if stopped else "done"
     recorder.update(
@@ -186,5 +188,8 @@ def _finish(recorder: Recorder, status: int) -> None:
         exit_status=status,
         processes=read_hellos(recorder.run.hooks),
         clocks=read_clock_files(recorder.run),
+        findings=recorder.manifest.findings
+        if stopped
+        else upheld(recorder.manifest.findings, told),
     )
     clean_hellos(recorder.run.hooks)

@@ -12,6 +12,7 @@ from pathlib import Path
 from profharness.launchers import Launcher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers import around
+from profharness.layers.clashes import Clash
 from profharness.layers.contract import Where
 from profharness.measure.ranks import RankInfo
 from profharness.measure.schedule import Schedule
@@ -28,6 +29,9 @@ from profharness.workers.pool import WorkerSetup
 class RunPlan:
     """Everything decided before anything is written: the dry run prints it, `engine.execute`
     carries it out.
+
+    `elsewhere` describes the node that a dry run plans for, empty where it is this one. `clashes`
+    are what will keep a profiler from recording here.
     """
 
     request: Request
@@ -38,6 +42,8 @@ class RunPlan:
     python: str
     schedule: Schedule
     scan: Scan | None
+    elsewhere: str = ""
+    clashes: tuple[Clash, ...] = ()
 
     @property
     def host(self) -> str:

@@ -5,6 +5,7 @@ written.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from profharness import layers, scans
 from profharness.errors import Unavailable, UsageError
@@ -19,9 +21,11 @@ from profharness.launchers import Launcher
 from profharness.launchers.apptainer import Apptainer
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
-from profharness.layers import counters
-from profharness.layers.contract import Layer
+from profharness.layers import counters, planned_node
+from profharness.layers.clashes import Planned, clashes
+from profharness.layers.contract import Layer, framework_of
 from profharness.layers.device_counters import check_alone
+from profharness.layers.planned_node import PlannedNode
 from profharness.measure import ranks, schedule
 from profharness.measure.containers import PYTHON, container_of
 from profharness.measure.pass_commands import planned_commands
@@ -35,23 +39,33 @@ from profharness.options.request import Request
 from profharness.scans.contract import Scan
 
 PROBE_S = 60.0
+_HOSTS_LIBRARIES = "/.singularity.d/libs/"  # where --rocm and --nv bind them in a container
+_HERE = re.compile(r"\bhere\b")  # of a layer's reason, which is about another node then
 
 
-def plan_run(request: Request, *, dry: bool = False) -> RunPlan:
+def plan_run(
+    request: Request, *, dry: bool = False, elsewhere: PlannedNode | None = None
+) -> RunPlan:
     """Check and plan. Raises UsageError or Unavailable before anything is written.
 
     A dry run needs neither tool nor device: what the probe cannot find is planned for all the same.
+    One for `elsewhere` plans for that node, and refuses layers whose tools it does not have.
     """
     rank = ranks.detect(os.environ, os.getppid())
     trace_ranks.check(request.trace_ranks, max(rank.world, request.ranks))
     chosen = layers.named(layer_names(request))
     check_alone(request.profile, request.tool_arg)
     root = root_of(request, rank)
-    container = container_of(request, (root, *_files_of(request)), dry=dry)
+    container = container_of(
+        request, (root, *_files_of(request)), dry=dry, kind=elsewhere.kind if elsewhere else ""
+    )
     python = _python(request, in_container=container is not None)
     environment = probe_node(
         LocalLauncher(container and _without_new_folders(container)), python, dry=dry
     )
+    if elsewhere is not None:
+        environment = planned_node.facts(elsewhere, environment)
+        _require_tools(chosen, environment)
     scan = None if request.command else scans.create(request, environment)
     if scan is not None and rank.world > 1:
         raise UsageError(
@@ -64,11 +78,34 @@ def plan_run(request: Request, *, dry: bool = False) -> RunPlan:
         if container is None:
             _require_program(request.command)
     run_plan = RunPlan(
-        request, root, rank, environment, LocalLauncher(container), python, passes, scan
+        request,
+        root,
+        rank,
+        environment,
+        LocalLauncher(container),
+        python,
+        passes,
+        scan,
+        elsewhere.about if elsewhere else "",
     )
+    words: set[str] = set()
     for plan in passes.passes:  # a layer refuses here what its tool's version cannot do
-        planned_commands(run_plan, plan)
-    return run_plan
+        words.update(word for line in planned_commands(run_plan, plan) for word in line.argv)
+    if elsewhere is not None:
+        return run_plan
+    planned = Planned(chosen, _torch_of(request, scan, chosen), frozenset(words))
+    return replace(run_plan, clashes=clashes(environment, planned))
+
+
+def _torch_of(
+    request: Request, scan: Scan | None, chosen: Sequence[Layer]
+) -> Literal["yes", "maybe", "no"]:
+    """Whether torch is imported by what runs under the probed interpreter."""
+    if scan is not None:
+        return "yes" if "torch" in map(framework_of, scan.backends) else "no"
+    if any(layer.name == "torch" for layer in chosen):
+        return "yes"
+    return "maybe" if _command_python(request.command) else "no"
 
 
 def layer_names(request: Request) -> tuple[str, ...]:
@@ -162,9 +199,15 @@ def probe_node(launcher: Launcher, python: str, *, dry: bool) -> Environment:
     """The facts of the node. Raises Unavailable where the probe fails, unless it is a dry run."""
     try:
         return probe.parse(launcher.capture(layers.probe_command(python), PROBE_S))
-    except Unavailable:
+    except Unavailable as error:
         if dry:
             return Environment(host=socket.gethostname())
+        if _HOSTS_LIBRARIES in error.message:
+            raise Unavailable(
+                error.message,
+                "the host's ROCm libraries do not fit the image: --container-gpu none leaves them "
+                "out",
+            ) from error
         raise
 
 
@@ -185,6 +228,18 @@ def _require(request: Request, chosen: Sequence[Layer], environment: Environment
                 if hint
                 else f"--profile {layer.name} cannot be used here",
                 hint or reason,
+            )
+
+
+def _require_tools(chosen: Sequence[Layer], planned: Environment) -> None:
+    """Raises Unavailable for a layer whose tool the node that is planned for does not have."""
+    for layer in chosen:
+        state = layer.probe(planned)
+        if layer.about.scope == "prefix" and not state.available:
+            why, _, hint = state.why.partition("\n")
+            raise Unavailable(
+                f"{layer.name} is not on such a node ({_HERE.sub('there', why)})",
+                hint or "plan for another node, or for another layer",
             )
 
 

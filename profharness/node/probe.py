@@ -98,6 +98,47 @@ class Permissions(msgspec.Struct, frozen=True):
     perfmon: bool = False
 
 
+class AttachedProfiler(msgspec.Struct, frozen=True):
+    """A profiler that the environment puts into every program: its name, the variable, and the file
+    that it names.
+    """
+
+    variable: str
+    library: str
+    name: str
+
+
+class TorchFiles(msgspec.Struct, frozen=True):
+    """What the torch of the workload's Python brings along: the real path of the rocprofiler-sdk
+    that it loads, whether it has a roctracer of its own ("yes" or ""), and its HIP version.
+    """
+
+    folder: str = ""
+    sdk: str = ""
+    roctracer: str = ""
+    hip: str = ""
+
+
+class ForeignLock(msgspec.Struct, frozen=True):
+    """A lock that this user cannot open, and whose it is."""
+
+    path: str
+    owner: str = ""
+
+
+class Profilers(msgspec.Struct, frozen=True):
+    """What may get into a profiler's way. `tool_sdk` is the rocprofiler-sdk that rocprofv3 loads,
+    as a real path; `register_library` the value of ROCPROFILER_REGISTER_LIBRARY; `locks` are
+    rocprof-compute's.
+    """
+
+    attached: tuple[AttachedProfiler, ...] = ()
+    register_library: str = ""
+    torch: TorchFiles = TorchFiles()
+    tool_sdk: str = ""
+    locks: tuple[ForeignLock, ...] = ()
+
+
 class Environment(msgspec.Struct, frozen=True):
     """The probe's answer. Fields that this version does not know are ignored."""
 
@@ -115,6 +156,7 @@ class Environment(msgspec.Struct, frozen=True):
     permissions: Permissions = Permissions()
     container: str = ""
     slurm: dict[str, str] = {}
+    profilers: Profilers = Profilers()
 
     @property
     def accelerators(self) -> tuple[Device, ...]:

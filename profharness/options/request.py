@@ -88,6 +88,14 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
             "For apptainer exec, for example --container-arg=--bind=/scratch. Repeatable.", PLACE
         ),
     ] = ()
+    container_gpu: Annotated[
+        Literal["auto", "rocm", "nv", "none"],
+        Option(
+            "How the container gets the devices: by Apptainer's --rocm, by its --nv, as it comes "
+            "(none), or auto: as the node's devices and the image need it.",
+            PLACE,
+        ),
+    ] = "auto"
     python: Annotated[
         str,
         Option(
@@ -158,8 +166,11 @@ def _wrong_ranks(request: Request) -> list[tuple[bool, str, str]]:
 def _wrong_places(request: Request) -> list[tuple[bool, str, str]]:
     return [
         (
-            not request.container and bool(request.container_init or request.container_arg),
-            "--container-init and --container-arg go with --container",
+            not request.container
+            and bool(
+                request.container_init or request.container_arg or request.container_gpu != "auto"
+            ),
+            "--container-init, --container-arg and --container-gpu go with --container",
             "name the image: --container image.sif, or leave them out",
         ),
         (

@@ -2,7 +2,7 @@
 findings. Pure.
 
 A profiler's failure is never taken for the workload's, nor the reverse. The signs are those of
-AMD's tools from ROCm 5.7 to 7; each finding says what to do.
+AMD's tools from ROCm 5.7 to 10.2; each finding says what to do.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import msgspec
+
 from profharness import layers
 from profharness.findings import Finding, finding
 from profharness.launchers import describe_exit
+from profharness.layers import known_faults
 from profharness.layers.contract import Sign
+from profharness.layers.known_faults import TOO_MANY
 
 REFUSED = 3
 """The exit code when the tool refused to start the workload (as for a tool that is missing)."""
@@ -78,50 +82,11 @@ class Evidence:
     if_killed: str = ""
 
 
-_TOO_MANY = r"exceeds\s+the\s+capabilities\s+of\s+the\s+hardware"
 # a tool's own fatal lines come before an abort that it makes itself
 _FATAL = re.compile(
     rf"^F\d{{8}} [\d:.]+ +\S+ \S+:\d+\] |registered more than once|profile cfg failed with error "
-    rf"code|ring_buffer: m\w*map failed|{_TOO_MANY}",
+    rf"code|ring_buffer: m\w*map failed|{TOO_MANY}",
     re.MULTILINE,
-)
-
-# sentences of the runtime under the tools, and of what several of them share; their own are in the
-# layers' descriptions
-_SHARED = (
-    Sign(
-        r"registered more than once",
-        "mixed-rocm",
-        "two installations of ROCm were loaded into one process, and it aborted",
-    ),
-    Sign(
-        r"could not be locked for profiling due to lack of permissions",
-        "counters-inexact",
-        "the driver did not give the counters to this user alone (it needs CAP_PERFMON): "
-        "their values may include other programs' work",
-    ),
-    Sign(
-        r"Unable to find all counters for agent",
-        "counters-refused",
-        "this device does not have all of the counters asked for",
-    ),
-    Sign(_TOO_MANY, "counters-refused", "these counters do not fit into one pass on this device"),
-    Sign(
-        r"/dev/kfd.*(?:Permission denied|No such file|failed to open)|(?:open|access).*?/dev/kfd",
-        "no-device-access",
-        "the process may not open the device /dev/kfd",
-    ),
-    Sign(
-        r"no ROCm-capable device is detected|hipErrorNoDevice",
-        "no-device-access",
-        "the HIP runtime saw no device",
-    ),
-)
-_LOST = Sign(
-    r"(?:rocprof|roctracer|rocprofiler|perfetto|omnitrace)[^\n]*(?:buffer overflow|buffer is "
-    r"full|dropped|records? lost)",
-    "events-dropped",
-    "the tool's buffer was full: it dropped records",
 )
 
 
@@ -129,9 +94,12 @@ _LOST = Sign(
 def _signs() -> tuple[tuple[re.Pattern[str], Sign], ...]:
     """The sentences of all tools, since one may call another; the graver first."""
     of_layers = [sign for about in layers.descriptions() for sign in about.signs]
-    return tuple(
-        (re.compile(sign.pattern, re.IGNORECASE), sign) for sign in (*_SHARED, *of_layers, _LOST)
-    )
+    return _compiled((*known_faults.SHARED, *of_layers, known_faults.LOST))
+
+
+@cache
+def _compiled(signs: tuple[Sign, ...]) -> tuple[tuple[re.Pattern[str], Sign], ...]:
+    return tuple((re.compile(sign.pattern, re.IGNORECASE), sign) for sign in signs)
 
 
 @cache
@@ -157,12 +125,12 @@ def refusal(log_text: str) -> str:
 
 def too_many_counters(log_text: str) -> bool:
     """Whether the tool said that a pass asks for more counters than the device counts at once."""
-    return bool(re.search(_TOO_MANY, log_text, re.IGNORECASE))
+    return bool(re.search(TOO_MANY, log_text, re.IGNORECASE))
 
 
 def refused_line(log_text: str) -> str:
     """The line in which it said so; empty without."""
-    match = re.search(_TOO_MANY, log_text, re.IGNORECASE)
+    match = re.search(TOO_MANY, log_text, re.IGNORECASE)
     return _line_of(log_text, match) if match else ""
 
 
@@ -229,9 +197,11 @@ def _is_refused(ended: PassEnd, log_text: str) -> bool:
 
 
 def judge(evidence: Evidence) -> tuple[Finding, ...]:
-    """All findings on one pass, the most telling first; none for a signal that the user sent."""
+    """All findings on one pass, the most telling first. Of one that the user ended by a signal only
+    why it stood still.
+    """
     if evidence.ended.interrupted:
-        return ()
+        return _fault_findings(evidence, known_faults.HANGS)
     if _is_refused(evidence.ended, evidence.said):
         return _refused_findings(evidence)
     if evidence.refused:  # the finding that names the halves is made where they are decided
@@ -303,16 +273,42 @@ def _exit_findings(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def _sentence_findings(evidence: Evidence) -> tuple[Finding, ...]:
-    """One finding per kind of sentence, with the line that it stands in."""
-    by_kind: dict[str, Finding] = {}
+    """One finding per kind of sentence, with the line that it stands in. Known faults say more than
+    a tool's own sentence of the same kind.
+    """
+    by_kind = {item.id: item for item in _fault_findings(evidence, known_faults.SIGNS)}
     for pattern, sign in _signs():
         match = pattern.search(evidence.said)
         if match and sign.finding not in by_kind:
-            line = _line_of(evidence.said, match)
-            by_kind[sign.finding] = finding(
-                sign.finding, f"{evidence.layer}: {sign.message} ({line})"
-            )
+            by_kind[sign.finding] = _sentence_finding(evidence, sign, match)
     return tuple(by_kind.values())
+
+
+def _sentence_finding(evidence: Evidence, sign: Sign, match: re.Match[str]) -> Finding:
+    line = _line_of(evidence.said, match)
+    item = finding(sign.finding, f"{evidence.layer}: {sign.message} ({line})")
+    return msgspec.structs.replace(item, advice=sign.advice) if sign.advice else item
+
+
+def _fault_findings(evidence: Evidence, signs: tuple[Sign, ...]) -> tuple[Finding, ...]:
+    """The known faults that the pass told of, one per kind; none where it recorded what it was
+    for, since then the sentences mean no harm.
+    """
+    by_kind: dict[str, Finding] = {}
+    for pattern, sign in _compiled(signs) if _is_without_records(evidence) else ():
+        match = pattern.search(evidence.said)
+        if match and sign.finding not in by_kind:
+            by_kind[sign.finding] = _sentence_finding(evidence, sign, match)
+    return tuple(by_kind.values())
+
+
+def _is_without_records(evidence: Evidence) -> bool:
+    """Whether the tool did not record what it was for, or could not end by itself."""
+    return (
+        evidence.ended.overdue
+        or not evidence.files
+        or (evidence.expects_kernels and all(left.kernels is False for left in evidence.files))
+    )
 
 
 def _device_findings(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Finding, ...]:

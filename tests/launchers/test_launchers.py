@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profharness.errors import Unavailable
-from profharness.launchers import Job, describe_exit
+from profharness.launchers import Job, describe_exit, slurm
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 
@@ -100,3 +100,13 @@ def test_output_of_a_command_is_untouched_without_a_log() -> None:
         [sys.executable, "-c", code], input="IN", capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (5, "outIN", "err")
+
+
+def test_the_tasks_of_slurm_run_what_was_planned() -> None:
+    """What asks for a plan alone is left out, in both spellings, and never of the command."""
+    plan = ("--dry-run", "--for-node", "gfx90a", "--rocm-version=6.4")
+    line = ("python", "-m", "profharness", "run", *plan, "--ranks", "2", "--", "p", "--dry-run")
+    assert slurm.words(line, 2, ("--gpus=1",), is_command=True) == (
+        *("srun", "--ntasks=2", "--gpus=1", "python", "-m", "profharness", "run"),
+        *("--ranks", "2", "--launcher", "task", "--ranks", "1", "--", "p", "--dry-run"),
+    )

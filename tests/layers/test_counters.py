@@ -115,3 +115,24 @@ def test_tables_are_data_in_toml() -> None:
 def test_what_was_assumed_without_a_device_is_said() -> None:
     assert assumption(node("7.0")) == ""
     assert "planned for gfx942" in assumption(node(""))
+
+
+def test_what_is_of_another_architecture_is_told_with_it() -> None:
+    with pytest.raises(UsageError) as caught:
+        groups(("MfmaUtil",), node("7.0", architecture="gfx908"), WRAPPERS)
+    assert caught.value.message == (
+        "--pmc: gfx908 has no counter or set 'MfmaUtil', which is one of gfx90a, gfx942, gfx950"
+    )
+    assert caught.value.hint.startswith("sets of gfx908: activity")
+
+
+def test_a_device_without_a_table_has_no_sets() -> None:
+    """Its counters are the tool's to judge, but a set's name means nothing to the tool."""
+    radeon = node("7.0", architecture="gfx1100")
+    with pytest.raises(UsageError) as caught:
+        groups(("SQ_WAVES", "activity"), radeon, WRAPPERS)
+    assert caught.value.message == (
+        "--pmc: activity is a set of counters of gfx908, gfx90a, gfx942, gfx950, "
+        "and gfx1100 has no sets"
+    )
+    assert groups(("SQ_WAVES",), radeon, WRAPPERS) == (("SQ_WAVES",),)

@@ -72,7 +72,8 @@ def wrapped_plan(line: str, width: int) -> str:
 
 def dry_run_text(prepared: RunPlan) -> str:
     """Everything that would be started, in the order in which it nests; ends with a newline."""
-    lines = [f"run directory   {prepared.root}", f"executions      {_executions(prepared)}"]
+    lines = [f"planned for     {prepared.elsewhere}"] if prepared.elsewhere else []
+    lines += [f"run directory   {prepared.root}", f"executions      {_executions(prepared)}"]
     if prepared.scan is not None:
         lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
     else:
@@ -98,7 +99,17 @@ def dry_run_text(prepared: RunPlan) -> str:
     for plan in prepared.schedule.passes:
         lines += _pass_lines(prepared, plan)
     lines += [f"# {reason}" for reason in prepared.schedule.reasons]
+    lines += [f"# {line}" for line in clash_lines(prepared)]
     return "\n".join(lines) + "\n"
+
+
+def clash_lines(prepared: RunPlan) -> list[str]:
+    """What will keep a profiler from recording here, each with the way out on a second line."""
+    return [
+        line
+        for told in (clash.finding for clash in prepared.clashes)
+        for line in (f"{told.severity}: {told.message}", f"  {told.advice}")
+    ]
 
 
 def _nesting(plan: PassPlan) -> list[str]:

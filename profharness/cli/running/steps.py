@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from profharness.analysis.records import Summary
 from profharness.cli.running.plan_text import (
+    clash_lines,
     dry_run_text,
     plan_line,
     plan_notes,
@@ -18,6 +19,7 @@ from profharness.cli.running.plan_text import (
 )
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
+from profharness.layers.planned_node import PlannedNode
 from profharness.measure import engine, ranks
 from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
@@ -25,11 +27,11 @@ from profharness.measure.progress import Progress, open_progress
 from profharness.options.request import Request
 
 
-def dry(request: Request) -> None:
-    """Print what would be started; nothing is written."""
+def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:
+    """Print what would be started, on this node or on the one named; nothing is written."""
     if request.launcher == "slurm":
         print(f"launcher        {shlex.join(tasks(request))}")
-    print(dry_run_text(plan_run(request, dry=True)))
+    print(dry_run_text(plan_run(request, dry=True, elsewhere=elsewhere)))
 
 
 def is_rank() -> bool:
@@ -83,6 +85,9 @@ def perform(
     """
     prepared = plan_run(request)
     is_scan = prepared.scan is not None
+    if not quiet and prepared.rank.leads:
+        for line in clash_lines(prepared):
+            print(line, file=sys.stderr)
     talk = not quiet and not as_json and is_scan
     if talk:
         print(wrapped_plan(plan_line(prepared), _width()), file=sys.stderr)
