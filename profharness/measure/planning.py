@@ -124,7 +124,7 @@ def _schedule(
     """The passes, those for hardware counters included. Raises UsageError where they are more than
     was allowed.
     """
-    own = (*counting_of(request, chosen, environment), *_purposes(request, chosen))
+    own = own_passes(request, chosen, environment)
     if scan is not None:
         return schedule.plan_scan(chosen, scan.backends, own)
     return schedule.plan_command(
@@ -137,7 +137,16 @@ def _schedule(
     )
 
 
-def counting_of(
+def own_passes(
+    request: Request, chosen: tuple[Layer, ...], environment: Environment
+) -> tuple[OwnPasses, ...]:
+    """What was asked for that has passes of its own: counters, samples, thread traces. Raises
+    UsageError for names of counters that the devices lack.
+    """
+    return (*_counting(request, chosen, environment), *_purposes(request, chosen))
+
+
+def _counting(
     request: Request, chosen: tuple[Layer, ...], environment: Environment
 ) -> tuple[OwnPasses, ...]:
     """Which layer collects the counters asked for, and in which passes. Raises UsageError for names

@@ -85,15 +85,9 @@ def perform(
     """
     prepared = plan_run(request)
     is_scan = prepared.scan is not None
-    if not quiet and prepared.rank.leads:
-        for line in clash_lines(prepared):
-            print(line, file=sys.stderr)
     talk = not quiet and not as_json and is_scan
-    if talk:
-        print(wrapped_plan(plan_line(prepared), _width()), file=sys.stderr)
     if not quiet and prepared.rank.leads:
-        for note in plan_notes(prepared):
-            print(f"profharness: {note}", file=sys.stderr)
+        _announce(prepared, with_plan=talk)
     with open_progress(sys.stderr, quiet=not talk) as progress:
         result = _executed(prepared, argv, progress, echo_stdout=as_json, again=again)
     if not result.leads:
@@ -129,6 +123,16 @@ def perform(
             "see the findings above; without --strict the run counts as fine",
         )
     return result.exit_status
+
+
+def _announce(prepared: RunPlan, *, with_plan: bool) -> None:
+    """What a user shall hear before the first process starts: hours may follow."""
+    for line in clash_lines(prepared):
+        print(line, file=sys.stderr)
+    if with_plan:
+        print(wrapped_plan(plan_line(prepared), _width()), file=sys.stderr)
+    for note in plan_notes(prepared):
+        print(f"profharness: {note}", file=sys.stderr)
 
 
 def _executed(

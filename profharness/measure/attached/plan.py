@@ -24,7 +24,7 @@ from profharness.measure.attached.target import (
     require_reachable,
 )
 from profharness.measure.plan import RunPlan
-from profharness.measure.planning import counting_of, layer_names, probe_node, root_of
+from profharness.measure.planning import own_passes, layer_names, probe_node, root_of
 from profharness.measure.schedule import Schedule
 from profharness.options.request import Request
 from profharness.supervise.pass_plan import BARE, PassPlan
@@ -69,9 +69,9 @@ def plan_attach(request: Request, target: Target, for_ns: int, *, dry: bool = Fa
     launcher = LocalLauncher(None)
     environment = probe_node(launcher, sys.executable, dry=dry)
     rank = ranks.detect({})  # one process beside the job, whatever job this shell is in
-    counting = counting_of(request, chosen, environment)
+    own = own_passes(request, chosen, environment)
     passes = schedule.plan_command(
-        chosen, bare=False, allowed=None, agreed=True, counting=counting, dry=dry
+        chosen, bare=False, allowed=None, agreed=True, own=own, dry=dry
     ).passes
     run_plan = RunPlan(
         request,
