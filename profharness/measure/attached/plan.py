@@ -24,7 +24,7 @@ from profharness.measure.attached.target import (
     require_reachable,
 )
 from profharness.measure.plan import RunPlan
-from profharness.measure.planning import own_passes, layer_names, probe_node, root_of
+from profharness.measure.planning import layer_names, own_passes, probe_node, root_of
 from profharness.measure.schedule import Schedule
 from profharness.options.request import Request
 from profharness.supervise.pass_plan import BARE, PassPlan
