@@ -23,7 +23,6 @@ from profharness.layers.contract import (
     Extras,
     Layer,
     Program,
-    Sign,
     Where,
 )
 from profharness.layers.releases import Version
@@ -72,14 +71,6 @@ class RocprofComputeLayer(Layer):
             r"^.*ROCPROF_OUTPUT_PATH environment variable must be set.*$",
             r"^.*is an experimental feature\. Use --experimental to enable it.*$",
             r"^.*Profiling execution failed\..*$",
-        ),
-        signs=(
-            Sign(
-                r"ROCPROF_OUTPUT_PATH environment variable must be set",
-                "profiler-failed",
-                "before ROCm 7.14 it aborts what a script of a shell starts; name the program "
-                "itself, or record with a newer release",
-            ),
         ),
         further_steps=(ANALYZE,),
         bytes_per_command=20_000_000,  # from public recordings

@@ -219,16 +219,20 @@ def _refused_findings(evidence: Evidence) -> tuple[Finding, ...]:
     """
     words = refusal(evidence.said) or f"it {describe_exit(evidence.ended.exit_status)} first"
     causes = [
-        sign.message
-        for pattern, sign in _signs()
+        sign
+        for pattern, sign in (*_compiled(known_faults.SIGNS), *_signs())
         if sign.finding == "profiler-failed" and pattern.search(evidence.said)
     ]
+    cause = causes[0].message if causes else ""
     if not causes and evidence.passed_on:
         given = " ".join(evidence.passed_on)
-        causes = [f"this version may not take what --tool-arg gave it: {given}"]
+        cause = f"this version may not take what --tool-arg gave it: {given}"
     message = f"{evidence.layer} did not start the workload: {words}"
+    item = finding("profiler-failed", "; ".join(filter(None, (message, cause))))
+    if causes and causes[0].advice:
+        item = msgspec.structs.replace(item, advice=causes[0].advice)
     return (
-        finding("profiler-failed", "; ".join((message, *causes[:1]))),
+        item,
         *(found for found in _sentence_findings(evidence) if found.id != "profiler-failed"),
     )
 

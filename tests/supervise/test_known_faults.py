@@ -92,11 +92,11 @@ def test_what_stood_still_until_the_user_ended_it() -> None:
     assert judge(Evidence("rocprofv3", ended, said=hung, files=WITH_KERNELS)) == ()
 
 
-def test_a_refused_option_keeps_its_own_finding_beside_the_way_out() -> None:
+def test_a_refused_option_has_its_way_out() -> None:
     said = (
         "usage: rocprof-compute [options]\nrocprof-compute: error: --torch-trace is an "
         "experimental feature. Use --experimental to enable it."
     )
-    refused, fault = judge(Evidence("rocprof-compute", PassEnd(2), said=said))
-    assert "did not start the workload" in refused.message
-    assert (fault.id, "--experimental" in fault.advice) == ("profiler-failed", True)
+    (found,) = judge(Evidence("rocprof-compute", PassEnd(2), said=said))
+    assert "did not start the workload" in found.message
+    assert (found.id, "--experimental" in found.advice) == ("profiler-failed", True)
