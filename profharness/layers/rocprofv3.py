@@ -79,22 +79,10 @@ _PURPOSES = (
 # sentences of the tool, of AMD's issue threads and lists of changes, each with its cause
 _SIGNS = (
     Sign(
-        r"CONFIGURATION_LOCKED|outside of valid rocprofiler configuration period",
-        "mixed-rocm",
-        "another profiler, or a second copy of rocprofiler-sdk such as the one that torch's wheel "
-        "brings, had configured this process first: it recorded nothing",
-    ),
-    Sign(
         r"rocprofiler_force_configure failed",
         "mixed-rocm",
         "torch's own profiler could not attach beside the tool, so it has no device records: "
         "profile with torch in a pass of its own",
-    ),
-    Sign(
-        r"Async signal handler still waiting on signal",
-        "profiler-failed",
-        "a kernel's completion never came back through the tool's queues, a fault of "
-        "rocprofiler-sdk 1.3.2 on ROCm 7.2.3: use the rocprofv3 of that ROCm",
     ),
     Sign(
         r"trace-decoder[^\n]*not found|INVALID_SHADER_DATA",

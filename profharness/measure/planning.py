@@ -85,7 +85,7 @@ def _schedule(
     """The passes, those for hardware counters included. Raises UsageError where they are more than
     was allowed.
     """
-    own = (*_counting(request, chosen, environment), *_purposes(request, chosen))
+    own = (*counting_of(request, chosen, environment), *_purposes(request, chosen))
     if scan is not None:
         return schedule.plan_scan(chosen, scan.backends, own)
     return schedule.plan_command(
@@ -98,7 +98,7 @@ def _schedule(
     )
 
 
-def _counting(
+def counting_of(
     request: Request, chosen: tuple[Layer, ...], environment: Environment
 ) -> tuple[OwnPasses, ...]:
     """Which layer collects the counters asked for, and in which passes. Raises UsageError for names

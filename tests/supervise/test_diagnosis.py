@@ -42,20 +42,10 @@ def ids(signs: Evidence) -> list[str]:
         ("Profiling data corrupted: ' /tmp/rpl/results.txt'", ["profiler-failed"]),
         ("[rocprofiler] buffer overflow, 12 records dropped", ["events-dropped"]),
         ("my own loader dropped records; the buffer is full", []),
-        (
-            "ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED",
-            ["mixed-rocm"],
-        ),
-        (
-            "E: Configuration request occurred outside of valid rocprofiler configuration period",
-            ["mixed-rocm"],
-        ),
         ("WARNING: rocprofiler_force_configure failed with status 33", ["mixed-rocm"]),
-        ("Async signal handler still waiting on signal 0x7f", ["profiler-failed"]),
         ("Fatal error: rocprof-trace-decoder library path not found", ["profiler-failed"]),
         ("[rocprofv3] Data Lost in shader engine 3", ["events-dropped"]),
         ("PC sampling is not supported on this agent", ["profiler-failed"]),
-        ("ROCPROFILER_REGISTER_LIBRARY is already set to /opt/rocm/lib", []),
     ],
 )
 def test_sentences_of_the_tools(said: str, expected: list[str]) -> None:
