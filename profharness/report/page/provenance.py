@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profharness.analysis.records import Summary
+from profharness.analysis.records import TRACED_RANKS, Summary
 from profharness.report.text.command_sentences import captured
 
 
@@ -22,6 +22,7 @@ def provenance(summary: Summary) -> tuple[tuple[str, str], ...]:
         ("device", run.device),
         ("CPU", run.cpu_model),
         ("capture", captured(summary) or run.capture),
+        (TRACED_RANKS, run.asked.get(TRACED_RANKS, "")),
         ("steps", summary.steps_from),
         ("version control", run.git),
         ("profharness", run.profharness),
