@@ -296,6 +296,10 @@ class PassRow(msgspec.Struct, frozen=True, kw_only=True):
     captured_steps: int | None = None
 
 
+TRACED_RANKS = "traced ranks"
+"""The setting that names the ranks under layers, where these are not all."""
+
+
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Where a summary comes from: the run's identity and provenance; `asked` is what was to be
     measured, by setting.

@@ -4,30 +4,36 @@ layer.
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from profharness.launchers import Outcome
 from profharness.launchers.local import LocalLauncher
 from profharness.layers import descriptions, named
-from profharness.measure import schedule
+from profharness.measure import rank_exchange, schedule
 from profharness.measure.pass_commands import planned_commands
+from profharness.measure.passes import EndedPass, Execution
 from profharness.measure.plan import RunPlan
 from profharness.measure.ranks import RankInfo
+from profharness.measure.recorder import Recorder
 from profharness.options.settings import from_mapping
+from profharness.rundir.manifest import Manifest, RankOutcome
+from profharness.rundir.paths import RunDir, write_atomic
+from profharness.supervise.tool import ToolPass
 from tests.layers.places import node
 
 LAYERS = tuple(about.name for about in descriptions())
 
 
-def plan(layer: str, rank: RankInfo, **settings: object) -> RunPlan:
+def plan(layer: str, rank: RankInfo, root: Path = Path("/run"), **settings: object) -> RunPlan:
     request = from_mapping(
         {"command": ("python", "t.py"), "profile": layer, **settings}, "the command line"
     )
     passes = schedule.plan_command(named((layer,)), bare=True, allowed=9, agreed=True)
-    return RunPlan(
-        request, Path("/run"), rank, node("7.2"), LocalLauncher(None), "python", passes, None
-    )
+    return RunPlan(request, root, rank, node("7.2"), LocalLauncher(None), "python", passes, None)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -52,3 +58,37 @@ def test_what_starts_the_ranks_plans_for_one_that_is_traced() -> None:
     assert plan("rocprofv3", RankInfo(), trace_ranks="1", ranks=2).is_traced
     assert not plan("rocprofv3", RankInfo(0, 2, 0, "j"), trace_ranks="1", ranks=2).is_traced
     assert plan("rocprofv3", RankInfo(1, 2, 1, "j"), trace_ranks="1", ranks=2).is_traced
+
+
+@pytest.mark.parametrize("traced", ["0", "1"])
+def test_rank_0_without_the_tool_waits_for_the_tools_around_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traced: str
+) -> None:
+    """The outcome of rank 1 comes later than ranks that all run alike would need."""
+    monkeypatch.setattr(rank_exchange, "GATHER_S", 0.05)
+    run_plan = plan("rocprofv3", RankInfo(0, 2, 0, "j"), tmp_path / "run", trace_ranks=traced)
+    run = RunDir.create(run_plan.root)
+    manifest = Manifest(id="r", created="", profharness="", kind="command", argv=())
+    recorder = Recorder(run, manifest)
+    of_pass = run_plan.schedule.passes[1]
+    late = RankOutcome(
+        rank=1,
+        host="n",
+        pid=7,
+        exit_status=0,
+        pass_name=of_pass.name,
+        start_boot_ns=0,
+        end_boot_ns=1,
+    )
+    path = run.root / "control" / "ranks" / f"{of_pass.name}-1.json"
+    writer = threading.Timer(0.4, write_atomic, (path, msgspec.json.encode(late)))
+    writer.start()
+    tool = ToolPass(of_pass, run_plan.where(of_pass, is_worker=False), 1.0)
+    ended = EndedPass(tool, Execution((Outcome(0, 6, 0, 1),)), "")
+    rank_exchange.gather(run_plan, ended, recorder)
+    writer.join()
+    found = [(one.id, one.figures) for one in recorder.manifest.findings]
+    ranks = [outcome.rank for outcome in recorder.manifest.rank_outcomes]
+    assert (found, ranks) == (
+        ([], [0, 1]) if traced == "1" else ([("profiler-failed", {"missing": 1})], [0])
+    )

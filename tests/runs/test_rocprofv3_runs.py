@@ -158,6 +158,9 @@ def test_only_the_ranks_that_were_named_start_under_the_tool(tmp_path: Path, lau
     assert not any("rocprofv3" in word for word in record.argv[0])
     assert node.kernels() == ("rocprofv3", 2 * KERNELS, 2 * KERNELS * NS)
     assert RunDir.open(node.run_dir).read_manifest() == manifest
+    told = node.profharness("report", str(node.run_dir))
+    assert "profharness: of 3 ranks only 1, 2 traced, " in told.stdout
+    assert "traced ranks" in (node.run_dir / "report.html").read_text()
 
 
 def test_a_tool_that_is_newer_than_the_newest_known_says_so_in_plan_and_run(tmp_path: Path) -> None:

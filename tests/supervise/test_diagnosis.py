@@ -46,7 +46,6 @@ def ids(signs: Evidence) -> list[str]:
         ("Fatal error: rocprof-trace-decoder library path not found", ["profiler-failed"]),
         ("[rocprofv3] Data Lost in shader engine 3", ["events-dropped"]),
         ("PC sampling is not supported on this agent", ["profiler-failed"]),
-        ("ROCPROFILER_REGISTER_LIBRARY is already set to /opt/rocm/lib", []),
     ],
 )
 def test_sentences_of_the_tools(said: str, expected: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profharness.analysis.records import Estimate, PassRow, RunInfo
+from profharness.analysis.records import TRACED_RANKS, Estimate, PassRow, RunInfo
 from profharness.analysis.run.overhead import layer_overhead
 from profharness.analysis.run.points import UNTIMED_LAYERS, overheads
 from profharness.analysis.run.steps import steady_steps
@@ -223,11 +223,6 @@ def run_info(manifest: Manifest, path: str) -> RunInfo:
     )
 
 
-def _traced(manifest: Manifest) -> str:
-    traced = ", ".join(map(str, manifest.traced_ranks))
-    return f" (layers around {traced})" if traced else ""
-
-
 def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
     """What was asked for and bears on the figures, by name: a scan's settings, or a command's words
     and capture; thread variables.
@@ -235,11 +230,13 @@ def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
     asked = {
         f"variable {name}": value for name, value in node.variables.items() if name in _THREADS
     }
+    traced = ", ".join(map(str, manifest.traced_ranks))
     if manifest.scan is None:
         return asked | {
             "command": " ".join(manifest.command),
             "capture": manifest.capture,
-            "ranks": str(manifest.ranks) + _traced(manifest),
+            "ranks": str(manifest.ranks),
+            **({TRACED_RANKS: traced} if traced else {}),
         }
     served = any(point.mode is not None for point in manifest.points)
     names = (

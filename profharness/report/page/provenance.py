@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profharness.analysis.records import Summary
+from profharness.analysis.records import TRACED_RANKS, Summary
 from profharness.report.text.command_sentences import captured
 from profharness.report.text.sentences import execution_providers
 
@@ -24,6 +24,7 @@ def provenance(summary: Summary) -> tuple[tuple[str, str], ...]:
         ("CPU", run.cpu_model),
         ("execution providers", execution_providers(summary)),
         ("capture", captured(summary) or run.capture),
+        (TRACED_RANKS, run.asked.get(TRACED_RANKS, "")),
         ("steps", summary.steps_from),
         ("version control", run.git),
         ("profharness", run.profharness),

@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from profharness.analysis.records import Hotspots, Partition, Summary
+from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.table import Column, Table, row_of
 from profharness.report.tables.hotspots import time_text
@@ -141,7 +141,9 @@ def _command(summary: Summary, width: int) -> RenderableType | None:
 
 
 def _command_head(summary: Summary) -> Text | None:
-    """`profharness: 20 steps captured (10 to 29), 41.2 s, 412.0 ms per step; python exited 0`."""
+    """`profharness: 20 steps captured (10 to 29), 41.2 s, 412.0 ms per step; python exited 0`. Of
+    several ranks it names those that were traced, unless all were.
+    """
     from rich.text import Text
 
     run = summary.run
@@ -149,7 +151,9 @@ def _command_head(summary: Summary) -> Text | None:
         return None
     seconds = [row.seconds for row in summary.passes if row.seconds is not None]
     step = summary.metrics.get(names.STEP_TIME)
+    traced = run.asked.get(TRACED_RANKS, "")
     parts = [
+        f"of {run.asked['ranks']} ranks only {traced} traced" if traced else "",
         captured(summary),
         f"{sum(seconds):.1f} s" if seconds else "",
         f"{figure_text(step, interval=False)} per step"
