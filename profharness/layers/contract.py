@@ -88,7 +88,8 @@ class Extras:
 
     `cut` is the capture window that was asked for where the tool cannot keep to it: it records
     everything. `notes` stand in the plan; `costs` are those that a user must hear before the
-    command starts, since hours may follow.
+    command starts, since hours may follow. `starts` is how often the tool starts the command by
+    itself, at least and at most.
     """
 
     folders: tuple[Path, ...] = ()
@@ -97,6 +98,7 @@ class Extras:
     notes: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
     cut: str = ""
+    starts: tuple[int, int] = (1, 1)
 
 
 class Program(NamedTuple):

@@ -36,7 +36,8 @@ from profharness.rundir.left_files import LayerPass, executions
 PROGRAMS = (Program("rocprof-compute", (6, 3), "compute"), Program("omniperf", (5, 7)))
 WORKLOAD = "profharness"
 ANALYZE = "rocprof-compute-analyze"
-_REPLAYS = "12 to 20"
+_LEAST, _MOST = 12, 20
+_REPLAYS = f"{_LEAST} to {_MOST}"
 
 # own versions of rocprof-compute, and what it takes from then on
 _NAMED_FORMAT = (3, 3)  # analyze writes its tables by --output-format, and no more by --save-dfs
@@ -150,6 +151,9 @@ class RocprofComputeLayer(Layer):
             hides_status=True,
             notes=(assumed,) if assumed else (),
             costs=(*_executions_told(where), *_doubts(tool, where.environment)),
+            starts=(
+                (1, 1) if where.options.one_execution or where.options.pmc_set else (_LEAST, _MOST)
+            ),
         )
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:

@@ -101,6 +101,9 @@ def test_one_execution(release: str, options: dict[str, Any], expected: str) -> 
     assert told(release, **options).endswith(expected)
     costs = LAYER.extras(TRAIN, where(release, "rocprof-compute", TracerOptions(**options))).costs
     assert "one execution" in costs[0]
+    extras = LAYER.extras(TRAIN, where(release, "rocprof-compute", TracerOptions(**options)))
+    assert extras.starts == (1, 1)
+    assert LAYER.extras(TRAIN, where(release, "rocprof-compute")).starts == (12, 20)
     assert not [cost for cost in costs if "12 to 20" in cost]
 
 
