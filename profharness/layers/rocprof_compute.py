@@ -53,6 +53,10 @@ _OTHERS = ("gfx115", "gfx12")
 _COUNTED = ("pmc_perf*.csv", "pmc_perf*.csv.gz", "results_*.csv", "results_*.csv.gz")
 _OWN_OF_ANALYZE = ("-p", "--path", "--save-dfs", "--output-format", "--output-name")
 _SCREENS = ("--gui", "--tui")
+_RANKS = (
+    "each rank is started again by a rocprof-compute of its own: ranks that wait for each other may "
+    "hang; --one-execution or --pmc-set NAME starts them once"
+)
 
 
 class RocprofComputeLayer(Layer):
@@ -247,6 +251,7 @@ def _executions_told(where: Where) -> tuple[str, ...]:
             f"rocprof-compute runs the command {_REPLAYS} times by itself; it must do the same "
             "work each time"
         ),
+        *((_RANKS,) if where.rank is not None else ()),
         *roofline,
     )
 

@@ -177,6 +177,13 @@ def test_hours_that_may_count_nothing_are_announced() -> None:
     assert len(LAYER.extras(TRAIN, place).costs) == 1
 
 
+def test_ranks_that_are_started_again_one_by_one_are_announced() -> None:
+    for options, told_of in ((TracerOptions(), True), (TracerOptions(one_execution=True), False)):
+        place = where(ONE, "rocprof-compute", options, rank=1)
+        costs = " ".join(LAYER.extras(TRAIN, place).costs)
+        assert ("ranks that wait for each other may hang" in costs) == told_of
+
+
 def test_each_boundary_is_a_known_version() -> None:
     """The versions from which something is taken are versions that a release has."""
     known = {row.compute for row in releases.RELEASES}
