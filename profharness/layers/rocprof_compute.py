@@ -54,8 +54,8 @@ _COUNTED = ("pmc_perf*.csv", "pmc_perf*.csv.gz", "results_*.csv", "results_*.csv
 _OWN_OF_ANALYZE = ("-p", "--path", "--save-dfs", "--output-format", "--output-name")
 _SCREENS = ("--gui", "--tui")
 _RANKS = (
-    "each rank is started again by a rocprof-compute of its own: ranks that wait for each other may "
-    "hang; --one-execution or --pmc-set NAME starts them once"
+    "each rank is started again by a rocprof-compute of its own: ranks that wait for each other "
+    "may hang; --one-execution or --pmc-set NAME starts them once"
 )
 
 
