@@ -48,6 +48,10 @@ def extras(layers: Sequence[Layer], command: Command, where: Where) -> Extras:
         hides_status=hides,
         notes=tuple(note for one in each for note in one.notes),
         costs=tuple(cost for one in each for cost in one.costs),
+        starts=(
+            max((one.starts[0] for one in each), default=1),
+            max((one.starts[1] for one in each), default=1),
+        ),
         cut=next((one.cut for one in each if one.cut), ""),
         if_killed=next((one.if_killed for one in each if one.if_killed), ""),
     )

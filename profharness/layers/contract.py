@@ -96,8 +96,9 @@ class Extras:
 
     `cut` is the capture window that was asked for where the tool cannot keep to it: it records
     everything. `notes` stand in the plan; `costs` are those that a user must hear before the
-    command starts, since hours may follow. `if_killed` is what a killed program means for the
-    tool's files, where a user should know it.
+    command starts, since hours may follow. `starts` is how often the tool starts the command by
+    itself, at least and at most. `if_killed` is what a killed program means for the tool's files,
+    where a user should know it.
     """
 
     folders: tuple[Path, ...] = ()
@@ -106,6 +107,7 @@ class Extras:
     notes: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
     cut: str = ""
+    starts: tuple[int, int] = (1, 1)
     if_killed: str = ""
 
 

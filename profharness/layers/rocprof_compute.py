@@ -35,7 +35,8 @@ from profharness.rundir.left_files import LayerPass, executions
 PROGRAMS = (Program("rocprof-compute", (6, 3), "compute"), Program("omniperf", (5, 7)))
 WORKLOAD = "profharness"
 ANALYZE = "rocprof-compute-analyze"
-_REPLAYS = "12 to 20"
+_LEAST, _MOST = 12, 20
+_REPLAYS = f"{_LEAST} to {_MOST}"
 
 # own versions of rocprof-compute, and what it takes from then on
 _NAMED_FORMAT = (3, 3)  # analyze writes its tables by --output-format, and no more by --save-dfs
@@ -51,6 +52,10 @@ _OTHERS = ("gfx115", "gfx12")
 _COUNTED = ("pmc_perf*.csv", "pmc_perf*.csv.gz", "results_*.csv", "results_*.csv.gz")
 _OWN_OF_ANALYZE = ("-p", "--path", "--save-dfs", "--output-format", "--output-name")
 _SCREENS = ("--gui", "--tui")
+_RANKS = (
+    "each rank is started again by a rocprof-compute of its own: ranks that wait for each other "
+    "may hang; --one-execution or --pmc-set NAME starts them once"
+)
 
 
 class RocprofComputeLayer(Layer):
@@ -141,6 +146,9 @@ class RocprofComputeLayer(Layer):
             hides_status=True,
             notes=(assumed,) if assumed else (),
             costs=(*_executions_told(where), *_doubts(tool, where.environment)),
+            starts=(
+                (1, 1) if where.options.one_execution or where.options.pmc_set else (_LEAST, _MOST)
+            ),
         )
 
     def follow_up(self, where: Where) -> tuple[Command, ...]:
@@ -234,6 +242,7 @@ def _executions_told(where: Where) -> tuple[str, ...]:
             f"rocprof-compute runs the command {_REPLAYS} times by itself; it must do the same "
             "work each time"
         ),
+        *((_RANKS,) if where.rank is not None else ()),
         *roofline,
     )
 

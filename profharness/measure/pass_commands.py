@@ -70,6 +70,7 @@ def planned_extras(run_plan: RunPlan, plan: PassPlan) -> Extras:
         files=tuple(file for extras in of_commands for file in extras.files),
         notes=tuple(note for extras in of_commands for note in extras.notes),
         costs=tuple(cost for extras in of_commands for cost in extras.costs),
+        starts=max((extras.starts for extras in of_commands), default=(1, 1)),
         cut=next((extras.cut for extras in of_commands if extras.cut), ""),
     )
 

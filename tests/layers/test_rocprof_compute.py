@@ -101,6 +101,9 @@ def test_one_execution(release: str, options: dict[str, Any], expected: str) -> 
     assert told(release, **options).endswith(expected)
     costs = LAYER.extras(TRAIN, where(release, "rocprof-compute", TracerOptions(**options))).costs
     assert "one execution" in costs[0]
+    extras = LAYER.extras(TRAIN, where(release, "rocprof-compute", TracerOptions(**options)))
+    assert extras.starts == (1, 1)
+    assert LAYER.extras(TRAIN, where(release, "rocprof-compute")).starts == (12, 20)
     assert not [cost for cost in costs if "12 to 20" in cost]
 
 
@@ -172,6 +175,13 @@ def test_hours_that_may_count_nothing_are_announced() -> None:
     newer = msgspec.structs.replace(node(ONE), devices=(apu,))
     place = where(ONE, "rocprof-compute", environment=newer)
     assert len(LAYER.extras(TRAIN, place).costs) == 1
+
+
+def test_ranks_that_are_started_again_one_by_one_are_announced() -> None:
+    for options, told_of in ((TracerOptions(), True), (TracerOptions(one_execution=True), False)):
+        place = where(ONE, "rocprof-compute", options, rank=1)
+        costs = " ".join(LAYER.extras(TRAIN, place).costs)
+        assert ("ranks that wait for each other may hang" in costs) == told_of
 
 
 def test_each_boundary_is_a_known_version() -> None:

@@ -59,6 +59,16 @@ def test_it_replays_and_analyses(
     assert counted(trace) == ALL
 
 
+def test_a_dry_run_counts_what_the_tool_starts_by_itself(tmp_path: Path) -> None:
+    node = Node(tmp_path, "10.2")
+    for flags, expected in (
+        (("--bare",), "the command's own, 13 to 21 times"),
+        (("--one-execution",), "the command's own, 1 time"),
+    ):
+        done = node.run("--profile", "rocprof-compute", *flags, "--yes", "--dry-run")
+        assert f"expected time   {expected}" in done.stdout.splitlines(), done.stderr
+
+
 def test_without_its_analysis_the_tables_of_single_executions_are_read(tmp_path: Path) -> None:
     """Its packages may be missing: the analysis fails. Two processes launch kernels."""
     node = Node(tmp_path, "7.13")

@@ -77,12 +77,7 @@ def dry_run_text(prepared: RunPlan) -> str:
     if prepared.scan is not None:
         lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
     else:
-        lines += [
-            (
-                f"expected time   the command's own, {len(prepared.schedule.passes)} "
-                f"time{'s' * (len(prepared.schedule.passes) != 1)}"
-            )
-        ]
+        lines += [f"expected time   the command's own, {_starts(prepared)}"]
     if prepared.request.trace_ranks:
         world = max(prepared.rank.world, prepared.request.ranks)
         named = shown(prepared.request.trace_ranks)
@@ -117,6 +112,13 @@ def _nesting(plan: PassPlan) -> list[str]:
     return [
         layer.name for layer in sorted(plan.layers, key=lambda layer: layer.about.scope == "hook")
     ]
+
+
+def _starts(prepared: RunPlan) -> str:
+    """How often the command runs in all passes, those that a tool starts by itself included."""
+    starts = [planned_extras(prepared, plan).starts for plan in prepared.schedule.passes]
+    least, most = sum(one[0] for one in starts), sum(one[1] for one in starts)
+    return f"{least} time{'s' * (least != 1)}" if least == most else f"{least} to {most} times"
 
 
 def _executions(prepared: RunPlan) -> str:

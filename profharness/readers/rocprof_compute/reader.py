@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
+from profharness.readers.bytes.allocation import without_collection
 from profharness.readers.bytes.csv_columns import Table, read_table
 from profharness.readers.rocprof_compute import dies, replay_database, replays
 from profharness.readers.rocprof_compute.machine_reader import machine_beside
@@ -62,7 +63,8 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     Raises InputError when it has no header, or a spreadsheet took its times and there are no
     counters either.
     """
-    return trace_of([read_table(path)], name)
+    with without_collection():
+        return trace_of([read_table(path)], name)
 
 
 def read_set(paths: Sequence[Path]) -> Trace:
@@ -77,7 +79,7 @@ def read_set(paths: Sequence[Path]) -> Trace:
     tables, unread = [], []
     for path in sorted(paths, key=str):
         try:
-            tables.append(replay_database.read(path) if path.suffix == ".db" else read_table(path))
+            tables.append(_rows_of(path))
         except InputError as error:
             unread.append((path, error))
     if not tables:
@@ -88,8 +90,15 @@ def read_set(paths: Sequence[Path]) -> Trace:
         Problem("error", str(path), 1, f"{error.message}; its counters are left out")
         for path, error in unread
     )
-    trace = trace_of(tables, name)
+    with without_collection():
+        trace = trace_of(tables, name)
     return replace(trace, problems=(*lost, *trace.problems))
+
+
+def _rows_of(path: Path) -> Table:
+    with without_collection():
+        is_database = path.suffix == ".db"
+        return replays.compact(replay_database.read(path) if is_database else read_table(path))
 
 
 def sets(paths: Iterable[Path]) -> list[list[Path]]:

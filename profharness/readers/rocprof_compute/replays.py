@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -171,6 +171,16 @@ def _packed(columns: Sequence[I64]) -> I64:
         code = code.reshape(-1)
         packed = packed * (int(code.max(initial=0)) + 1) + code
     return packed
+
+
+def compact(table: Table) -> Table:
+    """The same with each text held once: a long table repeats a dispatch for each counter."""
+    held: dict[str, str] = {}
+    columns = {
+        name: [held.setdefault(text, text) for text in column]
+        for name, column in table.columns.items()
+    }
+    return replace(table, columns=columns)
 
 
 def _melted(table: Table) -> Table:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import platform
 import subprocess
 import sys
 
 import pytest
 
-from profharness.readers.bytes.allocation import keep_freed_memory
+from profharness.readers.bytes.allocation import keep_freed_memory, without_collection
 
 FAULTS = """
 import resource, sys
@@ -40,3 +41,20 @@ def test_pages_are_not_asked_for_again():
 
 def test_asking_again_changes_nothing():
     assert keep_freed_memory() == keep_freed_memory()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_pause_of_the_search_for_cycles_ends_as_it_began(*, enabled: bool) -> None:
+    def failing() -> None:
+        with without_collection():
+            assert not gc.isenabled()
+            raise ZeroDivisionError
+
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(ZeroDivisionError):
+            failing()
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()

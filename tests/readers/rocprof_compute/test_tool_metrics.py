@@ -112,3 +112,18 @@ def test_recorded_tables_of_the_report(shared: Path, file: str) -> None:
     assert means(readers.read(shared / ANALYSED / file)) == {
         ("", f"{number} {row['Metric']}"): float(row["Avg"]) for row in rows if row["Avg"]
     }
+
+
+def test_ceilings_under_newer_names(tmp_path: Path) -> None:
+    path = tmp_path / "roofline.csv"
+    path.write_text(
+        "device,HBMBw,MALLBw,MFMA_FLOPs_F6F4,MFMAF4Flops,I8Ops\n"
+        "1,6237.3,8000,9000000.5,9100000,70000\n"
+    )
+    assert readers.read(path).sources[0].details == (
+        ("HBMBw of device 1", "6237.3 GB/s"),
+        ("MALLBw of device 1", "8000 GB/s"),
+        ("MFMA_FLOPs_F6F4 of device 1", "9000000.5 GFLOP/s"),
+        ("MFMAF4Flops of device 1", "9100000 GFLOP/s"),
+        ("I8Ops of device 1", "70000 Gop/s"),
+    )
