@@ -295,7 +295,7 @@ class PassRow(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Where a summary comes from: the run's identity and provenance; `asked` is what was to be
-    measured, by setting.
+    measured, by setting, `attached` the process that ran already and was recorded for a time.
     """
 
     id: str
@@ -315,6 +315,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     capture: str = ""
     command: tuple[str, ...] = ()
     asked: dict[str, str] = {}
+    attached: int | None = None
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -258,7 +258,8 @@ class LayerOutcome(_Record, frozen=True, kw_only=True):
 
 class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     """The whole record of one run. `step_range` is the regular expression of the ranges that are
-    its steps, `container` the image.
+    its steps, `container` the image, `attached` the process that ran already and was recorded for a
+    time, None where the run started its own.
     """
 
     schema: int = SCHEMA
@@ -287,6 +288,7 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     capture: str = "default"
     step_range: str = ""
     container: str = ""
+    attached: int | None = None
     ranks: int = 1
     job: str = ""
 
