@@ -302,7 +302,7 @@ TRACED_RANKS = "traced ranks"
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Where a summary comes from: the run's identity and provenance; `asked` is what was to be
-    measured, by setting.
+    measured, by setting, `attached` the process that ran already and was recorded for a time.
     """
 
     id: str
@@ -322,6 +322,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     capture: str = ""
     command: tuple[str, ...] = ()
     asked: dict[str, str] = {}
+    attached: int | None = None
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

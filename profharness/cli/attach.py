@@ -147,16 +147,9 @@ def _attached(decided: AttachPlan, *, as_json: bool, quiet: bool) -> int:
     from profharness.measure.attached.recording import carry_out
     from profharness.secrets import scrub
 
-    for note in decided.notes:
-        print(f"profharness: {note}", file=sys.stderr)
-    with_tool = decided.pass_plan.layer_names[0] if decided.attachment else "telemetry"
-    if not quiet:
-        print(
-            f"profharness: {with_tool} of {decided.target.name} for {decided.for_ns / 1e9:g} s; "
-            "Ctrl-C ends it earlier",
-            file=sys.stderr,
-        )
-    done = carry_out(decided, tuple(sys.argv), scrub.findings)
+    done = carry_out(
+        decided, tuple(sys.argv), scrub.findings, lambda: _announce(decided, quiet=quiet)
+    )
     ended, root = done.ended, done.run.root
     after = "goes on" if ended.target_goes_on else "has ended meanwhile"
     print(
@@ -175,6 +168,19 @@ def _attached(decided: AttachPlan, *, as_json: bool, quiet: bool) -> int:
         log = root / "points" / decided.pass_plan.name / "rank0" / "stderr.log"
         raise Unavailable(done.nothing, f"all that it said: {near(log)}")
     return 128 + ended.outcome.forwarded[0] if ended.outcome.forwarded else 0
+
+
+def _announce(decided: AttachPlan, *, quiet: bool) -> None:
+    """What begins now, and what to know of it."""
+    for note in decided.notes:
+        print(f"profharness: {note}", file=sys.stderr)
+    if not quiet:
+        layer = decided.pass_plan.layer_names[0] if decided.attachment else "telemetry"
+        print(
+            f"profharness: {layer} of {decided.target.name} for {decided.for_ns / 1e9:g} s; "
+            "Ctrl-C ends it earlier",
+            file=sys.stderr,
+        )
 
 
 def _plan_text(decided: AttachPlan) -> str:

@@ -116,8 +116,9 @@ class Attachment:
     """How a tool is put to a process that runs already, and made to let go of it.
 
     `command` has no word of the process's own. It lets go after the time that its words hold
-    (`timed`), or at a line on its stdin, the time being counted from the line of its output that
-    `attached` (a regular expression) finds; before its time, at the line or at SIGINT. `late`: the
+    (`timed`), or at a line on its stdin; before its time, at SIGINT or at that line. The time
+    counts from the output that `attached` (a regular expression) finds, or from when the process
+    has mapped a `library` of that beginning, since output may wait in a buffer. `late`: the
     process may still write files when the tool has ended. `memory` is where the tool keeps what it
     was told when it first attached to this process.
     """
@@ -125,6 +126,7 @@ class Attachment:
     command: Command
     timed: bool
     attached: str = ""
+    library: str = ""
     late: bool = False
     memory: Path | None = None
     notes: tuple[str, ...] = ()

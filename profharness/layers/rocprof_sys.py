@@ -52,6 +52,7 @@ _NAMED_FILE = (1, 8)  # the Perfetto file has another ending by default
 
 _ATTACH = (1, 5)  # a program of its own
 
+LIBRARY = "librocprof-sys"  # what the tool brings into a process
 ATTACHING = Program("rocprof-sys-attach", (7, 12), "systems")
 _MODES = ("sample", "run", "python")
 _SUFFIXES = "proto|pftrace|txt|json|db"
@@ -159,6 +160,7 @@ class RocprofSysLayer(Layer):
             Command((tool.call, *words, *where.options.args_for(self.name)), settings),
             timed=False,
             attached=r"Attached to process|Press ENTER to detach",
+            library=LIBRARY,
             late=True,
         )
 

@@ -220,6 +220,8 @@ class Rocprofv3Layer(Layer):
         return Attachment(
             Command(argv, {**prepared.env, "ROCPROF_ATTACH_OUTPUT_GENERATION_SYNC": "1"}),
             timed=True,
+            attached=r"Attaching to PID \d+ .*success",
+            library="librocprofiler-sdk-tool",
             late=tool.own < _WAITS_FOR_FILES,
             memory=Path(f"/tmp/rocprofv3_attach_{pid}.pkl"),  # noqa: S108  the tool's own place
         )

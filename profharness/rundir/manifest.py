@@ -262,8 +262,9 @@ class LayerOutcome(_Record, frozen=True, kw_only=True):
 
 class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     """The whole record of one run. `step_range` is the regular expression of the ranges that are
-    its steps, `container` the image, `traced_ranks` the ranks that the layers stood around (empty
-    for all).
+    its steps, `container` the image, `attached` the process that ran already and was recorded for a
+    time, None where the run started its own, `traced_ranks` the ranks that the layers stood around
+    (empty for all).
     """
 
     schema: int = SCHEMA
@@ -292,6 +293,7 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     capture: str = "default"
     step_range: str = ""
     container: str = ""
+    attached: int | None = None
     ranks: int = 1
     job: str = ""
     traced_ranks: tuple[int, ...] = ()

@@ -220,6 +220,7 @@ def run_info(manifest: Manifest, path: str) -> RunInfo:
         capture=manifest.capture,
         command=manifest.command,
         asked=_asked(manifest, node),
+        attached=manifest.attached,
     )
 
 

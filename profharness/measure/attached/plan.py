@@ -166,7 +166,7 @@ def _notes(layer: Layer, target: Target, attachment: Attachment) -> tuple[str, .
             f"{layer.name} was attached to {target.name} before: it refuses other traces and "
             "counters than at that time"
         )
-    if attachment.memory is None and target.maps("librocprof-sys"):
+    if attachment.memory is None and target.maps(attachment.library):
         found.append(
             f"{layer.name} was attached to {target.name} before, and keeps the settings of that "
             "time: its files may go where they went then"

@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from profharness import layers
 from profharness.findings import Finding, finding
@@ -38,7 +40,8 @@ _SENTENCES = (
         ),
     ),
     (
-        r"RuntimeError|configuration .*(?:differ|chang|modified)",
+        # its other exceptions tell a status of the library
+        r"RuntimeError: (?!Exception during|.*non-zero status)",
         (
             "the tool was attached to this process before and takes no other traces or counters; "
             "ask for the same ones, or start the program anew"
@@ -60,18 +63,26 @@ class Attached:
     nothing: str = ""
 
 
-def carry_out(plan: AttachPlan, argv: tuple[str, ...], find_secrets: FindSecrets) -> Attached:
-    """Attach, record, let go. The run directory is complete when this returns, also after Ctrl-C.
+def carry_out(
+    plan: AttachPlan,
+    argv: tuple[str, ...],
+    find_secrets: FindSecrets,
+    begin: Callable[[], None],
+) -> Attached:
+    """Attach, record, let go; `begin` is called before the tool starts. The run directory is
+    complete when this returns, also after Ctrl-C.
 
     Raises Unavailable where the tool cannot be started.
     """
     run_plan, passed = plan.run_plan, plan.pass_plan
-    recorder = Recorder(RunDir.create(run_plan.root), new_manifest(run_plan, argv))
+    manifest = msgspec.structs.replace(new_manifest(run_plan, argv), attached=plan.target.pid)
+    recorder = Recorder(RunDir.create(run_plan.root), manifest)
     order = _order(plan)
     try:
         with Sampler(recorder.run, run_plan.request, run_plan.host, recorder) as sampler:
             sampler.follow(plan.target.pid)
             _make_folders(plan, order)
+            begin()
             now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             recorder.set_pass(pass_record(run_plan, passed, "running", start_boot_ns=now))
             ended = session.run(order, sampler.check)
@@ -129,6 +140,7 @@ def _record(plan: AttachPlan, ended: Ended, recorder: Recorder, find_secrets: Fi
     said = read_logs([_order(plan).log])
     nothing = why_nothing(plan, ended, said) if not any(not one.aside for one in artifacts) else ""
     for one in (
+        *_of_counters(plan),
         *_findings(plan, ended, said, artifacts),
         *((finding("profiler-failed", nothing),) if nothing else ()),
         *find_secrets(recorder.run.root, artifacts),
@@ -150,6 +162,13 @@ def why_nothing(plan: AttachPlan, ended: Ended, said: str) -> str:
     return f"{layer} recorded nothing of {plan.target.name}: {told}" + (
         f" ({line})" if line else ""
     )
+
+
+def _of_counters(plan: AttachPlan) -> tuple[Finding, ...]:
+    if not plan.pass_plan.perturbing:
+        return ()
+    message = f"counting changes the speed of {plan.target.name}: none of its times is used"
+    return (finding("serialising-counters", message),)
 
 
 def _findings(

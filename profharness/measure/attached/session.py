@@ -24,13 +24,14 @@ from profharness.errors import Unavailable
 from profharness.launchers import Outcome
 from profharness.launchers.process_tree import tree
 from profharness.layers.contract import Attachment
-from profharness.measure.attached.target import Target, goes_on, tracer_of
+from profharness.measure.attached.target import Target, goes_on, mapped, tracer_of
 
 POLL_S = 0.02
 _GRACE_S = 5.0  # between one way of ending the tool and the next
-_ATTACH_S = 60.0  # to wait for the tool's word that it has attached
-_QUIET_S = 1.0  # that files must not change, where the process writes them behind the tool's end
-_FIRST_FILE_S = 5.0
+_ATTACH_S = 20.0  # to wait for the tool's word that it has attached
+_ATTACHING_S = 2.0  # in which SIGINT might end the tool before it has learnt to let go
+_QUIET_S = 2.0  # that files must not change, where the process writes them behind the tool's end
+_FIRST_FILE_S = 30.0  # it may have to make them of what it cached
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -52,9 +53,10 @@ class Order:
 
 @dataclass(frozen=True)
 class Ended:
-    """How it went. `outcome` is the tool's; its times are those of the attachment (CLOCK_BOOTTIME).
+    """How it went. `outcome` is the tool's, with begin and end of the recording as its times
+    (CLOCK_BOOTTIME).
 
-    `lasted_ns` is the time between the start, or the tool's word that it has attached, and the
+    `lasted_ns` lies between them: from the start, or the tool's word that it has attached, to the
     moment at which it was told to let go or ended. `hung`: it had to be ended by a signal other
     than its own. `left` is the tool's process where it was left alone, holding the target.
     """
@@ -96,23 +98,29 @@ def run(order: Order, poll: Callable[[], None]) -> Ended:
             _let_pass(order, state, poll)
         else:
             process = _start(order)
-            _watch(order, state, process, poll)
-            if process.returncode is not None:
+            try:
+                _watch(order, state, process, poll)
+            except BaseException:  # whatever failed here, the process is let go of
+                _let_go(order, state, process)
+                raise
+            if process.returncode == 0:
                 _wait_for_files(order, state, poll)
-    lasted_s = time.monotonic() - state.began if state.lasted_s is None else state.lasted_s
+    since = state.began if state.since is None else state.since
+    lasted_s = time.monotonic() - since if state.lasted_s is None else state.lasted_s
+    lasted_ns = round(lasted_s * 1e9)
+    began_ns = start + round((since - state.began) * 1e9)
     code = 0 if process is None else process.returncode
     left = process.pid if process is not None and code is None else 0
-    status = 0 if code is None else code if code >= 0 else 128 - code
     outcome = Outcome(
-        status,
+        0 if code is None else code if code >= 0 else 128 - code,
         0 if process is None else process.pid,
-        start,
-        time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+        began_ns,
+        began_ns + lasted_ns,
         tuple(state.signals),
         overdue=state.hung,
         by_signal=code is not None and code < 0,
     )
-    return Ended(outcome, round(lasted_s * 1e9), goes_on(order.target), state.hung, left)
+    return Ended(outcome, lasted_ns, goes_on(order.target), state.hung, left)
 
 
 def _let_pass(order: Order, state: _State, poll: Callable[[], None]) -> None:
@@ -164,10 +172,10 @@ def _watch(
             state.since = _attached_at(order, state, now)
         if len(state.signals) > state.answered:
             state.answered = len(state.signals)
-            if timed and ways[0] == "wait":
+            if ways[:1] == ["wait"]:
                 ways.pop(0)  # it is not waited for: the user wants the end now
             state.told = None
-        elif state.told is None and not _is_over(order, state, now):
+        elif state.told is None and not state.signals and not _is_over(order, state, now):
             time.sleep(POLL_S)
             continue
         if _is_due(order, state, now):
@@ -177,7 +185,8 @@ def _watch(
                 return
         time.sleep(POLL_S)
     if state.lasted_s is None:
-        state.lasted_s = time.monotonic() - (state.since or state.began)
+        lasted_s = time.monotonic() - (state.since or state.began)
+        state.lasted_s = min(lasted_s, order.for_ns / 1e9) if timed else lasted_s
 
 
 def _attached_at(order: Order, state: _State, now: float) -> float | None:
@@ -186,6 +195,9 @@ def _attached_at(order: Order, state: _State, now: float) -> float | None:
     if not order.attachment.attached:
         return state.began
     if re.search(order.attachment.attached, _said(order.log)):
+        return now
+    library = order.attachment.library
+    if library and any(name.startswith(library) for name in mapped(order.target.pid)):
         return now
     return now if now - state.began > _ATTACH_S else None
 
@@ -200,8 +212,10 @@ def _is_due(order: Order, state: _State, now: float) -> bool:
     """Whether the tool is to be told (once more) to end: at once, and then where it wrote nothing
     for some time.
     """
+    assert order.attachment is not None
     if state.told is None:
-        return True
+        attaching = order.attachment.timed and now - state.began < _ATTACHING_S
+        return not (state.signals and attaching)
     size = _size(order.folder)
     if size != state.size:
         state.size, state.active = size, now
@@ -230,6 +244,14 @@ def _end(way: str, process: subprocess.Popen[bytes], order: Order, state: _State
     state.size, state.active = _size(order.folder), now
     state.steps.append(way)
     return True
+
+
+def _let_go(order: Order, state: _State, process: subprocess.Popen[bytes]) -> None:
+    """Tell the tool to let go, and give it a moment for that."""
+    assert order.attachment is not None
+    _end("interrupt" if order.attachment.timed else "line", process, order, state)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE_S)
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -90,7 +90,7 @@ def look(pid: int, proc: Path = PROC) -> Target:
         tracer=int(status.get("TracerPid", "0") or 0),
         other_files=_link(folder / "ns" / "mnt") not in ("", _link(proc / "self" / "ns" / "mnt")),
         began_boot_ns=_began(folder),
-        libraries=_mapped(folder),
+        libraries=mapped(pid, proc),
     )
 
 
@@ -112,6 +112,16 @@ def goes_on(target: Target, proc: Path = PROC) -> bool:
 def tracer_of(pid: int, proc: Path = PROC) -> int:
     """The process that traces it at this moment; 0 for none."""
     return int(_fields(proc / str(pid) / "status").get("TracerPid", "0") or 0)
+
+
+def mapped(pid: int, proc: Path = PROC) -> frozenset[str]:
+    """The names of the files that the process has mapped; empty where that cannot be read."""
+    found: set[str] = set()
+    with suppress(OSError), (proc / str(pid) / "maps").open("rb") as file:
+        for line in file:
+            if match := re.search(rb"/([^/\n]+)$", line.rstrip(b"\n")):
+                found.add(match[1].decode("utf-8", "replace"))
+    return frozenset(found)
 
 
 def require_reachable(target: Target, us: Ourselves) -> None:
@@ -230,12 +240,3 @@ def _began(folder: Path) -> int:
     """Field 22 counts clock ticks since boot, 100 of them a second on every machine of today."""
     fields = _after_name(folder)
     return int(fields[19]) * 10**9 // os.sysconf("SC_CLK_TCK") if len(fields) > 19 else 0
-
-
-def _mapped(folder: Path) -> frozenset[str]:
-    found: set[str] = set()
-    with suppress(OSError), (folder / "maps").open("rb") as file:
-        for line in file:
-            if match := re.search(rb"/([^/\n]+)$", line.rstrip(b"\n")):
-                found.add(match[1].decode("utf-8", "replace"))
-    return frozenset(found)

@@ -213,11 +213,8 @@ def _overheads(summary: Summary) -> str:
     if summary.run is None:
         return "the profiler's own cost is in these shares" if summary.partition is not None else ""
     if is_command(summary) and not any(row.overhead for row in summary.passes):
-        return (
-            "overhead not measured (add --bare)"
-            if any(row.layers for row in summary.passes)
-            else ""
-        )
+        how = "add --bare" if summary.run.attached is None else "the process ran already"
+        return f"overhead not measured ({how})" if any(row.layers for row in summary.passes) else ""
     return ""
 
 

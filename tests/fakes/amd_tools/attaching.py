@@ -76,6 +76,8 @@ def play_v3(sdk: tuple[int, ...], options: argparse.Namespace) -> NoReturn:
     stop: list[int] = []
     if _MODE not in ("hang", "hold"):
         signal.signal(signal.SIGINT, lambda number, _: stop.append(number))
+    print(f"Attaching to PID {pid} using library librocprofv3-attach.so :: success")
+    sys.stdout.flush()
     until = time.monotonic() + int(options.attach_duration_msec or 3_600_000) / 1e3
     while time.monotonic() < until and not stop and Path(f"/proc/{options.pid}").exists():
         time.sleep(0.005)

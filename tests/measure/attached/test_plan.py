@@ -150,6 +150,12 @@ def test_notes_say_what_the_tool_will_not_do(tmp_path: Path) -> None:
             True,
             "was attached to this process before",
         ),
+        (
+            "RuntimeError: Calling attach in librocprofv3-attach.so returned non-zero status 6",
+            1,
+            True,
+            "it exited 1 (RuntimeError: Calling attach in librocprofv3-attach.so returned non-zero",
+        ),
         ("ptrace: Operation not permitted", 1, True, "the kernel did not let the tool trace"),
         ("some words", 139, True, "it was killed by SIGSEGV (some words)"),
         ("", 0, True, "recorded nothing of python (42): no file came from it"),
@@ -159,12 +165,12 @@ def test_notes_say_what_the_tool_will_not_do(tmp_path: Path) -> None:
 def test_a_tool_that_left_nothing_is_told_in_a_sentence(
     said: str, status: int, alive: bool, expected: str
 ) -> None:
-    plan = _plan()
+    plan = plan_for()
     ended = Ended(Outcome(status, 7, 0, 1), 10**9, alive)
     assert expected in why_nothing(plan, ended, said)
 
 
-def _plan() -> AttachPlan:
+def plan_for() -> AttachPlan:
     """A plan as far as sentences need it."""
     from profharness.launchers.local import LocalLauncher
     from profharness.measure import ranks
