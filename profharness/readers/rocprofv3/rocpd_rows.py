@@ -17,6 +17,7 @@ from profharness.readers.rocprofv3.json_records import AgentRecord
 from profharness.readers.rocprofv3.memory import MEMORY_COLUMNS, MemoryRows, action_of
 from profharness.readers.rocprofv3.rocpd_counts import count_values
 from profharness.readers.rocprofv3.rocpd_owners import Owner, text_of
+from profharness.readers.rocprofv3.rocpd_roles import ROLES, role_of
 from profharness.readers.rocprofv3.rocpd_tables import OwnerTables
 from profharness.readers.rocprofv3.rocpd_views import (
     AGENT,
@@ -32,9 +33,10 @@ from profharness.readers.rocprofv3.rocpd_views import (
     Columns,
     chosen,
 )
-from profharness.readers.rocprofv3.tables import MARKER, RocmTables, domain_of
+from profharness.readers.rocprofv3.tables import RocmTables, domain_of
 from profharness.trace.columns.build import Growing, Pool, per_text
 from profharness.trace.columns.table import NULL
+from profharness.trace.launches import Mask
 from profharness.trace.model import I64
 
 # tables whose records have no place in a trace
@@ -212,31 +214,34 @@ class ProcessReader:
         """Add the calls of a view; the answer is how many rows it shows."""
         columns = self._columns(view, wanted)
         strings = self._tables.strings
-        domains = {
-            int(code): domain_of(strings[int(code)]) for code in np.unique(columns["domain"])
+        recorded, row = np.unique(columns["domain"], return_inverse=True)
+        instant = view == "samples"
+        roles = [
+            role_of(domain_of(strings[code]) if code != NULL else "", instant=instant)
+            for code in recorded.tolist()
+        ]
+        rows = {
+            role: np.isin(row, np.flatnonzero([one == role for one in roles])) for role in ROLES
         }
-        marker = np.isin(
-            columns["domain"], [code for code, domain in domains.items() if domain == MARKER]
-        )
+        marker, call = rows["marker"], rows["call"]
         columns["name"] = np.where(
             marker & (columns["message"] != NULL), columns["message"], columns["name"]
         )
-        of_driver = np.isin(
-            columns["domain"],
-            [code for code, domain in domains.items() if domain.startswith("kfd")],
-        )
-        if of_driver.any():
-            events = {name: columns[name][of_driver] for name in ("start", "end", "name", "tid")}
-            self._tables.add_events(process, events, "kfd", self._source)
-        keep = ~of_driver
-        if view == "samples":
-            self.left_out["host calls shorter than a nanosecond"] += int((keep & ~marker).sum())
-            keep &= marker
-        kept = {name: column[keep] for name, column in columns.items() if name != "message"}
+
+        def of(chosen: Mask) -> dict[str, I64]:
+            return {name: column[chosen] for name, column in columns.items() if name != "message"}
+
+        self._tables.add_events(process, of(rows["driver"]), "kfd", self._source)
+        self._tables.add_functions(process, of(rows["function"]), self._source)
+        self.unread["samples of call stacks and devices"] += int(rows["sampled"].sum())
+        if instant:
+            self.left_out["host calls shorter than a nanosecond"] += int(call.sum())
+            call = np.zeros(len(call), np.bool_)
+        kept = of(marker | call)
         kept["domain"] = self._tables.domains(kept["domain"])
         self._tables.add_calls(process, kept, self._source)
-        self.has_calls |= len(kept["start"]) > 0 and not bool(marker[keep].all())
-        return len(keep)
+        self.has_calls |= bool(call.any())
+        return len(marker)
 
     def _message_code(self, extra: Any) -> int:
         """The code of a marker's text in an event's extra data; NULL where it has none."""

@@ -140,3 +140,37 @@ def test_a_view_without_what_is_needed_is_refused_with_its_column(tmp_path: Path
     connection.close()
     with pytest.raises(InputError, match="its view kernels has no start"):
         readers.read(path)
+
+
+def test_a_database_of_rocprof_sys_has_its_functions_as_operators(tmp_path: Path) -> None:
+    """Its categories have names of their own; samples of call stacks are counted."""
+    given_ = Program(
+        symbols=program().symbols,
+        kernels=program(1, 4, counters=False).kernels,
+        calls=(
+            Call("host", "main", 10, 100, 1, 7),
+            Call("host", "step", 20, 60, 2, 7),
+            Call("python", "train.py:3", 30, 40, 3, 7),
+            Call("host", "elsewhere", 30, 40, 4, 8),
+            Call("rocm_hip_api", "hipLaunchKernel", 32, 35, 5, 7),
+            Call("rocm_marker_api", "roctxRangePushA", 31, 50, 6, 7, "forward"),
+            Call("timer_sampling", "main.cpp:9", 33, 33, 7, 7),
+            Call("timer_sampling", "main.cpp:9", 40, 44, 8, 7),
+            Call("device_busy_gfx", "GPU busy", 34, 34, 9, 7),
+        ),
+    )
+    trace = readers.read(write_rocpd(tmp_path / "rocpd-7.db", given_))
+    say = trace.strings.decode
+    functions = zip(say(trace.ops.name), trace.ops.depth.tolist(), trace.ops.tid, strict=True)
+    assert sorted(functions) == [
+        ("elsewhere", 0, 8),
+        ("main", 0, 7),
+        ("step", 1, 7),
+        ("train.py:3", 2, 7),
+    ]
+    assert list(zip(say(trace.api.domain), say(trace.api.name), strict=True)) == [
+        ("hip", "hipLaunchKernel")
+    ]
+    assert say(trace.marks.name) == ["forward"]
+    assert [(p.severity, p.count) for p in trace.problems] == [("info", 3)]
+    assert "samples of call stacks and devices 3" in trace.problems[0].message
