@@ -16,6 +16,7 @@ from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.json_records import AgentRecord
 from profharness.readers.rocprofv3.memory import MEMORY_COLUMNS, MemoryRows, action_of
 from profharness.readers.rocprofv3.rocpd_counts import count_values
+from profharness.readers.rocprofv3.rocpd_graphs import graph_launches
 from profharness.readers.rocprofv3.rocpd_owners import Owner, text_of
 from profharness.readers.rocprofv3.rocpd_roles import ROLES, role_of
 from profharness.readers.rocprofv3.rocpd_tables import OwnerTables
@@ -39,6 +40,7 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.launches import Mask
 from profharness.trace.model import I64
 
+_DISPATCHES, _GRAPH = "rocpd_kernel_dispatch", "graph_exec_id"
 # tables whose records have no place in a trace
 _UNREAD = {
     "rocpd_hip_event": "HIP events",
@@ -97,6 +99,7 @@ class ProcessReader:
             self._read_calls,
             self._read_instants,
             self._read_memory,
+            self._read_graphs,
             self._count_unread,
         ):
             try:
@@ -183,6 +186,11 @@ class ProcessReader:
             process, {**events, "name": names[row] if len(names) else row}, "scratch", self._source
         )
 
+    def _read_graphs(self, process: Process) -> None:
+        if self._file.holds("rocpd_graph_launch"):
+            launches = graph_launches(self._file, self._tables.strings)
+            self._tables.add_events(process, launches, "graph", self._source)
+
     def _scratch_name(self, code: int) -> int:
         """The name that the tool's other forms have for what was done about scratch memory."""
         text = "" if code == NULL else self._tables.strings[code]
@@ -258,6 +266,8 @@ class ProcessReader:
     def _columns(self, view: str, wanted: Columns) -> dict[str, I64]:
         """Columns of a view; texts as codes of the pool. Columns that it does not have are NULL."""
         names = chosen(wanted, self._file.columns(view))
+        if view == "kernels" and self._file.any(_DISPATCHES, _GRAPH):
+            names["graph"] = _GRAPH
         numbers = [name for name in names if name not in TEXTS]
         texts = [name for name in names if name in TEXTS]
         grown = Growing(*numbers, *texts)
@@ -297,14 +307,13 @@ class ProcessReader:
         )
 
     def _expression(self, view: str, column: str) -> str:
-        """The column of a view; but LDS from its table where the view rounds it up (schema 4.1)."""
-        if column == "lds_block_size" and "group_segment_size" in self._file.columns(
-            "rocpd_kernel_dispatch"
-        ):
-            return (
-                "(SELECT D.group_segment_size FROM rocpd_kernel_dispatch D "  # noqa: S608  fixed
-                f"WHERE D.id = {view}.id AND D.guid = {view}.guid)"
-            )
+        """The column of a view; but LDS from its table where the view rounds it up (schema 4.1),
+        and the graph of a kernel, which views leave out.
+        """
+        if column == "lds_block_size" and self._file.any(_DISPATCHES, "group_segment_size"):
+            return self._file.column_of(_DISPATCHES, "group_segment_size", view)
+        if column == _GRAPH and _GRAPH not in self._file.columns(view):
+            return self._file.column_of(_DISPATCHES, _GRAPH, view)
         return f'"{column}"'
 
     def _batches(self, view: str, selected: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:

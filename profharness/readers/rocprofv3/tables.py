@@ -128,6 +128,7 @@ class RocmTables:
             tid=columns["tid"],
             correlation=_ids(columns["correlation"]),
             dispatch=columns["dispatch"],
+            graph=_ids(columns["graph"]) if "graph" in columns else NULL,
             workgroups=_product(count) if "workgroups" not in columns else columns["workgroups"],
             workgroup_count_x=count[0],
             workgroup_count_y=count[1],

@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from profharness import readers
 from profharness.cli import run_cli
 from profharness.errors import InputError
+from profharness.writers.perfetto import write
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocpd_schemas import LATER, UNREADABLE
-from tests.fakes.rocprofv3_program import Call, Kernel, Program, Symbol, program
+from tests.fakes.rocprofv3_program import Call, GraphLaunch, Kernel, Program, Symbol, program
 from tests.readers.rocprofv3.tables_spelled import spelled
 
 SAMPLED = "sampled while kernels ran"
@@ -140,6 +142,37 @@ def test_a_view_without_what_is_needed_is_refused_with_its_column(tmp_path: Path
     connection.close()
     with pytest.raises(InputError, match="its view kernels has no start"):
         readers.read(path)
+
+
+@pytest.mark.parametrize("schema", ["3.0.2", "3.0.5", "4.1.0"])
+def test_kernels_know_the_graph_that_they_are_nodes_of(tmp_path: Path, schema: str) -> None:
+    """Of several processes each has its own; launches are shown, and count as no host calls."""
+    one, two = program(1, 4, pid=16, counters=False), program(2, 3, pid=17, counters=False)
+    one = replace(
+        one,
+        kernels=tuple(replace(k, graph=(5, 0, 6, 5)[n]) for n, k in enumerate(one.kernels)),
+        graphs=(GraphLaunch(5, 100, 200, 2, 7), GraphLaunch(6, 300, 300, 1, 8)),
+        calls=(),
+    )
+    trace = readers.read(write_rocpd(tmp_path / "a.db", one, two, schema=schema))
+    first = {k.start: k.graph or -1 for k in one.kernels} | {k.start: -1 for k in two.kernels}
+    kernels = trace.kernels
+    assert dict(zip(kernels.start_ns.tolist(), kernels.graph.tolist(), strict=True)) == first
+    launches = trace.api.take(np.flatnonzero(trace.api.domain == trace.strings.find("graph")))
+    assert list(
+        zip(
+            trace.strings.decode(launches.name),
+            launches.start_ns.tolist(),
+            launches.dur_ns.tolist(),
+            launches.tid.tolist(),
+            launches.pid.tolist(),
+            strict=True,
+        )
+    ) == [("graph 5: 2 kernels", 100, 100, 7, 16), ("graph 6: 1 kernel", 300, 0, 8, 16)]
+    assert [source.has_host_calls for source in trace.sources] == [False, True]
+    write(trace, tmp_path / "merged.pftrace")
+    back = readers.read(tmp_path / "merged.pftrace")
+    assert sorted(back.kernels.graph.tolist()) == sorted(kernels.graph.tolist())
 
 
 def test_a_database_of_rocprof_sys_has_its_functions_as_operators(tmp_path: Path) -> None:
