@@ -27,7 +27,7 @@ EVENT_WAIT: Pattern[str] = re.compile(r"StreamWait(Event|Value)")
 CAPTURE_BEGIN: Pattern[str] = re.compile(r"StreamBeginCapture")
 CAPTURE_END: Pattern[str] = re.compile(r"StreamEndCapture")
 
-EVENT_DOMAINS = ("kfd", "scratch")
+EVENT_DOMAINS = ("kfd", "scratch", "graph")
 """Domains of records that stand among host calls and are none: what the kernel driver and the
 runtime did for the process.
 """

@@ -55,6 +55,7 @@ class Kernels(Table):
     tid: I64 = int64("thread that launched it")
     correlation: I64 = int64("id shared with the launching call, unique within (source, pid)")
     dispatch: I64 = int64("dispatch number as the tool counts")
+    graph: I64 = int64("executable graph that it is a node of, as the tool numbers it")
     workgroups: I64 = int64("workgroups (thread blocks) of the launch", "workgroups")
     workgroup_count_x: I32 = int32("grid in workgroups, x", "workgroups")
     workgroup_count_y: I32 = int32("grid in workgroups, y", "workgroups")

@@ -48,7 +48,9 @@ _ARGS = (
     "bytes",
     "operator",
 )
-_ARG_IID = {name: iid for iid, name in enumerate(_ARGS, 1)}
+_GRAPH = "graph"
+# few traces have graphs by number: their argument is named where it is used, behind all counters
+_ARG_IID = {name: iid for iid, name in enumerate(_ARGS, 1)} | {_GRAPH: 1 << 14}
 _STATIC = (
     ("registers_per_thread", "vgpr"),
     ("shared_mem_static", "lds_bytes"),
@@ -99,6 +101,8 @@ class DeviceWriter:
                     for i, c in enumerate(counters, 1)
                 ),
             ]
+            if (part.graph > 0).any():
+                interned.append(entry(Interned.COMPUTE_ARG_NAMES, _ARG_IID[_GRAPH], _GRAPH))
             shape = self._begin(owner, part.device, queue[rows], interned)
             columns = _KernelColumns(
                 part, rows, rows + self.base + 1, names.iid, iids[kinds.of], counters
@@ -138,7 +142,7 @@ class DeviceWriter:
             self.gpus.context(process, [int(d) for d in np.unique(device)]),
             *(specification(iid, name, category) for iid, (name, category) in enumerate(STAGES, 1)),
             *(q.specification() for q in used),
-            *(entry(Interned.COMPUTE_ARG_NAMES, iid, name) for name, iid in _ARG_IID.items()),
+            *(entry(Interned.COMPUTE_ARG_NAMES, _ARG_IID[name], name) for name in _ARGS),
         ]
         for packet in state_packets(sequence, process.machine, [*common, *interned]):
             self.out.write(packet)
@@ -238,6 +242,9 @@ class _KernelColumns:
         dynamic = table.lds_dynamic_bytes[rows]
         if (dynamic > 0).any():
             yield argument("shared_mem_dynamic", dynamic, dynamic > 0)
+        graph = table.graph[rows]
+        if (graph > 0).any():
+            yield argument(_GRAPH, graph, graph > 0)
         for iid, counter in enumerate(self.counters, len(_ARGS) + 1):
             kernel = self.row[rows]
             at = np.searchsorted(counter.rows, kernel).clip(max=len(counter.rows) - 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from tests.fakes.rocpd_schemas import renewed
+from tests.fakes.rocpd_schemas import add_graphs, renewed
 from tests.fakes.rocprofv3_files import agent_record
 from tests.fakes.rocprofv3_program import Program
 
@@ -209,6 +209,9 @@ def write_rocpd(
     for guid, program in zip(guids, programs, strict=True):
         _Writer(connection, guid, program).write(environment or {})
     renewed(connection, [_suffix(guid) for guid in guids], schema)
+    if schema >= "3.0.2":
+        for guid, program in zip(guids, programs, strict=True):
+            add_graphs(connection, _suffix(guid), guid, program)
     connection.execute("COMMIT")
     connection.close()
     return path

@@ -7,9 +7,24 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 
+from tests.fakes.rocprofv3_program import Program
+
 LATER = ("3.0.0", "3.0.1", "3.0.2", "3.0.3", "3.0.4", "3.0.4-blobs", "3.0.5", "4.1.0")
 """What can be read beside `3`; two programs call two different schemas 3.0.4."""
 UNREADABLE = ("4", "4.0.0")
+
+
+def add_graphs(connection: sqlite3.Connection, suffix: str, guid: str, program: Program) -> None:
+    """Which graphs kernels are nodes of, and the launches, into a database of 3.0.2 or later."""
+    connection.executemany(
+        f'UPDATE "rocpd_kernel_dispatch{suffix}" SET graph_exec_id = ? WHERE dispatch_id = ?',
+        [(kernel.graph, kernel.dispatch) for kernel in program.kernels],
+    )
+    connection.executemany(
+        f'INSERT INTO "rocpd_graph_launch{suffix}" (guid, pid, tid, start, "end", graph_exec_id, '
+        "kernel_dispatch_count) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(guid, program.pid, g.tid, g.start, g.end, g.graph, g.kernels) for g in program.graphs],
+    )
 
 
 def renewed(connection: sqlite3.Connection, suffixes: Sequence[str], schema: str) -> None:

@@ -52,6 +52,8 @@ class Kernel:
     scratch: int = 0
     # values of one counter's instances
     counters: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    # executable graph that it is a node of; 0 for none
+    graph: int = 0
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,15 @@ class Allocation:
 
 
 @dataclass(frozen=True)
+class GraphLaunch:
+    graph: int
+    start: int
+    end: int
+    kernels: int
+    tid: int = 0
+
+
+@dataclass(frozen=True)
 class Program:
     """`loose` are counter values that were taken of a device, beside any dispatch."""
 
@@ -118,6 +129,7 @@ class Program:
     allocations: tuple[Allocation, ...] = ()
     loose: tuple[tuple[str, float], ...] = ()
     cpus: int = 2
+    graphs: tuple[GraphLaunch, ...] = ()
 
 
 def program(

@@ -41,6 +41,7 @@ _FIGURES = {
     "sgpr": "sgpr",
     "shared_mem_static": "lds_bytes",
     "shared_mem_dynamic": "lds_dynamic_bytes",
+    "graph": "graph",
     "scratch_bytes": "scratch_bytes",
 }
 _CHUNK = 1 << 15

@@ -40,6 +40,7 @@ DOMAINS = {
     "runtime": "runtime",
     "kfd": "kfd",
     "scratch": "scratch",
+    "graph": "graph",
     "rocdecode": "rocdecode",
     "rocjpeg": "rocjpeg",
 }

@@ -43,6 +43,7 @@ _FIGURES = {
     "accum_vgpr": ("Accum_VGPR_Count",),
     "sgpr": ("SGPR_Count",),
     "dispatch": ("dispatch_id",),
+    "graph": ("graph",),
     "scratch_bytes": ("Scratch_Size", "private_segment_size"),
     "lds_dynamic_bytes": ("shared_mem_dynamic",),
 }

@@ -16,7 +16,9 @@ from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.json_records import AgentRecord
 from profharness.readers.rocprofv3.memory import MEMORY_COLUMNS, MemoryRows, action_of
 from profharness.readers.rocprofv3.rocpd_counts import count_values
+from profharness.readers.rocprofv3.rocpd_graphs import graph_launches
 from profharness.readers.rocprofv3.rocpd_owners import Owner, text_of
+from profharness.readers.rocprofv3.rocpd_roles import ROLES, role_of
 from profharness.readers.rocprofv3.rocpd_tables import OwnerTables
 from profharness.readers.rocprofv3.rocpd_views import (
     AGENT,
@@ -32,11 +34,13 @@ from profharness.readers.rocprofv3.rocpd_views import (
     Columns,
     chosen,
 )
-from profharness.readers.rocprofv3.tables import MARKER, RocmTables, domain_of
+from profharness.readers.rocprofv3.tables import RocmTables, domain_of
 from profharness.trace.columns.build import Growing, Pool, per_text
 from profharness.trace.columns.table import NULL
+from profharness.trace.launches import Mask
 from profharness.trace.model import I64
 
+_DISPATCHES, _GRAPH = "rocpd_kernel_dispatch", "graph_exec_id"
 # tables whose records have no place in a trace
 _UNREAD = {
     "rocpd_hip_event": "HIP events",
@@ -95,6 +99,7 @@ class ProcessReader:
             self._read_calls,
             self._read_instants,
             self._read_memory,
+            self._read_graphs,
             self._count_unread,
         ):
             try:
@@ -181,6 +186,11 @@ class ProcessReader:
             process, {**events, "name": names[row] if len(names) else row}, "scratch", self._source
         )
 
+    def _read_graphs(self, process: Process) -> None:
+        if self._file.holds("rocpd_graph_launch"):
+            launches = graph_launches(self._file, self._tables.strings)
+            self._tables.add_events(process, launches, "graph", self._source)
+
     def _scratch_name(self, code: int) -> int:
         """The name that the tool's other forms have for what was done about scratch memory."""
         text = "" if code == NULL else self._tables.strings[code]
@@ -212,31 +222,34 @@ class ProcessReader:
         """Add the calls of a view; the answer is how many rows it shows."""
         columns = self._columns(view, wanted)
         strings = self._tables.strings
-        domains = {
-            int(code): domain_of(strings[int(code)]) for code in np.unique(columns["domain"])
+        recorded, row = np.unique(columns["domain"], return_inverse=True)
+        instant = view == "samples"
+        roles = [
+            role_of(domain_of(strings[code]) if code != NULL else "", instant=instant)
+            for code in recorded.tolist()
+        ]
+        rows = {
+            role: np.isin(row, np.flatnonzero([one == role for one in roles])) for role in ROLES
         }
-        marker = np.isin(
-            columns["domain"], [code for code, domain in domains.items() if domain == MARKER]
-        )
+        marker, call = rows["marker"], rows["call"]
         columns["name"] = np.where(
             marker & (columns["message"] != NULL), columns["message"], columns["name"]
         )
-        of_driver = np.isin(
-            columns["domain"],
-            [code for code, domain in domains.items() if domain.startswith("kfd")],
-        )
-        if of_driver.any():
-            events = {name: columns[name][of_driver] for name in ("start", "end", "name", "tid")}
-            self._tables.add_events(process, events, "kfd", self._source)
-        keep = ~of_driver
-        if view == "samples":
-            self.left_out["host calls shorter than a nanosecond"] += int((keep & ~marker).sum())
-            keep &= marker
-        kept = {name: column[keep] for name, column in columns.items() if name != "message"}
+
+        def of(chosen: Mask) -> dict[str, I64]:
+            return {name: column[chosen] for name, column in columns.items() if name != "message"}
+
+        self._tables.add_events(process, of(rows["driver"]), "kfd", self._source)
+        self._tables.add_functions(process, of(rows["function"]), self._source)
+        self.unread["samples of call stacks and devices"] += int(rows["sampled"].sum())
+        if instant:
+            self.left_out["host calls shorter than a nanosecond"] += int(call.sum())
+            call = np.zeros(len(call), np.bool_)
+        kept = of(marker | call)
         kept["domain"] = self._tables.domains(kept["domain"])
         self._tables.add_calls(process, kept, self._source)
-        self.has_calls |= len(kept["start"]) > 0 and not bool(marker[keep].all())
-        return len(keep)
+        self.has_calls |= bool(call.any())
+        return len(marker)
 
     def _message_code(self, extra: Any) -> int:
         """The code of a marker's text in an event's extra data; NULL where it has none."""
@@ -253,6 +266,8 @@ class ProcessReader:
     def _columns(self, view: str, wanted: Columns) -> dict[str, I64]:
         """Columns of a view; texts as codes of the pool. Columns that it does not have are NULL."""
         names = chosen(wanted, self._file.columns(view))
+        if view == "kernels" and self._file.any(_DISPATCHES, _GRAPH):
+            names["graph"] = _GRAPH
         numbers = [name for name in names if name not in TEXTS]
         texts = [name for name in names if name in TEXTS]
         grown = Growing(*numbers, *texts)
@@ -292,14 +307,13 @@ class ProcessReader:
         )
 
     def _expression(self, view: str, column: str) -> str:
-        """The column of a view; but LDS from its table where the view rounds it up (schema 4.1)."""
-        if column == "lds_block_size" and "group_segment_size" in self._file.columns(
-            "rocpd_kernel_dispatch"
-        ):
-            return (
-                "(SELECT D.group_segment_size FROM rocpd_kernel_dispatch D "  # noqa: S608  fixed
-                f"WHERE D.id = {view}.id AND D.guid = {view}.guid)"
-            )
+        """The column of a view; but LDS from its table where the view rounds it up (schema 4.1),
+        and the graph of a kernel, which views leave out.
+        """
+        if column == "lds_block_size" and self._file.any(_DISPATCHES, "group_segment_size"):
+            return self._file.column_of(_DISPATCHES, "group_segment_size", view)
+        if column == _GRAPH and _GRAPH not in self._file.columns(view):
+            return self._file.column_of(_DISPATCHES, _GRAPH, view)
         return f'"{column}"'
 
     def _batches(self, view: str, selected: Sequence[str]) -> Iterator[list[tuple[Any, ...]]]:

@@ -54,9 +54,32 @@ class OwnerTables:
             (self.owner.guid,),
         ).fetchall()
 
+    def column_of(self, table: str, column: str, view: str) -> str:
+        """An expression for a column that a view leaves out of its table, or changes."""
+        return (
+            f"(SELECT D.{column} FROM {table} D "  # noqa: S608  made of constants
+            f"WHERE D.id = {view}.id AND D.guid = {view}.guid)"
+        )
+
+    def any(self, table: str, column: str) -> bool:
+        """Whether a column is above 0 anywhere; not where the file does not have it."""
+        if column not in self.columns(table):
+            return False
+        found = self.connection.execute(
+            f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {column} > 0)"  # noqa: S608  constants
+        )
+        return bool(found.fetchone()[0])
+
     def count(self, table: str, condition: str = "TRUE") -> int:
-        """Rows of a table that belong to this process. Up to schema 3 a row names its process, from
-        4.1 on the track that does; a table without either is the process's by its GUID.
+        """Rows of a table that belong to this process."""
+        return int(self.of_table(table, ["COUNT(*)"], condition).fetchone()[0])
+
+    def of_table(
+        self, table: str, selected: Sequence[str], condition: str = "TRUE"
+    ) -> sqlite3.Cursor:
+        """Expressions of a table for its rows of this process. Up to schema 3 a row names its
+        process, from 4.1 on the track that does; a table without either is the process's by its
+        GUID.
         """
         present = self.columns(table)
         guid, pid = self.owner.guid, self.owner.pid
@@ -78,11 +101,11 @@ class OwnerTables:
             values = (guid, guid, pid)
         else:
             of_owner, values = " AND guid = ?", (guid,)
-        row = self.connection.execute(
-            f"SELECT COUNT(*) FROM {table} WHERE {condition}{of_owner}",  # noqa: S608  constants
+        return self.connection.execute(
+            f"SELECT {', '.join(selected)} FROM {table} "  # noqa: S608  made of constants
+            f"WHERE {condition}{of_owner}",
             values,
-        ).fetchone()
-        return int(row[0])
+        )
 
     def _of_owner(self, view: str) -> tuple[str, tuple[str | int, ...]]:
         if self.alone:

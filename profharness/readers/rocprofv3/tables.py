@@ -16,6 +16,7 @@ import numpy as np
 from profharness.readers.kineto.tables import marks_from
 from profharness.readers.rocprofv3.agents import Places, Process
 from profharness.readers.rocprofv3.memory import MemoryRows, held
+from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
 from profharness.trace.columns.table import NULL, TableT, concat
 from profharness.trace.model import (
@@ -25,6 +26,7 @@ from profharness.trace.model import (
     Counters,
     Kernels,
     Marks,
+    Ops,
     Problem,
     Samples,
     Source,
@@ -61,6 +63,11 @@ def domain_of(recorded: str) -> str:
     )
 
 
+def is_runtime(domain: str) -> bool:
+    """Whether a domain is one of the libraries whose calls the tool intercepts."""
+    return domain in _DOMAINS
+
+
 class RocmTables:
     """Collects the tables of one file, process by process."""
 
@@ -75,6 +82,7 @@ class RocmTables:
         self._counters: list[Counters] = []
         self._samples: list[Samples] = []
         self._events: list[Api] = []
+        self._ops: list[Ops] = []
 
     def trace(
         self,
@@ -91,6 +99,7 @@ class RocmTables:
             kernels=_joined(Kernels, self._kernels),
             copies=_joined(Copies, self._copies),
             api=_joined(Api, [*self._api, *self._events]),
+            ops=_joined(Ops, self._ops),
             marks=_joined(Marks, self._marks),
             counters=_joined(Counters, self._counters),
             samples=_joined(Samples, self._samples),
@@ -119,6 +128,7 @@ class RocmTables:
             tid=columns["tid"],
             correlation=_ids(columns["correlation"]),
             dispatch=columns["dispatch"],
+            graph=_ids(columns["graph"]) if "graph" in columns else NULL,
             workgroups=_product(count) if "workgroups" not in columns else columns["workgroups"],
             workgroup_count_x=count[0],
             workgroup_count_y=count[1],
@@ -237,6 +247,25 @@ class RocmTables:
             none = np.full(count, NULL, np.int64)
             full = {**columns, "domain": codes, "correlation": none}
             self._events.append(self._calls(process, full, source))
+
+    def add_functions(self, process: Process, columns: Columns, source: int) -> None:
+        """Add functions of the program (columns as of calls) as operators, nested per thread."""
+        if not len(columns["start"]):
+            return
+        calls = self._calls(process, columns, source)
+        thread = nesting.threads(calls.pid, calls.tid)
+        self._ops.append(
+            Ops.build(
+                start_ns=calls.start_ns,
+                dur_ns=calls.dur_ns,
+                name=calls.name,
+                host=calls.host,
+                pid=calls.pid,
+                tid=calls.tid,
+                depth=nesting.nest(calls.start_ns, calls.dur_ns, thread).depth,
+                source=source,
+            )
+        )
 
     def _calls(self, process: Process, columns: Columns, source: int) -> Api:
         start, dur = self._times(columns)

@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from profharness import readers
 from profharness.cli import run_cli
 from profharness.errors import InputError
+from profharness.writers.perfetto import write
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocpd_schemas import LATER, UNREADABLE
-from tests.fakes.rocprofv3_program import Call, Kernel, Program, Symbol, program
+from tests.fakes.rocprofv3_program import Call, GraphLaunch, Kernel, Program, Symbol, program
 from tests.readers.rocprofv3.tables_spelled import spelled
 
 SAMPLED = "sampled while kernels ran"
@@ -140,3 +142,68 @@ def test_a_view_without_what_is_needed_is_refused_with_its_column(tmp_path: Path
     connection.close()
     with pytest.raises(InputError, match="its view kernels has no start"):
         readers.read(path)
+
+
+@pytest.mark.parametrize("schema", ["3.0.2", "3.0.5", "4.1.0"])
+def test_kernels_know_the_graph_that_they_are_nodes_of(tmp_path: Path, schema: str) -> None:
+    """Of several processes each has its own; launches are shown, and count as no host calls."""
+    one, two = program(1, 4, pid=16, counters=False), program(2, 3, pid=17, counters=False)
+    one = replace(
+        one,
+        kernels=tuple(replace(k, graph=(5, 0, 6, 5)[n]) for n, k in enumerate(one.kernels)),
+        graphs=(GraphLaunch(5, 100, 200, 2, 7), GraphLaunch(6, 300, 300, 1, 8)),
+        calls=(),
+    )
+    trace = readers.read(write_rocpd(tmp_path / "a.db", one, two, schema=schema))
+    first = {k.start: k.graph or -1 for k in one.kernels} | {k.start: -1 for k in two.kernels}
+    kernels = trace.kernels
+    assert dict(zip(kernels.start_ns.tolist(), kernels.graph.tolist(), strict=True)) == first
+    launches = trace.api.take(np.flatnonzero(trace.api.domain == trace.strings.find("graph")))
+    assert list(
+        zip(
+            trace.strings.decode(launches.name),
+            launches.start_ns.tolist(),
+            launches.dur_ns.tolist(),
+            launches.tid.tolist(),
+            launches.pid.tolist(),
+            strict=True,
+        )
+    ) == [("graph 5: 2 kernels", 100, 100, 7, 16), ("graph 6: 1 kernel", 300, 0, 8, 16)]
+    assert [source.has_host_calls for source in trace.sources] == [False, True]
+    write(trace, tmp_path / "merged.pftrace")
+    back = readers.read(tmp_path / "merged.pftrace")
+    assert sorted(back.kernels.graph.tolist()) == sorted(kernels.graph.tolist())
+
+
+def test_a_database_of_rocprof_sys_has_its_functions_as_operators(tmp_path: Path) -> None:
+    """Its categories have names of their own; samples of call stacks are counted."""
+    given_ = Program(
+        symbols=program().symbols,
+        kernels=program(1, 4, counters=False).kernels,
+        calls=(
+            Call("host", "main", 10, 100, 1, 7),
+            Call("host", "step", 20, 60, 2, 7),
+            Call("python", "train.py:3", 30, 40, 3, 7),
+            Call("host", "elsewhere", 30, 40, 4, 8),
+            Call("rocm_hip_api", "hipLaunchKernel", 32, 35, 5, 7),
+            Call("rocm_marker_api", "roctxRangePushA", 31, 50, 6, 7, "forward"),
+            Call("timer_sampling", "main.cpp:9", 33, 33, 7, 7),
+            Call("timer_sampling", "main.cpp:9", 40, 44, 8, 7),
+            Call("device_busy_gfx", "GPU busy", 34, 34, 9, 7),
+        ),
+    )
+    trace = readers.read(write_rocpd(tmp_path / "rocpd-7.db", given_))
+    say = trace.strings.decode
+    functions = zip(say(trace.ops.name), trace.ops.depth.tolist(), trace.ops.tid, strict=True)
+    assert sorted(functions) == [
+        ("elsewhere", 0, 8),
+        ("main", 0, 7),
+        ("step", 1, 7),
+        ("train.py:3", 2, 7),
+    ]
+    assert list(zip(say(trace.api.domain), say(trace.api.name), strict=True)) == [
+        ("hip", "hipLaunchKernel")
+    ]
+    assert say(trace.marks.name) == ["forward"]
+    assert [(p.severity, p.count) for p in trace.problems] == [("info", 3)]
+    assert "samples of call stacks and devices 3" in trace.problems[0].message
