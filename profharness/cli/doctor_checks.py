@@ -134,7 +134,8 @@ def _plugins() -> tuple[PluginState, ...]:
 
 def _layer_state(layer: Layer, found: Environment, python: str, *, try_layers: bool) -> LayerState:
     state = layer.probe(found)
-    result = tried(layer, python) if try_layers and state.available else ""
+    tries = try_layers and layer.about.scope != "sidecar"  # it needs a device at work
+    result = tried(layer, python) if tries and state.available else ""
     return LayerState(
         layer.name,
         state.available,

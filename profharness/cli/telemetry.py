@@ -34,6 +34,16 @@ class TelemetryLine(msgspec.Struct, frozen=True, kw_only=True):
             examples=("auto", "cpu", "amd", "nvml", "amdsmi"),
         ),
     ] = "auto"
+    device_counters: Annotated[
+        bool,
+        Option(
+            "Also count on the devices (AMD MI200, MI300, MI350): compute units active, occupancy, "
+            "matrix cores, memory fabric."
+        ),
+    ] = False
+    device_counters_hz: Annotated[
+        float, Option("Samples of these counters per second, at most 10.")
+    ] = 2.0
     seconds: Annotated[
         float | None, Option("How long, without a command (default: until Ctrl-C).")
     ] = None
@@ -54,6 +64,7 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
     profharness telemetry -o log --live -- python train.py
     profharness telemetry -o log --seconds 30
     profharness telemetry -o log --idle-seconds 5 -- python train.py
+    profharness telemetry -o log --live --device-counters -- python train.py
     """
     from profharness.measure.telemetry_only import Settings, monitor
     from profharness.report.text.live import LiveView
@@ -62,6 +73,7 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
     command = ctx.obj.words
     _check(line, command, given=ctx.obj.given)
     _check_idle(line.idle_seconds, command)
+    _check_counters(line)
     settings = Settings(
         folder=line.output or _default(),
         source=line.source,
@@ -70,6 +82,7 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
         seconds=line.seconds,
         force=line.force,
         idle_seconds=line.idle_seconds,
+        counters_hz=line.device_counters_hz if line.device_counters else 0.0,
     )
     view = LiveView(sys.stderr, line.hz) if line.live else nullcontext()
     with view:
@@ -117,6 +130,14 @@ def _check(line: TelemetryLine, command: tuple[str, ...], *, given: bool) -> Non
     if seconds is not None and (command or seconds <= 0):
         raise UsageError(
             "--seconds goes without a command, and above 0", "a command is sampled until it ends"
+        )
+
+
+def _check_counters(line: TelemetryLine) -> None:
+    if not 0.1 <= line.device_counters_hz <= 10:
+        raise UsageError(
+            f"--device-counters-hz: {line.device_counters_hz:g} is outside 0.1 to 10",
+            "2 suits most runs: each sample costs up to 3 ms per device",
         )
 
 

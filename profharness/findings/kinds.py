@@ -248,6 +248,17 @@ KINDS = (
         "telemetry has holes: give the sampler a core or lower --telemetry-hz",
     ),
     FindingKind(
+        "device-counters-hidden",
+        "warning",
+        "take wave_fill in their place; compute units are counted for a profiler with CAP_PERFMON "
+        "only (root has it, docker --cap-add=PERFMON gives it), and for one at a time",
+    ),
+    FindingKind(
+        "device-counters-limiter",
+        "info",
+        "compare with a run without device-counters before you trust speed or power of this one",
+    ),
+    FindingKind(
         "cold-cache", "info", "compile caches were cold for this point: repeat for steady figures"
     ),
     FindingKind("failed-to-compile", "warning", "torch.compile fell back to eager for this point"),

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cache
 from typing import cast
@@ -24,6 +25,7 @@ LAYERS = (
     "profharness.layers.rocprof_sys:RocprofSysLayer",
     "profharness.layers.rocprof_compute:RocprofComputeLayer",
     "profharness.layers.amd_log:AmdLogLayer",
+    "profharness.layers.device_counters:DeviceCountersLayer",
 )
 GROUP = "profharness.layers"
 NEEDS = ("about", "probe", "prepare", "extras", "follow_up")
@@ -59,10 +61,12 @@ def named(names: Sequence[str]) -> tuple[Layer, ...]:
 
 def probe_command(python: str) -> Command:
     """How the node is probed, with the programs of all layers among the tools that are looked
-    for.
+    for. Tests put emulated hardware in the place of /sys by PROFHARNESS_SYSFS.
     """
     programs = [program.name for about in descriptions() for program in about.programs]
-    probe = Command((python, str(wrappers_dir() / "probe.py")))
+    emulated = os.environ.get("PROFHARNESS_SYSFS")
+    below = ("--sysfs", emulated) if emulated else ()
+    probe = Command((python, str(wrappers_dir() / "probe.py"), *below))
     return probe.with_env({"PROFHARNESS_PROGRAMS": ",".join(programs)})
 
 

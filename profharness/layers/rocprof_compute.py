@@ -36,7 +36,7 @@ class RocprofComputeLayer(Layer):
         gives="counters and roofline per kernel, many executions (Omniperf before ROCm 6.3)",
         needs="Instinct",
         scope="prefix",
-        claims=frozenset({"hsa-tool"}),
+        claims=frozenset({"hsa-tool", "hardware-counters"}),
         perturbing=True,
         programs=PROGRAMS,
         refusals=(r"^(?:rocprof-compute|omniperf): error: .*$",),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -50,11 +51,24 @@ def sources_of(telemetry: str) -> tuple[str, ...]:
     return SOURCES.get(telemetry, ("cpu", telemetry))
 
 
-def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
+@dataclass(frozen=True)
+class Counting:
+    """Hardware counters of whole devices beside the other samples: so often per second, and only
+    while the file `gate` is there (always, without one).
+    """
+
+    hz: float
+    gate: Path | None = None
+
+
+def spec_json(
+    folder: Path, host: str, telemetry: str, hz: float, counting: Counting | None = None
+) -> bytes:
     """The sampler's settings as JSON, from the value of `--telemetry` and a rate. `roots_file` is
     where the harness appends the pids to follow. Tests put emulated hardware in the place of /sys
     by PROFHARNESS_SYSFS.
     """
+    counted = ("device-counters",) if counting else ()
     return msgspec.json.encode(
         {
             "output_dir": str(folder),
@@ -62,7 +76,9 @@ def spec_json(folder: Path, host: str, telemetry: str, hz: float) -> bytes:
             "hz": hz,
             "parent_pid": os.getpid(),
             "roots_file": str(folder / f"{host}.roots"),
-            "sources": sources_of(telemetry),
+            "sources": (*sources_of(telemetry), *counted),
+            "counters_hz": counting.hz if counting else 0.0,
+            "counting_gate": str(counting.gate or "") if counting else "",
             "sysfs": os.environ.get("PROFHARNESS_SYSFS", "/sys"),
         }
     )

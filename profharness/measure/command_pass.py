@@ -46,10 +46,13 @@ class CommandPass:
         return RunDir(self.run_plan.root).point_path(self.plan.name, f"rank{rank}")
 
     def make_ready(self) -> None:
-        """The folders of the hooks' reports, and of the logs if there are any."""
+        """The folders of the hooks' reports, and of the logs if there are any; device counters
+        where the pass has them.
+        """
         self.where.hooks.mkdir(parents=True, exist_ok=True)
         if self.echo_stdout or self.plan.tool is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
+        self.sampler.count(self.plan.layer_names)
 
     def logs(self) -> Sequence[Path]:
         """What the tool around the command says; without a tool, stderr is not copied."""

@@ -21,6 +21,7 @@ from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers import counters
 from profharness.layers.contract import Layer
+from profharness.layers.device_counters import check_alone
 from profharness.measure import ranks, schedule
 from profharness.measure.containers import PYTHON, container_of
 from profharness.measure.pass_commands import planned_commands
@@ -42,6 +43,7 @@ def plan_run(request: Request, *, dry: bool = False) -> RunPlan:
     """
     rank = ranks.detect(os.environ, os.getppid())
     chosen = layers.named(layer_names(request))
+    check_alone(request.profile, request.tool_arg)
     root = _root(request, rank)
     container = container_of(request, (root, *_files_of(request)), dry=dry)
     python = _python(request, in_container=container is not None)
@@ -160,7 +162,7 @@ def _require(request: Request, chosen: Sequence[Layer], environment: Environment
     """
     hooks_attach = not request.command or bool(_command_python(request.command))
     for layer in chosen:
-        if layer.about.scope != "prefix" and not hooks_attach:
+        if layer.about.scope == "hook" and not hooks_attach:
             continue
         state = layer.probe(environment)
         if not state.available:

@@ -4,6 +4,8 @@ its death.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -11,10 +13,26 @@ import msgspec
 
 from profharness.findings import Finding, finding
 from profharness.launchers.sidecar import Sidecar
-from profharness.layers.telemetry import UNNAMED, Ready, let_rest, sampler_command, spec_json
+from profharness.layers.device_counters import NAME as COUNTING
+from profharness.layers.telemetry import (
+    UNNAMED,
+    Counting,
+    Ready,
+    let_rest,
+    sampler_command,
+    spec_json,
+)
 from profharness.measure.recorder import Recorder
 from profharness.options.request import Request
 from profharness.rundir.paths import RunDir
+
+COUNTING_S = 45.0  # the library may take long to start on a node with many devices
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """What the sampler says when the counting has begun, or will not."""
+
+    why: str = ""
 
 
 class Sampler:
@@ -29,12 +47,19 @@ class Sampler:
         self._recorder = recorder
         self._sidecar: Sidecar | None = None
         self._reported = False
+        self._gate = self._folder / f"{host}.counting"
+        self._told = self._folder / f"{host}.counting.ready"
+        self._counts = COUNTING in request.profile
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
         spec = self._folder / f"{self._host}.spec.json"
+        request = self._request
+        for left in (self._gate, self._told):  # by a run that is taken up again
+            left.unlink(missing_ok=True)
+        counting = Counting(request.device_counters_hz, self._gate) if self._counts else None
         spec.write_bytes(
-            spec_json(self._folder, self._host, self._request.telemetry, self._request.telemetry_hz)
+            spec_json(self._folder, self._host, request.telemetry, request.telemetry_hz, counting)
         )
         (self._folder / f"{self._host}.roots").touch()
         self._sidecar = Sidecar(sampler_command(spec), self._folder / f"{self._host}.log")
@@ -76,6 +101,8 @@ class Sampler:
             return
         self.check()
         status = self._sidecar.stop()
+        self._gate.unlink(missing_ok=True)
+        self._told.unlink(missing_ok=True)
         if status != 0 and not self._reported:
             self._died(f"ended with status {status}")
 
@@ -83,6 +110,45 @@ class Sampler:
         """Sample the process tree below `pid` from now on."""
         with (self._folder / f"{self._host}.roots").open("a") as file:
             file.write(f"{pid}\n")
+
+    def count(self, layers: Sequence[str]) -> None:
+        """A pass with these layers begins: count on the devices during it, or not.
+
+        Waits until the counting has begun, or is known not to, so that it is no part of the
+        workload's time. What speaks against it is a finding.
+        """
+        if not self._counts or self._sidecar is None:
+            return
+        if COUNTING not in layers:
+            self._gate.unlink(missing_ok=True)
+            return
+        self._gate.touch()
+        why = self._why_not_counting()
+        if why:
+            self.add_finding(
+                finding(
+                    "device-counters-hidden",
+                    f"no hardware counter of {self._host} was read: {why}",
+                )
+            )
+
+    def _why_not_counting(self) -> str:
+        """Empty once the counting has begun."""
+        ready = msgspec.json.decode(
+            (self._folder / f"{self._host}.ready.json").read_bytes(), type=Ready
+        )
+        if why := ready.why_missing(COUNTING):
+            return why
+        end = time.monotonic() + COUNTING_S
+        while not self._told.exists():
+            if time.monotonic() > end or not self.alive():
+                return f"it did not begin within {COUNTING_S:g} s"
+            time.sleep(0.01)
+        return msgspec.json.decode(self._told.read_bytes(), type=_Told).why
+
+    def alive(self) -> bool:
+        """Whether the sampler runs."""
+        return self._sidecar is not None and self._sidecar.alive()
 
     def check(self) -> None:
         """Report a dead sampler once."""

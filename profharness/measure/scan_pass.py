@@ -70,6 +70,7 @@ class ScanPass:
         path.unlink(missing_ok=True)
         listed = ((point.key, point.params) for points in self.todo.values() for point in points)
         write_points(path, listed, complete=True)
+        self.watch.sampler.count(self.plan.layer_names)
 
     def logs(self) -> Sequence[Path]:
         """What each worker said, and what it said while it was on one point."""

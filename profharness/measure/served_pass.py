@@ -105,6 +105,7 @@ class ServedPass:
         """What the passes after a search are to measure is known once they begin: note it, so that
         missing points can be named.
         """
+        self.watch.sampler.count(self.plan.layer_names)
         recorder = self.watch.recorder
         manifest = recorder.manifest
         if not self.scan.adaptive or not self.plan.layers or manifest.scan is None:

@@ -19,7 +19,15 @@ from profharness.launchers import Job
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.sidecar import Sidecar
-from profharness.layers.telemetry import UNNAMED, Ready, let_rest, sampler_command, spec_json
+from profharness.layers.device_counters import NAME as COUNTING
+from profharness.layers.telemetry import (
+    UNNAMED,
+    Counting,
+    Ready,
+    let_rest,
+    sampler_command,
+    spec_json,
+)
 from profharness.rundir import telemetry
 from profharness.rundir.outputs import make_folder
 from profharness.trace.device_counters import with_figures
@@ -41,7 +49,8 @@ _WORKING = (
 @dataclass(frozen=True)
 class Settings:
     """`source` as `--telemetry` of a run; without `command`, sampling lasts `seconds`, or until
-    Ctrl-C; before it the devices rest for `idle_seconds`.
+    Ctrl-C; before it the devices rest for `idle_seconds`. `counters_hz` is how often hardware
+    counters of the devices are read, 0 for not at all.
     """
 
     folder: Path
@@ -51,6 +60,7 @@ class Settings:
     seconds: float | None = None
     force: bool = False
     idle_seconds: float = 0.0
+    counters_hz: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -79,8 +89,9 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
     """
     host = socket.gethostname()
     folder = _emptied_folder(settings, host)
+    counting = Counting(settings.counters_hz) if settings.counters_hz else None
     (folder / f"{host}.spec.json").write_bytes(
-        spec_json(folder, host, settings.source, settings.hz)
+        spec_json(folder, host, settings.source, settings.hz, counting)
     )
     (folder / f"{host}.roots").touch()
     sampler = Sidecar(sampler_command(folder / f"{host}.spec.json"), folder / f"{host}.log")
@@ -91,6 +102,8 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
                 f"see {folder / f'{host}.log'}",
             )
         _require(settings.source, folder / f"{host}.ready.json")
+        if counting:
+            _require_counters(folder / f"{host}.ready.json")
         idle = _rest(settings, folder, host)
         start = time.monotonic_ns()
         status = _wait(settings, folder, host, look)
@@ -142,6 +155,15 @@ def _require(source: str, ready: Path) -> None:
         raise Unavailable(
             f"--source {source} cannot be used here: {why}",
             "`profharness doctor` lists what works; --source auto takes what there is",
+        )
+
+
+def _require_counters(ready: Path) -> None:
+    why = msgspec.json.decode(ready.read_bytes(), type=Ready).why_missing(COUNTING)
+    if why:
+        raise Unavailable(
+            f"--device-counters cannot be used here: {why}",
+            "leave it out: wave_fill of the driver's own telemetry says how full AMD devices are",
         )
 
 

@@ -105,6 +105,13 @@ def plan_wrap(request: Request, *, dry: bool = False) -> WrapPass:
             "wrap the command once per group, or use profharness run, which makes a pass of each",
         )
     plan = (counted or traced)[0]
+    if plan.layers[0].about.scope == "sidecar":
+        name = plan.layers[0].name
+        raise UsageError(
+            f"{name} is read by a run's sampler, and wrap starts none",
+            f"use profharness run --profile {name} -- ..., or profharness telemetry "
+            "--device-counters -- ...",
+        )
     if cut := planned_extras(run_plan, plan).cut:
         raise UsageError(
             f"--capture {cut}: this {plan.layers[0].name} cannot record that alone, "

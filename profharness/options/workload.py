@@ -147,6 +147,19 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = 10.0
+    device_counters_hz: Annotated[
+        float,
+        Option(
+            "With --profile device-counters: samples of the hardware counters per second.",
+            TELEMETRY,
+            limit=Limit(
+                least=0.1,
+                most=10,
+                says="{:g} is outside 0.1 to 10",
+                hint="2 suits most runs: each sample costs up to 3 ms per device",
+            ),
+        ),
+    ] = 2.0
     idle_seconds: Annotated[
         float,
         Option(

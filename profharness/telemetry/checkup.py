@@ -14,6 +14,10 @@ import sys
 from collections.abc import Sequence
 
 from profharness.telemetry.sources import Missing, Source, Target, open_families
+from profharness.telemetry.sources.amd.counting.libraries import find_libraries
+from profharness.telemetry.sources.amd.counting.preflight import preflight
+from profharness.telemetry.sources.amd.counting.source import NAME as COUNTERS
+from profharness.telemetry.sources.amd.devices import find_dies, why_none
 from profharness.telemetry.sources.host.cgroup import CgroupSource
 from profharness.telemetry.sources.host.network import NetworkSource
 from profharness.telemetry.sources.host.node import NodeSource
@@ -39,7 +43,22 @@ def source_states(sysfs: str = "/sys") -> tuple[tuple[str, str], ...]:
     }
     states = [(name, _why_one(source)) for name, source in sources.items()]
     states.append(("amd", why_missing("amd", sysfs)))
+    states.append((COUNTERS, why_no_counters(sysfs)))
     return (*states, *((name, _why_in_child(name, sysfs)) for name in LIBRARIES))
+
+
+def why_no_counters(sysfs: str = "/sys") -> str:
+    """What speaks against hardware counters of whole devices, by looking only: to start them would
+    lock the devices.
+    """
+    dies = find_dies(sysfs)
+    if not dies:
+        return why_none(sysfs)
+    found = preflight(dies, sysfs)
+    if found.level == "none":
+        return found.why
+    libraries = find_libraries()
+    return libraries if isinstance(libraries, str) else found.why
 
 
 def why_missing(family: str, sysfs: str = "/sys") -> str:

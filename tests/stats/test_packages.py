@@ -306,6 +306,26 @@ def shown(**values):
             "undetermined",
             "its power limit held the clock down 50.0 %",
         ),
+        (
+            {"gpu_percent": 100.0, "cu_active": 0.38, "cu_occupancy": 0.11, "wave_fill": 0.5},
+            "underfilled",
+            "only 38.0 % of the compute units work meanwhile, which hold 11.0 % of their waves",
+        ),
+        (
+            {"gpu_percent": 50.1, "cu_active": 0.501, "memory_activity": 0.7, "wave_fill": 0.01},
+            "bandwidth",
+            "the memory controller 70.0 %",
+        ),
+        (
+            {"gpu_percent": 100.0, "cu_active": 0.9, "matrix_busy": 0.66},
+            "compute",
+            "matrix cores 66.0 %",
+        ),
+        (
+            {"gpu_percent": 100.0, "cu_active": 0.9, "matrix_busy": 0.04, "cu_occupancy": 0.3},
+            "undetermined",
+            "compute units 90.0 %, their occupancy 30.0 %, matrix cores 4.0 %",
+        ),
         ({"cores_used": 1.0, "cores_allowed": 8.0}, "idle-cores", "1.0 of 8 allowed cores"),
     ],
 )

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from profharness.analysis.power.device_counters import device_counter_findings
 from profharness.analysis.records import Figure
 from profharness.findings import Finding, finding
 from profharness.rundir.manifest import Manifest, PassRecord
+from profharness.trace.device_counters import NAME as COUNTERS
 from profharness.trace.model import Source, Trace
 
 # Waiting for a core this share of the time that the process tree wanted one makes throughput differ
@@ -138,6 +140,7 @@ def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Fin
     return (
         *_cpu(figures),
         *_device(figures),
+        *device_counter_findings(trace),
         *(gap for source in trace.sources for gap in (*_gaps(source), *_lost(source))),
     )
 
@@ -226,7 +229,7 @@ def _lost(source: Source) -> Iterator[Finding]:
     details = dict(source.details)
     for name, text in details.items():
         kind, _, part = name.partition(".")
-        if kind == "failed":
+        if kind == "failed" and part != COUNTERS:
             takes_over = "; our own reader took over" if part == AMD_LIBRARY else ""
             yield finding(
                 "sampler-gaps",

@@ -34,6 +34,7 @@ from profharness.analysis.run.view import PointResult, RunView
 from profharness.analysis.run.work import ceilings_of_points
 from profharness.analysis.summarise import problem_row, source_row, summarise_trace
 from profharness.analysis.verdict.above_peak import above_peak
+from profharness.analysis.verdict.telemetry import telemetry_verdict, units_counted
 from profharness.analysis.verdict.window import Judgement, judge
 from profharness.findings import Finding, finding
 from profharness.node.ceilings import Calibration
@@ -90,7 +91,11 @@ def summarise_run(
         **step_figures(manifest, trace),
         **step_energy(view, trace),
     }
-    judged = judge(device.partition, metrics, findings, device.grounds)
+    judged = (
+        telemetry_verdict(metrics)
+        if device.partition is None and units_counted(metrics)
+        else judge(device.partition, metrics, findings, device.grounds)
+    )
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(
         device,
@@ -296,7 +301,7 @@ def _beyond_bare(points: list[PointSummary]) -> tuple[Finding, ...]:
 
 def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
     """Telemetry over the pass that throughput comes from, or over the whole run where no trials
-    show.
+    show. Hardware counters of the devices come from the pass that has them.
     """
     if not view.telemetry:
         return {}
@@ -318,6 +323,7 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
         where = "the whole run, telemetry"
     when = window(start, end)
     return {
+        **run_telemetry.counted_figures(view.manifest, view.telemetry),
         **run_telemetry.figures_in(view.telemetry, when, where),
         **power_figures(view.telemetry, view.packages, when, None, where),
     }

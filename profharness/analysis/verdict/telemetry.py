@@ -51,6 +51,13 @@ def telemetry_verdict(figures: Mapping[str, Figure]) -> Judgement:
     return Judgement(with_remark(said, CONFIDENCE), "", None)
 
 
+def units_counted(figures: Mapping[str, Figure]) -> bool:
+    """Whether counters of the hardware say how a device's compute units worked, so that a run
+    without any trace of it can be judged by its telemetry.
+    """
+    return _busy(figures) is not None and _value(figures, "cu_active") is not None
+
+
 def _busy(figures: Mapping[str, Figure]) -> float | None:
     """The mean between samples where the driver accumulates it, else the mean of its momentary
     figures.
@@ -65,9 +72,9 @@ def _busy(figures: Mapping[str, Figure]) -> float | None:
 def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
     """The kind of the busy time, and its evidence."""
     busy_for = f"busy {format_share(busy)} of the time"
-    tensor, dram = _value(figures, "tensor_activity"), _value(figures, "dram_activity")
-    if tensor is not None and tensor >= FULL:
-        return "compute", f"{busy_for}, tensor cores {format_share(tensor)}"
+    dram = _value(figures, "dram_activity")
+    if (counted := _counted(figures, busy)) is not None:
+        return counted[0], f"{busy_for}{counted[1]}"
     if dram is not None and dram >= FULL:
         return "bandwidth", f"{busy_for}, {format_share(dram)} of the peak memory bandwidth"
     sms = _value(figures, "sm_activity")
@@ -76,7 +83,7 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
             "underfilled",
             f"{busy_for}, but only {format_share(sms / busy)} of the SMs work meanwhile",
         )
-    waves = _waves(figures)
+    waves = None if "cu_active" in figures else _waves(figures)
     if waves is not None and waves / busy < UNDERFILLED_WAVES:
         return (
             "underfilled",
@@ -99,6 +106,9 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
         f"{words} {format_share(share)}"
         for words, share in (
             ("SMs", sms),
+            ("compute units", _value(figures, "cu_active")),
+            ("their occupancy", _value(figures, "cu_occupancy")),
+            ("matrix cores", _value(figures, "matrix_busy")),
             ("waves", waves),
             ("memory", dram if dram is not None else memory),
         )
@@ -107,6 +117,28 @@ def _while_busy(figures: Mapping[str, Figure], busy: float) -> tuple[str, str]:
     return "undetermined", ", ".join(
         (busy_for, *measured)
     ) + "; whether by compute or by bandwidth is not measured"
+
+
+def _counted(figures: Mapping[str, Figure], busy: float) -> tuple[str, str] | None:
+    """What counters of the hardware decide, before the driver's own figures: the kind, and the
+    evidence behind the busy time. None where they decide nothing.
+    """
+    for name, words in (
+        ("tensor_activity", "tensor cores"),
+        ("matrix_busy", "matrix cores"),
+        ("valu_busy", "vector units"),
+    ):
+        share = _value(figures, name)
+        if share is not None and share >= FULL:
+            return "compute", f", {words} {format_share(share)}"
+    active, full = _value(figures, "cu_active"), _value(figures, "cu_occupancy")
+    if active is not None and active / busy < UNDERFILLED_SMS:
+        waves = "" if full is None else f", which hold {format_share(full / busy)} of their waves"
+        return (
+            "underfilled",
+            f", but only {format_share(active / busy)} of the compute units work meanwhile{waves}",
+        )
+    return None
 
 
 def _waves(figures: Mapping[str, Figure]) -> float | None:

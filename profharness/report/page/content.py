@@ -15,6 +15,7 @@ from profharness.report.page.use import UseSection, use_section
 from profharness.report.page.window import causes_note, gaps_text, window_verdict
 from profharness.report.table import Cell, Table
 from profharness.report.tables import communication, counters
+from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
 from profharness.report.tables.fits import fit_table
 from profharness.report.tables.hotspots import hotspot_tables
@@ -53,6 +54,7 @@ class Content:
     hotspots: tuple[Table, ...]
     counters: Table | None
     counters_left_out: str
+    device: Table | None
     telemetry: Table | None
     findings: tuple[FindingBox, ...]
     passes: Table | None
@@ -87,6 +89,7 @@ def content(summary: Summary) -> Content:
         hotspots=hotspot_tables(summary),
         counters=counters.counter_table(summary.counters),
         counters_left_out=counters.left_out(summary.counters),
+        device=device_panel(summary.telemetry),
         telemetry=telemetry_table(summary),
         findings=finding_boxes(summary),
         passes=passes_table(summary),

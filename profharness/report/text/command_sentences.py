@@ -10,6 +10,7 @@ from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
 from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
+from profharness.report.tables.device import device_lines
 from profharness.report.text import names
 from profharness.report.text.figures import brief_text, figure_text, finite
 from profharness.report.text.folding import fold_kernel_name
@@ -37,7 +38,7 @@ _SIGNALLED = 128
 def answer(summary: Summary) -> str:
     """How much of the window the device computes, and what the rest is."""
     top = "" if summary.partition is not None and not on_cpu(summary) else top_row(summary)
-    parts = [_partition(summary), _gpu_percent(summary), top, _cores(summary)]
+    parts = [_partition(summary), _gpu_percent(summary), _counted(summary), top, _cores(summary)]
     text = (
         " ".join(part for part in parts if part)
         or "Nothing was measured: no trace and no point gave figures."
@@ -224,6 +225,12 @@ def _gpu_percent(summary: Summary) -> str:
     return (
         f'The driver\'s "GPU %" said {value:.0f} meanwhile.' if idle >= 10 and value >= 90 else ""
     )
+
+
+def _counted(summary: Summary) -> str:
+    """`Counters of the hardware: GPU 100 %, CUs active 38.0 %, ...`; empty without them."""
+    lines = device_lines(summary.telemetry)
+    return f"Counters of the hardware: {'; '.join(lines)}." if lines else ""
 
 
 def top_row(summary: Summary) -> str:

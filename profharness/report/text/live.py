@@ -27,7 +27,12 @@ SECONDS = 3.0  # of samples that a value is the mean of
 _LINE = (
     "gpu_percent",
     "wave_fill",
+    "cu_active",
+    "cu_occupancy",
+    "matrix_busy",
     "sm_activity",
+    "sm_occupancy",
+    "tensor_activity",
     "memory_activity",
     "power_w",
     "cpu_tree",

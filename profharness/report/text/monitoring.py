@@ -22,6 +22,7 @@ from profharness.analysis.verdict.window import NOTHING_MEASURED, Judgement
 from profharness.analysis.verdict.wording import verdict_of, with_remark
 from profharness.findings import Finding
 from profharness.report.json import verdict_object
+from profharness.report.tables.device import device_lines
 from profharness.report.tables.telemetry import sampled_table
 from profharness.report.text.figures import brief_text
 from profharness.report.text.listing import listing
@@ -170,6 +171,7 @@ def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
         f"{concluded.seconds:.1f} s sampled",
         *listing(sampled_table(concluded.rows), heads=True),
     ]
+    lines += [f"device     {line}" for line in device_lines(concluded.rows)]
     lines += [line for line in (_idle(concluded.figures), _energy(concluded.figures)) if line]
     reasons = dict.fromkeys(concluded.missing.values())
     notes = [

@@ -325,7 +325,6 @@ _SAMPLE_TITLES = {
     "cu_active": "CUs active",
     "cu_occupancy": "CU occupancy",
     "matrix_busy": "matrix cores (MFMA)",
-    "valu_busy": "vector ALUs",
     "vmem_busy": "vector memory",
     "lds_busy": "LDS",
     "fabric_read": "fabric read",

@@ -1,0 +1,52 @@
+"""What a reader must know of hardware counters of whole devices before trusting them
+(docs/metrics.md#device-counters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profharness.findings import Finding, finding
+from profharness.trace.device_counters import FABRIC, HIDDEN, NAME, PARTIAL, SHADER, device_facts
+from profharness.trace.model import Source, Trace
+
+_LIMITED = frozenset({"gfx942"})  # where firmware has a limiter that counting may switch off
+
+
+def device_counter_findings(trace: Trace) -> Iterator[Finding]:
+    """Devices whose compute units stayed invisible or were seen in part, counting that ended early,
+    and the side effect of counting. That it did not begin is known to who asked for it.
+    """
+    present = {trace.strings[code] for code in set(trace.samples.metric.tolist())}
+    counted = not present.isdisjoint((*SHADER, *FABRIC))
+    for source in trace.sources:
+        yield from _of_source(source, counted=counted)
+    archs = {facts.arch for facts in device_facts(trace).values()}
+    if not present.isdisjoint(SHADER) and archs & _LIMITED:
+        yield finding(
+            "device-counters-limiter",
+            "while compute units are counted, a limiter of power in the firmware (PTL) may be off: "
+            "speed and power may differ from those of a run without counters",
+        )
+
+
+def _of_source(source: Source, *, counted: bool) -> Iterator[Finding]:
+    for key, why in dict(source.details).items():
+        kind, _, identity = key.partition(".")
+        if kind == HIDDEN:
+            said = (
+                f"{identity} worked, and no compute unit of it was seen to work: {why}; "
+                "only its memory fabric has figures"
+            )
+        elif kind == PARTIAL:
+            said = (
+                f"{identity}: compute units of some processes only were counted, so the figures "
+                f"are the least that they can be ({why})"
+            )
+        elif kind == "missing" and identity.startswith(f"{NAME}:"):
+            said = f"{identity.partition(':')[2]}: {why}"
+        elif kind == "failed" and identity == NAME and counted:
+            said = f"hardware counters of {source.host} are not there to the end ({why})"
+        else:
+            continue
+        yield finding("device-counters-hidden", said, source=NAME)
