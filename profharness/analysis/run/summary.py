@@ -7,7 +7,7 @@ and latency; nothing is summed over passes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -91,11 +91,7 @@ def summarise_run(
         **step_figures(manifest, trace),
         **step_energy(view, trace),
     }
-    judged = (
-        telemetry_verdict(metrics)
-        if device.partition is None and units_counted(metrics)
-        else judge(device.partition, metrics, findings, device.grounds)
-    )
+    judged = _judged_run(device, metrics, findings)
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(
         device,
@@ -114,6 +110,17 @@ def summarise_run(
         counters=counter_rows(trace),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
     )
+
+
+def _judged_run(
+    device: Summary, metrics: Mapping[str, Figure], findings: Sequence[Finding]
+) -> Judgement:
+    """By the partition of the device's time; by telemetry alone where there is no trace of the
+    device, but its compute units were counted.
+    """
+    if device.partition is None and units_counted(metrics):
+        return telemetry_verdict(metrics)
+    return judge(device.partition, metrics, findings, device.grounds)
 
 
 def _measured_findings(
