@@ -11,7 +11,12 @@ watches holds 1 root and 4 sleeping children. `--load` keeps all other cores bus
 
 Then, in one run and over the same emulated /sys, the usual shell loop around the real rocm-smi
 (fetched by `tests/tools/get_amd_tools.py`, in a mount namespace) beside the sampler at four times
-the rate that the loop asks for. `--keep` writes all figures to benchmarks/results.
+the rate that the loop asks for.
+
+Last, what hardware counters of an emulated MI300X add: CPU time of the sampler and of the counting
+process at 2 and 10 Hz, and of one reading of all 784 records.
+The library is a compiled stand-in, so the time that AMD's own library and its HSA runtime take is
+not in it. `--keep` writes all figures to benchmarks/results.
 """
 
 from __future__ import annotations
@@ -37,10 +42,13 @@ sys.path.insert(0, str(ROOT))
 
 from profharness.layers.telemetry import sampler_command  # noqa: E402 - the checkout comes first
 from profharness.rundir import telemetry  # noqa: E402 - the checkout comes first
+from tests.fakes import device_counting  # noqa: E402 - the checkout comes first
 from tests.telemetry import emulated, namespace  # noqa: E402 - the checkout comes first
+from tests.telemetry.running import Sampler  # noqa: E402 - the checkout comes first
 from tests.tools.get_amd_tools import DEFAULT, rocm_smi  # noqa: E402 - the checkout comes first
 
 RATES = (1.0, 10.0, 100.0)
+COUNTING_RATES = (2.0, 10.0)
 GOALS = {10.0: 0.3, 100.0: 1.5}  # per cent of a core
 TREE = (
     "import subprocess, sys, time\nfor _ in range(4): subprocess.Popen([sys.executable, "
@@ -215,6 +223,51 @@ def against_loop(seconds: float, root: int) -> dict[str, Any] | str:
     }
 
 
+def counting(seconds: float, hz: float) -> dict[str, Any]:
+    """Hardware counters of a device at one rate, over a stand-in of AMD's library."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tree = emulated.mi300x(folder / "sys")
+        device_counting.compiled("stand_in_kfd.c", folder / "kfd.so", "-ldl")
+        environment = {
+            **os.environ,
+            **device_counting.playing((device_counting.MI300X,), device_counting.Load()),
+            "ROCM_PATH": str(device_counting.rocm_tree(folder / "rocm")),
+            "STAND_IN_KFD": "1.23,profiler",
+            "LD_PRELOAD": str(folder / "kfd.so"),
+        }
+        with Sampler(
+            folder,
+            hz=10.0,
+            sources=("device-counters",),
+            sysfs=str(tree.root),
+            counters_hz=hz,
+            env=environment,
+        ) as process:
+            process.ready()
+            children = Path(f"/proc/{process.process.pid}/task/{process.process.pid}/children")
+            pids = (process.process.pid, int(children.read_text()))
+            clocks = [(~pid << 3) | 2 for pid in pids]
+            before, begin = [time.clock_gettime_ns(clock) for clock in clocks], time.monotonic_ns()
+            time.sleep(seconds)
+            after, length = (
+                [time.clock_gettime_ns(clock) for clock in clocks],
+                time.monotonic_ns() - begin,
+            )
+            process.stop()
+        raw = telemetry.read_raw(folder / "node.samples.bin")
+    used = [100 * (late - early) / length for early, late in zip(before, after, strict=True)]
+    cycles = raw.samples.metric == raw.strings.find("counter_rate:GRBM_COUNT:0")
+    return {
+        "counters_hz": hz,
+        "sampler_percent": used[0],
+        "counting_percent": used[1],
+        "counting_us_per_sample": used[1] / 100 / hz * 1e6,
+        "intervals": int(cycles.sum()),
+        "expected": int(seconds * hz),
+    }
+
+
 def show(found: dict[str, Any]) -> None:
     print(f"{found['load']}; load average {found['load_average'][0]:.1f}")
     print(
@@ -227,6 +280,14 @@ def show(found: dict[str, Any]) -> None:
             f"{row['waking_percent']:14.3f} {GOALS.get(row['hz'], ''):>7} "
             f"{row['late_p50_us']:12.1f} {row['late_p99_us']:12.1f} {row['achieved_hz']:12.4f} "
             f"{row['missed']:7d} {row['lost']:5d}"
+        )
+    for row in found["device_counters"]:
+        print(
+            f"device counters at {row['counters_hz']:g} Hz: "
+            f"sampler {row['sampler_percent']:.3f} %, "
+            f"counting process {row['counting_percent']:.3f} % of a core "
+            f"({row['counting_us_per_sample']:.0f} µs per sample of 784 records, stand-in "
+            f"library); {row['intervals']} intervals in the time of {row['expected']}"
         )
     loop = found["shell_loop"]
     if isinstance(loop, str):
@@ -262,6 +323,7 @@ def main() -> None:
             "load": f"{len(burners)} busy loops beside it" if burners else "no load of our own",
             "load_average": os.getloadavg(),
             "rates": [measure(hz, chosen.seconds, pids[0]) for hz in RATES],
+            "device_counters": [counting(chosen.seconds, hz) for hz in COUNTING_RATES],
             "shell_loop": against_loop(chosen.seconds, pids[0]),
         }
     show(found)

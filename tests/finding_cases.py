@@ -264,6 +264,16 @@ CASES: dict[str, Case] = {
     "sampler-gaps": Case(
         "analysis/run/test_summary.py::test_cpu_pressure_and_gaps", _CALM, OF_TELEMETRY
     ),
+    "device-counters-hidden": Case(
+        "analysis/power/test_device_counters.py::test_hidden_units_are_a_finding",
+        "analysis/power/test_device_counters.py::test_counters_that_all_see_have_none",
+        OF_TELEMETRY,
+    ),
+    "device-counters-limiter": Case(
+        "analysis/power/test_device_counters.py::test_the_limiter_is_named_where_units_were_counted",
+        "analysis/power/test_device_counters.py::test_counters_that_all_see_have_none",
+        OF_TELEMETRY,
+    ),
     "cold-cache": Case(
         "analysis/run/test_summary.py::test_findings_on_trials_caches_and_compilation",
         _CALM,

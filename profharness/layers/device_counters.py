@@ -80,7 +80,7 @@ class DeviceCountersLayer(Layer):
             ),
         )
 
-    def prepare(self, command: Command, where: Where) -> Command:  # noqa: ARG002  nothing is changed
+    def prepare(self, command: Command, where: Where) -> Command:  # noqa: ARG002  a stranger to it
         """The command as it is."""
         return command
 

@@ -10,9 +10,12 @@ import numpy as np
 
 from profharness.analysis.records import Figure, TelemetryRow
 from profharness.analysis.run.checks import TOO_SLOW
-from profharness.stats.intervals import Intervals
+from profharness.rundir.manifest import Manifest
+from profharness.stats.intervals import Intervals, window
 from profharness.stats.packages import used
 from profharness.stats.streams import Stream, mean, streams, weights
+from profharness.trace.device_counters import FABRIC, SHADER
+from profharness.trace.device_counters import NAME as COUNTERS
 from profharness.trace.model import I64, Samples, Trace
 from profharness.units import format_ns
 
@@ -114,6 +117,16 @@ def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[st
         else:
             figures[name] = figure
     return figures | dict(_together(shared, active))
+
+
+def counted_figures(manifest: Manifest, telemetry: Sequence[Stream]) -> dict[str, Figure]:
+    """Figures of the counters over the pass that read them; empty without such a pass."""
+    record = next((record for record in manifest.passes if COUNTERS in record.layers), None)
+    if record is None or record.start_boot_ns is None or record.end_boot_ns is None:
+        return {}
+    when = window(record.start_boot_ns, record.end_boot_ns)
+    found = figures_in(telemetry, when, f"{record.name} pass, telemetry")
+    return {name: figure for name, figure in found.items() if name.startswith((*SHADER, *FABRIC))}
 
 
 def _figure(stream: Stream, when: Intervals, source: str) -> Figure | None:

@@ -7,7 +7,7 @@ and latency; nothing is summed over passes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -36,6 +36,7 @@ from profharness.analysis.run.view import PointResult, RunView
 from profharness.analysis.run.work import ceilings_of_points
 from profharness.analysis.summarise import problem_row, source_row, summarise_trace
 from profharness.analysis.verdict.above_peak import above_peak
+from profharness.analysis.verdict.telemetry import telemetry_verdict, units_counted
 from profharness.analysis.verdict.window import Judgement, judge
 from profharness.findings import Finding, finding
 from profharness.node.ceilings import Calibration
@@ -91,7 +92,7 @@ def summarise_run(
         **step_figures(manifest, trace),
         **step_energy(view, trace),
     }
-    judged = judge(device.partition, metrics, findings, device.grounds)
+    judged = _judged_run(device, metrics, findings)
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(
         device,
@@ -111,6 +112,17 @@ def summarise_run(
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
         log=runtime_log(trace),
     )
+
+
+def _judged_run(
+    device: Summary, metrics: Mapping[str, Figure], findings: Sequence[Finding]
+) -> Judgement:
+    """By the partition of the device's time; by telemetry alone where there is no trace of the
+    device, but its compute units were counted.
+    """
+    if device.partition is None and units_counted(metrics):
+        return telemetry_verdict(metrics)
+    return judge(device.partition, metrics, findings, device.grounds)
 
 
 def _measured_findings(
@@ -304,7 +316,7 @@ def _beyond_bare(points: list[PointSummary]) -> tuple[Finding, ...]:
 
 def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
     """Telemetry over the pass that throughput comes from, or over the whole run where no trials
-    show.
+    show. Hardware counters of the devices come from the pass that has them.
     """
     if not view.telemetry:
         return {}
@@ -326,6 +338,7 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
         where = "the whole run, telemetry"
     when = window(start, end)
     return {
+        **run_telemetry.counted_figures(view.manifest, view.telemetry),
         **run_telemetry.figures_in(view.telemetry, when, where),
         **power_figures(view.telemetry, view.packages, when, None, where),
     }

@@ -51,6 +51,13 @@ def telemetry_verdict(figures: Mapping[str, Figure]) -> Judgement:
     return Judgement(with_remark(said, CONFIDENCE), "", None)
 
 
+def units_counted(figures: Mapping[str, Figure]) -> bool:
+    """Whether counters of the hardware say how a device's compute units worked, so that a run
+    without any trace of it can be judged by its telemetry.
+    """
+    return _busy(figures) is not None and _value(figures, "cu_active") is not None
+
+
 def _busy(figures: Mapping[str, Figure]) -> float | None:
     """The mean between samples where the driver accumulates it, else the mean of its momentary
     figures.

@@ -1,0 +1,90 @@
+"""Findings on hardware counters of whole devices."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from profharness.analysis.power.device_counters import device_counter_findings
+from profharness.analysis.run.checks import telemetry_findings
+from profharness.trace.device_counters import DeviceFacts
+from profharness.trace.model import ClockDomain, Device, Samples, Source, Strings, Trace
+
+IDENTITY = "0000:c1:00.0"
+
+
+def trace(*details: tuple[str, str], metrics: tuple[str, ...] = (), arch: str = "gfx90a") -> Trace:
+    facts = msgspec.to_builtins(DeviceFacts(arch, 104, 416, 32, 1, sdk="1.1.0"))
+    source = Source(
+        "x.bin",
+        "telemetry",
+        ClockDomain.RUN,
+        "node",
+        details=((f"device-counters.{IDENTITY}", json.dumps(facts)), *details),
+    )
+    strings = Strings()
+    return Trace(
+        (source,),
+        strings,
+        (Device("0", "node", IDENTITY),),
+        samples=Samples.build(
+            len(metrics),
+            at_ns=list(range(len(metrics))),
+            until_ns=list(range(1, len(metrics) + 1)),
+            metric=strings.codes(metrics),
+            value=0.5,
+            device=0,
+            source=0,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("details", "metrics", "said"),
+    [
+        (
+            (f"device-counters-hidden.{IDENTITY}", "this process lacks CAP_PERFMON"),
+            ("fabric_read",),
+            f"{IDENTITY} worked, and no compute unit of it was seen to work: this process lacks",
+        ),
+        (
+            (f"device-counters-partial.{IDENTITY}", "no profiler interface"),
+            ("cu_active",),
+            "of some processes only were counted, so the figures are the least",
+        ),
+        (
+            (f"missing.device-counters:{IDENTITY}", "it is a virtual function"),
+            (),
+            f"{IDENTITY}: it is a virtual function",
+        ),
+        (
+            ("failed.device-counters", "1 read: HelperEndedError: SIGABRT"),
+            ("cu_active",),
+            "hardware counters of node are not there to the end (1 read: HelperEndedError",
+        ),
+    ],
+)
+def test_hidden_units_are_a_finding(
+    details: tuple[str, str], metrics: tuple[str, ...], said: str
+) -> None:
+    (found,) = device_counter_findings(trace(details, metrics=metrics))
+    assert (found.id, found.severity) == ("device-counters-hidden", "warning")
+    assert said in found.message
+    assert [one.id for one in telemetry_findings(trace(details, metrics=metrics), {})] == [
+        "device-counters-hidden"
+    ], "and it is no gap of the sampler"
+
+
+def test_the_limiter_is_named_where_units_were_counted() -> None:
+    (found,) = device_counter_findings(trace(metrics=("cu_active",), arch="gfx942"))
+    assert (found.id, found.severity) == ("device-counters-limiter", "info")
+    assert not list(device_counter_findings(trace(metrics=("fabric_read",), arch="gfx942")))
+
+
+def test_counters_that_all_see_have_none() -> None:
+    assert not list(device_counter_findings(trace(metrics=("cu_active", "fabric_read"))))
+    assert not list(
+        device_counter_findings(trace(("failed.device-counters", "1 read: it never began")))
+    ), "whoever asked for it says so"
