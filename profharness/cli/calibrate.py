@@ -85,6 +85,8 @@ def lines_of(found: Calibration) -> Iterator[str]:
     rows = [*_rates(found, sheet), *_times_and_power(found)]
     columns = (Column(width=10), Column("value", "right", width=14, gap=" "), Column(gap="   "))
     yield from listing(Table("ceilings", columns, tuple(row_of(*row) for row in rows)))
+    if found.kind != "cpu" and sheet.unknown:
+        yield f"not known  {', '.join(sheet.unknown)}: no source gives them for this device"
     for note in found.notes:
         yield f"left out   {note}"
 

@@ -24,12 +24,13 @@ ASSUMED = "gfx942"
 """The architecture that is planned for where no AMD device is seen."""
 
 _REDUCED = re.compile(r"(_(sum|max|min|avr)|\[\d+\])$")
+_MISSPELT = 0.9  # as alike as a name and its misspelling are
 _OF_OTHER_NAME = {"SQC": "SQ"}  # blocks whose counters stand under another block's limit
 
 
 class CounterTable(msgspec.Struct, frozen=True):
     """One architecture: limits per block, raw names, derived metrics with the raw counters that
-    they need.
+    they need. One that is not `complete` leaves names that it does not hold to the tool.
     """
 
     architecture: str
@@ -39,6 +40,7 @@ class CounterTable(msgspec.Struct, frozen=True):
     accumulated: dict[str, tuple[str, ...]] = {}
     instead: dict[str, str] = {}
     sets: dict[str, tuple[str, ...]] = {}
+    complete: bool = True
 
     def needs(self, name: str) -> tuple[str, ...] | None:
         """The raw counters behind a name; None for a name that this architecture does not have."""
@@ -168,7 +170,9 @@ def _check(name: str, table: CounterTable, wrappers: Path) -> None:
             "`rocprofv3 --list-avail`",
         )
     everything = (*table.sets, *table.derived, *table.accumulated, *table.raw["names"])
-    near = difflib.get_close_matches(name, everything, 3)
+    near = difflib.get_close_matches(name, everything, 3, 0.6 if table.complete else _MISSPELT)
+    if not near and not table.complete:
+        return
     raise UsageError(
         f"--pmc: {table.architecture} has no counter or set {name!r}",
         f"did you mean {', '.join(near)}?"
@@ -178,12 +182,17 @@ def _check(name: str, table: CounterTable, wrappers: Path) -> None:
 
 
 def _packed(names: Sequence[str], table: CounterTable) -> list[tuple[str, ...]]:
-    """First fit, in the order given. A metric that fits nowhere has a pass of its own, and the tool
-    judges it.
+    """First fit, in the order given. A metric that fits nowhere, and one that the table does not
+    hold, has a pass of its own, and the tool judges it.
     """
     packed: list[_Group] = []
+    alone: list[tuple[str, ...]] = []
     for name in names:
-        needs = set(table.needs(name) or ())
+        known = table.needs(name)
+        if known is None:  # what it occupies is not known
+            alone.append((name,))
+            continue
+        needs = set(known)
         accumulated = int(name in table.accumulated)
         fitting = next(
             (
@@ -199,7 +208,7 @@ def _packed(names: Sequence[str], table: CounterTable) -> list[tuple[str, ...]]:
             fitting.names.append(name)
             fitting.raw |= needs
             fitting.accumulated += accumulated
-    return [tuple(group.names) for group in packed]
+    return [*(tuple(group.names) for group in packed), *alone]
 
 
 def _fits(raw: set[str], accumulated: int, limits: Mapping[str, int], table: CounterTable) -> bool:

@@ -100,6 +100,9 @@ class NvidiaLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One generation. `flops_per_clock` is per compute unit, dense, two operations per
     multiply-add.
+
+    `processor_units` compute units make one workgroup processor, which HIP counts as a
+    multiprocessor where the driver counts compute units.
     """
 
     vendor: Literal["AMD", "NVIDIA"]
@@ -107,13 +110,12 @@ class Architecture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     sources: dict[str, str]
     amd: AmdLimits | None = None
     nvidia: NvidiaLimits | None = None
+    processor_units: int = 1
 
     @property
-    def limits(self) -> AmdLimits | NvidiaLimits:
-        """What one compute unit holds."""
-        found = self.amd or self.nvidia
-        assert found is not None, "the table gives every architecture limits"
-        return found
+    def limits(self) -> AmdLimits | NvidiaLimits | None:
+        """What one compute unit holds, None where nobody says."""
+        return self.amd or self.nvidia
 
 
 class DeviceModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,11 +130,11 @@ class DeviceModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: str
     architecture: str
     names: tuple[str, ...]
-    compute_units: int
-    clock_mhz: int
-    memory_gb_s: float
-    memory_gib: int
     sources: dict[str, str]
+    compute_units: int | None = None
+    clock_mhz: int | None = None
+    memory_gb_s: float | None = None
+    memory_gib: int | None = None
     pci_ids: tuple[str, ...] = ()
     dies: int = 1
     listed_dies: int | None = None
@@ -142,9 +144,24 @@ class DeviceModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     gemm_tflops: dict[Dtype, float] = {}
 
     @property
-    def listed_units(self) -> int:
-        """Compute units of one device as the runtime lists it when nothing is partitioned."""
+    def listed_units(self) -> int | None:
+        """Compute units of one device as the runtime lists it when nothing is partitioned; None
+        where the package's are not known.
+        """
+        if self.compute_units is None:
+            return None
         return self.compute_units * (self.listed_dies or self.dies) // self.dies
+
+    @property
+    def partition_units(self) -> dict[str, int]:
+        """Compute units of one device in each compute mode; empty where the package's are not
+        known.
+        """
+        if self.compute_units is None:
+            return {}
+        return {
+            mode: dies * self.compute_units // self.dies for mode, dies in self.partitions.items()
+        }
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -183,7 +200,7 @@ class Accelerator:
         """The part of the package that this device is, by its compute units; 1 where the package is
         not known.
         """
-        if self.model is None or not self.compute_units:
+        if self.model is None or not self.compute_units or self.model.compute_units is None:
             return 1.0
         return min(self.compute_units / self.model.compute_units, 1.0)
 
@@ -199,15 +216,8 @@ class Accelerator:
         """
         if self.model is None or not self.compute_units:
             return ""
-        per_die = self.model.compute_units // self.model.dies
-        return next(
-            (
-                mode
-                for mode, dies in self.model.partitions.items()
-                if dies * per_die == self.compute_units
-            ),
-            "",
-        )
+        modes = self.model.partition_units
+        return next((mode for mode, units in modes.items() if units == self.compute_units), "")
 
     @property
     def limits(self) -> AmdLimits | NvidiaLimits | None:
@@ -249,10 +259,27 @@ class Accelerator:
     @property
     def bandwidth(self) -> float | None:
         """Memory bandwidth of the data sheet in B/s, for this part of the package."""
-        return None if self.model is None else self.model.memory_gb_s * 1e9 * self.fraction
+        if self.model is None or self.model.memory_gb_s is None:
+            return None
+        return self.model.memory_gb_s * 1e9 * self.fraction
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What no source gives for this device, in words: `peaks`, `clock`, `memory bandwidth`,
+        `compute units`, `limits of a compute unit`; empty for a device that is known whole.
+        """
+        operations = None if self.architecture is None else self.architecture.flops_per_clock
+        every = (
+            ("operations per clock", operations),
+            ("clock", self.clock_mhz),
+            ("compute units", self.compute_units),
+            ("memory bandwidth", self.bandwidth),
+            ("limits of a compute unit", self.limits),
+        )
+        return tuple(what for what, known in every if not known)
 
     def _clock(self, dtype: Dtype) -> float | None:
-        if self.model is None:
+        if self.model is None or self.model.clock_mhz is None:
             return self.clock_mhz
         if (
             dtype not in _VECTOR
@@ -285,14 +312,15 @@ def identify(
     if model is not None and target and model.architecture != target:
         model = None  # a name that contradicts the hardware says nothing
     target = target or (model.architecture if model is not None else "")
-    units = compute_units or (model.listed_units if model is not None else None)
+    known = table().architectures.get(target)
+    units = _of_processors(compute_units, model, known) or (model.listed_units if model else None)
     clock = clock_mhz or (model.clock_mhz if model is not None else None)
     return Accelerator(
         name=name or (model.name if model is not None else target),
         compute_units=units,
         clock_mhz=clock,
         architecture_name=target,
-        architecture=table().architectures.get(target),
+        architecture=known,
         model=model,
     )
 
@@ -330,6 +358,18 @@ def _modes(model: DeviceModel) -> list[tuple[str, int]]:
     return [*model.partitions.items()] or [("", model.listed_dies or model.dies)]
 
 
+def _of_processors(
+    seen: int | None, model: DeviceModel | None, architecture: Architecture | None
+) -> int | None:
+    """Compute units of a device; HIP's multiprocessors are workgroup processors of several units,
+    and are told by being that many times fewer than the product has.
+    """
+    if seen and model is not None and architecture is not None:
+        units = seen * architecture.processor_units
+        return units if units == model.listed_units else seen
+    return seen
+
+
 def _by_pci(pci_id: str) -> DeviceModel | None:
     wanted = pci_id.lower()
     return (
@@ -356,25 +396,29 @@ def _by_units(
     architecture: str, compute_units: int | None, memory_bytes: int | None
 ) -> DeviceModel | None:
     """The only product of an architecture that lists devices of this size; None where several do
-    (MI210 and a die of MI250).
+    (MI210 and a die of MI250), or where it may be a partition of a larger one (MI350P and half of
+    an MI350X).
 
     Of several, that whose memory is nearest to what was seen, within a tenth (MI300X and MI325X).
     """
-    if not architecture or not compute_units:
+    known = table().architectures.get(architecture)
+    if known is None or not compute_units:
         return None
-    fitting = [
-        model
-        for model in table().devices
-        if model.architecture == architecture and model.listed_units == compute_units
-    ]
+    seen = {compute_units, compute_units * known.processor_units}
+    models = [model for model in table().devices if model.architecture == architecture]
+    fitting = [model for model in models if model.listed_units in seen]
+    if any(
+        model not in fitting and compute_units in model.partition_units.values() for model in models
+    ):
+        return None
     if len(fitting) > 1 and memory_bytes:
-        fitting = [
-            model
-            for model in fitting
-            if abs(
-                memory_bytes / (model.memory_gib * 2**30 * model.listed_units / model.compute_units)
-                - 1
-            )
-            < _SAME_MEMORY
-        ]
+        fitting = [model for model in fitting if _has_memory(model, memory_bytes)]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def _has_memory(model: DeviceModel, memory_bytes: int) -> bool:
+    """Whether a device of this product has about as much memory; no where nobody says."""
+    if model.memory_gib is None:
+        return False
+    of_device = model.memory_gib * 2**30 * (model.listed_dies or model.dies) / model.dies
+    return abs(memory_bytes / of_device - 1) < _SAME_MEMORY

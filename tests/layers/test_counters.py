@@ -11,7 +11,34 @@ from profharness.layers.counters import assumption, groups, load
 from tests.layers.places import node
 
 WRAPPERS = wrappers_dir()
-ARCHITECTURES = ("gfx908", "gfx90a", "gfx942", "gfx950")
+INSTINCT = ("gfx908", "gfx90a", "gfx942", "gfx950")
+RADEON = ("gfx1030", "gfx1100", "gfx1101", "gfx1102")
+ARCHITECTURES = (*INSTINCT, *RADEON)
+LIMITS = {
+    "SQ": 8,
+    "TA": 2,
+    "TD": 2,
+    "TCP": 4,
+    "TCC": 4,
+    "CPC": 2,
+    "CPF": 2,
+    "SPI": 6,
+    "GRBM": 2,
+    "GDS": 4,
+}
+RADEON_LIMITS = {
+    "SQ": 8,
+    "TA": 2,
+    "GRBM": 2,
+    "CPC": 2,
+    "GCEA": 2,
+    "TCP": 4,
+    "SPI": 6,
+    "GL1A": 4,
+    "GL1C": 4,
+    "GL2A": 4,
+    "GL2C": 4,
+}
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -88,7 +115,7 @@ def test_a_name_of_another_architecture_is_refused_with_the_one_of_this(
 
 
 def test_an_architecture_without_a_table_is_left_to_the_tool() -> None:
-    assert groups(("WHATEVER",), node("7.0", architecture="gfx1100"), WRAPPERS) == (("WHATEVER",),)
+    assert groups(("WHATEVER",), node("7.0", architecture="gfx1201"), WRAPPERS) == (("WHATEVER",),)
     assert groups(("SQ_WAVES",), node(""), WRAPPERS) == (("SQ_WAVES",),)
 
 
@@ -98,18 +125,28 @@ def test_tables_are_data_in_toml() -> None:
     for path in files:
         table = tomllib.loads(path.read_text())
         assert table["architecture"] == path.stem
-        assert table["limits"] == {
-            "SQ": 8,
-            "TA": 2,
-            "TD": 2,
-            "TCP": 4,
-            "TCC": 4,
-            "CPC": 2,
-            "CPF": 2,
-            "SPI": 6,
-            "GRBM": 2,
-            "GDS": 4,
-        }
+        assert table["limits"] == (LIMITS if path.stem in INSTINCT else RADEON_LIMITS)
+        assert table.get("complete", True) == (path.stem in INSTINCT)
+
+
+@pytest.mark.parametrize("architecture", RADEON)
+def test_radeon_counters_are_split_and_unknown_ones_left_to_the_tool(architecture: str) -> None:
+    here = node("7.0", architecture=architecture)
+    # 4 + 2 counters of the L2 cache, which has 4; what the table does not hold stands alone
+    assert groups(
+        ("FETCH_SIZE", "WRITE_SIZE", "VALUBusy", "GPUBusy", "GL2C_HIT_sum"), here, WRAPPERS
+    ) == (("FETCH_SIZE", "GPUBusy"), ("WRITE_SIZE", "GL2C_HIT_sum"), ("VALUBusy",))
+    assert groups(("TCP_REQ", "TA_TA_BUSY", "SQ_WAVES"), here, WRAPPERS) == (
+        ("TCP_REQ", "TA_TA_BUSY", "SQ_WAVES"),
+    )
+    for name, hint in (
+        ("TCC_HIT_sum", "GL2C_HIT"),
+        ("MemUnitStalled", "MemUnitBusy"),
+        ("OccupancyPrecent", "OccupancyPercent"),
+    ):
+        with pytest.raises(UsageError, match=architecture) as caught:
+            groups((name,), here, WRAPPERS)
+        assert hint in caught.value.hint
 
 
 def test_what_was_assumed_without_a_device_is_said() -> None:

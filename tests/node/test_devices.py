@@ -28,6 +28,16 @@ WANTED = (
     "H200",
     "B200",
 )
+RADEON = {
+    "RX 6900 XT": (80, 512e9, 23.04, 46.08),
+    "RX 7900 XTX": (96, 960e9, 61.44, 122.88),
+    "RX 7900 XT": (84, 800e9, 51.6, 103.2),
+    "RX 7600 XT": (32, 288e9, 22.57, 45.1),
+    "RX 9060 XT": (32, 320e9, 26.5, 105.8),
+    "RX 9070 XT": (64, 640e9, 48.7, 194.6),
+    "RX 9070": (56, 640e9, 36.1, 144.5),
+}
+"""Compute units, bandwidth, and TFLOP/s of fp32 and of fp16 on the matrix units."""
 
 
 @pytest.mark.parametrize("name", WANTED)
@@ -63,12 +73,73 @@ def test_every_figure_says_where_it_comes_from():
         assert set(model.sources.values()) <= set(whole.sources), model.name
         assert model.architecture in whole.architectures
     for name, architecture in whole.architectures.items():
-        assert set(architecture.sources) == {
-            "flops_per_clock",
-            "amd" if architecture.amd else "nvidia",
-        }, name
+        given = {
+            field for field in ("flops_per_clock", "amd", "nvidia") if getattr(architecture, field)
+        }
+        assert given == set(architecture.sources), name
         assert set(architecture.sources.values()) <= set(whole.sources), name
-        assert (architecture.amd is None) != (architecture.nvidia is None)
+        assert (architecture.amd is None) or (architecture.nvidia is None)
+        assert (architecture.limits is None) == (name == "gfx1250"), name
+
+
+@pytest.mark.parametrize("name", RADEON)
+def test_radeon_cards_have_peaks_and_bandwidth(name):
+    units, bandwidth, fp32, fp16 = RADEON[name]
+    found = identify(name=f"AMD Radeon {name}")
+    assert (found.compute_units, found.bandwidth, found.unknown) == (units, bandwidth, ())
+    assert found.peak("fp32") / 1e12 == pytest.approx(fp32, rel=0.005)
+    assert found.peak("fp16") / 1e12 == pytest.approx(fp16, rel=0.005)
+    assert (found.limits.waves, found.limits.wave_size) == (32, 32)
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown"),
+    [
+        ("AMD Instinct MI350P", ("clock", "memory bandwidth")),
+        ("AMD Instinct MI300X HF", ("clock", "compute units", "memory bandwidth")),
+        ("AMD Instinct MI308X HF", ("clock", "compute units", "memory bandwidth")),
+        ("AMD Instinct MI358", ("clock", "compute units", "memory bandwidth")),
+        ("AMD Radeon AI PRO R9700", ("clock", "memory bandwidth")),
+        (
+            "AMD Instinct MI455X",
+            ("operations per clock", "clock", "compute units", "limits of a compute unit"),
+        ),
+    ],
+)
+def test_what_no_source_gives_is_named_and_not_guessed(name, unknown):
+    found = identify(name=name)
+    assert found.model is not None
+    assert found.unknown == unknown
+    assert found.peak("fp16") is None
+    assert (found.bandwidth is None) == ("memory bandwidth" in unknown)
+
+
+def test_what_was_seen_completes_what_the_table_does_not_know():
+    seen = identify(name="AMD Instinct MI300X HF", compute_units=304, clock_mhz=2100)
+    assert seen.peak("fp16") == pytest.approx(1307.4e12, rel=1e-3)
+    assert (seen.unknown, seen.fraction, seen.partition) == (("memory bandwidth",), 1.0, "")
+    assert identify(pci_id="1002:74a9").model.name == "MI300X HF"
+    assert identify(pci_id="1002:75a8").model.name == "MI350P"
+    assert identify(name="MI350P", compute_units=32).partition == "CPX"
+    new = identify(name="Radeon AI PRO R9700", compute_units=64, clock_mhz=2920)
+    assert new.peak("int8") == pytest.approx(382.7e12, rel=1e-3)
+
+
+def test_multiprocessors_of_hip_are_pairs_of_compute_units():
+    whole = identify(name="AMD Radeon RX 7900 XTX", compute_units=96)
+    pairs = identify(name="AMD Radeon RX 7900 XTX", compute_units=48)
+    assert pairs == whole
+    assert (pairs.fraction, pairs.bandwidth) == (1.0, 960e9)
+    of_memory = identify(architecture="gfx1100", compute_units=48, memory_bytes=24 * 2**30)
+    assert (of_memory.model.name, of_memory.compute_units) == ("Radeon RX 7900 XTX", 96)
+    assert identify(architecture="gfx90a", compute_units=52).compute_units == 52
+
+
+def test_half_of_a_package_is_not_taken_for_a_smaller_product():
+    assert identify(architecture="gfx950", compute_units=128).model is None
+    assert identify(name="MI350P", compute_units=128).model.name == "MI350P"
+    half = identify(name="AMD Instinct MI350X", compute_units=128)
+    assert (half.model.name, half.partition, half.fraction) == ("MI350X", "DPX", 0.5)
 
 
 def test_what_products_reach_is_a_part_of_the_peak():

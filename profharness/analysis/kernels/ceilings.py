@@ -112,6 +112,7 @@ def of_trace(
             )
             if record.name
             else None,
+            _needs(device),
         )
     return roofs
 
@@ -127,7 +128,21 @@ def of_name(
     """The roofs of a device that only a name (and perhaps its size) is known of: an accelerator, or
     a CPU by its model.
     """
+    device = identify(name=name, architecture=architecture, compute_units=compute_units)
     return Ceilings(
-        identify(name=name, architecture=architecture, compute_units=compute_units),
+        device,
         calibration_of(calibrations, name=name, compute_units=compute_units, software=software),
+        _needs(device),
+    )
+
+
+def _needs(device: Accelerator) -> str:
+    """What would give the roofs that a device lacks; of a product that is known in part, with what
+    no source gives.
+    """
+    if device.model is None or not device.unknown:
+        return NO_CEILING
+    return (
+        f"`profharness calibrate` on this device: no source gives the {', '.join(device.unknown)} "
+        f"of the {device.model.name}"
     )

@@ -9,7 +9,7 @@ from profharness.analysis.kernels.slots import Shapes, slots, waves_per_workgrou
 from profharness.node.devices import table
 from profharness.trace.columns.table import NULL
 
-NAMES = tuple(table().architectures)
+NAMES = tuple(name for name, known in table().architectures.items() if known.limits)
 
 
 def limits(name):
@@ -30,6 +30,11 @@ def held(name, threads, vgpr=8, accum=0, sgpr=16, lds=0):
         ("gfx90a", {"threads": 256}, 8),
         ("gfx908", {"threads": 256}, 10),
         ("gfx942", {"threads": 1024}, 2),
+        # RDNA: waves of 32, two SIMDs of 16 waves; registers in granules of 24 or 16
+        ("gfx1100", {"threads": 256, "vgpr": 96}, 4),
+        ("gfx1201", {"threads": 256, "vgpr": 97}, 3),
+        ("gfx1030", {"threads": 256, "vgpr": 128}, 2),
+        ("gfx1151", {"threads": 256, "lds": 32768}, 2),
         # single waves need no barrier: every wave slot; two waves and more are held to 16
         # workgroups
         ("gfx90a", {"threads": 64}, 32),

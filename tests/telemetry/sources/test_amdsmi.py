@@ -4,8 +4,10 @@ fail.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -18,7 +20,7 @@ import pytest
 from profharness.analysis.run.checks import telemetry_findings
 from profharness.rundir import telemetry
 from profharness.telemetry.checkup import source_states
-from profharness.telemetry.sources.amd.smi_library import number
+from profharness.telemetry.sources.amd.smi_library import number, roots, versioned_library
 from tests.processes import gone
 from tests.telemetry import emulated
 from tests.telemetry.running import ROOT, Sampler, wait_for
@@ -258,3 +260,50 @@ def test_doctor_survives_a_library_that_aborts(monkeypatch: pytest.MonkeyPatch) 
 def test_every_shape_of_missing(raw: object, found: float | None) -> None:
     assert number(raw) == found
     assert number(0, zero_unset=True) is None
+
+
+@pytest.mark.parametrize(
+    ("present", "taken"),
+    [
+        (("26", "27"), "libamd_smi.so.27"),
+        (("24", "26"), "libamd_smi.so.26"),
+        (("", "27"), "libamd_smi.so"),
+    ],
+)
+def test_a_library_with_a_version_alone_is_found_the_newest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, present: tuple[str, ...], taken: str
+) -> None:
+    some_library = sys.modules["msgspec._core"].__file__
+    assert some_library is not None
+    # a folder of its own name: what was loaded once from a path stays loaded
+    rocm = tmp_path / f"rocm-{'-'.join(present)}"
+    (rocm / "lib").mkdir(parents=True)
+    for version in present:
+        name = f"libamd_smi.so.{version}".removesuffix(".")
+        shutil.copy(some_library, rocm / "lib" / name)
+    monkeypatch.setenv("ROCM_PATH", str(rocm))
+    before = ctypes.CDLL
+    with versioned_library():
+        # the name in its folder, and alone, as the package asks for it where ROCM_PATH is not set
+        asked = [ctypes.CDLL(str(rocm / "lib/libamd_smi.so"))]
+        if "" not in present:
+            asked.append(ctypes.CDLL("libamd_smi.so"))
+        with pytest.raises(OSError, match="libother"):
+            ctypes.CDLL(str(rocm / "libother.so"))
+    assert ctypes.CDLL is before
+    assert {library._name for library in asked} == {str(rocm / "lib" / taken)}
+
+
+def test_without_any_version_the_packages_own_error_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ROCM_PATH", str(tmp_path))
+    with versioned_library(), pytest.raises(OSError, match=r"libamd_smi\.so"):
+        ctypes.CDLL(str(tmp_path / "lib/libamd_smi.so"))
+
+
+def test_rocm_is_looked_for_in_wheels_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "_rocm_sdk_core_nightly").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "nothing"), str(tmp_path)])
+    monkeypatch.delenv("ROCM_PATH", raising=False)
+    assert roots() == ("/opt/rocm", "/opt/rocm/core", f"{tmp_path}/_rocm_sdk_core_nightly")

@@ -7,10 +7,12 @@ library states is rounded (15.3 µJ, 0.27 % too much).
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -38,6 +40,8 @@ _WANTED: tuple[tuple[str, str, str, float, tuple[str, ...]], ...] = (
 )
 _ZERO_IS_UNSET = frozenset({"temperature_edge", "temperature_hotspot", "temperature_memory"})
 _STAMP = "system_clock_counter"
+_LIBRARY = "libamd_smi.so"
+_SONAMES = (27, 26, 25, 24, 23)  # ROCm 10 has 27, 7 has 26
 
 
 class _Field(NamedTuple):
@@ -156,10 +160,63 @@ def load() -> tuple[AmdsmiSource, ...]:
 
 def _package() -> ModuleType:
     """The copy that ROCm brings along fits its library; else the installed one."""
-    beside = f"{os.environ.get('ROCM_PATH') or '/opt/rocm'}/share/amd_smi"
-    if os.path.isdir(f"{beside}/amdsmi"):  # noqa: PTH112 - no pathlib in the sampler
-        sys.path.insert(0, beside)
-    return import_module("amdsmi")
+    for root in roots():
+        if os.path.isdir(f"{root}/share/amd_smi/amdsmi"):  # noqa: PTH112 - no pathlib in the sampler
+            sys.path.insert(0, f"{root}/share/amd_smi")
+            break
+    with versioned_library():
+        return import_module("amdsmi")
+
+
+def roots() -> tuple[str, ...]:
+    """Where ROCm may lie, the first choice first: as the environment says, where packages put it,
+    and in wheels (`_rocm_sdk_core`, the name perhaps with a suffix).
+    """
+    wheels = (
+        f"{folder}/{name}"
+        for folder in sys.path
+        if os.path.isdir(folder)  # noqa: PTH112 - no pathlib in the sampler
+        for name in sorted(os.listdir(folder))  # noqa: PTH208 - no pathlib in the sampler
+        if name.startswith("_rocm_sdk_core")
+    )
+    return (os.environ.get("ROCM_PATH") or "/opt/rocm", "/opt/rocm/core", *wheels)
+
+
+@contextmanager
+def versioned_library() -> Iterator[None]:
+    """While this is open, a load of `libamd_smi.so` that fails takes the newest version that is
+    there: an installation to run programs with has `libamd_smi.so.27` alone, and the package asks
+    for the name that comes with the files to build programs with.
+    """
+    load = ctypes.CDLL
+
+    def loaded(name: str | None, *arguments: Any, **options: Any) -> ctypes.CDLL:
+        try:
+            return load(name, *arguments, **options)
+        except OSError:
+            if not str(name).endswith(_LIBRARY):
+                raise
+            for candidate in _versions(str(name)):
+                with suppress(OSError):
+                    return load(candidate, *arguments, **options)
+            raise
+
+    ctypes.CDLL = loaded  # type: ignore[assignment,misc]  # put back below
+    try:
+        yield
+    finally:
+        ctypes.CDLL = load  # type: ignore[misc]  # what it was
+
+
+def _versions(asked: str) -> Iterator[str]:
+    """Names with a version, the newest first: in the folder that was asked for, on the loader's
+    path, and in each ROCm.
+    """
+    for version in _SONAMES:
+        yield f"{asked}.{version}"
+        yield f"{_LIBRARY}.{version}"
+        for root in roots():
+            yield f"{root}/lib/{_LIBRARY}.{version}"
 
 
 def _device(library: ModuleType, handle: Any, place: int) -> SampledDevice:
