@@ -380,6 +380,25 @@ def test_a_served_model_refuses_and_falls_back_as_a_scan_does(model: Path, given
     assert f"left out {MIGRAPHX}; it ran on {CPU}" in served.fallback
 
 
+def test_the_server_answers_a_closed_level_with_the_notes_of_its_models(
+    model: Path, given: Set
+) -> None:
+    from profharness_workloads.serving import records, start, triton_server
+
+    given(ON_CPU=1)
+    served = runner(model)
+    settings = served._settings
+    bound = [start.Bound(served._model, served, [served.instance(0)])]
+    windows = triton_server.Windows(settings, bound, records.Records(settings, on=False))
+    windows.open("c1")
+    windows.close()
+    opened, closed = map(json.loads, (model.parent / "windows.jsonl").read_text().splitlines())
+    assert (opened["kind"], "notes" in opened) == ("opened", False)
+    assert (closed["kind"], closed["id"]) == ("closed", "c1")
+    assert closed["notes"]["nodes_on_cpu"] == "Gemm 1"
+    assert closed["notes"]["providers"] == f"{MIGRAPHX},{CPU}"
+
+
 def test_notes_of_several_models_are_joined(workloads: Path) -> None:
     from profharness_workloads.shared import protocol
 

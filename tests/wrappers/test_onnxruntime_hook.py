@@ -70,6 +70,28 @@ sys.exit(4)
     assert list(runner.folder.glob("*.json")) == []
 
 
+def test_providers_that_onnxruntime_left_out_are_told(runner: Runner) -> None:
+    ran = runner.run(
+        runner.script(
+            MODEL
+            + """
+import warnings
+warnings.simplefilter("ignore")
+gpu = ("MIGraphXExecutionProvider", {"device_id": "0"})
+lost = ort.InferenceSession(identity_model(), providers=[gpu, "CPUExecutionProvider"])
+kept, plain = make(), ort.InferenceSession(identity_model(), None)
+"""
+        ),
+        PROFHARNESS_LAYERS="onnxruntime",
+    )
+    assert (ran.status, ran.err) == (0, "")
+    (message,) = ran.hello["messages"]
+    assert message == (
+        "the script asked onnxruntime for MIGraphXExecutionProvider, and the session runs on "
+        "CPUExecutionProvider"
+    )
+
+
 def test_markers_bound_the_clock_to_two_microseconds(runner: Runner) -> None:
     offset, width = clock_offset_ns()
     end = (

@@ -106,6 +106,54 @@ def test_a_damaged_model_is_bad_input(tmp_path: Path) -> None:
     assert "onnxruntime cannot load it" in err
 
 
+@pytest.mark.parametrize(
+    ("level", "left"),
+    [
+        ("off", ["Identity", "MatMul", "Add", "Relu"]),
+        ("basic", ["Gemm", "Relu"]),
+        ("extended", ["FusedGemm"]),
+        ("all", ["FusedGemm"]),
+    ],
+)
+def test_the_graph_is_optimised_as_far_as_asked(
+    workloads: Path, tmp_path: Path, level: str, left: list[str]
+) -> None:
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    from profharness_workloads.shared import onnx_sessions, protocol
+
+    graph = helper.make_graph(
+        [
+            helper.make_node("Identity", ["x"], ["i"]),
+            helper.make_node("MatMul", ["i", "w"], ["p"]),
+            helper.make_node("Add", ["p", "b"], ["s"]),
+            helper.make_node("Relu", ["s"], ["y"]),
+        ],
+        "linear",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 5])],
+        [
+            numpy_helper.from_array(np.ones((3, 5), np.float32), "w"),
+            numpy_helper.from_array(np.ones(5, np.float32), "b"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    path, optimised = str(tmp_path / "m.onnx"), str(tmp_path / "optimised.onnx")
+    onnx.save(model, path)
+
+    def keep(options: onnxruntime.SessionOptions) -> None:
+        options.optimized_model_filepath = optimised
+
+    spec = protocol.Spec("onnxruntime", path, optimization=level, device="cpu")
+    one = onnx_sessions.opened(onnxruntime, path, spec, 0, keep)
+    assert (one.device, one.fallback, one.compiles) == ("cpu", "", False)
+    assert [node.op_type for node in onnx.load(optimised).graph.node] == left
+    (y,) = one.session.run(None, {"x": np.ones((2, 3), np.float32)})
+    assert (y == 4.0).all()
+
+
 def test_operators_without_a_formula_are_named(workloads: Path, tmp_path: Path) -> None:
     import onnx
     from onnx import TensorProto, helper

@@ -165,6 +165,11 @@ def _shortest_call(session: Any, value: Any) -> Callable[[], Any]:
         return functools.partial(session.run, ["y"], {"x": value})
 
 
+def _provider(asked: Any) -> str:
+    """The name of an asked provider, which may stand alone or with its options."""
+    return str(asked[0] if isinstance(asked, tuple) else asked)
+
+
 _observer: _Observer | None = None
 
 
@@ -197,7 +202,8 @@ class _Observer:
             finally:
                 if profile is not None and restore is not None:
                     restore()
-                    observer.made(session, profile, done)
+                    asked = kwargs.get("providers", args[2] if len(args) > 2 else None)
+                    observer.made(session, profile, done, asked)
 
         self._onnxruntime.InferenceSession.__init__ = made
 
@@ -235,14 +241,24 @@ class _Observer:
 
         return args, kwargs, profile, restore
 
-    def made(self, session: Any, profile: SessionProfile, done: bool) -> None:
-        """Follow the new session; the file of one that could not be made goes."""
+    def made(self, session: Any, profile: SessionProfile, done: bool, asked: Any) -> None:
+        """Follow the new session, and say which of the `asked` providers onnxruntime left out; the
+        file of one that could not be made goes.
+        """
         try:
             if not done:
                 profile.forget()
                 return
             profile.start_ns = session.get_profiling_start_time_ns()
             self._profiles.append((weakref.ref(session), profile))
+            got = session.get_providers()
+            lost = [name for name in map(_provider, asked or ()) if name not in got]
+            if lost:
+                self._process.hello.add(
+                    "messages",
+                    "the script asked onnxruntime for %s, and the session runs on %s"
+                    % (", ".join(lost), got[0]),
+                )
         except Exception:  # the session is the user's
             self.failed()
 
