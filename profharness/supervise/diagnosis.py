@@ -64,7 +64,8 @@ class Evidence:
 
     `users`: processes that used a framework, by the hooks' hellos; `refused`: the tool did not take
     the pass's counters; `unopened`: why a window that was asked for never began; `closed`: why this
-    user reaches no device, by the node's facts.
+    user reaches no device, by the node's facts. `stepped`: processes that ran steps; `losing`: why
+    children of a program may record nothing on this node.
     """
 
     layer: str
@@ -77,6 +78,8 @@ class Evidence:
     refused: bool = False
     unopened: str = ""
     closed: str = ""
+    stepped: tuple[int, ...] = ()
+    losing: str = ""
 
 
 # a tool's own fatal lines come before an abort that it makes itself
@@ -320,7 +323,7 @@ def _file_findings(evidence: Evidence) -> tuple[Finding, ...]:
             finding("profiler-failed", f"{evidence.layer} left no files: {_why_nothing(evidence)}"),
         )
     if not evidence.expects_kernels or any(left.kernels is not False for left in evidence.files):
-        return ()
+        return _lost_children(evidence)
     traced = sorted({left.pid for left in evidence.files if left.pid is not None})
     elsewhere = sorted(set(evidence.users) - set(traced))
     if traced and elsewhere:
@@ -343,6 +346,29 @@ def _file_findings(evidence: Evidence) -> tuple[Finding, ...]:
             files=len(evidence.files),
         ),
     )
+
+
+def _lost_children(evidence: Evidence) -> tuple[Finding, ...]:
+    """Processes that ran steps and have no kernel, beside others whose kernels were recorded, where
+    that is a known fault of this node's software.
+    """
+    recorded = sorted({left.pid for left in evidence.files if left.kernels and left.pid})
+    silent = set(evidence.stepped) - {
+        left.pid for left in evidence.files if left.kernels is not False
+    }
+    if not evidence.losing or not recorded or not silent:
+        return ()
+    found = finding(
+        "known-fault",
+        f"{evidence.layer} recorded kernels of {_processes(recorded)}, and none of "
+        f"{_processes(sorted(silent))}, which ran steps: {evidence.losing}",
+        missed=len(silent),
+    )
+    way_out = (
+        "have the program run os.environ.pop('ROCPROFILER_REGISTER_LIBRARY', None) "
+        "before it starts them"
+    )
+    return (msgspec.structs.replace(found, advice=way_out),)
 
 
 def _why_nothing(evidence: Evidence) -> str:

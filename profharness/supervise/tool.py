@@ -15,6 +15,7 @@ from profharness.findings import Finding, finding
 from profharness.launchers import Launcher, Outcome
 from profharness.launchers.command import Command
 from profharness.layers import around
+from profharness.layers.clashes import losing_children
 from profharness.layers.contract import Where
 from profharness.layers.recorded import holds_counters, holds_kernels
 from profharness.node import access
@@ -190,7 +191,9 @@ class ToolPass:
             for artifact in own_files
             if not artifact.aside
         )
-        unopened = self._unopened([hello for hello in hellos if hello.pass_name == self.plan.name])
+        own = [hello for hello in hellos if hello.pass_name == self.plan.name]
+        losing = losing_children(self.tool, self.where.environment)
+        steps = _steps(self.where) if losing else {}
         return failures.judge(
             Evidence(
                 layer=self.tool.name,
@@ -201,8 +204,10 @@ class ToolPass:
                 expects_kernels=self.tool.about.expects_kernels,
                 counting=bool(self.plan.counters),
                 refused=self.refused(log_text, artifacts),
-                unopened=unopened,
+                unopened=self._unopened(own),
                 closed=access.closed(self.where.environment),
+                stepped=tuple(hello.pid for hello in own if steps.get(hello.pid)),
+                losing=losing,
             )
         )
 

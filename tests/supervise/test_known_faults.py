@@ -100,3 +100,29 @@ def test_a_refused_option_keeps_its_own_finding_beside_the_way_out() -> None:
     refused, fault = judge(Evidence("rocprof-compute", PassEnd(2), said=said))
     assert "did not start the workload" in refused.message
     assert (fault.id, "--experimental" in fault.advice) == ("profiler-failed", True)
+
+
+def test_children_that_recorded_nothing() -> None:
+    losing = "with ROCm 7.13 children record nothing"
+    silent = (*WITH_KERNELS, LeftFile("b.db", 101, kernels=False))
+    (found,) = judge(
+        Evidence("rocprofv3", PassEnd(0), files=silent, stepped=(100, 101, 102), losing=losing)
+    )
+    assert (found.id, found.severity, found.figures) == ("known-fault", "warning", {"missed": 2})
+    assert found.message == (
+        "rocprofv3 recorded kernels of process 100, and none of processes 101, 102, "
+        f"which ran steps: {losing}"
+    )
+    assert "os.environ.pop" in found.advice
+    for quiet in (
+        Evidence("rocprofv3", PassEnd(0), files=silent, stepped=(100, 101)),  # no such software
+        Evidence("rocprofv3", PassEnd(0), files=silent, stepped=(100,), losing=losing),
+        Evidence(
+            "rocprofv3",
+            PassEnd(0),
+            files=(*WITH_KERNELS, LeftFile("b.db", 101, kernels=None)),  # nobody looked
+            stepped=(100, 101),
+            losing=losing,
+        ),
+    ):
+        assert judge(quiet) == ()
