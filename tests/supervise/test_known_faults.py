@@ -42,15 +42,15 @@ SAID = {
         "--container-gpu none",
     ),
     "rocprof-compute: --torch-trace is an experimental feature. Use --experimental to enable it.": (
-        "profiler-failed",
+        "known-fault",
         "rocprof-compute:--experimental",
     ),
     "ROCPROF_OUTPUT_PATH environment variable must be set": (
-        "profiler-failed",
+        "known-fault",
         "the program itself",
     ),
-    "YAML package is not installed": ("profiler-failed", "JSON"),
-    "ERROR Profiling execution failed.": ("profiler-failed", "rocprofv3"),
+    "YAML package is not installed": ("known-fault", "JSON"),
+    "ERROR Profiling execution failed.": ("known-fault", "rocprofv3"),
 }
 
 
@@ -99,7 +99,7 @@ def test_a_refused_option_keeps_its_own_finding_beside_the_way_out() -> None:
     )
     refused, fault = judge(Evidence("rocprof-compute", PassEnd(2), said=said))
     assert "did not start the workload" in refused.message
-    assert (fault.id, "--experimental" in fault.advice) == ("profiler-failed", True)
+    assert (fault.id, "--experimental" in fault.advice) == ("known-fault", True)
 
 
 def test_children_that_recorded_nothing() -> None:
