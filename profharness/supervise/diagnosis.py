@@ -19,7 +19,7 @@ from profharness.findings import Finding, finding
 from profharness.launchers import describe_exit
 from profharness.layers import known_faults
 from profharness.layers.contract import Sign
-from profharness.layers.known_faults import TOO_MANY
+from profharness.supervise.sentences import caught_signal, fatal_line, line_of, refusal
 
 REFUSED = 3
 """The exit code when the tool refused to start the workload (as for a tool that is missing)."""
@@ -82,14 +82,6 @@ class Evidence:
     losing: str = ""
 
 
-# a tool's own fatal lines come before an abort that it makes itself
-_FATAL = re.compile(
-    rf"^F\d{{8}} [\d:.]+ +\S+ \S+:\d+\] |registered more than once|profile cfg failed with error "
-    rf"code|ring_buffer: m\w*map failed|{TOO_MANY}",
-    re.MULTILINE,
-)
-
-
 @cache
 def _signs() -> tuple[tuple[re.Pattern[str], Sign], ...]:
     """The sentences of all tools, since one may call another; the graver first."""
@@ -100,52 +92,6 @@ def _signs() -> tuple[tuple[re.Pattern[str], Sign], ...]:
 @cache
 def _compiled(signs: tuple[Sign, ...]) -> tuple[tuple[re.Pattern[str], Sign], ...]:
     return tuple((re.compile(sign.pattern, re.IGNORECASE), sign) for sign in signs)
-
-
-@cache
-def _refusals() -> tuple[re.Pattern[str], ...]:
-    patterns = [pattern for about in layers.descriptions() for pattern in about.refusals]
-    return tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns)
-
-
-@cache
-def _caught() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(about.caught) for about in layers.descriptions() if about.caught)
-
-
-def refusal(log_text: str) -> str:
-    """The sentence by which the tool refused its command line, so that the workload never ran;
-    empty if it did not.
-    """
-    return next(
-        (match.group(0).strip() for pattern in _refusals() if (match := pattern.search(log_text))),
-        "",
-    )
-
-
-def too_many_counters(log_text: str) -> bool:
-    """Whether the tool said that a pass asks for more counters than the device counts at once."""
-    return bool(re.search(TOO_MANY, log_text, re.IGNORECASE))
-
-
-def refused_line(log_text: str) -> str:
-    """The line in which it said so; empty without."""
-    match = re.search(TOO_MANY, log_text, re.IGNORECASE)
-    return _line_of(log_text, match) if match else ""
-
-
-def fatal_line(log_text: str) -> str:
-    """The sentence with which the tool aborted its process by itself; empty without."""
-    match = _FATAL.search(log_text)
-    return _line_of(log_text, match) if match else ""
-
-
-def caught_signal(log_text: str) -> int | None:
-    """The number of the signal of which the tool's handler said that it ends the process; the first
-    of several.
-    """
-    matches = [match for pattern in _caught() if (match := pattern.search(log_text))]
-    return int(matches[0].group(1)) if matches else None
 
 
 def final_status(ended: PassEnd, log_text: str) -> int:
@@ -267,7 +213,7 @@ def _sentence_findings(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def _sentence_finding(evidence: Evidence, sign: Sign, match: re.Match[str]) -> Finding:
-    line = _line_of(evidence.said, match)
+    line = line_of(evidence.said, match)
     item = finding(sign.finding, f"{evidence.layer}: {sign.message} ({line})")
     return msgspec.structs.replace(item, advice=sign.advice) if sign.advice else item
 
@@ -308,12 +254,6 @@ def _device_findings(findings: tuple[Finding, ...], evidence: Evidence) -> tuple
         *remaining,
         finding("no-device-access", f"{evidence.layer} met no device: {evidence.closed}"),
     )
-
-
-def _line_of(log_text: str, match: re.Match[str]) -> str:
-    """The line in which a match begins."""
-    start = log_text.rfind("\n", 0, match.start()) + 1
-    return log_text[start:].split("\n", 1)[0].strip()[:200]
 
 
 def _file_findings(evidence: Evidence) -> tuple[Finding, ...]:

@@ -22,6 +22,7 @@ from profharness.node import access
 from profharness.rundir.manifest import Artifact, Hello
 from profharness.supervise import diagnosis as failures
 from profharness.supervise import missing_records as unrecorded
+from profharness.supervise import sentences
 from profharness.supervise.diagnosis import Evidence, LeftFile, PassEnd
 from profharness.supervise.exit_status import Ending
 from profharness.supervise.hook_reports import read_byes, read_hellos
@@ -106,13 +107,13 @@ class ToolPass:
         )
         return (
             bool(self.plan.counters)
-            and failures.too_many_counters(log_text)
+            and sentences.too_many_counters(log_text)
             and not any(holds_counters(path) for path in recorded)
         )
 
     def refused_so_far(self) -> bool:
         """Whether the tool has refused the counters, asked before the pass has ended."""
-        if not self.plan.counters or not failures.too_many_counters(
+        if not self.plan.counters or not sentences.too_many_counters(
             log_text := read_logs(self._logs())
         ):
             return False
