@@ -201,6 +201,25 @@ def _inherited_library(environment: Environment, planned: Planned) -> Iterator[C
         yield Clash(_found("known-fault", message, way_out))
 
 
+def losing_children(layer: Layer, environment: Environment) -> str:
+    """Why the children of a program that used the device may record nothing under this layer; empty
+    where nothing speaks for it. Torch from ROCm's wheels names the register library to them.
+    """
+    tool = _tool(layer, environment)
+    first, end = _LOSING_CHILDREN
+    if (
+        tool is None
+        or not first <= tool.rocm < end
+        or not _by_sdk(layer, environment)
+        or "/_rocm_sdk_core" not in environment.profilers.torch.sdk
+    ):
+        return ""
+    return (
+        f"with ROCm {tool.release} the children of a program that used the device inherit "
+        "ROCPROFILER_REGISTER_LIBRARY, and record nothing"
+    )
+
+
 def _hanging_import(environment: Environment, planned: Planned) -> Iterator[Clash]:
     if planned.torch != "no" and (message := hanging_import(environment)):
         way_out = (

@@ -18,7 +18,7 @@ from profharness.measure.passes import EndedPass
 from profharness.measure.plan import RunPlan, planned_keys
 from profharness.measure.recorder import Recorder
 from profharness.rundir.manifest import Artifact, PassRecord, PassState
-from profharness.supervise import diagnosis
+from profharness.supervise import sentences
 from profharness.supervise.pass_plan import PassPlan
 
 FindSecrets = Callable[[Path, Sequence[Artifact]], tuple[Finding, ...]]
@@ -62,7 +62,7 @@ class ManifestRecords:
         scan, and say so.
         """
         plan, recorder = ended.plan, self.recorder
-        line = diagnosis.refused_line(ended.stderr_text)
+        line = sentences.refused_line(ended.stderr_text)
         recorder.add_finding(counter_split.refusal_finding(plan, halves, line))
         manifest = recorder.manifest
         whole = manifest.pass_named(plan.name)

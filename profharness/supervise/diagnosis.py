@@ -19,7 +19,7 @@ from profharness.findings import Finding, finding
 from profharness.launchers import describe_exit
 from profharness.layers import known_faults
 from profharness.layers.contract import Sign
-from profharness.layers.known_faults import TOO_MANY
+from profharness.supervise.sentences import caught_signal, fatal_line, line_of, refusal
 
 REFUSED = 3
 """The exit code when the tool refused to start the workload (as for a tool that is missing)."""
@@ -65,7 +65,8 @@ class Evidence:
     `users`: processes that used a framework, by the hooks' hellos; `refused`: the tool did not take
     the pass's counters; `passed_on`: the user's own arguments for the tool; `unopened`: why a
     window that was asked for never began; `closed`: why this user reaches no device, by the node's
-    facts; `if_killed`: what a killed program means for the tool's files.
+    facts; `if_killed`: what a killed program means for the tool's files; `stepped`: processes that
+    ran steps; `losing`: why children of a program may record nothing on this node.
     """
 
     layer: str
@@ -80,14 +81,8 @@ class Evidence:
     unopened: str = ""
     closed: str = ""
     if_killed: str = ""
-
-
-# a tool's own fatal lines come before an abort that it makes itself
-_FATAL = re.compile(
-    rf"^F\d{{8}} [\d:.]+ +\S+ \S+:\d+\] |registered more than once|profile cfg failed with error "
-    rf"code|ring_buffer: m\w*map failed|{TOO_MANY}",
-    re.MULTILINE,
-)
+    stepped: tuple[int, ...] = ()
+    losing: str = ""
 
 
 @cache
@@ -100,52 +95,6 @@ def _signs() -> tuple[tuple[re.Pattern[str], Sign], ...]:
 @cache
 def _compiled(signs: tuple[Sign, ...]) -> tuple[tuple[re.Pattern[str], Sign], ...]:
     return tuple((re.compile(sign.pattern, re.IGNORECASE), sign) for sign in signs)
-
-
-@cache
-def _refusals() -> tuple[re.Pattern[str], ...]:
-    patterns = [pattern for about in layers.descriptions() for pattern in about.refusals]
-    return tuple(re.compile(pattern, re.IGNORECASE | re.MULTILINE) for pattern in patterns)
-
-
-@cache
-def _caught() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(about.caught) for about in layers.descriptions() if about.caught)
-
-
-def refusal(log_text: str) -> str:
-    """The sentence by which the tool refused its command line, so that the workload never ran;
-    empty if it did not.
-    """
-    return next(
-        (match.group(0).strip() for pattern in _refusals() if (match := pattern.search(log_text))),
-        "",
-    )
-
-
-def too_many_counters(log_text: str) -> bool:
-    """Whether the tool said that a pass asks for more counters than the device counts at once."""
-    return bool(re.search(TOO_MANY, log_text, re.IGNORECASE))
-
-
-def refused_line(log_text: str) -> str:
-    """The line in which it said so; empty without."""
-    match = re.search(TOO_MANY, log_text, re.IGNORECASE)
-    return _line_of(log_text, match) if match else ""
-
-
-def fatal_line(log_text: str) -> str:
-    """The sentence with which the tool aborted its process by itself; empty without."""
-    match = _FATAL.search(log_text)
-    return _line_of(log_text, match) if match else ""
-
-
-def caught_signal(log_text: str) -> int | None:
-    """The number of the signal of which the tool's handler said that it ends the process; the first
-    of several.
-    """
-    matches = [match for pattern in _caught() if (match := pattern.search(log_text))]
-    return int(matches[0].group(1)) if matches else None
 
 
 def final_status(ended: PassEnd, log_text: str) -> int:
@@ -220,7 +169,7 @@ def _refused_findings(evidence: Evidence) -> tuple[Finding, ...]:
     words = refusal(evidence.said) or f"it {describe_exit(evidence.ended.exit_status)} first"
     causes = [
         sign
-        for pattern, sign in (*_compiled(known_faults.SIGNS), *_signs())
+        for pattern, sign in _signs()
         if sign.finding == "profiler-failed" and pattern.search(evidence.said)
     ]
     cause = causes[0].message if causes else ""
@@ -289,7 +238,7 @@ def _sentence_findings(evidence: Evidence) -> tuple[Finding, ...]:
 
 
 def _sentence_finding(evidence: Evidence, sign: Sign, match: re.Match[str]) -> Finding:
-    line = _line_of(evidence.said, match)
+    line = line_of(evidence.said, match)
     item = finding(sign.finding, f"{evidence.layer}: {sign.message} ({line})")
     return msgspec.structs.replace(item, advice=sign.advice) if sign.advice else item
 
@@ -332,12 +281,6 @@ def _device_findings(findings: tuple[Finding, ...], evidence: Evidence) -> tuple
     )
 
 
-def _line_of(log_text: str, match: re.Match[str]) -> str:
-    """The line in which a match begins."""
-    start = log_text.rfind("\n", 0, match.start()) + 1
-    return log_text[start:].split("\n", 1)[0].strip()[:200]
-
-
 def _file_findings(evidence: Evidence) -> tuple[Finding, ...]:
     """Whether the files hold what the pass was for."""
     if not evidence.files:
@@ -345,7 +288,7 @@ def _file_findings(evidence: Evidence) -> tuple[Finding, ...]:
             finding("profiler-failed", f"{evidence.layer} left no files: {_why_nothing(evidence)}"),
         )
     if not evidence.expects_kernels or any(left.kernels is not False for left in evidence.files):
-        return ()
+        return _lost_children(evidence)
     traced = sorted({left.pid for left in evidence.files if left.pid is not None})
     elsewhere = sorted(set(evidence.users) - set(traced))
     if traced and elsewhere:
@@ -368,6 +311,29 @@ def _file_findings(evidence: Evidence) -> tuple[Finding, ...]:
             files=len(evidence.files),
         ),
     )
+
+
+def _lost_children(evidence: Evidence) -> tuple[Finding, ...]:
+    """Processes that ran steps and have no kernel, beside others whose kernels were recorded, where
+    that is a known fault of this node's software.
+    """
+    recorded = sorted({left.pid for left in evidence.files if left.kernels and left.pid})
+    silent = set(evidence.stepped) - {
+        left.pid for left in evidence.files if left.kernels is not False
+    }
+    if not evidence.losing or not recorded or not silent:
+        return ()
+    found = finding(
+        "known-fault",
+        f"{evidence.layer} recorded kernels of {_processes(recorded)}, and none of "
+        f"{_processes(sorted(silent))}, which ran steps: {evidence.losing}",
+        missed=len(silent),
+    )
+    way_out = (
+        "have the program run os.environ.pop('ROCPROFILER_REGISTER_LIBRARY', None) "
+        "before it starts them"
+    )
+    return (msgspec.structs.replace(found, advice=way_out),)
 
 
 def _why_nothing(evidence: Evidence) -> str:

@@ -21,7 +21,7 @@ import msgspec
 from profharness.launchers import Outcome
 from profharness.launchers.process_tree import tree
 from profharness.layers.contract import Where
-from profharness.supervise import diagnosis as failures
+from profharness.supervise import sentences
 
 LOOK_EVERY_S = 1.0
 
@@ -197,9 +197,9 @@ class Ending:
         if self.own_ends().over:
             return (_size(self._folders),)
         said = self._words()
-        if self._counting and failures.too_many_counters(said):
+        if self._counting and sentences.too_many_counters(said):
             return ()
-        if failures.caught_signal(said) is not None:
+        if sentences.caught_signal(said) is not None:
             return (_size(self._folders), _cpu_ms(self._roots))
         return None
 

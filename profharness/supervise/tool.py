@@ -15,12 +15,14 @@ from profharness.findings import Finding, finding
 from profharness.launchers import Launcher, Outcome
 from profharness.launchers.command import Command
 from profharness.layers import around
+from profharness.layers.clashes import losing_children
 from profharness.layers.contract import Where
 from profharness.layers.recorded import holds_counters, holds_kernels, holds_rows
 from profharness.node import access
 from profharness.rundir.manifest import Artifact, Hello
 from profharness.supervise import diagnosis as failures
 from profharness.supervise import missing_records as unrecorded
+from profharness.supervise import sentences
 from profharness.supervise.diagnosis import Evidence, LeftFile, PassEnd
 from profharness.supervise.exit_status import Ending
 from profharness.supervise.hook_reports import read_byes, read_hellos
@@ -115,13 +117,13 @@ class ToolPass:
         )
         return (
             bool(self.plan.counters)
-            and failures.too_many_counters(log_text)
+            and sentences.too_many_counters(log_text)
             and not any(holds_counters(path) for path in recorded)
         )
 
     def refused_so_far(self) -> bool:
         """Whether the tool has refused the counters, asked before the pass has ended."""
-        if not self.plan.counters or not failures.too_many_counters(
+        if not self.plan.counters or not sentences.too_many_counters(
             log_text := read_logs(self._logs())
         ):
             return False
@@ -200,7 +202,9 @@ class ToolPass:
             for artifact in own_files
             if not artifact.aside
         )
-        unopened = self._unopened([hello for hello in hellos if hello.pass_name == self.plan.name])
+        own = [hello for hello in hellos if hello.pass_name == self.plan.name]
+        losing = losing_children(self.tool, self.where.environment)
+        steps = _steps(self.where) if losing else {}
         judged = failures.judge(
             Evidence(
                 layer=self.tool.name,
@@ -212,9 +216,11 @@ class ToolPass:
                 counting=bool(self.plan.counters),
                 refused=self.refused(log_text, artifacts),
                 passed_on=self.where.options.args_for(self.tool.name),
-                unopened=unopened,
+                unopened=self._unopened(own),
                 closed=access.closed(self.where.environment),
                 if_killed=self._if_killed,
+                stepped=tuple(hello.pid for hello in own if steps.get(hello.pid)),
+                losing=losing,
             )
         )
         lacking = () if outcome.interrupted else self._lacking(own_files)

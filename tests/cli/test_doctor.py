@@ -91,7 +91,10 @@ def test_doctor_says_what_is_closed_to_the_user(capsys: pytest.CaptureFixture[st
         told["rocprofv3"]
         == f"layer      rocprofv3       ready    1.0.0: it is here, but {WHY}; {FIX}"
     )
-    assert told["rocprof"].endswith("use --profile rocprofv3")
+    assert told["rocprof"].endswith(
+        "missing  it comes with ROCm's rocprofiler package; here is ROCm 7.0.1; "
+        "put ROCm's bin folder on the PATH, or use --profile torch"
+    )
 
 
 @pytest.mark.usefixtures("node")

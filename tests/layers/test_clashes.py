@@ -10,7 +10,7 @@ import pytest
 
 from profharness import layers
 from profharness.findings import Finding, finding
-from profharness.layers.clashes import Planned, clashes, upheld
+from profharness.layers.clashes import Planned, clashes, losing_children, upheld
 from profharness.node.probe import (
     AttachedProfiler,
     Device,
@@ -249,3 +249,23 @@ def test_what_a_run_disproved_does_not_stay() -> None:
     own = finding("mixed-rocm", "rocprofv3: two copies were loaded")
     assert upheld([*first, own], told_before) == (*first, own)
     assert upheld([drift], ()) == (drift,)
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "sdk", "is_losing"),
+    [
+        ("7.13", "rocprofv3", CORE, True),
+        ("10.1", "rocprof-sys", CORE, True),
+        ("7.12", "rocprofv3", CORE, False),
+        ("7.2.4", "rocprofv3", CORE, False),
+        ("7.13", "rocprofv3", IN_TORCH, False),  # that torch names nothing to its children
+        ("7.13", "torch", CORE, False),
+    ],
+)
+def test_software_whose_children_record_nothing(
+    release: str, name: str, sdk: str, is_losing: bool
+) -> None:
+    (layer,) = layers.named((name,))
+    said = losing_children(layer, with_torch(node(release), sdk=sdk))
+    assert bool(said) == is_losing
+    assert not is_losing or f"with ROCm {release} " in said

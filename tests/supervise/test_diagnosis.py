@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from profharness.supervise import diagnosis as failures
+from profharness.supervise import sentences
 from profharness.supervise.diagnosis import (
     REFUSED,
     Evidence,
@@ -248,8 +248,8 @@ def test_a_refused_pass_is_judged_elsewhere() -> None:
         "Could not construct profile cfg failed with error code 38: "
         "Request exceeds the capabilities of the\nhardware to collect"
     )
-    assert failures.too_many_counters(said)
-    assert failures.refused_line(said).startswith(
+    assert sentences.too_many_counters(said)
+    assert sentences.refused_line(said).startswith(
         "Could not construct profile cfg failed with error code 38"
     )
     assert (
@@ -260,7 +260,7 @@ def test_a_refused_pass_is_judged_elsewhere() -> None:
         )
         == []
     )
-    assert failures.refused_line("all is well") == failures.fatal_line("all is well") == ""
+    assert sentences.refused_line("all is well") == sentences.fatal_line("all is well") == ""
 
 
 def test_a_window_that_never_opened_explains_an_empty_trace() -> None:

@@ -42,15 +42,15 @@ SAID = {
         "--container-gpu none",
     ),
     "rocprof-compute: --torch-trace is an experimental feature. Use --experimental to enable it.": (
-        "profiler-failed",
+        "known-fault",
         "rocprof-compute:--experimental",
     ),
     "ROCPROF_OUTPUT_PATH environment variable must be set": (
-        "profiler-failed",
+        "known-fault",
         "the program itself",
     ),
-    "YAML package is not installed": ("profiler-failed", "JSON"),
-    "ERROR Profiling execution failed.": ("profiler-failed", "rocprofv3"),
+    "YAML package is not installed": ("known-fault", "JSON"),
+    "ERROR Profiling execution failed.": ("known-fault", "rocprofv3"),
 }
 
 
@@ -97,6 +97,32 @@ def test_a_refused_option_has_its_way_out() -> None:
         "usage: rocprof-compute [options]\nrocprof-compute: error: --torch-trace is an "
         "experimental feature. Use --experimental to enable it."
     )
-    (found,) = judge(Evidence("rocprof-compute", PassEnd(2), said=said))
-    assert "did not start the workload" in found.message
-    assert (found.id, "--experimental" in found.advice) == ("profiler-failed", True)
+    refused, fault = judge(Evidence("rocprof-compute", PassEnd(2), said=said))
+    assert "did not start the workload" in refused.message
+    assert (fault.id, "--experimental" in fault.advice) == ("known-fault", True)
+
+
+def test_children_that_recorded_nothing() -> None:
+    losing = "with ROCm 7.13 children record nothing"
+    silent = (*WITH_KERNELS, LeftFile("b.db", 101, kernels=False))
+    (found,) = judge(
+        Evidence("rocprofv3", PassEnd(0), files=silent, stepped=(100, 101, 102), losing=losing)
+    )
+    assert (found.id, found.severity, found.figures) == ("known-fault", "warning", {"missed": 2})
+    assert found.message == (
+        "rocprofv3 recorded kernels of process 100, and none of processes 101, 102, "
+        f"which ran steps: {losing}"
+    )
+    assert "os.environ.pop" in found.advice
+    for quiet in (
+        Evidence("rocprofv3", PassEnd(0), files=silent, stepped=(100, 101)),  # no such software
+        Evidence("rocprofv3", PassEnd(0), files=silent, stepped=(100,), losing=losing),
+        Evidence(
+            "rocprofv3",
+            PassEnd(0),
+            files=(*WITH_KERNELS, LeftFile("b.db", 101, kernels=None)),  # nobody looked
+            stepped=(100, 101),
+            losing=losing,
+        ),
+    ):
+        assert judge(quiet) == ()
