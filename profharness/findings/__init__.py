@@ -1,7 +1,7 @@
 """Findings: what a reader of the figures must know before trusting them.
 
 The checks live in `analysis` and in the layers, which create `Finding` records from the catalogue
-of their kinds (`profharness/findings/kinds.py`).
+of their kinds (`profharness/findings/kinds_of_records.py` and `kinds_of_results.py`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import Protocol, cast
 import msgspec
 
 from profharness import families
-from profharness.findings.kinds import KINDS, FindingKind
-from profharness.findings.kinds import Severity as Severity
+from profharness.findings import kinds_of_records, kinds_of_results
+from profharness.findings.kind import FindingKind
+from profharness.findings.kind import Severity as Severity
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +49,9 @@ class Check(Protocol):
     kinds: tuple[FindingKind, ...]
 
 
-CATALOGUE: dict[str, FindingKind] = {kind.id: kind for kind in KINDS}
+CATALOGUE: dict[str, FindingKind] = {
+    kind.id: kind for kind in (*kinds_of_records.KINDS, *kinds_of_results.KINDS)
+}
 
 
 def _of_others() -> dict[str, FindingKind]:

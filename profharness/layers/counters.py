@@ -160,7 +160,8 @@ def _check(name: str, table: CounterTable, wrappers: Path) -> None:
     having = [
         other.architecture
         for other in _all_tables(wrappers)
-        if name in other.sets or name in other.derived or name in other.raw["names"]
+        if name in other.sets
+        or (table.complete and (name in other.derived or name in other.raw["names"]))
     ]
     if having:
         raise UsageError(

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from profharness.node.devices import known_dies
+from profharness.node.dies import known_dies
 from profharness.readers.rocprof_compute.machine_reader import Machine
 from profharness.trace.model import Counters, Kernels, Strings
 

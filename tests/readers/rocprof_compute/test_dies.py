@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profharness.analysis.kernels import counter_shares
-from profharness.node.devices import known_dies
+from profharness.node.dies import known_dies
 from profharness.readers.rocprof_compute import reader
 from profharness.trace.model import Trace
 

@@ -1,0 +1,208 @@
+"""Kinds of findings on what was recorded: trace, profiler and clocks. Data only."""
+
+from __future__ import annotations
+
+from profharness.findings.kind import FindingKind
+
+KINDS = (
+    # trace
+    FindingKind(
+        "kernels-missing",
+        "error",
+        "record again with a shorter capture window or another layer; "
+        "do not read idle from this trace",
+    ),
+    FindingKind(
+        "launches-missing",
+        "warning",
+        "start the capture before the work begins, so that launches are inside the window",
+    ),
+    FindingKind(
+        "graph-kernels-missing",
+        "error",
+        "update the tracer (ROCm 7.2.0 drops kernels of graph launches) or run once without graphs",
+    ),
+    FindingKind(
+        "graph-replays",
+        "info",
+        "list these operators with `hotspots --by op`",
+    ),
+    FindingKind(
+        "graph-replays-unmatched",
+        "warning",
+        "record the capture of each graph that the trace replays, and name every such file with "
+        "--capture-trace",
+    ),
+    FindingKind(
+        "steps-without-device-events",
+        "error",
+        "leave those steps out: the tracer stopped recording device work there",
+    ),
+    FindingKind(
+        "step-range-unmatched",
+        "warning",
+        "name a range that is there (`report RUN --step-range REGEX` tries another), "
+        "or record ranges: roctx by rocprofv3, record_function by torch",
+    ),
+    FindingKind(
+        "empty-trace",
+        "error",
+        "check that the device is visible to the process and that the capture window covers "
+        "device work",
+    ),
+    FindingKind(
+        "truncated-file",
+        "error",
+        "the writer was interrupted; record again or use the part that was read with care",
+    ),
+    FindingKind("events-dropped", "error", "shorten the capture window or raise the tool's buffer"),
+    FindingKind(
+        "idle-contradicted",
+        "error",
+        "the trace missed work: trust the driver's figures, not the idle share",
+    ),
+    FindingKind(
+        "run-incomplete",
+        "error",
+        "run it again for the missing part (a scan goes on by `profharness run --resume -o "
+        "RUN`); what was recorded until then is shown",
+    ),
+    FindingKind(
+        "nothing-recorded",
+        "error",
+        "the layer saw nothing of this program; `profharness doctor --try` tells whether it "
+        "works here",
+    ),
+    FindingKind(
+        "hook-message",
+        "info",
+        "the hooks noted this inside the process; its times and exit status are its own",
+    ),
+    FindingKind(
+        "fork-not-recorded",
+        "error",
+        "start worker processes by spawn (multiprocessing.set_start_method('spawn')), "
+        "or use torch only in the parent",
+    ),
+    FindingKind(
+        "hook-not-loaded",
+        "error",
+        "use --hook exec: PYTHONPATH or sitecustomize does not reach that process",
+    ),
+    FindingKind(
+        "above-peak",
+        "error",
+        "do not use this figure: compare the device's name with the machine's, "
+        "the FLOPs with the model's, and look for what the trace lacks",
+    ),
+    FindingKind(
+        "formula-misfit",
+        "warning",
+        "compare the entry's positions with the inputs that the trace recorded (hotspots --by op "
+        "--json shows them), or bound the entry with since and until",
+    ),
+    FindingKind(
+        "kernels-differ",
+        "warning",
+        "the passes ran different kernels: compare them with `hotspots --pass`",
+    ),
+    # profiler
+    FindingKind(
+        "profiler-overhead",
+        "warning",
+        "take throughput from the bare pass; shorten the capture or drop options",
+    ),
+    FindingKind(
+        "serialising-counters",
+        "info",
+        "what such a pass records slows or serialises kernels: its times are not used",
+    ),
+    FindingKind(
+        "profiler-failed",
+        "error",
+        "see the layer's log under artifacts/; the workload itself is unaffected",
+    ),
+    FindingKind(
+        "profiler-hung",
+        "error",
+        "use what was written with care; try --tool-arg rocprofv3:--disable-signal-handlers, "
+        "fewer traces, or a shorter run",
+    ),
+    FindingKind(
+        "launcher-traced",
+        "error",
+        "put profharness inside the launcher (torchrun ... profharness run ... "
+        "-- python train.py), so that the workers are traced",
+    ),
+    FindingKind(
+        "mixed-rocm",
+        "error",
+        "let the program and the profiler use one ROCm: a torch wheel brings its own, "
+        "which must match the installation",
+    ),
+    FindingKind(
+        "profiler-attached",
+        "error",
+        "start profharness outside of the other profiler, or unset the variable that attaches it",
+    ),
+    FindingKind(
+        "known-fault",
+        "warning",
+        "use another release of the tool, or another layer",
+    ),
+    FindingKind(
+        "no-device-access",
+        "error",
+        "ask for /dev/kfd and /dev/dri and the groups video and render (in a container: "
+        "--device=/dev/kfd --device=/dev/dri, apptainer --rocm)",
+    ),
+    FindingKind(
+        "counters-inexact",
+        "warning",
+        "grant CAP_PERFMON (docker --cap-add=PERFMON) and set perf_event_paranoid to 2 or less",
+    ),
+    FindingKind(
+        "counters-refused",
+        "error",
+        "ask for fewer counters of one block per pass, and for names that this architecture has",
+    ),
+    FindingKind(
+        "counters-split",
+        "info",
+        "nothing is lost; each part is an execution of its own, "
+        "so compare counters of different parts with care",
+    ),
+    FindingKind(
+        "window-cut",
+        "info",
+        "the figures are of the window; a later release of the tool records the window alone, "
+        "which costs less",
+    ),
+    FindingKind(
+        "profiler-changed-exit",
+        "warning",
+        "the workload's own status is reported; the profiler altered it",
+    ),
+    # clock
+    FindingKind(
+        "clock-residual",
+        "warning",
+        "times across sources differ by the figure shown; compare only what is further apart",
+    ),
+    FindingKind(
+        "clock-unaligned", "warning", "record with profharness run, which takes clock snapshots"
+    ),
+    FindingKind(
+        "clock-causality",
+        "warning",
+        "device and host clocks disagree: launch latencies are off by at least the figure shown",
+    ),
+    FindingKind(
+        "suspended-host",
+        "warning",
+        "the host slept during or before the run: sources on MONOTONIC and BOOTTIME differ",
+    ),
+    FindingKind(
+        "clock-stepped", "error", "the wall clock was stepped during the run: record again"
+    ),
+)
