@@ -104,7 +104,11 @@ class SetReader:
         for part in calls:
             tables.add_calls(process, part, 0)
         for part in self._parts.get("memory", []):
-            self._add_memory(tables, process, part)
+            # processes that `rocpd convert` joined have addresses of their own
+            guid = part.get("guid", np.zeros(len(part["operation"]), np.int64))
+            for one in np.unique(guid):
+                chosen = {name: column[guid == one] for name, column in part.items()}
+                self._add_memory(tables, process, chosen)
         self._report(tables)
         return tables, pid
 

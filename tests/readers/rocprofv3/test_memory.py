@@ -233,3 +233,19 @@ def test_the_merged_trace_shows_memory_scratch_and_driver(tmp_path: Path) -> Non
         assert events(back, domain) == events(trace, domain)
     assert sorted(held(back)) == sorted(held(trace))
     assert b"Memory through HSA" in (tmp_path / "merged.pftrace").read_bytes()
+
+
+def test_addresses_of_joined_processes_are_apart(tmp_path: Path) -> None:
+    """As `rocpd convert` writes them: the first column tells processes apart."""
+    path = tmp_path / "out_memory_allocation_trace.csv"
+    head = "Guid,Kind,Operation,Agent_Id,Allocation_Size,Address,Start_Timestamp,End_Timestamp"
+    rows = [
+        "a,M,MEMORY_ALLOCATION_ALLOCATE,2,100,0x10,1,2",
+        "b,M,MEMORY_ALLOCATION_ALLOCATE,3,50,0x10,3,4",
+        "a,M,MEMORY_ALLOCATION_FREE,,0,0x10,5,6",
+        "b,M,MEMORY_ALLOCATION_FREE,,0,0x10,7,8",
+    ]
+    path.write_text("\n".join((head, *rows, "")))
+    trace = readers.read(path)
+    assert sorted(held(trace)) == [(2, "2", 100.0), (4, "3", 50.0), (5, "2", 0.0), (7, "3", 0.0)]
+    assert said(trace) == ""
