@@ -4,8 +4,8 @@
     bytes 8-11   length of the header in bytes (a multiple of 8), little endian
     bytes 12-15  zero
     header       JSON, padded with spaces: v, host, pid, boot_id, hz, period_ns, rates (of each
-                 source, in Hz), clock, devices, missing, width,
-                 columns
+                 source, in Hz), clock, devices, missing, details (pairs of name and text
+                 that sources say of themselves), width, columns
     rows         `width` bytes each, little endian: int64 (type "q") or float64 (type "d") fields,
                  and blocks of n bytes (type "<n>s")
 

@@ -37,6 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return rocm_tree(folder / "rocm").parent
 
 
+pytestmark = pytest.mark.slow  # each waits for samples of a process of its own
 Begin = Callable[..., Sampler]
 
 
@@ -53,6 +54,7 @@ def begin(built: Path, tmp_path: Path) -> Iterator[Begin]:
         sources: tuple[str, ...] = ("device-counters",),
         gate: str = "",
         load: Load = LOAD,
+        hz: float = 50.0,
         **more: str,
     ) -> Sampler:
         folder = tmp_path / f"s{len(started)}"
@@ -68,6 +70,7 @@ def begin(built: Path, tmp_path: Path) -> Iterator[Begin]:
         started.append(
             Sampler(
                 folder,
+                hz=hz,
                 sources=sources,
                 sysfs=str(tree.root),
                 counting_gate=gate,
@@ -139,7 +142,6 @@ def test_partitions_are_devices_of_their_own(begin: Begin) -> None:
     ("mode", "kfd", "said"),
     [
         ("eperm", "1.23,profiler", "the kernel refused the profiler's lock"),
-        ("ebusy", "1.23,profiler", "another profiler holds the device"),
         ("einval", "1.14", "(KFD 1.14) has no profiler interface"),
     ],
 )
@@ -251,3 +253,13 @@ def test_a_process_of_the_sampler_is_no_stranger(tmp_path: Path) -> None:
     roots.write_text("1\n")
     assert Ownership(str(roots)).strangers([os.getpid()]) == 0
     assert Ownership(str(roots)).strangers([os.getppid()]) in (0, 1)
+
+
+def test_a_slow_sampler_sees_longer_intervals_and_no_gaps(begin: Begin) -> None:
+    """At 2 readings per second of counters that are read 20 times, each interval is one of 2 Hz."""
+    sampler = begin(hz=2.0)
+    trace = sampled(sampler, 2)
+    assert values(trace, "cu_active") == pytest.approx(0.38, rel=1e-4)
+    length = np.diff(trace.samples.at_ns[trace.samples.metric == trace.strings.find("cu_active")])
+    assert len(length)
+    assert np.median(length) == pytest.approx(5e8, rel=0.3)

@@ -7,7 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profharness.findings import Finding, finding
-from profharness.trace.device_counters import FABRIC, HIDDEN, NAME, PARTIAL, SHADER, device_facts
+from profharness.trace.device_counters import (
+    FABRIC,
+    HIDDEN,
+    NAME,
+    PARTIAL,
+    SHADER,
+    DeviceFacts,
+    device_facts,
+)
 from profharness.trace.model import Source, Trace
 
 _LIMITED = frozenset({"gfx942"})  # where firmware has a limiter that counting may switch off
@@ -21,13 +29,21 @@ def device_counter_findings(trace: Trace) -> Iterator[Finding]:
     counted = not present.isdisjoint((*SHADER, *FABRIC))
     for source in trace.sources:
         yield from _of_source(source, counted=counted)
-    archs = {facts.arch for facts in device_facts(trace).values()}
-    if not present.isdisjoint(SHADER) and archs & _LIMITED:
+    limited = [facts for facts in device_facts(trace).values() if facts.arch in _LIMITED]
+    if limited and not present.isdisjoint(SHADER):
+        kinds = dict.fromkeys(_described(facts) for facts in limited)
         yield finding(
             "device-counters-limiter",
-            "while compute units are counted, a limiter of power in the firmware (PTL) may be off: "
-            "speed and power may differ from those of a run without counters",
+            f"while compute units are counted ({'; '.join(kinds)}), a limiter of power in the "
+            "firmware (PTL) may be off: speed and power may differ from those of a run without "
+            "counters",
         )
+
+
+def _described(facts: DeviceFacts) -> str:
+    """`gfx942 as SPX/NPS1, 304 compute units`: the partition decides what the shares are of."""
+    partition = f" as {facts.mode}" if facts.mode else ""
+    return f"{facts.arch}{partition}, {facts.compute_units} compute units"
 
 
 def _of_source(source: Source, *, counted: bool) -> Iterator[Finding]:

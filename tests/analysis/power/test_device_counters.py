@@ -16,7 +16,7 @@ IDENTITY = "0000:c1:00.0"
 
 
 def trace(*details: tuple[str, str], metrics: tuple[str, ...] = (), arch: str = "gfx90a") -> Trace:
-    facts = msgspec.to_builtins(DeviceFacts(arch, 104, 416, 32, 1, sdk="1.1.0"))
+    facts = msgspec.to_builtins(DeviceFacts(arch, 104, 416, 32, 1, "SPX/NPS1", sdk="1.1.0"))
     source = Source(
         "x.bin",
         "telemetry",
@@ -80,6 +80,7 @@ def test_hidden_units_are_a_finding(
 def test_the_limiter_is_named_where_units_were_counted() -> None:
     (found,) = device_counter_findings(trace(metrics=("cu_active",), arch="gfx942"))
     assert (found.id, found.severity) == ("device-counters-limiter", "info")
+    assert "(gfx942 as SPX/NPS1, 104 compute units)" in found.message
     assert not list(device_counter_findings(trace(metrics=("fabric_read",), arch="gfx942")))
 
 

@@ -177,7 +177,8 @@ class DeviceCountersSource:
                         "level": self._found.level,
                         "why": "; ".join(text for text in (self._found.why, *warnings) if text),
                         "sdk": hello.get("sdk", ""),
-                        "hz": self._target.counters_hz,
+                        # the sampler takes only the newest totals at each of its own reads
+                        "hz": min(self._target.counters_hz, self._target.hz),
                     },
                     separators=(",", ":"),
                 ),
