@@ -161,8 +161,9 @@ def load() -> tuple[AmdsmiSource, ...]:
 def _package() -> ModuleType:
     """The copy that ROCm brings along fits its library; else the installed one."""
     for root in roots():
-        if os.path.isdir(f"{root}/share/amd_smi/amdsmi"):  # noqa: PTH112 - no pathlib in the sampler
-            sys.path.insert(0, f"{root}/share/amd_smi")
+        beside = f"{root}/share/amd_smi"
+        if os.path.isdir(f"{beside}/amdsmi"):  # noqa: PTH112 - no pathlib in the sampler
+            sys.path.insert(0, beside)
             break
     with versioned_library():
         return import_module("amdsmi")
