@@ -161,8 +161,9 @@ def load() -> tuple[AmdsmiSource, ...]:
 def _package() -> ModuleType:
     """The copy that ROCm brings along fits its library; else the installed one."""
     for root in roots():
-        if os.path.isdir(f"{root}/share/amd_smi/amdsmi"):  # noqa: PTH112  the sampler has no pathlib
-            sys.path.insert(0, f"{root}/share/amd_smi")
+        beside = f"{root}/share/amd_smi"
+        if os.path.isdir(f"{beside}/amdsmi"):  # noqa: PTH112 - no pathlib in the sampler
+            sys.path.insert(0, beside)
             break
     with versioned_library():
         return import_module("amdsmi")
@@ -175,7 +176,7 @@ def roots() -> tuple[str, ...]:
     wheels = (
         f"{folder}/{name}"
         for folder in sys.path
-        if os.path.isdir(folder)  # noqa: PTH112  the sampler has no pathlib
+        if os.path.isdir(folder)  # noqa: PTH112 - no pathlib in the sampler
         for name in sorted(os.listdir(folder))  # noqa: PTH208 - no pathlib in the sampler
         if name.startswith("_rocm_sdk_core")
     )
