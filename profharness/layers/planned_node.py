@@ -16,13 +16,13 @@ import msgspec
 from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import releases
-from profharness.layers.contract import Description
+from profharness.layers.contract import Description, Program
 from profharness.layers.releases import NEWEST, RELEASES, Version
 from profharness.node import devices
 from profharness.node.probe import Device, Environment, Permissions, Tool
 
 # releases that brought no change to the tools, so that the table of releases passes over them
-_UNCHANGED: tuple[Version, ...] = ((6, 0), (6, 1), (7, 10))
+_UNCHANGED: tuple[Version, ...] = ((6, 0), (6, 1))
 # tools that later releases leave out, and the first of those
 _LEFT_OUT: dict[str, Version] = {"rocprof": (7, 9)}
 _VERSION = re.compile(r"\d{1,2}\.\d{1,2}(\.\d{1,2})?")
@@ -146,9 +146,18 @@ def _of_layer(about: Description, rocm: Version) -> tuple[str, ...]:
         program.name
         for program in about.programs
         if program.since <= rocm
+        and _has(rocm, program)
         and (program.column or renamed is None or rocm < renamed)
         and not (program.name in _LEFT_OUT and rocm >= _LEFT_OUT[program.name])
     )
+
+
+def _has(rocm: Version, program: Program) -> bool:
+    """Whether the release has the tool under this name; of tools without a version it is so."""
+    if not program.column:
+        return True
+    own: Version = getattr(releases.of_rocm(rocm), program.column)
+    return own > releases.BEFORE
 
 
 def _device(planned: PlannedNode) -> Device:

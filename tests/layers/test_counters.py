@@ -165,11 +165,11 @@ def test_what_is_of_another_architecture_is_told_with_it() -> None:
 
 def test_a_device_without_a_table_has_no_sets() -> None:
     """Its counters are the tool's to judge, but a set's name means nothing to the tool."""
-    radeon = node("7.0", architecture="gfx1100")
+    radeon = node("7.0", architecture="gfx1201")
     with pytest.raises(UsageError) as caught:
         groups(("SQ_WAVES", "activity"), radeon, WRAPPERS)
     assert caught.value.message == (
         "--pmc: activity is a set of counters of gfx908, gfx90a, gfx942, gfx950, "
-        "and gfx1100 has no sets"
+        "and gfx1201 has no sets"
     )
     assert groups(("SQ_WAVES",), radeon, WRAPPERS) == (("SQ_WAVES",),)
