@@ -169,7 +169,7 @@ def test_a_device_without_a_table_has_no_sets() -> None:
     with pytest.raises(UsageError) as caught:
         groups(("SQ_WAVES", "activity"), radeon, WRAPPERS)
     assert caught.value.message == (
-        "--pmc: activity is a set of counters of gfx908, gfx90a, gfx942, gfx950, "
-        "and gfx1201 has no sets"
+        "--pmc: activity is a set of counters of gfx1030, gfx1100, gfx1101, gfx1102, gfx908, "
+        "gfx90a, gfx942, gfx950, and gfx1201 has no sets"
     )
     assert groups(("SQ_WAVES",), radeon, WRAPPERS) == (("SQ_WAVES",),)
