@@ -125,10 +125,4 @@ SIGNS: tuple[Sign, ...] = (
         "rocprofv3 reads a YAML file only with PyYAML in the Python that runs it",
         "give it a JSON file, or install pyyaml for that Python",
     ),
-    Sign(
-        r"Profiling execution failed\.",
-        "known-fault",
-        "rocprof-compute could not run the program under its profiler",
-        "its log says why; try the same program under --profile rocprofv3",
-    ),
 )

@@ -50,7 +50,6 @@ SAID = {
         "the program itself",
     ),
     "YAML package is not installed": ("known-fault", "JSON"),
-    "ERROR Profiling execution failed.": ("known-fault", "rocprofv3"),
 }
 
 
