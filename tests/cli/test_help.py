@@ -41,7 +41,7 @@ def test_run_lists_every_scan_by_name_with_a_clause() -> None:
 def test_run_names_every_backend_and_kind_of_model() -> None:
     words = " ".join(help_of("run").split())
     assert f"--backend TEXT {', '.join(BACKENDS)} (default" in words
-    assert "a frozen TensorFlow graph (.graphdef, .pb) or a SavedModel folder" in words
+    assert "a frozen TensorFlow graph (.graphdef, .pb), a SavedModel folder, or" in words
 
 
 def test_the_token_of_a_server_elsewhere_is_documented_where_its_address_is() -> None:

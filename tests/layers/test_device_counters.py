@@ -8,7 +8,7 @@ from profharness.errors import UsageError
 from profharness.layers import around, descriptions, named
 from profharness.layers.contract import COMMAND
 from profharness.layers.device_counters import ARCHITECTURES, COUNTS_HARDWARE, check_alone
-from profharness.measure.schedule import Counting, plan_command, plan_scan
+from profharness.measure.schedule import OwnPasses, plan_command, plan_scan
 from profharness.node.probe import Device, Environment, Permissions
 from profharness.options.settings import COMMAND_LINE, from_mapping
 from profharness.telemetry.sources.amd.counting.sets import SETS
@@ -56,9 +56,9 @@ def test_it_shares_with_tracers_and_never_with_who_counts() -> None:
     torch, tracer, compute = named(("torch", "rocprofv3", "rocprof-compute"))
     together = plan_command((torch, LAYER), bare=False, allowed=None, agreed=False)
     assert [plan.layer_names for plan in together.passes] == [("torch", "device-counters")]
-    counting = Counting(tracer, (("SQ_WAVES",),))
+    own = (OwnPasses(tracer, (("SQ_WAVES",),)),)
     apart = plan_command(
-        (tracer, LAYER, compute), bare=False, allowed=3, agreed=False, counting=counting, dry=True
+        (tracer, LAYER, compute), bare=False, allowed=3, agreed=False, own=own, dry=True
     )
     assert [plan.layer_names for plan in apart.passes] == [
         ("rocprofv3", "device-counters"),

@@ -25,7 +25,8 @@ from profharness.rundir.paths import RunDir, write_atomic
 from profharness.supervise.tool import ToolPass
 from tests.layers.places import node
 
-LAYERS = tuple(about.name for about in descriptions())
+# what stands beside the process is no rank's own
+LAYERS = tuple(about.name for about in descriptions() if about.scope != "sidecar")
 
 
 def plan(layer: str, rank: RankInfo, root: Path = Path("/run"), **settings: object) -> RunPlan:
