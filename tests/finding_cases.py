@@ -166,6 +166,11 @@ CASES: dict[str, Case] = {
         "layers/test_clashes.py::test_a_node_in_order_has_none",
         OF_A_NODE,
     ),
+    "nothing-by-line": Case(
+        "runs/test_rocprofv3_runs.py::test_kernels_that_are_shorter_than_the_interval_are_no_silent_nothing",
+        "runs/test_rocprofv3_runs.py::test_program_counters_and_threads_have_passes_of_their_own",
+        OF_A_TOOL,
+    ),
     "known-fault": Case(
         "layers/test_clashes.py::test_a_lock_of_another_user",
         "layers/test_clashes.py::test_a_node_in_order_has_none",

@@ -51,6 +51,12 @@ KINDS = (
         "device work",
     ),
     FindingKind(
+        "nothing-by-line",
+        "warning",
+        "sample at a shorter interval (--pc-sampling METHOD:INTERVAL) or record more launches; "
+        "`rocprofv3 -L` says what the device can",
+    ),
+    FindingKind(
         "truncated-file",
         "error",
         "the writer was interrupted; record again or use the part that was read with care",

@@ -69,7 +69,7 @@ _PURPOSES = (
         "samples program counters, a beta feature of the tool that may freeze a device",
         _SAMPLES,
         "took no sample of a program counter: the kernels were shorter than the interval, or the "
-        "device or its firmware cannot (`rocprofv3 -L` says what it can)",
+        "device or its firmware cannot",
     ),
     Purpose(
         THREAD_TRACE,

@@ -236,7 +236,7 @@ class ToolPass:
             if artifact.format == purpose.leaves
         ):
             return ()
-        return (finding("empty-trace", f"{self.plan.layers[0].name} {purpose.lacking}"),)
+        return (finding("nothing-by-line", f"{self.plan.layers[0].name} {purpose.lacking}"),)
 
     def _unopened(self, hellos: Sequence[Hello]) -> str:
         """Why the hooks, which start the tool's recording, never did so; empty where they did."""
