@@ -4,6 +4,7 @@
 #   make test        install, lint, type-check and run all tests
 #   make quick       the tests that take less than about a second each
 #   make statistics  the tests that show with hundreds of simulated scans what intervals cover
+#   make thorough    further variants of the longest tests, of each of which `make test` runs one
 #   make coverage    which branches of profharness/ the tests run
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
@@ -29,7 +30,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick statistics coverage check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test quick statistics thorough coverage check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
 	@sed -n '1,13p' Makefile | sed 's/^# \{0,1\}//'
@@ -78,10 +79,13 @@ test: check trace-processor perf-analyzer amd-tools tensorflow
 	$(PYTEST)
 
 quick: setup-dev
-	$(PYTEST) --hypothesis-profile=quick -m 'not slow and not statistics'
+	$(PYTEST) --hypothesis-profile=quick -m 'not slow and not statistics and not thorough'
 
 statistics: setup-dev
 	$(PYTEST) -m statistics
+
+thorough: setup-dev tensorflow
+	$(PYTEST) -m thorough
 
 # Which lines and branches of profharness/ no test runs; slower than the tests alone, and no part of them.
 # What runs in a workload's own processes (tests/wrappers) is not measured, so as not to stand in its way.

@@ -119,7 +119,7 @@ def scan(folder: Path, instances: int, *words: str) -> Run:
     return Run(folder / "run", done.stdout, loaded, understand.summarise(loaded))
 
 
-@pytest.fixture(scope="module", params=[3, 1])
+@pytest.fixture(scope="module", params=[3, pytest.param(1, marks=pytest.mark.thorough)])
 def saturated(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Run, int]:

@@ -156,7 +156,10 @@ def test_direct_studies(tmp_path: Path, name: str, backend: str) -> None:
 @pytest.mark.xdist_group("triton")
 @pytest.mark.parametrize(
     ("name", "backend"),
-    [("particlenet-onnx-client", "onnxruntime"), ("particlenet-torchscript-client", "torch")],
+    [
+        ("particlenet-torchscript-client", "torch"),
+        pytest.param("particlenet-onnx-client", "onnxruntime", marks=pytest.mark.thorough),
+    ],
 )
 def test_client_studies(tmp_path: Path, name: str, backend: str) -> None:
     rows = run(name, tmp_path, *SERVED)
@@ -171,7 +174,11 @@ def test_client_studies(tmp_path: Path, name: str, backend: str) -> None:
 @needs_tensorflow
 @pytest.mark.xdist_group("triton")
 @pytest.mark.parametrize(
-    ("name", "words", "via"), [("deepmet", DIRECT, "direct"), ("deepmet-client", SERVED, "triton")]
+    ("name", "words", "via"),
+    [
+        ("deepmet", DIRECT, "direct"),
+        pytest.param("deepmet-client", SERVED, "triton", marks=pytest.mark.thorough),
+    ],
 )
 def test_the_studies_of_the_experiments_graph(
     shared: Path, tmp_path: Path, name: str, words: tuple[str, ...], via: str

@@ -183,7 +183,12 @@ def test_a_download_that_fails_says_what_to_do(tmp_path: Path) -> None:
 @needs_training
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("model", "precision"), [("resnet", "float32"), ("swinv2", "bfloat16"), ("vit", "automixed")]
+    ("model", "precision"),
+    [
+        ("swinv2", "bfloat16"),
+        pytest.param("resnet", "float32", marks=pytest.mark.thorough),
+        pytest.param("vit", "automixed", marks=pytest.mark.thorough),
+    ],
 )
 def test_each_model_and_precision_trains(tmp_path: Path, model: str, precision: str) -> None:
     done = run(
