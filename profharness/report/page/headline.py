@@ -115,10 +115,7 @@ def _scan_tiles(summary: Summary) -> Iterable[Tile]:
 
 
 def _device_tiles(summary: Summary, metrics: dict[str, Figure], where: str) -> Iterable[Tile]:
-    gpu, fill = (
-        metrics.get(names.GPU_PERCENT),
-        _first(metrics, names.FILL_BARE, names.FILL, names.WAVE_FILL),
-    )
+    gpu = metrics.get(names.GPU_PERCENT)
     at = f"at {where}" if where else ""
     if gpu is not None and finite(gpu.value) is not None:
         yield Tile(
@@ -127,13 +124,7 @@ def _device_tiles(summary: Summary, metrics: dict[str, Figure], where: str) -> I
             f"the driver's figure {at}".rstrip(),
             figure_tip(gpu, names.meaning_of(names.GPU_PERCENT)),
         )
-    if fill is not None:
-        yield Tile(
-            "fill",
-            fraction_text(fill.value),
-            f"of the compute units {at}".rstrip(),
-            figure_tip(fill, names.meaning_of(names.FILL)),
-        )
+    yield from _fill_tile(metrics, at)
     cores = metrics.get(names.CORES_USED)
     if cores is not None and finite(cores.value) is not None and on_cpu(summary):
         allowed = allowed_cores(summary)
@@ -144,6 +135,35 @@ def _device_tiles(summary: Summary, metrics: dict[str, Figure], where: str) -> I
             at,
             figure_tip(cores, names.meaning_of(names.CORES_USED)),
         )
+
+
+def _fill_tile(metrics: dict[str, Figure], at: str) -> Iterable[Tile]:
+    """How full the device was: by its kernels, else by counters of the hardware, else by the
+    driver's waves.
+    """
+    fill = _first(metrics, names.FILL_BARE, names.FILL)
+    if fill is not None:
+        yield Tile(
+            "fill",
+            fraction_text(fill.value),
+            f"of the compute units {at}".rstrip(),
+            figure_tip(fill, names.meaning_of(names.FILL)),
+        )
+        return
+    for name, of in (
+        (names.CU_ACTIVE, "of the time, by counters of the hardware"),
+        (names.SM_ACTIVITY, "of the time, by counters of the hardware"),
+        (names.WAVE_FILL, "of the waves that fit, by the driver"),
+    ):
+        figure = _first(metrics, name)
+        if figure is not None and figure.value is not None:
+            yield Tile(
+                names.title_of(name),
+                format_share(figure.value),
+                f"{of} {at}".rstrip(),
+                figure_tip(figure, names.meaning_of(name)),
+            )
+            return
 
 
 def _first(metrics: dict[str, Figure], *choices: str) -> Figure | None:

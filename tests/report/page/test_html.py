@@ -323,6 +323,22 @@ def test_rates_of_a_command_are_among_the_tiles() -> None:
     assert "throughput 622 items/s" in text
 
 
+def test_counters_of_the_hardware_stand_in_the_tile_before_the_drivers_waves() -> None:
+    shares = {"wave_fill": 0.04, "cu_active": 0.38}
+    figures = {name: Figure(value=share, unit="share") for name, share in shares.items()}
+    run = command()
+
+    def told(**metrics: Figure) -> list[tuple[str, str]]:
+        shown = tiles(msgspec.structs.replace(run, metrics=metrics))
+        fill = ("fill", "wave fill", "CUs active")
+        return [(tile.label, tile.value) for tile in shown if tile.label in fill]
+
+    assert told(**figures) == [("CUs active", "38.0 %")]
+    assert told(wave_fill=figures["wave_fill"]) == [("wave fill", "4.0 %")]
+    of_kernels = Figure(value=0.5, unit="share")
+    assert [label for label, _ in told(**figures, fill=of_kernels)] == ["fill"]
+
+
 def test_the_captured_steps_stand_in_the_provenance() -> None:
     assert "capture 20 steps captured (10 to 29)" in Page(render(SAMPLES["command"]())).text
 
