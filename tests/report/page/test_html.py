@@ -331,7 +331,7 @@ def test_counters_of_the_hardware_stand_in_the_tile_before_the_drivers_waves() -
     def told(**metrics: Figure) -> list[tuple[str, str]]:
         shown = tiles(msgspec.structs.replace(run, metrics=metrics))
         fill = ("fill", "wave fill", "CUs active")
-        return [(tile.label, tile.value) for tile in shown if tile.label in fill]
+        return [(tile.label, tile.text) for tile in shown if tile.label in fill]
 
     assert told(**figures) == [("CUs active", "38.0 %")]
     assert told(wave_fill=figures["wave_fill"]) == [("wave fill", "4.0 %")]
