@@ -4,6 +4,8 @@ do.
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +21,8 @@ from profharness.errors import Unavailable, UsageError
 from profharness.layers import exporter
 from profharness.rundir import telemetry
 from profharness.telemetry.sources import Target
-from profharness.telemetry.sources.amd.exporter import answer, family
+from profharness.telemetry.sources.amd.devices import Die
+from profharness.telemetry.sources.amd.exporter import answer, family, known
 from profharness.telemetry.sources.amd.exporter.answer import ExporterError
 from profharness.telemetry.sources.amd.exporter.source import ExporterSource
 from profharness.trace.model import Trace
@@ -217,6 +220,38 @@ def test_an_exporter_that_is_absent_or_slow(
     with pytest.raises(ExporterError, match=r"did not answer within 0\.2 s"):
         answer.fetch(answer.parse_address(slow.url), 0.2)
     gate.set()
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.0 200 OK\r\n\r\n", b""])
+def test_an_answer_that_drips_ends_in_time(head: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def drip() -> None:
+            connected, _ = listening.accept()
+            with connected, contextlib.suppress(OSError):
+                connected.sendall(head)
+                while True:
+                    connected.sendall(b"H")
+                    time.sleep(0.02)
+
+        threading.Thread(target=drip, daemon=True).start()
+        port = listening.getsockname()[1]
+        begin = time.monotonic()
+        with pytest.raises(ExporterError, match=r"did not answer within 0\.3 s"):
+            answer.fetch(answer.parse_address(f"http://127.0.0.1:{port}/"), 0.3)
+        assert time.monotonic() - begin < 5
+
+
+def test_each_exporter_counts_devices_in_its_own_order() -> None:
+    dies = [
+        Die("0", "0000:c1:00.0", "", ""),
+        Die("1", "0000:05:00.0", "", "", 1, 2),
+        Die("2", "0000:05:00.0", "", "", 0, 2),
+    ]
+    seen = {number: {"x": 1.0} for number in range(3)}
+    for kind, order in ((known.OMNISTAT, "012"), (known.DME, "210")):
+        found = known.in_order(known.Published(kind, seen), dies, "here")
+        assert "".join(die.number for die in found) == order
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ time and in size, since the samples beside it go on meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import math
 import re
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -16,7 +19,6 @@ from urllib.parse import urlsplit
 
 TIMEOUT_S = 2.0
 LIMIT_BYTES = 8 << 20
-_BLOCK = 1 << 16
 _LINE = re.compile(r"([A-Za-z_:][\w:]*)\{(.*)\}\s+(\S+)")
 _LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"')
 
@@ -65,35 +67,47 @@ def parse_address(url: str) -> Address:
 
 
 def fetch(address: Address, timeout_s: float = TIMEOUT_S) -> str:
-    """The text that is there. Raises ExporterError."""
-    end = time.monotonic() + timeout_s
+    """The text that is there, whole. Raises ExporterError."""
     kind = http.client.HTTPSConnection if address.secure else http.client.HTTPConnection
     connection = kind(address.host, address.port, timeout=timeout_s)
-    slow = f"{address.place} did not answer within {timeout_s:g} s"
+    end = time.monotonic() + timeout_s
+    slow = ExporterError(f"{address.place} did not answer within {timeout_s:g} s")
     try:
-        connection.request("GET", address.path, headers={"Accept": "text/plain"})
-        connected = connection.sock
-        answer = connection.getresponse()
-        if answer.status != http.client.OK:
-            raise ExporterError(f"{address.place} answers {answer.status} {answer.reason}".strip())
-        found = bytearray()
-        while block := answer.read1(_BLOCK):
-            found += block
-            if len(found) > LIMIT_BYTES:
-                raise ExporterError(f"the answer of {address.place} is longer than 8 MiB")
-            left = end - time.monotonic()
-            if left <= 0:
-                raise ExporterError(slow)
-            if connected is not None and connected.fileno() >= 0:
-                connected.settimeout(left)
-    except TimeoutError:
-        raise ExporterError(slow) from None
+        connection.connect()
+        # a socket's own time-out begins anew with every byte; this one ends the whole
+        guard = threading.Timer(max(end - time.monotonic(), 0), _hang_up, (connection.sock,))
+        guard.daemon = True
+        guard.start()
+        try:
+            found = _body(connection, address)
+        finally:
+            guard.cancel()
     except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, TimeoutError) or time.monotonic() >= end:
+            raise slow from None
         why = getattr(error, "strerror", None) or type(error).__name__
         raise ExporterError(f"{address.place} cannot be read ({why})") from error
     finally:
         connection.close()
+    if time.monotonic() >= end:
+        raise slow  # cut off, which looks like the end of an answer without a length
     return found.decode(errors="replace")
+
+
+def _body(connection: http.client.HTTPConnection, address: Address) -> bytes:
+    connection.request("GET", address.path, headers={"Accept": "text/plain"})
+    answer = connection.getresponse()
+    if answer.status != http.client.OK:
+        raise ExporterError(f"{address.place} answers {answer.status} {answer.reason}".strip())
+    found = answer.read(LIMIT_BYTES + 1)
+    if len(found) > LIMIT_BYTES:
+        raise ExporterError(f"the answer of {address.place} is longer than 8 MiB")
+    return found
+
+
+def _hang_up(connected: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)
 
 
 def series_of(text: str, part: str) -> Iterator[Series]:
