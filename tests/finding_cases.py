@@ -279,6 +279,11 @@ CASES: dict[str, Case] = {
         "analysis/power/test_device_counters.py::test_counters_that_all_see_have_none",
         OF_TELEMETRY,
     ),
+    "device-counters-exporter": Case(
+        "analysis/power/test_device_counters.py::test_whose_counters_they_are_and_that_they_ended",
+        "analysis/power/test_device_counters.py::test_counters_that_all_see_have_none",
+        OF_TELEMETRY,
+    ),
     "cold-cache": Case(
         "analysis/run/test_summary.py::test_findings_on_trials_caches_and_compilation",
         _CALM,

@@ -44,6 +44,13 @@ class TelemetryLine(msgspec.Struct, frozen=True, kw_only=True):
     device_counters_hz: Annotated[
         float, Option("Samples of these counters per second, at most 10.")
     ] = 2.0
+    device_counters_from: Annotated[
+        str,
+        Option(
+            "Take hardware counters of the devices from an exporter on the node (omnistat, AMD's "
+            "Device Metrics Exporter): http://HOST:PORT/metrics."
+        ),
+    ] = ""
     seconds: Annotated[
         float | None, Option("How long, without a command (default: until Ctrl-C).")
     ] = None
@@ -83,6 +90,7 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
         force=line.force,
         idle_seconds=line.idle_seconds,
         counters_hz=line.device_counters_hz if line.device_counters else 0.0,
+        exporter=line.device_counters_from,
     )
     view = LiveView(sys.stderr, line.hz) if line.live else nullcontext()
     with view:
@@ -134,6 +142,10 @@ def _check(line: TelemetryLine, command: tuple[str, ...], *, given: bool) -> Non
 
 
 def _check_counters(line: TelemetryLine) -> None:
+    from profharness.layers import exporter
+
+    if line.device_counters_from:
+        exporter.check(line.device_counters_from, counts=line.device_counters)
     if not 0.1 <= line.device_counters_hz <= 10:
         raise UsageError(
             f"--device-counters-hz: {line.device_counters_hz:g} is outside 0.1 to 10",

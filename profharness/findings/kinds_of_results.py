@@ -58,6 +58,11 @@ KINDS = (
         "compare with a run without device-counters before you trust speed or power of this one",
     ),
     FindingKind(
+        "device-counters-exporter",
+        "info",
+        "read its figures as the exporter makes them; where it failed, look whether it still runs",
+    ),
+    FindingKind(
         "cold-cache", "info", "compile caches were cold for this point: repeat for steady figures"
     ),
     FindingKind(

@@ -62,13 +62,20 @@ class Counting:
 
 
 def spec_json(
-    folder: Path, host: str, telemetry: str, hz: float, counting: Counting | None = None
+    folder: Path,
+    host: str,
+    telemetry: str,
+    hz: float,
+    counting: Counting | None = None,
+    exporter: str = "",
 ) -> bytes:
     """The sampler's settings as JSON, from the value of `--telemetry` and a rate. `roots_file` is
-    where the harness appends the pids to follow. Tests put emulated hardware in the place of /sys
-    by PROFHARNESS_SYSFS.
+    where the harness appends the pids to follow, `exporter` who else publishes counters. Tests put
+    emulated hardware in the place of /sys by PROFHARNESS_SYSFS.
     """
     counted = ("device-counters",) if counting else ()
+    if exporter:
+        counted = (*counted, "counters-exporter")
     return msgspec.json.encode(
         {
             "output_dir": str(folder),
@@ -79,6 +86,7 @@ def spec_json(
             "sources": (*sources_of(telemetry), *counted),
             "counters_hz": counting.hz if counting else 0.0,
             "counting_gate": str(counting.gate or "") if counting else "",
+            "exporter": exporter,
             "sysfs": os.environ.get("PROFHARNESS_SYSFS", "/sys"),
         }
     )

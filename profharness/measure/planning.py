@@ -21,9 +21,10 @@ from profharness.launchers import Launcher
 from profharness.launchers.apptainer import Apptainer
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
-from profharness.layers import counters, planned_node
+from profharness.layers import counters, exporter, planned_node
 from profharness.layers.clashes import Planned, clashes
 from profharness.layers.contract import Layer, framework_of
+from profharness.layers.device_counters import NAME as COUNTING
 from profharness.layers.device_counters import check_alone
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import ranks, schedule
@@ -55,6 +56,8 @@ def plan_run(
     trace_ranks.check(request.trace_ranks, max(rank.world, request.ranks))
     chosen = layers.named(layer_names(request))
     check_alone(request.profile, request.tool_arg)
+    if request.device_counters_from:
+        exporter.check(request.device_counters_from, counts=COUNTING in request.profile)
     root = root_of(request, rank)
     container = container_of(
         request, (root, *_files_of(request)), dry=dry, kind=elsewhere.kind if elsewhere else ""
@@ -75,6 +78,8 @@ def plan_run(
     passes = _schedule(request, chosen, scan, environment, dry=dry)
     if not dry:
         _require(request, chosen, environment)
+        if request.device_counters_from:
+            exporter.require(request.device_counters_from)
         if container is None:
             _require_program(request.command)
     run_plan = RunPlan(

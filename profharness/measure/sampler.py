@@ -59,7 +59,14 @@ class Sampler:
             left.unlink(missing_ok=True)
         counting = Counting(request.device_counters_hz, self._gate) if self._counts else None
         spec.write_bytes(
-            spec_json(self._folder, self._host, request.telemetry, request.telemetry_hz, counting)
+            spec_json(
+                self._folder,
+                self._host,
+                request.telemetry,
+                request.telemetry_hz,
+                counting,
+                request.device_counters_from,
+            )
         )
         (self._folder / f"{self._host}.roots").touch()
         self._sidecar = Sidecar(sampler_command(spec), self._folder / f"{self._host}.log")

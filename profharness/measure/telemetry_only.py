@@ -19,6 +19,7 @@ from profharness.launchers import Job
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.sidecar import Sidecar
+from profharness.layers import exporter
 from profharness.layers.device_counters import NAME as COUNTING
 from profharness.layers.telemetry import (
     UNNAMED,
@@ -50,7 +51,7 @@ _WORKING = (
 class Settings:
     """`source` as `--telemetry` of a run; without `command`, sampling lasts `seconds`, or until
     Ctrl-C; before it the devices rest for `idle_seconds`. `counters_hz` is how often hardware
-    counters of the devices are read, 0 for not at all.
+    counters of the devices are read, 0 for not at all; `exporter` is an address that has them.
     """
 
     folder: Path
@@ -61,6 +62,7 @@ class Settings:
     force: bool = False
     idle_seconds: float = 0.0
     counters_hz: float = 0.0
+    exporter: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,11 +89,13 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
     Raises OutputExists, and Unavailable for a source that was asked for by name and gives nothing
     here.
     """
+    if settings.exporter:
+        exporter.require(settings.exporter)
     host = socket.gethostname()
     folder = _emptied_folder(settings, host)
     counting = Counting(settings.counters_hz) if settings.counters_hz else None
     (folder / f"{host}.spec.json").write_bytes(
-        spec_json(folder, host, settings.source, settings.hz, counting)
+        spec_json(folder, host, settings.source, settings.hz, counting, settings.exporter)
     )
     (folder / f"{host}.roots").touch()
     sampler = Sidecar(sampler_command(folder / f"{host}.spec.json"), folder / f"{host}.log")

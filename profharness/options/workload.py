@@ -160,6 +160,14 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
             ),
         ),
     ] = 2.0
+    device_counters_from: Annotated[
+        str,
+        Option(
+            "Take hardware counters of the devices from an exporter on the node (omnistat, AMD's "
+            "Device Metrics Exporter): http://HOST:PORT/metrics.",
+            TELEMETRY,
+        ),
+    ] = ""
     idle_seconds: Annotated[
         float,
         Option(

@@ -255,6 +255,7 @@ def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
             spec.sysfs,
             spec.counters_hz or 2.0,
             spec.counting_gate,
+            spec.exporter,
         ),
     )
     period_ns = period_of(spec.hz)

@@ -14,7 +14,8 @@ class Spec(NamedTuple):
     The harness appends each pid that it wants followed, with its descendants, as a line to
     `roots_file` (decimal, each line ended by a newline; the file may appear later). The sampler
     ends when `parent_pid` does; 0 means no parent. `counters_hz` is how often the source
-    `device-counters` counts, `counting_gate` the file whose presence says when (always, without).
+    `device-counters` counts, `counting_gate` the file whose presence says when (always, without);
+    `exporter` is the address that `counters-exporter` asks.
     """
 
     output_dir: str
@@ -26,6 +27,7 @@ class Spec(NamedTuple):
     sysfs: str = "/sys"
     counters_hz: float = 0.0
     counting_gate: str = ""
+    exporter: str = ""
 
 
 def parse_spec(text: str) -> Spec:
@@ -54,4 +56,5 @@ def parse_spec(text: str) -> Spec:
         str(fields.get("sysfs") or "/sys"),
         float(fields.get("counters_hz") or 0.0),
         str(fields.get("counting_gate") or ""),
+        str(fields.get("exporter") or ""),
     )

@@ -33,6 +33,8 @@ from profharness.trace.model import F64, I64, Problem, Samples, Trace
 
 RAW = "counter_rate"
 NAME = "device-counters"
+EXPORTER = "counters-exporter"
+"""The source, and a detail of it, that says whose counters an exporter published."""
 HIDDEN, PARTIAL = "device-counters-hidden", "device-counters-partial"
 """Details of a source, each with the device's identity behind a point: why no shader counter is
 shown, and why those that are shown are too low.

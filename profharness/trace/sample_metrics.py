@@ -107,6 +107,36 @@ DEVICE_METRICS: tuple[SampleMetric, ...] = (
         "bytes written through the memory fabric by the L2 cache (on MI300 and MI350 at most: "
         "64 bytes for each write)",
     ),
+    SampleMetric(
+        "exporter_valu_busy",
+        "share",
+        "instant",
+        "an exporter's VALUBusy: share of busy cycles in which vector ALUs were issued work",
+    ),
+    SampleMetric(
+        "exporter_mfma_util",
+        "share",
+        "instant",
+        "an exporter's MfmaUtil: share of busy cycles in which the matrix cores worked",
+    ),
+    SampleMetric(
+        "exporter_occupancy",
+        "share",
+        "instant",
+        "an exporter's OccupancyPercent: waves over those that fit, of busy cycles",
+    ),
+    SampleMetric(
+        "exporter_simd_utilization",
+        "share",
+        "instant",
+        "an exporter's SIMD_UTILIZATION: share of compute units with a wave, in a short window",
+    ),
+    SampleMetric(
+        "exporter_gpu_util",
+        "share",
+        "instant",
+        "an exporter's GPU_UTIL: share of cycles in which the device was busy, in a short window",
+    ),
     *(
         SampleMetric(
             f"xcc_busy_{number}",

@@ -40,6 +40,7 @@ class Sampler:
         sysfs: str = "/sys",
         counters_hz: float = 20.0,
         counting_gate: str = "",
+        exporter: str = "",
         **popen: Any,
     ) -> None:
         self.folder = folder
@@ -56,6 +57,7 @@ class Sampler:
                     "sysfs": sysfs,
                     "counters_hz": counters_hz,
                     "counting_gate": counting_gate,
+                    "exporter": exporter,
                     "parent_pid": os.getpid() if parent_pid is None else parent_pid,
                 }
             )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from profharness.findings import Finding, finding
 from profharness.trace.device_counters import (
+    EXPORTER,
     FABRIC,
     HIDDEN,
     NAME,
@@ -29,6 +30,7 @@ def device_counter_findings(trace: Trace) -> Iterator[Finding]:
     counted = not present.isdisjoint((*SHADER, *FABRIC))
     for source in trace.sources:
         yield from _of_source(source, counted=counted)
+        yield from _of_exporter(source)
     limited = [facts for facts in device_facts(trace).values() if facts.arch in _LIMITED]
     if limited and not present.isdisjoint(SHADER):
         kinds = dict.fromkeys(_described(facts) for facts in limited)
@@ -66,3 +68,30 @@ def _of_source(source: Source, *, counted: bool) -> Iterator[Finding]:
         else:
             continue
         yield finding("device-counters-hidden", said, source=NAME)
+
+
+def _of_exporter(source: Source) -> Iterator[Finding]:
+    """Whose figures they are, and that they ended or never came."""
+    details = dict(source.details)
+    whose, failed = details.get(EXPORTER), details.get(f"failed.{EXPORTER}")
+    if failed:
+        yield finding(
+            "device-counters-exporter",
+            f"hardware counters of {source.host} from {whose or 'an exporter'} have holes "
+            f"({failed})",
+            severity="warning",
+            source=EXPORTER,
+        )
+    elif missing := details.get(f"missing.{EXPORTER}"):
+        yield finding(
+            "device-counters-exporter",
+            f"no hardware counter of {source.host} was read from the exporter: {missing}",
+            severity="warning",
+            source=EXPORTER,
+        )
+    elif whose:
+        yield finding(
+            "device-counters-exporter",
+            f"hardware counters of {source.host} are those of {whose}, not of profharness",
+            source=EXPORTER,
+        )

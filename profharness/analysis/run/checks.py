@@ -12,6 +12,7 @@ from profharness.analysis.power.device_counters import device_counter_findings
 from profharness.analysis.records import Figure
 from profharness.findings import Finding, finding
 from profharness.rundir.manifest import Manifest, PassRecord
+from profharness.trace.device_counters import EXPORTER
 from profharness.trace.device_counters import NAME as COUNTERS
 from profharness.trace.model import Source, Trace
 
@@ -229,7 +230,7 @@ def _lost(source: Source) -> Iterator[Finding]:
     details = dict(source.details)
     for name, text in details.items():
         kind, _, part = name.partition(".")
-        if kind == "failed" and part != COUNTERS:
+        if kind == "failed" and part not in (COUNTERS, EXPORTER):
             takes_over = "; our own reader took over" if part == AMD_LIBRARY else ""
             yield finding(
                 "sampler-gaps",

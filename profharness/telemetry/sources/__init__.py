@@ -17,6 +17,7 @@ FAMILIES: dict[str, str] = {
     "amdsmi": "profharness.telemetry.sources.amd.smi",
     "nvml": "profharness.telemetry.sources.nvidia.family",
     "device-counters": "profharness.telemetry.sources.amd.counting.family",
+    "counters-exporter": "profharness.telemetry.sources.amd.exporter.family",
 }
 
 GROUP = "profharness.sources"
@@ -130,8 +131,9 @@ class Held(Protocol):
 
 
 class Target(NamedTuple):
-    """What is to be observed. The last two are of `device-counters`: samples per second, and the
-    file whose presence says when to count (always, without one).
+    """What is to be observed. `counters_hz` and `counting_gate` are of `device-counters`: samples
+    per second, and the file whose presence says when to count (always, without one). `exporter` is
+    the address that `counters-exporter` asks.
     """
 
     parent_pid: int
@@ -140,6 +142,7 @@ class Target(NamedTuple):
     sysfs: str = "/sys"
     counters_hz: float = 2.0
     counting_gate: str = ""
+    exporter: str = ""
 
 
 class Family(Protocol):

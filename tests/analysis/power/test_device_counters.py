@@ -89,3 +89,31 @@ def test_counters_that_all_see_have_none() -> None:
     assert not list(
         device_counter_findings(trace(("failed.device-counters", "1 read: it never began")))
     ), "whoever asked for it says so"
+
+
+WHOSE = ("counters-exporter", "omnistat at localhost:8001")
+
+
+@pytest.mark.parametrize(
+    ("details", "severity", "said"),
+    [
+        ((WHOSE,), "info", "are those of omnistat at localhost:8001, not of profharness"),
+        (
+            (WHOSE, ("failed.counters-exporter", "3 reads: ExporterError: gone")),
+            "warning",
+            "from omnistat at localhost:8001 have holes (3 reads: ExporterError: gone)",
+        ),
+        (
+            (("missing.counters-exporter", "it is gone"),),
+            "warning",
+            "no hardware counter of node was read from the exporter: it is gone",
+        ),
+    ],
+)
+def test_whose_counters_they_are_and_that_they_ended(
+    details: tuple[tuple[str, str], ...], severity: str, said: str
+) -> None:
+    found = telemetry_findings(trace(*details), {})
+    assert [one.id for one in found] == ["device-counters-exporter"]
+    assert found[0].severity == severity
+    assert said in found[0].message

@@ -231,7 +231,8 @@ def test_metrics_are_those_of_the_trace_model() -> None:
     assert {absent.metric for absent in missing} <= known.keys()
     assert (
         open_families(("nothing",), Target(0, "", 1.0))[1][0].why
-        == "there is no such source; known: cpu, gpu, amd, amdsmi, nvml, device-counters"
+        == "there is no such source; known: cpu, gpu, amd, amdsmi, nvml, device-counters, "
+        "counters-exporter"
     )
 
 

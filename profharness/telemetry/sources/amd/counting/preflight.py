@@ -70,7 +70,7 @@ def preflight(
     """
     devices, refused = [], []
     for die in dies:
-        found = _countable(die, sysfs)
+        found = countable(die, sysfs)
         if isinstance(found, str):
             refused.append((die.identity, found))
         else:
@@ -82,7 +82,8 @@ def preflight(
     return Preflight(level, why, tuple(devices), tuple(refused))
 
 
-def _countable(die: Die, sysfs: str) -> Countable | str:
+def countable(die: Die, sysfs: str) -> Countable | str:
+    """What formulas need to know of a device, or why it has no counters that they fit."""
     facts = kfd_facts(die, sysfs)
     if not facts:
         return "KFD, the compute driver, does not list it"

@@ -1,0 +1,1 @@
+"""Hardware counters of AMD devices as an exporter publishes them, which the user named."""
