@@ -274,6 +274,19 @@ def test_other_tools_in_the_environment_do_not_reach_the_process(play, monkeypat
     assert play(MI300X).records(1)  # the stand-in aborts where one of them is set
 
 
+def test_a_process_that_says_why_and_does_not_end_is_ended(monkeypatch) -> None:
+    counting = "profharness.telemetry.sources.amd.counting.helper"
+    said = """import os, time; os.write(1, b'{{"why": "no"}}\\n'); time.sleep(30)  # {!r}"""
+    monkeypatch.setattr(f"{counting}._CHILD", said)
+    monkeypatch.setattr(f"{counting}.END_S", 0.1)
+    helper = Helper(Task("/a", "/b", 2.0, ()))
+    began = time.monotonic()
+    helper.wait_hello(20)
+    assert helper.why == "no"
+    assert time.monotonic() - began < 15
+    helper.close()
+
+
 def test_a_library_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     compiled("stand_in_hsa.c", tmp_path / "lib/libhsa-runtime64.so.1")

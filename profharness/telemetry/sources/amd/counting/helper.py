@@ -140,7 +140,7 @@ class Helper:
         hello: dict[str, Any] = json.loads(line)
         if "why" in hello:
             self.why = str(hello["why"])
-            self._process.wait()
+            self._end(END_S)  # libraries may hang as they are unloaded
             raise HelperEndedError(self.why)
         self.hello, self._waiting = hello, rest
         return True
@@ -173,12 +173,17 @@ class Helper:
         """Let it stop counting and end, or end it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
+        self._end(END_S)
+        self.why = self.why or "it was closed"
+
+    def _end(self, seconds: float) -> int | None:
+        """Its exit status, or None where it had to be killed since it did not end by itself."""
         try:
-            self._process.wait(END_S)
+            return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self.why = self.why or "it was closed"
+            return None
 
     def _over(self, why: str) -> HelperEndedError:
         self.why = self._ending(why)
@@ -186,14 +191,10 @@ class Helper:
 
     def _ending(self, why: str) -> str:
         if why:
-            self._process.kill()
-            self._process.wait()
+            self._end(0)
             return f"the counting process {why} and was ended"
-        try:
-            status = self._process.wait(1.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        status = self._end(1.0)
+        if status is None:
             return "the counting process closed its output and was ended"
         lines = self._said().strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
