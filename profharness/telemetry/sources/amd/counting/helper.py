@@ -20,6 +20,7 @@ from profharness.telemetry.sources.amd.counting.child import HEAD, SAMPLE, Task
 SILENT_NS = 5_000_000_000  # beyond a period, until a process that sends nothing counts as hung
 START_NS = 30_000_000_000
 END_S = 2.5
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)  # a library sends itself others
 _CHILD = (
     "import sys; sys.path.insert(0, {!r}); from "
     "profharness.telemetry.sources.amd.counting.child import main; sys.exit(main())"
@@ -198,6 +199,8 @@ class Helper:
             return "the counting process closed its output and was ended"
         lines = self._said().strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
+        if -status in _FROM_OUTSIDE:
+            return f"the counting process was ended from outside ({signal.Signals(-status).name})"
         if status < 0:
             return (
                 f"AMD's library ended the counting process ({signal.Signals(-status).name}){last}"
