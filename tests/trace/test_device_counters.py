@@ -209,6 +209,15 @@ def test_shaders_seen_against_expectation_are_said_to_be_a_part() -> None:
     )
 
 
+@pytest.mark.parametrize(("shared", "kind"), [(True, "shared"), (False, "partial")])
+def test_a_lock_that_was_refused_is_said_though_shaders_are_seen(shared: bool, kind: str) -> None:
+    """Another profiler's queues carry the bit, so that nothing stays 0."""
+    facts = msgspec.structs.replace(SPX, why="another profiler holds the device", shared=shared)
+    details = dict(with_figures(trace_of(facts, two(facts))).sources[0].details)
+    said = f"device-counters-{kind}.0000:c1:00.0"
+    assert details.get(said) == "another profiler holds the device"
+
+
 def doubled(later: dict[str, int]) -> None:
     """Busier than the time allows, and going back afterwards."""
     later.update({f"GRBM_GUI_ACTIVE:{die}": 2 * later[f"GRBM_COUNT:{die}"] for die in range(8)})

@@ -13,11 +13,13 @@ from profharness.trace.device_counters import (
     NAME,
     PARTIAL,
     SHADER,
+    SHARED,
     DeviceFacts,
     device_facts,
 )
 from profharness.trace.model import Source, Trace
 
+_ENDED = "HelperEndedError"
 _LIMITED = frozenset({"gfx942"})  # where firmware has a limiter that counting may switch off
 
 
@@ -59,10 +61,16 @@ def _of_source(source: Source, *, counted: bool) -> Iterator[Finding]:
                 f"{identity}: compute units of some processes only were counted, so the figures "
                 f"are the least that they can be ({why})"
             )
+        elif kind == SHARED:
+            said = (
+                f"{identity}: {why}, and whoever counts beside another programs the same "
+                "registers, so that every figure of its hardware counters may be wrong"
+            )
         elif kind == "missing" and identity.startswith(f"{NAME}:"):
             said = f"{identity.partition(':')[2]}: {why}"
         elif kind == "failed" and identity == NAME and counted:
-            said = f"hardware counters of {source.host} are not there to the end ({why})"
+            lack = "not there to the end" if _ENDED in why else "not there for some intervals"
+            said = f"hardware counters of {source.host} are {lack} ({why})"
         else:
             continue
         yield finding("device-counters-hidden", said, source=NAME)

@@ -64,6 +64,16 @@ def trace(*details: tuple[str, str], metrics: tuple[str, ...] = (), arch: str = 
             ("cu_active",),
             "hardware counters of node are not there to the end (1 read: HelperEndedError",
         ),
+        (
+            ("failed.device-counters", "1 read: ValueError: sample: status 9"),
+            ("cu_active",),
+            "hardware counters of node are not there for some intervals (1 read: ValueError",
+        ),
+        (
+            (f"device-counters-shared.{IDENTITY}", "another profiler holds the device"),
+            ("cu_active",),
+            "programs the same registers, so that every figure of its hardware counters may be",
+        ),
     ],
 )
 def test_hidden_units_are_a_finding(

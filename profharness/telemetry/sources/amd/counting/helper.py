@@ -34,10 +34,11 @@ _NOT_INHERITED = (
     "ROCPROFILER_REGISTER_FORCE_LOAD",
 )
 """Variables by which another profiler would be loaded into the process, or this one kept out."""
+HELD = "another profiler holds the device"
 _WARNINGS = (
     (
         re.compile(r"has a profiler attached", re.IGNORECASE),
-        "another profiler holds the device",
+        HELD,
     ),
     (
         re.compile(r"could not be locked.*permission", re.IGNORECASE),

@@ -15,7 +15,7 @@ from typing import Any
 from profharness.telemetry.files import write_json
 from profharness.telemetry.sources import Column, Missing, SampledDevice, Target
 from profharness.telemetry.sources.amd.counting.child import Task
-from profharness.telemetry.sources.amd.counting.helper import Helper, HelperEndedError
+from profharness.telemetry.sources.amd.counting.helper import HELD, Helper, HelperEndedError
 from profharness.telemetry.sources.amd.counting.libraries import Libraries, find_libraries
 from profharness.telemetry.sources.amd.counting.preflight import Countable, Preflight
 from profharness.telemetry.sources.amd.counting.service import NOT_READ, Wanted
@@ -47,6 +47,7 @@ class DeviceCountersSource:
         self._helper: Helper | None = None
         self._ended = self._told = False
         self._troubles = 0
+        self._reported: tuple[Missing, ...] = ()
         self._offset_ns = _boot_less_monotonic()
 
     def probe(self) -> tuple[Missing, ...]:
@@ -65,7 +66,8 @@ class DeviceCountersSource:
             helper.wait_hello(HELLO_S)
             if helper.why:
                 return (*missing, Missing(NAME, helper.why))
-            missing += self._left_out()
+            self._reported = self._left_out()
+            missing += self._reported
         self.columns = tuple(self._columns())
         return tuple(missing)
 
@@ -90,7 +92,7 @@ class DeviceCountersSource:
         self._helper = Helper(task)
         return self._helper
 
-    def _left_out(self) -> list[Missing]:
+    def _left_out(self) -> tuple[Missing, ...]:
         """Devices that the library cannot count on, and counters that it lacks."""
         missing = []
         for die, state in zip(self._found.devices, self._states(), strict=True):
@@ -104,7 +106,7 @@ class DeviceCountersSource:
                         "them beside the others",
                     )
                 )
-        return missing
+        return tuple(missing)
 
     def _states(self) -> list[dict[str, Any]]:
         hello = None if self._helper is None else self._helper.hello
@@ -164,10 +166,18 @@ class DeviceCountersSource:
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What formulas need of each device, and what was seen: one JSON text per device, by
-        `device-counters.<identity>`.
+        `device-counters.<identity>`. What is left out is known only once counting has begun, which
+        may be long after `probe`.
         """
         warnings = () if self._helper is None else self._helper.warnings()
         hello = (None if self._helper is None else self._helper.hello) or {}
+        late = [absent for absent in self._left_out() if absent not in self._reported]
+        return (
+            *((f"missing.{absent.metric}", absent.why) for absent in late),
+            *self._facts(warnings, hello.get("sdk", "")),
+        )
+
+    def _facts(self, warnings: tuple[str, ...], sdk: str) -> tuple[tuple[str, str], ...]:
         return tuple(
             (
                 f"{NAME}.{device.die.identity}",
@@ -176,7 +186,8 @@ class DeviceCountersSource:
                     | {
                         "level": self._found.level,
                         "why": "; ".join(text for text in (self._found.why, *warnings) if text),
-                        "sdk": hello.get("sdk", ""),
+                        "shared": HELD in warnings,
+                        "sdk": sdk,
                         # the sampler takes only the newest totals at each of its own reads
                         "hz": min(self._target.counters_hz, self._target.hz),
                     },
