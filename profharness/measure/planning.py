@@ -54,7 +54,7 @@ def plan_run(
     rank = ranks.detect(os.environ, os.getppid())
     trace_ranks.check(request.trace_ranks, max(rank.world, request.ranks))
     chosen = layers.named(layer_names(request))
-    check_alone(request.profile, request.tool_arg)
+    check_alone(request.profile, request.tool_arg, os.environ)
     root = root_of(request, rank)
     container = container_of(
         request, (root, *_files_of(request)), dry=dry, kind=elsewhere.kind if elsewhere else ""

@@ -188,11 +188,15 @@ def test_hsa_without_a_device(play) -> None:
 
 
 def test_a_hidden_device_costs_its_own_values_only(play) -> None:
-    played = play(MI300X, Gpu(60001), mode="hidden=60001")
+    played = play(MI300X, Gpu(60001), mode="hidden=60001", ROCR_VISIBLE_DEVICES="0")
     records = played.records(3)
     assert {record.place for record in records} == {0}
     why = [state["why"] for state in played.helper.hello["devices"]]
-    assert why == ["", "counting cannot be started here: status 7 (Unnamed status)"]
+    assert why == [
+        "",
+        "counting cannot be started here: status 7 (Unnamed status); "
+        "ROCR_VISIBLE_DEVICES may hide it",
+    ]
 
 
 @pytest.mark.parametrize(
