@@ -107,7 +107,7 @@ def test_a_tools_own_arguments_may_not_count_beside_it(word: str) -> None:
 
 def test_a_tools_own_settings_may_not_either() -> None:
     counting = {"ROCPROFSYS_ROCM_EVENTS": "SQ_WAVES"}
-    with pytest.raises(UsageError, match="^ROCPROFSYS_ROCM_EVENTS counts on the device"):
+    with pytest.raises(UsageError, match=r"^ROCPROFSYS_ROCM_EVENTS counts on the device"):
         check_alone(("rocprof-sys", "device-counters"), (), counting)
     check_alone(("rocprofv3", "device-counters"), (), counting)
     check_alone(("rocprof-sys",), (), counting)

@@ -320,16 +320,7 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
     """
     if not view.telemetry:
         return {}
-    spans = [
-        (int(trials.starts_ns[0]), int((trials.starts_ns + trials.durations_ns).max()))
-        for (name, _), trials in view.trials.items()
-        if name == view.reference
-    ]
-    spans += [
-        (level.level.window_start_ns, level.level.window_end_ns)
-        for (name, _), level in view.levels.items()
-        if name == view.reference
-    ]
+    spans = _spans(view, view.reference)
     if spans:
         start, end = min(first for first, _ in spans), max(last for _, last in spans)
         where = f"{view.reference} pass, telemetry"
@@ -338,10 +329,27 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
         where = "the whole run, telemetry"
     when = window(start, end)
     return {
-        **run_telemetry.counted_figures(view.manifest, view.telemetry),
+        **run_telemetry.counted_figures(
+            view.manifest, view.telemetry, lambda name: _spans(view, name)
+        ),
         **run_telemetry.figures_in(view.telemetry, when, where),
         **power_figures(view.telemetry, view.packages, when, None, where),
     }
+
+
+def _spans(view: RunView, pass_name: str) -> list[tuple[int, int]]:
+    """From when to when each point of a pass was measured."""
+    spans = [
+        (int(trials.starts_ns[0]), int((trials.starts_ns + trials.durations_ns).max()))
+        for (name, _), trials in view.trials.items()
+        if name == pass_name
+    ]
+    spans += [
+        (level.level.window_start_ns, level.level.window_end_ns)
+        for (name, _), level in view.levels.items()
+        if name == pass_name
+    ]
+    return spans
 
 
 def _active(view: RunView, trace: Trace) -> tuple[int, int]:
