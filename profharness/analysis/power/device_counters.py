@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from profharness.analysis.records import Figure
 from profharness.findings import Finding, finding
 from profharness.trace.device_counters import (
     FABRIC,
@@ -40,6 +41,16 @@ def device_counter_findings(trace: Trace) -> Iterator[Finding]:
             "firmware (PTL) may be off: speed and power may differ from those of a run without "
             "counters",
         )
+
+
+def for_verdict(figures: Mapping[str, Figure], trace: Trace) -> Mapping[str, Figure]:
+    """The figures without those of compute units, where these are known to be too low or wrong: no
+    verdict may rest on them.
+    """
+    kinds = {key.partition(".")[0] for source in trace.sources for key, _ in source.details}
+    if kinds.isdisjoint((PARTIAL, SHARED)):
+        return figures
+    return {name: figure for name, figure in figures.items() if not name.startswith(SHADER)}
 
 
 def _described(facts: DeviceFacts) -> str:

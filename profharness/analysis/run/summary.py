@@ -20,6 +20,7 @@ from profharness.analysis.load.sharing import shared_levels
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
+from profharness.analysis.power.device_counters import for_verdict
 from profharness.analysis.power.run_energy import step_energy
 from profharness.analysis.records import Figure, PassRow, PointSummary, SourceRow, Summary
 from profharness.analysis.run import kernel_pass as passes
@@ -92,7 +93,7 @@ def summarise_run(
         **step_figures(manifest, trace),
         **step_energy(view, trace),
     }
-    judged = _judged_run(device, metrics, findings)
+    judged = _judged_run(device, for_verdict(metrics, trace), findings)
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(
         device,

@@ -7,8 +7,10 @@ import json
 import msgspec
 import pytest
 
-from profharness.analysis.power.device_counters import device_counter_findings
+from profharness.analysis.power.device_counters import device_counter_findings, for_verdict
+from profharness.analysis.records import Figure
 from profharness.analysis.run.checks import telemetry_findings
+from profharness.analysis.verdict.telemetry import telemetry_verdict, units_counted
 from profharness.trace.device_counters import DeviceFacts
 from profharness.trace.model import ClockDomain, Device, Samples, Source, Strings, Trace
 
@@ -99,3 +101,18 @@ def test_counters_that_all_see_have_none() -> None:
     assert not list(
         device_counter_findings(trace(("failed.device-counters", "1 read: it never began")))
     ), "whoever asked for it says so"
+
+
+@pytest.mark.parametrize("kind", ["partial", "shared"])
+def test_no_verdict_rests_on_units_that_were_seen_in_part(kind: str) -> None:
+    figures = {
+        "gpu_percent": Figure(value=100.0, unit="%"),
+        "cu_active": Figure(value=0.1, unit="share"),
+        "cu_active_1": Figure(value=0.1, unit="share"),
+    }
+    seen, doubtful = trace(), trace((f"device-counters-{kind}.{IDENTITY}", "why"))
+    assert "compute units work" in str(telemetry_verdict(for_verdict(figures, seen)))
+    left = for_verdict(figures, doubtful)
+    assert set(left) == {"gpu_percent"}
+    assert not units_counted(left)
+    assert "underfilled" not in str(telemetry_verdict(left).verdict)
