@@ -2,11 +2,13 @@
 counting process sends them. Formulas are the reader's (`profharness.trace.device_counters`).
 
 Counting begins once per run and is never switched: at the sampler's start, or where a gate file was
-named, when that file appears; when it is removed, counting ends.
+named, when that file appears; when it is removed, counting ends. `<gate>.ready` is there from the
+begin to the end of it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -47,6 +49,7 @@ class DeviceCountersSource:
         self._helper: Helper | None = None
         self._ended = self._told = False
         self._troubles = 0
+        self._ready = f"{target.counting_gate}.ready" if target.counting_gate else ""
         self._reported: tuple[Missing, ...] = ()
         self._offset_ns = _boot_less_monotonic()
 
@@ -119,8 +122,17 @@ class DeviceCountersSource:
         """Raises HelperEndedError once the counting process has ended by itself, and ValueError for
         a sample that it could not take.
         """
-        if self._target.counting_gate:
-            self._mind_gate()
+        gate = self._target.counting_gate
+        is_open = not gate or os.path.exists(gate)  # noqa: PTH110 - no pathlib in the sampler
+        if gate and is_open and self._helper is None:
+            self._start(self._libraries)
+        try:
+            self._take(row, at)
+        finally:
+            if not is_open:
+                self._let_go()
+
+    def _take(self, row: list[Any], at: int) -> None:
         helper = self._helper
         if helper is None or self._ended:
             return
@@ -141,22 +153,22 @@ class DeviceCountersSource:
             self._troubles = helper.troubles
             raise ValueError(helper.trouble)
 
-    def _mind_gate(self) -> None:
-        """Begin when the gate file is there, and say so beside it; end when it is not any more."""
-        gate = self._target.counting_gate
-        is_open = os.path.exists(gate)  # noqa: PTH110 - no pathlib in the sampler
-        if is_open and self._helper is None:
-            self._start(self._libraries)
-        elif not is_open and self._helper is not None and not self._ended:
-            self._ended = True
-            self._helper.close()
+    def _let_go(self) -> None:
+        """The gate is closed: end the counting, and take back what was said beside it, so that who
+        closed it knows the devices to be free.
+        """
+        self.close()
+        if self._told:
+            self._told = False
+            with contextlib.suppress(OSError):
+                os.unlink(self._ready)  # noqa: PTH108 - no pathlib in the sampler
 
     def _tell(self) -> None:
         """Who opened the gate waits for this: that counting has begun, or why it has not."""
-        gate, helper = self._target.counting_gate, self._helper
-        if gate and helper is not None and not self._told and (helper.hello or helper.why):
+        helper = self._helper
+        if self._ready and helper is not None and not self._told and (helper.hello or helper.why):
             self._told = True
-            write_json(f"{gate}.ready", {"why": helper.why})
+            write_json(self._ready, {"why": helper.why})
 
     def _boot_offset(self) -> int:
         now = _boot_less_monotonic()
@@ -199,7 +211,7 @@ class DeviceCountersSource:
 
     def close(self) -> None:
         """Let the counting process stop its counters, which frees the devices for others."""
-        if self._helper is not None:
+        if self._helper is not None and not self._ended:
             self._ended = True
             self._helper.close()
 
