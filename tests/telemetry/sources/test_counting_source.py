@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from profharness.telemetry.sampler import MAX_FAILURES
 from profharness.telemetry.sources import Target
-from profharness.telemetry.sources.amd.counting.helper import HELD
+from profharness.telemetry.sources.amd.counting.helper import HELD, HelperEndedError
 from profharness.telemetry.sources.amd.counting.preflight import Preflight, _countable
-from profharness.telemetry.sources.amd.counting.source import DeviceCountersSource
+from profharness.telemetry.sources.amd.counting.source import VAIN, DeviceCountersSource
 from profharness.telemetry.sources.amd.devices import find_dies
 from tests.telemetry import emulated
 
@@ -52,3 +53,23 @@ def test_another_profiler_is_a_fact_of_the_device(source: DeviceCountersSource) 
     facts = json.loads(played(source, "", HELD)["device-counters.0000:c1:00.0"])
     assert (facts["shared"], facts["why"]) == (True, HELD)
     assert not json.loads(played(source)["device-counters.0000:c1:00.0"])["shared"]
+
+
+def test_counting_ends_where_no_sample_can_be_taken(source: DeviceCountersSource) -> None:
+    """The sampler leaves a source alone after ten failed reads: nobody would close the gate."""
+    closed: list[bool] = []
+    helper = SimpleNamespace(
+        troubles=0, trouble="status 9", hello={}, why="", close=lambda: closed.append(True)
+    )
+    helper.take = lambda: setattr(helper, "troubles", helper.troubles + 1) or []
+    source._helper = helper  # type: ignore[assignment]  # stands for the real one
+    Path(source._target.counting_gate).touch()
+    for _ in range(VAIN - 1):
+        with pytest.raises(ValueError, match="status 9"):
+            source.read([], 0)
+    assert not closed
+    with pytest.raises(HelperEndedError, match="no sample could be taken any more: status 9"):
+        source.read([], 0)
+    assert closed
+    source.read([], 0)
+    assert MAX_FAILURES > VAIN

@@ -28,6 +28,7 @@ NAME = "device-counters"
 MAX_HZ = 10.0
 HELLO_S = 8.0  # the sampler is given ten seconds to be ready
 LOOKS = 4  # reads per sample: a sample waits at most so small a part of its period
+VAIN = 5  # samples in a row that failed; the sampler leaves a source alone after more, held or not
 _MOVED_NS = 1_000_000  # a suspended host moves CLOCK_BOOTTIME against CLOCK_MONOTONIC
 
 
@@ -48,7 +49,7 @@ class DeviceCountersSource:
         self._starts: list[int] = []
         self._helper: Helper | None = None
         self._ended = self._told = False
-        self._troubles = 0
+        self._troubles = self._vain = 0
         self._ready = f"{target.counting_gate}.ready" if target.counting_gate else ""
         self._reported: tuple[Missing, ...] = ()
         self._offset_ns = _boot_less_monotonic()
@@ -149,8 +150,13 @@ class DeviceCountersSource:
             for column, total in enumerate(record.totals, first + 1):
                 if total != NOT_READ:
                     row[column] = total
+        self._vain = 0 if records else self._vain
         if helper.troubles > self._troubles and not records:
             self._troubles = helper.troubles
+            self._vain += 1
+            if self._vain >= VAIN:
+                self.close()
+                raise HelperEndedError(f"no sample could be taken any more: {helper.trouble}")
             raise ValueError(helper.trouble)
 
     def _let_go(self) -> None:
