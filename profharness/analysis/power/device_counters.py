@@ -29,10 +29,12 @@ def device_counter_findings(trace: Trace) -> Iterator[Finding]:
     and the side effect of counting. That it did not begin is known to who asked for it.
     """
     present = {trace.strings[code] for code in set(trace.samples.metric.tolist())}
-    counted = not present.isdisjoint((*SHADER, *FABRIC))
+    every = device_facts(trace).values()
+    # the library's version is known once it answered: from then on nobody else tells of an end
+    began = not present.isdisjoint((*SHADER, *FABRIC)) or any(facts.sdk for facts in every)
     for source in trace.sources:
-        yield from _of_source(source, counted=counted)
-    limited = [facts for facts in device_facts(trace).values() if facts.arch in _LIMITED]
+        yield from _of_source(source, began=began)
+    limited = [facts for facts in every if facts.arch in _LIMITED]
     if limited and not present.isdisjoint(SHADER):
         kinds = dict.fromkeys(_described(facts) for facts in limited)
         yield finding(
@@ -59,7 +61,7 @@ def _described(facts: DeviceFacts) -> str:
     return f"{facts.arch}{partition}, {facts.compute_units} compute units"
 
 
-def _of_source(source: Source, *, counted: bool) -> Iterator[Finding]:
+def _of_source(source: Source, *, began: bool) -> Iterator[Finding]:
     for key, why in dict(source.details).items():
         kind, _, identity = key.partition(".")
         if kind == HIDDEN:
@@ -79,7 +81,7 @@ def _of_source(source: Source, *, counted: bool) -> Iterator[Finding]:
             )
         elif kind == "missing" and identity.startswith(f"{NAME}:"):
             said = f"{identity.partition(':')[2]}: {why}"
-        elif kind == "failed" and identity == NAME and counted:
+        elif kind == "failed" and identity == NAME and began:
             lack = "not there to the end" if _ENDED in why else "not there for some intervals"
             said = f"hardware counters of {source.host} are {lack} ({why})"
         else:

@@ -17,8 +17,13 @@ from profharness.trace.model import ClockDomain, Device, Samples, Source, String
 IDENTITY = "0000:c1:00.0"
 
 
-def trace(*details: tuple[str, str], metrics: tuple[str, ...] = (), arch: str = "gfx90a") -> Trace:
-    facts = msgspec.to_builtins(DeviceFacts(arch, 104, 416, 32, 1, "SPX/NPS1", sdk="1.1.0"))
+def trace(
+    *details: tuple[str, str],
+    metrics: tuple[str, ...] = (),
+    arch: str = "gfx90a",
+    sdk: str = "1.1.0",
+) -> Trace:
+    facts = msgspec.to_builtins(DeviceFacts(arch, 104, 416, 32, 1, "SPX/NPS1", sdk=sdk))
     source = Source(
         "x.bin",
         "telemetry",
@@ -99,8 +104,16 @@ def test_the_limiter_is_named_where_units_were_counted() -> None:
 def test_counters_that_all_see_have_none() -> None:
     assert not list(device_counter_findings(trace(metrics=("cu_active", "fabric_read"))))
     assert not list(
-        device_counter_findings(trace(("failed.device-counters", "1 read: it never began")))
+        device_counter_findings(trace(("failed.device-counters", "1 read: it never began"), sdk=""))
     ), "whoever asked for it says so"
+
+
+def test_an_end_before_the_first_figure_is_said() -> None:
+    """It had begun, so that whoever asked was told that all is well."""
+    (found,) = device_counter_findings(
+        trace(("failed.device-counters", "1 read: HelperEndedError: SIGABRT"))
+    )
+    assert "are not there to the end (1 read: HelperEndedError: SIGABRT)" in found.message
 
 
 @pytest.mark.parametrize("kind", ["partial", "shared"])
