@@ -9,7 +9,7 @@ programs the same registers needs a pass of its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
@@ -23,7 +23,14 @@ COUNTS_HARDWARE = "hardware-counters"
 """The claim of layers that program the devices' counters."""
 OLDEST_ROCM = (6, 4)
 ARCHITECTURES = ("gfx90a", "gfx942", "gfx950")
-_OF_TOOLS = re.compile(r"--(?:pmc|pc-sampling|att|advanced-thread-trace|spm)")
+_OF_TOOLS = re.compile(
+    r"--(?:pmc|pc-sampling|att(?!ach)|advanced-thread-trace|thread-trace|spm|gpu-events)"
+    r"|-G|(?:-i|--input)(?:=|$)|(?:--plugin=)?att$"
+)
+"""Of rocprofv3, of rocprof-sys (its events of the GPU), and of rocprof and rocprofv2, which take
+counters from an input file.
+"""
+_SETTINGS = ("ROCPROFSYS_ROCM_EVENTS", "ROCPROFSYS_GPU_PERF_COUNTERS", "OMNITRACE_ROCM_EVENTS")
 
 
 class DeviceCountersLayer(Layer):
@@ -85,14 +92,20 @@ class DeviceCountersLayer(Layer):
         return command
 
 
-def check_alone(profile: Sequence[str], tool_args: Sequence[str]) -> None:
-    """Raises UsageError where an argument for another layer's tool would count hardware in the same
-    pass. `tool_args` are LAYER:ARG.
+def check_alone(
+    profile: Sequence[str], tool_args: Sequence[str], environ: Mapping[str, str] | None = None
+) -> None:
+    """Raises UsageError where an argument for another layer's tool, or a setting in `environ` that
+    such a tool obeys, would count hardware in the same pass. `tool_args` are LAYER:ARG.
     """
-    counting = [text for text in tool_args if _OF_TOOLS.match(text.partition(":")[2])]
+    counting = [
+        f"--tool-arg {text}" for text in tool_args if _OF_TOOLS.match(text.partition(":")[2])
+    ]
+    if "rocprof-sys" in profile:
+        counting += [name for name in _SETTINGS if (environ or {}).get(name)]
     if NAME in profile and counting:
         raise UsageError(
-            f"--tool-arg {counting[0]} counts on the device, as {NAME} does, "
+            f"{counting[0]} counts on the device, as {NAME} does, "
             "and both would program the same registers",
             f"leave {NAME} out, or measure with it in a run of its own",
         )

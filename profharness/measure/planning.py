@@ -55,7 +55,7 @@ def plan_run(
     rank = ranks.detect(os.environ, os.getppid())
     trace_ranks.check(request.trace_ranks, max(rank.world, request.ranks))
     chosen = layers.named(layer_names(request))
-    check_alone(request.profile, request.tool_arg)
+    check_alone(request.profile, request.tool_arg, os.environ)
     if request.device_counters_from:
         exporter.check(request.device_counters_from, counts=COUNTING in request.profile)
     root = root_of(request, rank)

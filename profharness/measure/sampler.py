@@ -27,6 +27,7 @@ from profharness.options.request import Request
 from profharness.rundir.paths import RunDir
 
 COUNTING_S = 45.0  # the library may take long to start on a node with many devices
+ENDING_S = 5.0  # beside what the sampler needs to notice it
 
 
 class _Told(msgspec.Struct, frozen=True):
@@ -122,12 +123,16 @@ class Sampler:
         """A pass with these layers begins: count on the devices during it, or not.
 
         Waits until the counting has begun, or is known not to, so that it is no part of the
-        workload's time. What speaks against it is a finding.
+        workload's time; or until it has ended, so that a pass that counts finds the devices free.
+        What speaks against it is a finding.
         """
         if not self._counts or self._sidecar is None:
             return
         if COUNTING not in layers:
             self._gate.unlink(missing_ok=True)
+            end = time.monotonic() + ENDING_S + 2 / self._request.telemetry_hz
+            while self._told.exists() and self.alive() and time.monotonic() < end:
+                time.sleep(0.01)
             return
         self._gate.touch()
         why = self._why_not_counting()

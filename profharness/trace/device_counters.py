@@ -39,6 +39,8 @@ HIDDEN, PARTIAL = "device-counters-hidden", "device-counters-partial"
 """Details of a source, each with the device's identity behind a point: why no shader counter is
 shown, and why those that are shown are too low.
 """
+SHARED = "device-counters-shared"
+"""Such a detail too: why none of the figures can be relied on."""
 SHADER = ("cu_active", "cu_occupancy", "matrix_busy", "valu_busy", "vmem_busy", "lds_busy")
 FABRIC = ("fabric_read", "fabric_write")
 LONGEST = 3.0  # periods; an interval beyond that has lost samples
@@ -51,7 +53,8 @@ class DeviceFacts(msgspec.Struct, frozen=True):
     """What the sampler wrote of one device: KFD's numbers, and what it expected to see (`level`).
 
     `waves` is how many waves one compute unit holds, `hz` the samples per second that were asked
-    for, `why` what speaks against seeing everything.
+    for, `why` what speaks against seeing everything, `shared` whether another profiler held the
+    device.
     """
 
     arch: str
@@ -64,6 +67,7 @@ class DeviceFacts(msgspec.Struct, frozen=True):
     why: str = ""
     sdk: str = ""
     hz: float = 2.0
+    shared: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,11 +241,15 @@ def _traffic(growths: Growths, arch: str) -> tuple[F64, F64]:
 
 
 def shaders_hidden(growths: Growths, facts: DeviceFacts) -> bool:
-    """Whether the device worked while every shader counter that was read stayed exactly 0."""
+    """Whether the device worked while every shader counter that was read stayed exactly 0. Where
+    the device's own work was not counted, what was expected decides.
+    """
     shaders = [rates for name, rates in growths.rates.items() if name.startswith(_SHADERS)]
     if not shaders or any(np.any(rates > 0) for rates in shaders):
         return False
     busy = growths.largest(_BUSY, facts.dies)
+    if not np.isfinite(busy).any():
+        return facts.level != "full" or bool(facts.why)
     return bool(np.any(busy > MOVED * growths.largest(_CYCLES, facts.dies)))
 
 
@@ -252,7 +260,9 @@ def _seen(growths: Growths, facts: DeviceFacts, identity: str) -> Iterator[tuple
             f"{HIDDEN}.{identity}",
             facts.why or "the driver counts no shader of other processes for this one",
         )
-    elif facts.level != "full" and any(
+    elif facts.shared:
+        yield f"{SHARED}.{identity}", facts.why
+    elif (facts.level != "full" or facts.why) and any(
         np.any(rates > 0) for name, rates in growths.rates.items() if name.startswith(_SHADERS)
     ):
         yield f"{PARTIAL}.{identity}", facts.why

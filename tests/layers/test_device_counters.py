@@ -84,12 +84,38 @@ def test_every_layer_that_programs_counters_claims_them() -> None:
     assert COMMAND in LAYER.about.targets
 
 
-@pytest.mark.parametrize("word", ["--pmc", "--pc-sampling-method", "--att", "--spm-counters"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "rocprofv3:--pmc",
+        "rocprofv3:--pc-sampling-method",
+        "rocprofv3:--att",
+        "rocprofv3:--att-target-cu=1",
+        "rocprofv3:--spm-counters",
+        "rocprof:-i",
+        "rocprof:--input=counters.txt",
+        "rocprof-sys:--gpu-events=SQ_WAVES",
+        "rocprof-sys:-G",
+    ],
+)
 def test_a_tools_own_arguments_may_not_count_beside_it(word: str) -> None:
+    tool = word.partition(":")[0]
     with pytest.raises(UsageError, match="both would program the same registers"):
-        check_alone(("rocprofv3", "device-counters"), (f"rocprofv3:{word}",))
-    check_alone(("rocprofv3",), (f"rocprofv3:{word}",))
-    check_alone(("rocprofv3", "device-counters"), ("rocprofv3:--log-level",))
+        check_alone((tool, "device-counters"), (word,))
+    check_alone((tool,), (word,))
+
+
+def test_a_tools_own_settings_may_not_either() -> None:
+    counting = {"ROCPROFSYS_ROCM_EVENTS": "SQ_WAVES"}
+    with pytest.raises(UsageError, match=r"^ROCPROFSYS_ROCM_EVENTS counts on the device"):
+        check_alone(("rocprof-sys", "device-counters"), (), counting)
+    check_alone(("rocprofv3", "device-counters"), (), counting)
+    check_alone(("rocprof-sys",), (), counting)
+
+
+@pytest.mark.parametrize("word", ["--log-level", "--attach-duration-msec", "-include", "--inputs"])
+def test_other_arguments_of_a_tool_may(word: str) -> None:
+    check_alone(("rocprofv3", "device-counters"), (f"rocprofv3:{word}",))
 
 
 @pytest.mark.parametrize("hz", [0.0, 0.05, 10.5])

@@ -200,6 +200,18 @@ def test_an_idle_device_has_zeros() -> None:
     assert "device-counters-hidden.0000:c1:00.0" not in dict(trace.sources[0].details)
 
 
+def test_zeros_are_none_where_the_devices_work_was_not_counted_and_units_are_not_visible() -> None:
+    facts = msgspec.structs.replace(SPX, level="fabric-only", why="this process lacks CAP_PERFMON")
+    readings = [
+        (at, {**reading, **dict.fromkeys(shader_totals(8, 8), 0)}) for at, reading in two(SPX)
+    ]
+    for _, reading in readings:
+        for die in range(8):
+            del reading[f"GRBM_GUI_ACTIVE:{die}"]
+    assert "cu_active" not in figures(with_figures(trace_of(facts, readings)))
+    assert figures(with_figures(trace_of(SPX, readings)))["cu_active"] == [0.0]
+
+
 def test_shaders_seen_against_expectation_are_said_to_be_a_part() -> None:
     facts = msgspec.structs.replace(SPX, level="fabric-only", why="no profiler interface")
     trace = with_figures(trace_of(facts, two(facts)))
@@ -207,6 +219,15 @@ def test_shaders_seen_against_expectation_are_said_to_be_a_part() -> None:
     assert dict(trace.sources[0].details)["device-counters-partial.0000:c1:00.0"] == (
         "no profiler interface"
     )
+
+
+@pytest.mark.parametrize(("shared", "kind"), [(True, "shared"), (False, "partial")])
+def test_a_lock_that_was_refused_is_said_though_shaders_are_seen(shared: bool, kind: str) -> None:
+    """Another profiler's queues carry the bit, so that nothing stays 0."""
+    facts = msgspec.structs.replace(SPX, why="another profiler holds the device", shared=shared)
+    details = dict(with_figures(trace_of(facts, two(facts))).sources[0].details)
+    said = f"device-counters-{kind}.0000:c1:00.0"
+    assert details.get(said) == "another profiler holds the device"
 
 
 def doubled(later: dict[str, int]) -> None:

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from profharness.analysis.records import Figure
 from profharness.findings import Finding, finding
 from profharness.trace.device_counters import (
     EXPORTER,
@@ -14,11 +15,13 @@ from profharness.trace.device_counters import (
     NAME,
     PARTIAL,
     SHADER,
+    SHARED,
     DeviceFacts,
     device_facts,
 )
 from profharness.trace.model import Source, Trace
 
+_ENDED = "HelperEndedError"
 _LIMITED = frozenset({"gfx942"})  # where firmware has a limiter that counting may switch off
 
 
@@ -27,11 +30,13 @@ def device_counter_findings(trace: Trace) -> Iterator[Finding]:
     and the side effect of counting. That it did not begin is known to who asked for it.
     """
     present = {trace.strings[code] for code in set(trace.samples.metric.tolist())}
-    counted = not present.isdisjoint((*SHADER, *FABRIC))
+    every = device_facts(trace).values()
+    # the library's version is known once it answered: from then on nobody else tells of an end
+    began = not present.isdisjoint((*SHADER, *FABRIC)) or any(facts.sdk for facts in every)
     for source in trace.sources:
-        yield from _of_source(source, counted=counted)
+        yield from _of_source(source, began=began)
         yield from _of_exporter(source)
-    limited = [facts for facts in device_facts(trace).values() if facts.arch in _LIMITED]
+    limited = [facts for facts in every if facts.arch in _LIMITED]
     if limited and not present.isdisjoint(SHADER):
         kinds = dict.fromkeys(_described(facts) for facts in limited)
         yield finding(
@@ -42,13 +47,23 @@ def device_counter_findings(trace: Trace) -> Iterator[Finding]:
         )
 
 
+def for_verdict(figures: Mapping[str, Figure], trace: Trace) -> Mapping[str, Figure]:
+    """The figures without those of compute units, where these are known to be too low or wrong: no
+    verdict may rest on them.
+    """
+    kinds = {key.partition(".")[0] for source in trace.sources for key, _ in source.details}
+    if kinds.isdisjoint((PARTIAL, SHARED)):
+        return figures
+    return {name: figure for name, figure in figures.items() if not name.startswith(SHADER)}
+
+
 def _described(facts: DeviceFacts) -> str:
     """`gfx942 as SPX/NPS1, 304 compute units`: the partition decides what the shares are of."""
     partition = f" as {facts.mode}" if facts.mode else ""
     return f"{facts.arch}{partition}, {facts.compute_units} compute units"
 
 
-def _of_source(source: Source, *, counted: bool) -> Iterator[Finding]:
+def _of_source(source: Source, *, began: bool) -> Iterator[Finding]:
     for key, why in dict(source.details).items():
         kind, _, identity = key.partition(".")
         if kind == HIDDEN:
@@ -61,10 +76,16 @@ def _of_source(source: Source, *, counted: bool) -> Iterator[Finding]:
                 f"{identity}: compute units of some processes only were counted, so the figures "
                 f"are the least that they can be ({why})"
             )
+        elif kind == SHARED:
+            said = (
+                f"{identity}: {why}, and whoever counts beside another programs the same "
+                "registers, so that every figure of its hardware counters may be wrong"
+            )
         elif kind == "missing" and identity.startswith(f"{NAME}:"):
             said = f"{identity.partition(':')[2]}: {why}"
-        elif kind == "failed" and identity == NAME and counted:
-            said = f"hardware counters of {source.host} are not there to the end ({why})"
+        elif kind == "failed" and identity == NAME and began:
+            lack = "not there to the end" if _ENDED in why else "not there for some intervals"
+            said = f"hardware counters of {source.host} are {lack} ({why})"
         else:
             continue
         yield finding("device-counters-hidden", said, source=NAME)

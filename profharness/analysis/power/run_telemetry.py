@@ -4,7 +4,7 @@ bare pass).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -119,12 +119,19 @@ def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[st
     return figures | dict(_together(shared, active))
 
 
-def counted_figures(manifest: Manifest, telemetry: Sequence[Stream]) -> dict[str, Figure]:
-    """Figures of the counters over the pass that read them; empty without such a pass."""
+def counted_figures(
+    manifest: Manifest,
+    telemetry: Sequence[Stream],
+    spans: Callable[[str], Sequence[tuple[int, int]]],
+) -> dict[str, Figure]:
+    """Figures of the counters over the pass that read them: from its first point to its last where
+    `spans` knows of any, as other telemetry, else over all of it. Empty without such a pass.
+    """
     record = next((record for record in manifest.passes if COUNTERS in record.layers), None)
     if record is None or record.start_boot_ns is None or record.end_boot_ns is None:
         return {}
-    when = window(record.start_boot_ns, record.end_boot_ns)
+    measured = spans(record.name) or [(record.start_boot_ns, record.end_boot_ns)]
+    when = window(min(first for first, _ in measured), max(last for _, last in measured))
     found = figures_in(telemetry, when, f"{record.name} pass, telemetry")
     return {name: figure for name, figure in found.items() if name.startswith((*SHADER, *FABRIC))}
 

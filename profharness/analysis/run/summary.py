@@ -20,6 +20,7 @@ from profharness.analysis.load.sharing import shared_levels
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
+from profharness.analysis.power.device_counters import for_verdict
 from profharness.analysis.power.run_energy import step_energy
 from profharness.analysis.records import Figure, PassRow, PointSummary, SourceRow, Summary
 from profharness.analysis.run import kernel_pass as passes
@@ -92,7 +93,7 @@ def summarise_run(
         **step_figures(manifest, trace),
         **step_energy(view, trace),
     }
-    judged = _judged_run(device, metrics, findings)
+    judged = _judged_run(device, for_verdict(metrics, trace), findings)
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(
         device,
@@ -320,16 +321,7 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
     """
     if not view.telemetry:
         return {}
-    spans = [
-        (int(trials.starts_ns[0]), int((trials.starts_ns + trials.durations_ns).max()))
-        for (name, _), trials in view.trials.items()
-        if name == view.reference
-    ]
-    spans += [
-        (level.level.window_start_ns, level.level.window_end_ns)
-        for (name, _), level in view.levels.items()
-        if name == view.reference
-    ]
+    spans = _spans(view, view.reference)
     if spans:
         start, end = min(first for first, _ in spans), max(last for _, last in spans)
         where = f"{view.reference} pass, telemetry"
@@ -338,10 +330,27 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
         where = "the whole run, telemetry"
     when = window(start, end)
     return {
-        **run_telemetry.counted_figures(view.manifest, view.telemetry),
+        **run_telemetry.counted_figures(
+            view.manifest, view.telemetry, lambda name: _spans(view, name)
+        ),
         **run_telemetry.figures_in(view.telemetry, when, where),
         **power_figures(view.telemetry, view.packages, when, None, where),
     }
+
+
+def _spans(view: RunView, pass_name: str) -> list[tuple[int, int]]:
+    """From when to when each point of a pass was measured."""
+    spans = [
+        (int(trials.starts_ns[0]), int((trials.starts_ns + trials.durations_ns).max()))
+        for (name, _), trials in view.trials.items()
+        if name == pass_name
+    ]
+    spans += [
+        (level.level.window_start_ns, level.level.window_end_ns)
+        for (name, _), level in view.levels.items()
+        if name == pass_name
+    ]
+    return spans
 
 
 def _active(view: RunView, trace: Trace) -> tuple[int, int]:

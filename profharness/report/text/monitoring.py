@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from profharness.analysis.power.device_counters import for_verdict
 from profharness.analysis.power.run_telemetry import figures_in, rows
 from profharness.analysis.records import SCHEMA, Figure, TelemetryRow
 from profharness.analysis.run.checks import telemetry_findings
@@ -100,7 +101,9 @@ def conclude(
         if name.startswith("missing.")
     }
     judgement = (
-        telemetry_verdict(figures) if followed or on_device(figures) else node_verdict(figures)
+        telemetry_verdict(for_verdict(figures, trace))
+        if followed or on_device(figures)
+        else node_verdict(figures)
     )
     return Concluded(
         seconds=(end_ns - start_ns) / 1e9,

@@ -188,11 +188,15 @@ def test_hsa_without_a_device(play) -> None:
 
 
 def test_a_hidden_device_costs_its_own_values_only(play) -> None:
-    played = play(MI300X, Gpu(60001), mode="hidden=60001")
+    played = play(MI300X, Gpu(60001), mode="hidden=60001", ROCR_VISIBLE_DEVICES="0")
     records = played.records(3)
     assert {record.place for record in records} == {0}
     why = [state["why"] for state in played.helper.hello["devices"]]
-    assert why == ["", "counting cannot be started here: status 7 (Unnamed status)"]
+    assert not why[0]
+    assert why[1] == (
+        "counting cannot be started here: status 7 (Unnamed status); "
+        "ROCR_VISIBLE_DEVICES may hide it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -272,6 +276,19 @@ def test_other_tools_in_the_environment_do_not_reach_the_process(play, monkeypat
     monkeypatch.setenv("ROCP_TOOL_LIBRARIES", "/x/librocprofiler-sdk-tool.so")
     monkeypatch.setenv("HSA_TOOLS_LIB", "librocprofiler64.so")
     assert play(MI300X).records(1)  # the stand-in aborts where one of them is set
+
+
+def test_a_process_that_says_why_and_does_not_end_is_ended(monkeypatch) -> None:
+    counting = "profharness.telemetry.sources.amd.counting.helper"
+    said = """import os, time; os.write(1, b'{{"why": "no"}}\\n'); time.sleep(30)  # {!r}"""
+    monkeypatch.setattr(f"{counting}._CHILD", said)
+    monkeypatch.setattr(f"{counting}.END_S", 0.1)
+    helper = Helper(Task("/a", "/b", 2.0, ()))
+    began = time.monotonic()
+    helper.wait_hello(20)
+    assert helper.why == "no"
+    assert time.monotonic() - began < 15
+    helper.close()
 
 
 def test_a_library_that_is_none(tmp_path: Path) -> None:

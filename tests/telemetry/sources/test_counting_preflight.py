@@ -178,7 +178,9 @@ def placed(folder: Path, *names: str) -> Path:
 def test_libraries_of_a_tree_a_wheel_and_a_named_root(lonely: Path, monkeypatch) -> None:
     assert "comes with ROCm 6.4 and newer" in str(find_libraries())
     both = ("librocprofiler-sdk.so.1", "libhsa-runtime64.so.1")
-    core = placed(lonely / "opt/rocm/core-7.14/lib", *both)
+    placed(lonely / "opt/rocm/core-7.2/lib", *both)
+    placed(lonely / "opt/rocm/core-10.0/lib", *both)
+    core = placed(lonely / "opt/rocm/core-10.1/lib", *both)
     assert find_libraries() == Libraries(f"{core}/{both[0]}", f"{core}/{both[1]}")
     wheel = placed(lonely / "site/_rocm_sdk_core/lib", *both)
     assert find_libraries() == Libraries(f"{wheel}/{both[0]}", f"{wheel}/{both[1]}")

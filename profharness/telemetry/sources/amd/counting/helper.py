@@ -20,6 +20,7 @@ from profharness.telemetry.sources.amd.counting.child import HEAD, SAMPLE, Task
 SILENT_NS = 5_000_000_000  # beyond a period, until a process that sends nothing counts as hung
 START_NS = 30_000_000_000
 END_S = 2.5
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)  # a library sends itself others
 _CHILD = (
     "import sys; sys.path.insert(0, {!r}); from "
     "profharness.telemetry.sources.amd.counting.child import main; sys.exit(main())"
@@ -33,10 +34,11 @@ _NOT_INHERITED = (
     "ROCPROFILER_REGISTER_FORCE_LOAD",
 )
 """Variables by which another profiler would be loaded into the process, or this one kept out."""
+HELD = "another profiler holds the device"
 _WARNINGS = (
     (
         re.compile(r"has a profiler attached", re.IGNORECASE),
-        "another profiler holds the device",
+        HELD,
     ),
     (
         re.compile(r"could not be locked.*permission", re.IGNORECASE),
@@ -140,7 +142,7 @@ class Helper:
         hello: dict[str, Any] = json.loads(line)
         if "why" in hello:
             self.why = str(hello["why"])
-            self._process.wait()
+            self._end(END_S)  # libraries may hang as they are unloaded
             raise HelperEndedError(self.why)
         self.hello, self._waiting = hello, rest
         return True
@@ -173,12 +175,17 @@ class Helper:
         """Let it stop counting and end, or end it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
+        self._end(END_S)
+        self.why = self.why or "it was closed"
+
+    def _end(self, seconds: float) -> int | None:
+        """Its exit status, or None where it had to be killed since it did not end by itself."""
         try:
-            self._process.wait(END_S)
+            return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self.why = self.why or "it was closed"
+            return None
 
     def _over(self, why: str) -> HelperEndedError:
         self.why = self._ending(why)
@@ -186,17 +193,15 @@ class Helper:
 
     def _ending(self, why: str) -> str:
         if why:
-            self._process.kill()
-            self._process.wait()
+            self._end(0)
             return f"the counting process {why} and was ended"
-        try:
-            status = self._process.wait(1.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        status = self._end(1.0)
+        if status is None:
             return "the counting process closed its output and was ended"
         lines = self._said().strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
+        if -status in _FROM_OUTSIDE:
+            return f"the counting process was ended from outside ({signal.Signals(-status).name})"
         if status < 0:
             return (
                 f"AMD's library ended the counting process ({signal.Signals(-status).name}){last}"

@@ -8,6 +8,7 @@ behind `.so` is the SDK's major version.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -60,8 +61,17 @@ def _roots() -> Iterator[str]:
         yield from (f"{packages}/{name}" for name in _listed(packages) if name.startswith(WHEEL))
     yield ROOT
     yield f"{ROOT}/core"
-    yield from (f"{ROOT}/{name}" for name in reversed(_listed(ROOT)) if name.startswith("core-"))
-    yield from (f"/opt/{name}" for name in reversed(_listed("/opt")) if name.startswith("rocm-"))
+    yield from (f"{ROOT}/{name}" for name in _newest_first(ROOT) if name.startswith("core-"))
+    yield from (f"/opt/{name}" for name in _newest_first("/opt") if name.startswith("rocm-"))
+
+
+def _newest_first(folder: str) -> list[str]:
+    """By the numbers in the names, since 10.0 is newer than 7.2."""
+    return sorted(
+        _listed(folder),
+        key=lambda name: [int(one) for one in re.findall(r"\d+", name)],
+        reverse=True,
+    )
 
 
 def _site_packages(root: str) -> list[str]:

@@ -24,6 +24,8 @@ NOT_READ = -1
 NO_KFD = 0x1008
 _LOCK_AT_START = (1, 1)  # from this version on the device is locked once, not at every start
 _MOST_RECORDS = 1 << 16
+_VISIBLE = "ROCR_VISIBLE_DEVICES"
+"""What HSA leaves out by it, the profiler's library lists all the same."""
 
 
 class Wanted(NamedTuple):
@@ -218,7 +220,8 @@ class Counting:
                 "it was built without rocprofiler-register"
             )
         elif status != abi.OK:
-            device.why = f"counting cannot be started here: {self._sdk.words(status)}"
+            hidden = f"; {_VISIBLE} may hide it" if os.environ.get(_VISIBLE) else ""
+            device.why = f"counting cannot be started here: {self._sdk.words(status)}{hidden}"
 
     def _initialize(self, _finalize: object, _data: object) -> int:
         """What is returned is ignored, and an exception would be lost: the reason is kept."""

@@ -2,11 +2,13 @@
 counting process sends them. Formulas are the reader's (`profharness.trace.device_counters`).
 
 Counting begins once per run and is never switched: at the sampler's start, or where a gate file was
-named, when that file appears; when it is removed, counting ends.
+named, when that file appears; when it is removed, counting ends. `<gate>.ready` is there from the
+begin to the end of it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -15,7 +17,7 @@ from typing import Any
 from profharness.telemetry.files import write_json
 from profharness.telemetry.sources import Column, Missing, SampledDevice, Target
 from profharness.telemetry.sources.amd.counting.child import Task
-from profharness.telemetry.sources.amd.counting.helper import Helper, HelperEndedError
+from profharness.telemetry.sources.amd.counting.helper import HELD, Helper, HelperEndedError
 from profharness.telemetry.sources.amd.counting.libraries import Libraries, find_libraries
 from profharness.telemetry.sources.amd.counting.preflight import Countable, Preflight
 from profharness.telemetry.sources.amd.counting.service import NOT_READ, Wanted
@@ -26,6 +28,7 @@ NAME = "device-counters"
 MAX_HZ = 10.0
 HELLO_S = 8.0  # the sampler is given ten seconds to be ready
 LOOKS = 4  # reads per sample: a sample waits at most so small a part of its period
+VAIN = 5  # samples in a row that failed; the sampler leaves a source alone after more, held or not
 _MOVED_NS = 1_000_000  # a suspended host moves CLOCK_BOOTTIME against CLOCK_MONOTONIC
 
 
@@ -46,7 +49,9 @@ class DeviceCountersSource:
         self._starts: list[int] = []
         self._helper: Helper | None = None
         self._ended = self._told = False
-        self._troubles = 0
+        self._troubles = self._vain = 0
+        self._ready = f"{target.counting_gate}.ready" if target.counting_gate else ""
+        self._reported: tuple[Missing, ...] = ()
         self._offset_ns = _boot_less_monotonic()
 
     def probe(self) -> tuple[Missing, ...]:
@@ -65,7 +70,8 @@ class DeviceCountersSource:
             helper.wait_hello(HELLO_S)
             if helper.why:
                 return (*missing, Missing(NAME, helper.why))
-            missing += self._left_out()
+            self._reported = self._left_out()
+            missing += self._reported
         self.columns = tuple(self._columns())
         return tuple(missing)
 
@@ -90,7 +96,7 @@ class DeviceCountersSource:
         self._helper = Helper(task)
         return self._helper
 
-    def _left_out(self) -> list[Missing]:
+    def _left_out(self) -> tuple[Missing, ...]:
         """Devices that the library cannot count on, and counters that it lacks."""
         missing = []
         for die, state in zip(self._found.devices, self._states(), strict=True):
@@ -104,7 +110,7 @@ class DeviceCountersSource:
                         "them beside the others",
                     )
                 )
-        return missing
+        return tuple(missing)
 
     def _states(self) -> list[dict[str, Any]]:
         hello = None if self._helper is None else self._helper.hello
@@ -117,8 +123,17 @@ class DeviceCountersSource:
         """Raises HelperEndedError once the counting process has ended by itself, and ValueError for
         a sample that it could not take.
         """
-        if self._target.counting_gate:
-            self._mind_gate()
+        gate = self._target.counting_gate
+        is_open = not gate or os.path.exists(gate)  # noqa: PTH110 - no pathlib in the sampler
+        if gate and is_open and self._helper is None:
+            self._start(self._libraries)
+        try:
+            self._take(row, at)
+        finally:
+            if not is_open:
+                self._let_go()
+
+    def _take(self, row: list[Any], at: int) -> None:
         helper = self._helper
         if helper is None or self._ended:
             return
@@ -135,26 +150,31 @@ class DeviceCountersSource:
             for column, total in enumerate(record.totals, first + 1):
                 if total != NOT_READ:
                     row[column] = total
+        self._vain = 0 if records else self._vain
         if helper.troubles > self._troubles and not records:
             self._troubles = helper.troubles
+            self._vain += 1
+            if self._vain >= VAIN:
+                self.close()
+                raise HelperEndedError(f"no sample could be taken any more: {helper.trouble}")
             raise ValueError(helper.trouble)
 
-    def _mind_gate(self) -> None:
-        """Begin when the gate file is there, and say so beside it; end when it is not any more."""
-        gate = self._target.counting_gate
-        is_open = os.path.exists(gate)  # noqa: PTH110 - no pathlib in the sampler
-        if is_open and self._helper is None:
-            self._start(self._libraries)
-        elif not is_open and self._helper is not None and not self._ended:
-            self._ended = True
-            self._helper.close()
+    def _let_go(self) -> None:
+        """The gate is closed: end the counting, and take back what was said beside it, so that who
+        closed it knows the devices to be free.
+        """
+        self.close()
+        if self._told:
+            self._told = False
+            with contextlib.suppress(OSError):
+                os.unlink(self._ready)  # noqa: PTH108 - no pathlib in the sampler
 
     def _tell(self) -> None:
         """Who opened the gate waits for this: that counting has begun, or why it has not."""
-        gate, helper = self._target.counting_gate, self._helper
-        if gate and helper is not None and not self._told and (helper.hello or helper.why):
+        helper = self._helper
+        if self._ready and helper is not None and not self._told and (helper.hello or helper.why):
             self._told = True
-            write_json(f"{gate}.ready", {"why": helper.why})
+            write_json(self._ready, {"why": helper.why})
 
     def _boot_offset(self) -> int:
         now = _boot_less_monotonic()
@@ -164,10 +184,18 @@ class DeviceCountersSource:
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What formulas need of each device, and what was seen: one JSON text per device, by
-        `device-counters.<identity>`.
+        `device-counters.<identity>`. What is left out is known only once counting has begun, which
+        may be long after `probe`.
         """
         warnings = () if self._helper is None else self._helper.warnings()
         hello = (None if self._helper is None else self._helper.hello) or {}
+        late = [absent for absent in self._left_out() if absent not in self._reported]
+        return (
+            *((f"missing.{absent.metric}", absent.why) for absent in late),
+            *self._facts(warnings, hello.get("sdk", "")),
+        )
+
+    def _facts(self, warnings: tuple[str, ...], sdk: str) -> tuple[tuple[str, str], ...]:
         return tuple(
             (
                 f"{NAME}.{device.die.identity}",
@@ -176,7 +204,8 @@ class DeviceCountersSource:
                     | {
                         "level": self._found.level,
                         "why": "; ".join(text for text in (self._found.why, *warnings) if text),
-                        "sdk": hello.get("sdk", ""),
+                        "shared": HELD in warnings,
+                        "sdk": sdk,
                         # the sampler takes only the newest totals at each of its own reads
                         "hz": min(self._target.counters_hz, self._target.hz),
                     },
@@ -188,7 +217,7 @@ class DeviceCountersSource:
 
     def close(self) -> None:
         """Let the counting process stop its counters, which frees the devices for others."""
-        if self._helper is not None:
+        if self._helper is not None and not self._ended:
             self._ended = True
             self._helper.close()
 
