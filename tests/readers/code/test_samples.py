@@ -199,3 +199,28 @@ def test_a_json_file_without_samples_has_none_and_a_cut_one_says_so(tmp_path: Pa
     path.write_text(whole[:200])
     with pytest.raises(InputError, match="cut or damaged"):
         sample_json.read(path)
+
+
+def test_a_json_file_that_is_cut_before_its_first_sample_is_not_called_empty(
+    tmp_path: Path,
+) -> None:
+    path = write_samples_json(tmp_path / "4711_results.json", GIVEN, codes(3), "stochastic")
+    whole = path.read_text()
+    assert '"pc_sample_host_trap": []' in whole  # lists of kinds that were not recorded are empty
+    path.write_text(whole[: whole.index('"pc_sample_stochastic"') + 40])
+    with pytest.raises(InputError, match="cut or damaged"):
+        sample_json.read(path)
+
+
+def test_samples_in_json_that_are_not_as_expected_are_counted(tmp_path: Path) -> None:
+    path = write_samples_json(tmp_path / "4711_results.json", GIVEN, codes(3), "host_trap")
+    whole = path.read_text()
+    path.write_text(whole.replace('"inst_index": ', '"inst_index": true, "was": ', 1))
+    (file,) = sample_json.read(path)
+    assert sum(record.samples for record in file.records) == 2
+    (problem,) = file.problems
+    assert (problem.severity, problem.count) == ("warning", 1)
+    assert "samples are not readable" in problem.message
+    path.write_text(whole.replace('"inst_index": ', '"inst_index": true, "was": '))
+    with pytest.raises(InputError, match="holds no readable sample: 3 are not as expected"):
+        sample_json.read(path)
