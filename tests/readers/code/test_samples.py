@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profharness.analysis.code.spots import code_hotspots
 from profharness.errors import InputError
 from profharness.readers.code import sample_csv, sample_json
+from profharness.report.tables.code_spots import code_text
 from profharness.trace.code_records import CodeFile
 from tests.fakes.code_files import (
     HOST_TRAP,
@@ -176,6 +178,22 @@ def test_a_missing_column_is_named(tmp_path: Path, left: tuple[str, ...], named:
     path = write_samples(tmp_path / "1_pc_sampling_stochastic.csv", codes(3), columns)
     with pytest.raises(InputError, match=f"has no column {named}: its columns are"):
         sample_csv.read(path)
+
+
+def test_stochastic_samples_that_do_not_tell_issue_are_still_stochastic(tmp_path: Path) -> None:
+    columns = [name for name in STOCHASTIC if name != "Wave_Issued_Instruction"]
+    file = sample_csv.read(
+        write_samples(tmp_path / "1_pc_sampling_stochastic.csv", codes(9), columns)
+    )
+    assert file.method == "stochastic"
+    table = code_hotspots([file], "line")
+    assert {(row.issued, row.stalled, row.stall_reasons) for row in table.rows} == {
+        (None, None, ())
+    }
+    text = code_text(table, 1, None)
+    assert "(stochastic)" in text
+    heads, row = (line.split() for line in text.splitlines()[1:3])
+    assert (heads[3], row[6]) == ("stalled", "-")
 
 
 def test_a_mask_that_is_none_counts_no_lanes(tmp_path: Path) -> None:
