@@ -95,6 +95,20 @@ def test_a_database_with_damaged_names_is_refused_in_one_sentence(
         readers.read(path)
 
 
+def test_dispatches_of_kernels_that_no_table_names_stay_apart(
+    database: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "nameless.db"
+    path.write_bytes(database.read_bytes())
+    with closing(sqlite3.connect(path)) as opened:
+        opened.execute("UPDATE compute_kernel SET kernel_name = NULL")
+        opened.commit()
+        numbers = [row[0] for row in opened.execute("SELECT kernel_uuid FROM compute_dispatch")]
+    trace = readers.read(path)
+    named = trace.strings.decode(trace.kernels.name)
+    assert sorted(named) == sorted(f"kernel {number}" for number in numbers)
+
+
 def test_the_commands_show_them(database: Path) -> None:
     for path in (database, database.parent):
         for word in ("hotspots", "metrics"):
