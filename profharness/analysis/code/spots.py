@@ -21,6 +21,7 @@ class _Sum:
     lanes: int = 0
     masked: int = 0
     issued: int = 0
+    tells_issue: bool = True
     stalls: Counter[str] = field(default_factory=Counter)
     hits: int = 0
     latency: int = 0
@@ -32,6 +33,7 @@ class _Sum:
         self.lanes += record.lanes
         self.masked += record.masked
         self.issued += record.issued or 0
+        self.tells_issue &= record.issued is not None
         self.stalls.update(dict(record.stalls))
         self.hits += record.hits
         self.latency += record.latency
@@ -89,9 +91,9 @@ def _order(row: CodeRow) -> tuple[float, str, str, str]:
 
 def _sample_rows(sums: dict[_Place, _Sum], method: Method) -> Iterable[CodeRow]:
     total = sum(one.samples for one in sums.values())
-    tells_issue = method == "stochastic"
     for (kernel, source, instruction, decoded), one in sums.items():
         low, high = wilson(one.samples, total)
+        tells_issue = method == "stochastic" and one.tells_issue
         yield CodeRow(
             kernel=kernel or None,
             source=source or None,

@@ -13,7 +13,7 @@ class CounterRow(msgspec.Struct, frozen=True, kw_only=True):
 
     `sum` is None for counters in per cent, of which a sum says nothing. `unit` is `count` where it
     is not known. Counters of different passes are of different executions. `dispatches` is 0 for a
-    metric of a tool's own analysis, in its own unit.
+    metric of a tool's own analysis, in its own unit; `low` and `high` are None where it tells none.
     """
 
     kernel: str
@@ -22,6 +22,6 @@ class CounterRow(msgspec.Struct, frozen=True, kw_only=True):
     dispatches: int
     sum: float | None
     mean: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     pass_name: str | None = msgspec.field(default=None, name="pass")

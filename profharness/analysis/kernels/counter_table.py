@@ -68,8 +68,8 @@ def _metric_rows(trace: Trace) -> tuple[CounterRow, ...]:
             dispatches=0,
             sum=None,
             mean=metric.mean,
-            low=metric.mean if metric.low is None else metric.low,
-            high=metric.mean if metric.high is None else metric.high,
+            low=metric.low,
+            high=metric.high,
             pass_name=trace.sources[metric.source].pass_name or None,
         )
         for metric in ordered
@@ -141,19 +141,23 @@ def _row(
 
 def merge_counter_rows(groups: Iterable[tuple[CounterRow, ...]]) -> tuple[CounterRow, ...]:
     """The counter rows of several files: rows of one pass, kernel and counter are merged, in the
-    order in which they come.
+    order in which they come. Metrics of a tool's own analysis stay apart, since it does not say of
+    how many launches they are.
     """
     merged: dict[tuple[str | None, str, str], CounterRow] = {}
+    own: dict[CounterRow, None] = {}
     for row in (row for group in groups for row in group):
+        if not row.dispatches:
+            own[row] = None
+            continue
         key = (row.pass_name, row.kernel, row.counter)
         merged[key] = _added(merged[key], row) if key in merged else row
-    return tuple(merged.values())
+    return (*merged.values(), *own)
 
 
 def _added(first: CounterRow, second: CounterRow) -> CounterRow:
     number = first.dispatches + second.dispatches
-    if not number:  # of a tool's own analysis, which does not say of how many launches
-        return first
+    lows, highs = (first.low, second.low), (first.high, second.high)
     return CounterRow(
         kernel=first.kernel,
         counter=first.counter,
@@ -161,7 +165,7 @@ def _added(first: CounterRow, second: CounterRow) -> CounterRow:
         dispatches=number,
         sum=None if first.sum is None or second.sum is None else first.sum + second.sum,
         mean=(first.mean * first.dispatches + second.mean * second.dispatches) / number,
-        low=min(first.low, second.low),
-        high=max(first.high, second.high),
+        low=min((low for low in lows if low is not None), default=None),
+        high=max((high for high in highs if high is not None), default=None),
         pass_name=first.pass_name,
     )

@@ -191,7 +191,7 @@ class CsvColumns:
         source = Blocks(self.path)
         stream = io.BufferedReader(_Bytes(source), 1 << 16)
         header, lines = _header(stream.peek(_LONGEST_HEADER))
-        names = header[:width] or [""]
+        names = _once(header[:width] or [""])
         kept = [name for name in names if name in self.wanted]
         code = pa.dictionary(pa.int32(), pa.binary())
         types = {"text": code, "figure": pa.float64(), "time": pa.int64(), "integer": pa.int64()}
@@ -304,6 +304,13 @@ class CsvColumns:
         )
         codes: I64 = table[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
         return codes
+
+
+def _once(names: list[str]) -> list[str]:
+    """The names, each once: of several that are alike the first counts, and the others get one that
+    no header has, since its names are stripped.
+    """
+    return [name if names.index(name) == at else f" {at}" for at, name in enumerate(names)]
 
 
 def _whole(text: str) -> int | None:

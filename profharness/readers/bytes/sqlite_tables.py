@@ -60,7 +60,7 @@ def opened(path: Path) -> Iterator[Database]:
                 for name in names
             }
             yield Database(connection, columns, damage)
-    except sqlite3.Error as error:
+    except sqlite_file.DAMAGED as error:
         raise InputError(
             f"{path} is no readable database: {error}",
             "the tool was interrupted, or the file was damaged on its way: copy or record it again",

@@ -88,7 +88,8 @@ def read(path: Path) -> CodeFile:
         unnamed = _count(rows, strings, beside(path, prefix_of(path)), sums)
         if unnamed:
             problems.append(unnamed_kernels(path, unnamed))
-    method: Method = "stochastic" if sums.tells_issue else "host_trap"
+    stochastic = sums.tells_issue or "stochastic" in path.name
+    method: Method = "stochastic" if stochastic else "host_trap"
     return CodeFile(str(path), method, sums.records(), tuple(problems))
 
 

@@ -8,6 +8,7 @@ A sample names its instruction by its place in the file's own lists of instructi
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,6 +65,7 @@ class _Process:
     symbols: dict[int, str] = field(default_factory=dict)
     kernels: dict[int, int] = field(default_factory=dict)
     samples: dict[Method, Counter[_Key]] = field(default_factory=dict)
+    unreadable: int = 0
 
     def read(self, part: str, walk: JsonWalk) -> None:
         """Use up one value of the process object."""
@@ -88,8 +90,12 @@ class _Process:
                     self.kernels[info.dispatch_id] = info.kernel_id
         elif kind in _METHODS:
             counts = self.samples.setdefault(_METHODS[kind], Counter())
-            for samples in walk.batches(_Sample):
-                counts.update(_key(sample) for sample in samples)
+            before = walk.unreadable
+            try:
+                for samples in walk.batches(_Sample):
+                    counts.update(_key(sample) for sample in samples)
+            finally:
+                self.unreadable += walk.unreadable - before
         else:
             walk.skip()
 
@@ -123,12 +129,27 @@ def read(path: Path) -> tuple[CodeFile, ...]:
                     processes[-1].read(part, walk)
     except DocumentEnds as end:
         damage = walk.damage or str(end)
-    if damage and not any(one.samples for one in processes):
+    read_any = any(any(one.samples.values()) for one in processes)
+    if damage and not read_any:
         raise InputError(f"{path} is cut or damaged: {damage}", "record or copy it again")
-    problems = [Problem("error", str(path), 1, f"the file is cut or damaged: {damage}")]
-    said = tuple(problems) if damage else ()
+    unreadable = sum(one.unreadable for one in processes)
+    if unreadable and not read_any:
+        raise InputError(
+            f"{path} holds no readable sample: {unreadable} are not as expected "
+            f"(first: {walk.first_error})",
+            "record or copy it again",
+        )
+    said = tuple(_of_file(path, damage, unreadable, walk.first_error))
     parts = (_of_method(path, method, processes, said) for method in _METHODS.values())
     return tuple(part for part in parts if part is not None)
+
+
+def _of_file(path: Path, damage: str, unreadable: int, first_error: str) -> Iterator[Problem]:
+    if damage:
+        yield Problem("error", str(path), 1, f"the file is cut or damaged: {damage}")
+    if unreadable:
+        message = f"samples are not readable and were left out (first: {first_error})"
+        yield Problem("warning", str(path), unreadable, message)
 
 
 def _of_method(

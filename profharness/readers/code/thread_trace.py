@@ -76,10 +76,11 @@ def read_code(path: Path) -> CodeFile:
     kernel, lost = "", 0
     for row in range(table.rows):
         instruction, source = columns["Instruction"][row], columns["Source"][row]
-        if not all(figures[column].valid[row] for column in _NUMBERS):
+        hits, latency, stall, idle = (int(figures[column].values[row]) for column in _NUMBERS)
+        sound = all(figures[column].valid[row] for column in _NUMBERS)
+        if not sound or min(hits, latency, stall, idle) < 0:
             lost += 1
             continue
-        hits, latency, stall, idle = (int(figures[column].values[row]) for column in _NUMBERS)
         if instruction.startswith(_HEADING) and not hits:
             kernel = source or instruction.removeprefix(_HEADING).removesuffix(".kd")
             continue
@@ -89,9 +90,7 @@ def read_code(path: Path) -> CodeFile:
         one.stall += stall
         one.idle += idle
     if lost:
-        problems.append(
-            Problem("error", str(path), lost, "rows have figures that are no whole numbers")
-        )
+        problems.append(Problem("error", str(path), lost, "rows have figures that are no counts"))
     return CodeFile(str(path), "thread_trace", _records(sums), tuple(problems))
 
 

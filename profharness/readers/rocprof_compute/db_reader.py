@@ -105,7 +105,10 @@ def _dispatches(database: Database, path: Path) -> Table:
         _NAMES[column]: [_text(row[place]) for row in rows]
         for place, column in enumerate(chosen, 1)
     }
-    columns["Kernel_Name"] = [_text(names.get(row[0])) for row in rows]
+    columns["Kernel_Name"] = [
+        _text(names.get(row[0])) or ("unknown kernel" if row[0] is None else f"kernel {row[0]}")
+        for row in rows
+    ]
     return Table(path, columns, len(rows))
 
 

@@ -9,6 +9,7 @@ Ceilings of roofline.csv become details of the source.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +20,13 @@ from profharness.readers.rocprof_compute import machine_reader as rocprof_comput
 from profharness.readers.rocprof_compute import reader as rocprof_compute
 from profharness.rundir.blocks import read_head
 from profharness.trace.merge import merge
-from profharness.trace.model import Trace
+from profharness.trace.model import Problem, Trace
 from profharness.trace.statistics import ToolMetric
 
 _ROOFLINES = ("roofline.csv", "roofline.csv.gz")
 _SYSINFO = ("sysinfo.csv", "sysinfo.csv.gz")
 _HEAD_BYTES = 1 << 16
+_OF_EXECUTION = re.compile(r"(?:results_)?pmc_perf_\d+\.csv")  # no other tool's names
 _DEPTHS = ("", "*/", "*/*/")
 
 
@@ -45,7 +47,9 @@ def read(folder: Path) -> Trace:
         raise InputError(f"{folder} holds {len(workloads)} workloads: {names}", "name one of them")
     for workload, paths in workloads.items():
         trace = _with_ceilings(rocprof_compute.read_set(paths), workload)
-        return replace(trace, tool_metrics=_own_analysis(workload))
+        lost = () if rocprof_compute.is_joined(paths) else tuple(_without_rows(workload))
+        problems = (*lost, *trace.problems)
+        return replace(trace, tool_metrics=_own_analysis(workload), problems=problems)
     databases, tables = _databases(folder), _analysed(folder)
     if databases:
         return _with_ceilings(db_reader.read(databases[0]), folder)
@@ -54,7 +58,8 @@ def read(folder: Path) -> Trace:
             f"{folder} holds no pmc_perf.csv",
             "name the folder of one GPU model: workloads/<name>/<model>",
         )
-    return merge([rocprof_compute_machine.read(path) for path in tables])
+    trace = merge([rocprof_compute_machine.read(path) for path in tables])
+    return replace(trace, problems=(*_without_rows(folder), *trace.problems))
 
 
 def _counted(folder: Path) -> dict[Path, list[Path]]:
@@ -82,6 +87,18 @@ def _is_of_counters(path: Path) -> bool:
         and path.stat().st_size > 0
         and rocprof_compute.sniff(read_head(path, _HEAD_BYTES), path.name)
     )
+
+
+def _without_rows(workload: Path) -> Iterator[Problem]:
+    """Tables of single executions that the tool began and that hold nothing."""
+    for path in sorted(workload.glob("*.csv*")):
+        if not replays.REPLAY.match(path.name) or not path.is_file() or _is_of_counters(path):
+            continue
+        if path.stat().st_size == 0:
+            yield Problem("error", str(path), 1, "the file is empty; its counters are left out")
+        elif _OF_EXECUTION.match(path.name):
+            message = "the file has no columns of dispatches; its counters are left out"
+            yield Problem("error", str(path), 1, message)
 
 
 def _replays_below(out: Path) -> Iterator[Path]:

@@ -113,6 +113,11 @@ def sets(paths: Iterable[Path]) -> list[list[Path]]:
     return [*of_folder.values(), *single]
 
 
+def is_joined(paths: Sequence[Path]) -> bool:
+    """Whether the table of all executions is among these files."""
+    return any(replays.JOINED.search(path.name) for path in paths)
+
+
 def is_workload(paths: Sequence[Path]) -> bool:
     """Whether these files, which make one trace, are of this tool, by their names."""
     patterns = (replays.JOINED, replays.REPLAY, replay_database.NAME)

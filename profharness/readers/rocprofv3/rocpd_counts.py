@@ -11,17 +11,19 @@ from profharness.readers.rocprofv3.rocpd_tables import OwnerTables
 
 @dataclass(frozen=True)
 class Values:
-    """How many values of counters belong to no kernel that the file shows (a device is counted over
-    a time, too), and how many were sampled while kernels ran.
+    """How many values of counters are left out, by what they are, and how many were sampled while
+    kernels ran.
     """
 
-    of_no_kernel: int
+    left_out: dict[str, int]
     sampled: int
 
 
-def count_values(file: OwnerTables) -> Values:
-    """Counts the values of one process. A sampled one has a `sample_id`, from schema 3.0.3 on. The
-    file has `rocpd_pmc_event`. Raises one of `sqlite_file.DAMAGED`.
+def count_values(file: OwnerTables, *, counted: bool) -> Values:
+    """Counts the values of one process that belong to no kernel that the file shows (a device is
+    counted over a time, too), and in a file of one process where none was read (not `counted`)
+    those of kernels. A sampled one has a `sample_id`, from schema 3.0.3 on. The file has
+    `rocpd_pmc_event`. Raises one of `sqlite_file.DAMAGED`.
     """
     of_owner, wanted = ("TRUE", ()) if file.alone else ("guid = :guid", {"guid": file.owner.guid})
     known = "sample_id" in file.columns("rocpd_pmc_event")
@@ -35,8 +37,16 @@ def count_values(file: OwnerTables) -> Values:
     row = file.connection.execute(
         "SELECT COALESCE(SUM(CASE WHEN "  # noqa: S608  made of constants
         f"{sampled} THEN 0 WHEN event_id IS NULL OR event_id NOT IN ({shown}) THEN 1 ELSE 0 END), "
-        f"0), COALESCE(SUM(CASE WHEN {sampled} THEN 1 ELSE 0 END), 0) "
+        f"0), COALESCE(SUM(CASE WHEN {sampled} THEN 1 ELSE 0 END), 0), COUNT(*) "
         f"FROM rocpd_pmc_event WHERE {of_owner}",
         wanted,
     ).fetchone()
-    return Values(int(row[0]), int(row[1]))
+    of_none, samples, every = map(int, row)
+    hidden = 0 if counted or not file.alone else every - of_none - samples
+    return Values(
+        {
+            "counter values of no kernel that the file shows": of_none,
+            "counter values without a number, or that no view of the file shows": hidden,
+        },
+        samples,
+    )

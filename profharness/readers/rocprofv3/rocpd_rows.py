@@ -33,6 +33,7 @@ from profharness.readers.rocprofv3.rocpd_views import (
     TEXTS,
     Columns,
     chosen,
+    with_times,
 )
 from profharness.readers.rocprofv3.tables import RocmTables, domain_of
 from profharness.trace.columns.build import Growing, Pool, per_text
@@ -73,7 +74,7 @@ class ProcessReader:
     ) -> None:
         self.records = 0
         self.damage = ""
-        self.has_calls = False
+        self.has_calls = self._counted = False
         self.left_out: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
         self._file = OwnerTables(connection, owner, alone=alone)
@@ -135,6 +136,7 @@ class ProcessReader:
         value = np.array(
             [row[2] if isinstance(row[2], int | float) else np.nan for row in rows], np.float64
         )
+        self._counted = bool(np.isfinite(value).any())
         with_dispatch = dispatch[order][at] == wanted_dispatch
         self._tables.add_counters(
             order[at[with_dispatch]] + first,
@@ -144,8 +146,6 @@ class ProcessReader:
         )
 
     def _read_copies(self, process: Process) -> None:
-        if not self._file.holds("memory_copies"):
-            return
         columns = self._columns("memory_copies", COPY)
         self._count_hidden("copies", "rocpd_memory_copy", len(columns["start"]))
         self._tables.add_copies(process, columns, self._source)
@@ -165,8 +165,6 @@ class ProcessReader:
         """What the process held of each device's memory, and when the runtime took or gave back
         scratch memory.
         """
-        if not self._file.holds("memory_allocations"):
-            return
         columns = self._columns("memory_allocations", MEMORY)
         self._count_hidden("memory records", "rocpd_memory_allocate", len(columns["start"]))
         scratch = columns["domain"] == self._tables.strings.code("SCRATCH")
@@ -198,24 +196,22 @@ class ProcessReader:
         return self._tables.strings.code(f"SCRATCH_MEMORY_{text}")
 
     def _count_unread(self, process: Process) -> None:  # noqa: ARG002  every part is called alike
-        """Counter values that belong to no kernel of the trace, and records of kinds that have no
-        place in it.
-        """
+        """Counter values of no kernel, and records of kinds that have no place in a trace."""
         if self.damage:
             return
         for table, words in _UNREAD.items():
             if self._file.holds(table):
                 self.unread[words] += self._file.count(table)
         if "event_id" in self._file.columns("rocpd_pmc_event"):
-            values = count_values(self._file)
-            self.left_out["counter values of no kernel that the file shows"] += values.of_no_kernel
+            values = count_values(self._file, counted=self._counted)
+            self.left_out.update(values.left_out)
             self.unread["values of counters that were sampled while kernels ran"] += values.sampled
 
     def _count_hidden(self, rows: str, table: str, shown: int) -> None:
         """A view joins its table to others, and shows no row that lacks its place there."""
         if not self.damage and self._file.holds(table):
-            self.left_out[f"{rows} that the file's own view does not show"] += max(
-                self._file.count(table) - shown, 0
+            self.left_out[f"{rows} that the file's own view does not show, or without times"] += (
+                max(self._file.count(table) - shown, 0)
             )
 
     def _add_calls(self, process: Process, view: str, wanted: Columns) -> int:
@@ -268,6 +264,8 @@ class ProcessReader:
         names = chosen(wanted, self._file.columns(view))
         if view == "kernels" and self._file.any(_DISPATCHES, _GRAPH):
             names["graph"] = _GRAPH
+        if not names:  # no such view
+            return {name: np.empty(0, np.int64) for name in wanted}
         numbers = [name for name in names if name not in TEXTS]
         texts = [name for name in names if name in TEXTS]
         grown = Growing(*numbers, *texts)
@@ -281,9 +279,10 @@ class ProcessReader:
         count = len(grown)
         self.records += count
         columns = {name: grown.take(name) for name in (*numbers, *texts)}
-        return columns | {
-            name: np.full(count, NULL, np.int64) for name in wanted if name not in columns
-        }
+        return with_times(
+            {name: np.full(count, NULL, np.int64) for name in wanted if name not in columns}
+            | columns
+        )
 
     def _add(
         self,

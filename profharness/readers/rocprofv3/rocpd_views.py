@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64
+
 BATCH_ROWS = 1 << 15
 
 Columns = Mapping[str, tuple[str, ...]]
@@ -118,3 +121,9 @@ def chosen(wanted: Columns, present: Collection[str]) -> dict[str, str]:
         for ours, names in wanted.items()
         if any(name in present for name in names)
     }
+
+
+def with_times(columns: dict[str, I64]) -> dict[str, I64]:
+    """The rows that have a begin and an end."""
+    timed = (columns["start"] != NULL) & (columns["end"] != NULL)
+    return columns if timed.all() else {name: column[timed] for name, column in columns.items()}

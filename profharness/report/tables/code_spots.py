@@ -137,7 +137,7 @@ def _sample_lines(
         lines = [
             [
                 *line,
-                format_share((row.stalled or 0) / (row.samples or 1), 0),
+                "-" if row.stalled is None else format_share(row.stalled / (row.samples or 1), 0),
                 ", ".join(
                     f"{one.reason} {format_share(one.share, 0)}"
                     for one in row.stall_reasons[:_REASONS]

@@ -97,8 +97,8 @@ def counter_table(rows: Sequence[CounterRow]) -> Table | None:
                 Cell(value_text(row.mean)),
                 Cell(row.unit),
                 Cell(format_number(row.dispatches) if row.dispatches else ""),
-                Cell(value_text(row.low)),
-                Cell(value_text(row.high)),
+                Cell("" if row.low is None else value_text(row.low)),
+                Cell("" if row.high is None else value_text(row.high)),
                 Cell("" if row.sum is None else value_text(row.sum)),
             )
             for row in chosen

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profharness.analysis.code.spots import code_hotspots
 from profharness.errors import InputError
 from profharness.readers.code import sample_csv, sample_json
+from profharness.report.tables.code_spots import code_text
 from profharness.trace.code_records import CodeFile
 from tests.fakes.code_files import (
     HOST_TRAP,
@@ -178,6 +180,22 @@ def test_a_missing_column_is_named(tmp_path: Path, left: tuple[str, ...], named:
         sample_csv.read(path)
 
 
+def test_stochastic_samples_that_do_not_tell_issue_are_still_stochastic(tmp_path: Path) -> None:
+    columns = [name for name in STOCHASTIC if name != "Wave_Issued_Instruction"]
+    file = sample_csv.read(
+        write_samples(tmp_path / "1_pc_sampling_stochastic.csv", codes(9), columns)
+    )
+    assert file.method == "stochastic"
+    table = code_hotspots([file], "line")
+    assert {(row.issued, row.stalled, row.stall_reasons) for row in table.rows} == {
+        (None, None, ())
+    }
+    text = code_text(table, 1, None)
+    assert "(stochastic)" in text
+    heads, row = (line.split() for line in text.splitlines()[1:3])
+    assert (heads[3], row[6]) == ("stalled", "-")
+
+
 def test_a_mask_that_is_none_counts_no_lanes(tmp_path: Path) -> None:
     path = tmp_path / "1_pc_sampling_host_trap.csv"
     path.write_text(f"{','.join(HOST_TRAP)}\n1,,1,v_nop,a.c:1,1\n2,0xff,1,v_nop,a.c:1,1\n")
@@ -198,4 +216,29 @@ def test_a_json_file_without_samples_has_none_and_a_cut_one_says_so(tmp_path: Pa
     assert 0 < sum(record.samples for record in file.records) < 40
     path.write_text(whole[:200])
     with pytest.raises(InputError, match="cut or damaged"):
+        sample_json.read(path)
+
+
+def test_a_json_file_that_is_cut_before_its_first_sample_is_not_called_empty(
+    tmp_path: Path,
+) -> None:
+    path = write_samples_json(tmp_path / "4711_results.json", GIVEN, codes(3), "stochastic")
+    whole = path.read_text()
+    assert '"pc_sample_host_trap": []' in whole  # lists of kinds that were not recorded are empty
+    path.write_text(whole[: whole.index('"pc_sample_stochastic"') + 40])
+    with pytest.raises(InputError, match="cut or damaged"):
+        sample_json.read(path)
+
+
+def test_samples_in_json_that_are_not_as_expected_are_counted(tmp_path: Path) -> None:
+    path = write_samples_json(tmp_path / "4711_results.json", GIVEN, codes(3), "host_trap")
+    whole = path.read_text()
+    path.write_text(whole.replace('"inst_index": ', '"inst_index": true, "was": ', 1))
+    (file,) = sample_json.read(path)
+    assert sum(record.samples for record in file.records) == 2
+    (problem,) = file.problems
+    assert (problem.severity, problem.count) == ("warning", 1)
+    assert "samples are not readable" in problem.message
+    path.write_text(whole.replace('"inst_index": ', '"inst_index": true, "was": '))
+    with pytest.raises(InputError, match="holds no readable sample: 3 are not as expected"):
         sample_json.read(path)

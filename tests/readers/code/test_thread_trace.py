@@ -76,3 +76,12 @@ def test_as_a_trace_it_holds_nothing_and_says_how_to_list_it(tmp_path: Path) -> 
     assert not any(len(table) for _, table in trace.tables())
     assert ["--by line" in problem.message for problem in trace.problems] == [True]
     assert len(THREAD_TRACE) == 8
+
+
+def test_negative_figures_take_nothing_from_the_others(tmp_path: Path) -> None:
+    rows = [(7, 0, "v_nop", -1, -50, 0, 0, "/a.cpp:1"), (7, 4, "v_nop", 2, 30, 0, 0, "/a.cpp:1")]
+    file = thread_trace.read_code(write_thread_trace(tmp_path / "stats_a.csv", rows))
+    assert [(one.hits, one.latency) for one in file.records] == [(2, 30)]
+    (problem,) = file.problems
+    assert (problem.severity, problem.count) == ("error", 1)
+    assert "no counts" in problem.message

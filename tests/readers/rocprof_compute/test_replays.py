@@ -100,6 +100,21 @@ def said(trace: Trace, words: str) -> bool:
     return any(words in problem.message for problem in trace.problems)
 
 
+def test_tables_that_hold_nothing_are_named_in_a_folder(tmp_path: Path) -> None:
+    table(tmp_path / "results_pmc_perf_0.csv", execution(0))
+    (tmp_path / "results_pmc_perf_1.csv").write_bytes(b"")
+    (tmp_path / "results_pmc_perf_2.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "sysinfo.csv").write_text("gpu_arch,gpu_model,num_xcd\ngfx942,MI300X,8\n")
+    trace = workload_folder.read(tmp_path)
+    assert sums(trace) == summed(execution(0))
+    lost = [(Path(one.source).name, one.severity) for one in trace.problems[:2]]
+    assert lost == [("results_pmc_perf_1.csv", "error"), ("results_pmc_perf_2.csv", "error")]
+    (tmp_path / "results_pmc_perf_0.csv").unlink()
+    assert said(workload_folder.read(tmp_path), "is empty; its counters are left out")
+    table(tmp_path / "pmc_perf.csv", execution(0))
+    assert not said(workload_folder.read(tmp_path), "left out")
+
+
 class TestOneCall:
     @pytest.mark.parametrize("suffix", ["", ".gz"])
     @pytest.mark.parametrize("first", [0, 1])

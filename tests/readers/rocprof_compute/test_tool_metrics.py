@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from profharness import readers
-from profharness.analysis.kernels.counter_table import counter_rows
+from profharness.analysis.kernels.counter_table import counter_rows, merge_counter_rows
+from profharness.errors import InputError
 from profharness.readers.rocprof_compute import folder as workload_folder
+from profharness.report.tables.counters import counter_table
 from profharness.trace.model import Trace
 from tests import started
 from tests.fakes.amd_tools.compute_files import write_analysis_database
@@ -61,6 +63,50 @@ def test_the_kernel_with_the_most_time_stands_first(database: Path) -> None:
     assert list(dict.fromkeys(row.kernel for row in rows)) == ["all kernels", "gemm", "copy"]
     assert {(row.dispatches, row.sum) for row in rows} == {(0, None)}
     assert rows[0].unit == "Gflop/s"
+
+
+def test_a_range_that_the_tool_does_not_tell_is_none(database: Path, tmp_path: Path) -> None:
+    table = tmp_path / "2.1_Speed-of-Light.csv"
+    table.write_text("Metric,Avg,Unit\nIPC,0.25,Instr/cycle\n")
+    (row,) = counter_rows(readers.read(table))
+    assert (row.mean, row.low, row.high) == (0.25, None, None)
+    shown = counter_table([row])
+    assert shown is not None
+    assert [cell.text for cell in shown.rows[0]][2:] == ["0.25", "Instr/cycle", "", "", "", ""]
+
+
+def test_metrics_of_two_workloads_both_stay(tmp_path: Path) -> None:
+    rows = []
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        table = tmp_path / place / "2.1_Speed-of-Light.csv"
+        table.write_text(f"Metric,Avg,Unit\nIPC,{len(rows)},Instr/cycle\n")
+        rows.append(counter_rows(readers.read(table)))
+    assert [row.mean for row in merge_counter_rows(rows)] == [0, 1]
+    assert len(merge_counter_rows([rows[0], rows[0]])) == 1
+
+
+def test_a_database_with_damaged_names_is_refused_in_one_sentence(
+    database: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "damaged.db"
+    path.write_bytes(database.read_bytes().replace(b"CREATE TABLE ", b"CREATE TABLE\xea"))
+    with pytest.raises(InputError, match="no readable database"):
+        readers.read(path)
+
+
+def test_dispatches_of_kernels_that_no_table_names_stay_apart(
+    database: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "nameless.db"
+    path.write_bytes(database.read_bytes())
+    with closing(sqlite3.connect(path)) as opened:
+        opened.execute("UPDATE compute_kernel SET kernel_name = NULL")
+        opened.commit()
+        numbers = [row[0] for row in opened.execute("SELECT kernel_uuid FROM compute_dispatch")]
+    trace = readers.read(path)
+    named = trace.strings.decode(trace.kernels.name)
+    assert sorted(named) == sorted(f"kernel {number}" for number in numbers)
 
 
 def test_the_commands_show_them(database: Path) -> None:

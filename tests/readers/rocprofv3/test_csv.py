@@ -53,6 +53,17 @@ def kernel_and_agents(folder: Path, given: Program) -> list[Path]:
     ]
 
 
+def test_of_columns_of_one_name_the_first_counts(tmp_path: Path) -> None:
+    path = kernel_file(
+        tmp_path / "a_kernel_trace.csv",
+        ["k,10,30,99,Agent 1,Agent 7,1"],
+        "Kernel_Name,Start_Timestamp,End_Timestamp,END_TIMESTAMP,Agent_Id,Agent_Id,Correlation_Id",
+    )
+    trace = readers.read(path)
+    assert trace.kernels.dur_ns.tolist() == [20]
+    assert [device.index for device in trace.devices] == ["1"]
+
+
 def test_columns_count_by_name_not_by_place_or_case(tmp_path: Path) -> None:
     path = kernel_file(
         tmp_path / "a_kernel_trace.csv",

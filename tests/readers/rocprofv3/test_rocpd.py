@@ -204,7 +204,7 @@ def test_counter_values_of_no_kernel_are_counted(tmp_path: Path) -> None:
             3 + hidden,
             (
                 f"counter values of no kernel that the file shows {2 + hidden}, "
-                "kernels that the file's own view does not show 1"
+                "kernels that the file's own view does not show, or without times 1"
             ),
         )
     ]
@@ -225,8 +225,16 @@ def test_counter_values_without_any_kernel_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "change_to", "said_"),
     [
-        ("memory_copy", "name_id = 99999", "copies that the file's own view does not show 2"),
-        ("region", "tid = 99999", "host calls that the file's own view does not show 2"),
+        (
+            "memory_copy",
+            "name_id = 99999",
+            "copies that the file's own view does not show, or without times 2",
+        ),
+        (
+            "region",
+            "tid = 99999",
+            "host calls that the file's own view does not show, or without times 2",
+        ),
     ],
 )
 def test_copies_and_calls_that_a_view_hides_are_counted(
@@ -314,3 +322,32 @@ def test_a_cut_gzip_is_read_or_refused_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "c.db.gz").write_bytes(packed[: len(packed) // 8])
     with pytest.raises(InputError, match="damaged"):
         readers.read(tmp_path / "c.db.gz")
+
+
+@pytest.mark.parametrize(
+    ("damage", "kernels", "words"),
+    [
+        ("UPDATE {kernel_dispatch} SET start = NULL WHERE id = 1", 3, "kernels that"),
+        ("UPDATE {kernel_dispatch} SET start = 'late' WHERE id = 1", 3, "kernels that"),
+        ("UPDATE {pmc_event} SET value = NULL", 4, "counter values without a number"),
+        ("DELETE FROM {info_pmc}", 4, "counter values without a number, or that no view"),
+        ("DROP VIEW memory_copies", 4, "copies that the file's own view does not show"),
+    ],
+)
+def test_what_a_damaged_table_lacks_is_said(
+    tmp_path: Path, damage: str, kernels: int, words: str
+) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1, 4))
+    whole = int(readers.read(path).kernels.dur_ns.sum())
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        tables = {
+            name.removeprefix("rocpd_").partition("_0")[0]: f'"{name}"'
+            for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        connection.execute(damage.format(**tables))
+        connection.commit()
+    trace = readers.read(path)
+    assert len(trace.kernels) == kernels
+    assert int(trace.kernels.dur_ns.sum()) <= whole
+    assert any(words in message for _, _, message in left_out(trace))
