@@ -41,7 +41,8 @@ class Where:
 
     Where one execution counts several groups, `groups` holds them, and `counters` all of their
     names. `purpose` is the name of what a pass of its own is for (`Purpose`). `traced` is False on
-    a rank that runs without the layers.
+    a rank that runs without the layers. `ranks` is how many ranks the command has, also where they
+    are still to be started, and `untraced` says that some of them run without the layers.
     """
 
     run_root: Path
@@ -60,6 +61,8 @@ class Where:
     groups: tuple[tuple[str, ...], ...] = ()
     purpose: str = ""
     traced: bool = True
+    ranks: int = 1
+    untraced: bool = False
 
     @property
     def artifacts(self) -> Path:

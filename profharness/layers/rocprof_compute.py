@@ -56,6 +56,10 @@ _RANKS = (
     "each rank is started again by a rocprof-compute of its own: ranks that wait for each other "
     "may hang; --one-execution or --pmc-set NAME starts them once"
 )
+_OTHER_RANKS = (
+    "the ranks that are not traced run once: a traced one that waits for them will hang or fail in "
+    "its second execution; --one-execution or --pmc-set NAME starts it once"
+)
 
 
 class RocprofComputeLayer(Layer):
@@ -242,7 +246,7 @@ def _executions_told(where: Where) -> tuple[str, ...]:
             f"rocprof-compute runs the command {_REPLAYS} times by itself; it must do the same "
             "work each time"
         ),
-        *((_RANKS,) if where.rank is not None else ()),
+        *((_OTHER_RANKS if where.untraced else _RANKS,) if where.ranks > 1 else ()),
         *roofline,
     )
 

@@ -5,6 +5,7 @@ analysis afterwards, and what a user hears before.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +180,12 @@ def test_hours_that_may_count_nothing_are_announced() -> None:
 
 def test_ranks_that_are_started_again_one_by_one_are_announced() -> None:
     for options, told_of in ((TracerOptions(), True), (TracerOptions(one_execution=True), False)):
-        place = where(ONE, "rocprof-compute", options, rank=1)
-        costs = " ".join(LAYER.extras(TRAIN, place).costs)
-        assert ("ranks that wait for each other may hang" in costs) == told_of
+        for rank in (None, 1):  # None: what will start them
+            place = replace(where(ONE, "rocprof-compute", options, rank=rank), ranks=2)
+            costs = " ".join(LAYER.extras(TRAIN, place).costs)
+            assert ("ranks that wait for each other may hang" in costs) == told_of
+            costs = " ".join(LAYER.extras(TRAIN, replace(place, untraced=True)).costs)
+            assert ("will hang or fail in its second execution" in costs) == told_of
 
 
 def test_each_boundary_is_a_known_version() -> None:

@@ -55,6 +55,19 @@ def test_the_others_start_bare(layer: str) -> None:
     )
 
 
+def test_what_starts_the_ranks_knows_of_them() -> None:
+    """A tool that starts the command many times says what that means for ranks."""
+    for settings, expected in (
+        ({}, (1, False)),
+        ({"ranks": 2}, (2, False)),
+        ({"ranks": 2, "trace_ranks": "0-1"}, (2, False)),
+        ({"ranks": 2, "trace_ranks": "1"}, (2, True)),
+    ):
+        run_plan = plan("rocprof-compute", RankInfo(), **settings)
+        where = run_plan.where(run_plan.schedule.passes[1], is_worker=False)
+        assert (where.ranks, where.untraced) == expected
+
+
 def test_what_starts_the_ranks_plans_for_one_that_is_traced() -> None:
     assert plan("rocprofv3", RankInfo(), trace_ranks="1", ranks=2).is_traced
     assert not plan("rocprofv3", RankInfo(0, 2, 0, "j"), trace_ranks="1", ranks=2).is_traced
