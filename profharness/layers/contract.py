@@ -122,8 +122,9 @@ class Attachment:
     (`timed`), or at a line on its stdin; before its time, at SIGINT or at that line. The time
     counts from the output that `attached` (a regular expression) finds, or from when the process
     has mapped a `library` of that beginning, since output may wait in a buffer. `late`: the
-    process may still write files when the tool has ended. `memory` is where the tool keeps what it
-    was told when it first attached to this process.
+    process may still write files when the tool has ended. `fails_with_torch`: it may fail in a
+    process that runs torch. `memory` is where the tool keeps what it was told when it first
+    attached to this process.
     """
 
     command: Command
@@ -131,6 +132,7 @@ class Attachment:
     attached: str = ""
     library: str = ""
     late: bool = False
+    fails_with_torch: bool = False
     memory: Path | None = None
     notes: tuple[str, ...] = ()
 

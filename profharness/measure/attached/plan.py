@@ -176,7 +176,7 @@ def _notes(layer: Layer, target: Target, attachment: Attachment) -> tuple[str, .
             f"{target.name} has no thread rocp-bg-attach: it has not loaded the ROCm runtime yet, "
             "and the tool may find nothing to attach to"
         )
-    if attachment.late and target.maps("libtorch"):
+    if attachment.fails_with_torch and target.maps("libtorch"):
         found.append(
             f"{target.name} runs torch: up to rocprofiler-sdk 1.3.5 attaching to such a process "
             "may fail, because torch brings a profiler of its own"

@@ -26,6 +26,7 @@ from profharness.measure.attached.plan import (
 from profharness.measure.attached.recording import why_nothing
 from profharness.measure.attached.session import Ended
 from profharness.measure.attached.target import Target
+from profharness.node.probe import Tool
 from profharness.options.request import Request
 from tests.fakes.amd_tools import rocprof_sys
 from tests.layers.places import TOOLS, node, where
@@ -133,6 +134,11 @@ def test_notes_say_what_the_tool_will_not_do(tmp_path: Path) -> None:
     assert "has no thread rocp-bg-attach" in _notes(system, deaf, of_sys)[0]
     torch = dataclasses.replace(plain, libraries=frozenset({"libtorch_cpu.so"}))
     assert "up to rocprofiler-sdk 1.3.5" in _notes(v3, torch, of_v3)[1]
+    assert "up to rocprofiler-sdk 1.3.5" in _notes(v3, torch, attachment("10.0", "rocprofv3"))[0]
+    told = node("10.1")
+    told.tools["rocprofv3"] = Tool(path="rocprofv3", version="1.4.0", rocm="10.1.0")
+    newer = v3.attach(42, 10**9, where("10.1", "rocprofv3", environment=told))
+    assert _notes(v3, torch, newer) == ()
 
 
 @pytest.mark.parametrize(
