@@ -137,6 +137,25 @@ def test_what_a_version_cannot_do(
     assert re.search(way_out, caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("release", "argument", "way_out"),
+    [
+        (OLD, "-p", "the harness names the folder"),
+        (ONE, "--output-directory=/x", "the harness names the folder"),
+        ("10.2", "-d", "the harness names the folder"),
+        (ONE, "--list-sets", "starts no command"),
+        (ONE, "--attach-pid", "another process"),
+    ],
+)
+def test_arguments_that_take_the_run_out_of_our_hands_are_refused(
+    release: str, argument: str, way_out: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"rocprof-compute:{argument}")) as caught:
+        told(release, tool_args={"rocprof-compute": (argument,)})
+    assert way_out in caught.value.hint
+    assert " -d 3 " in told("10.1", tool_args={"rocprof-compute": ("-d", "3")}) + " "
+
+
 def test_further_arguments_reach_both_steps() -> None:
     settings = {
         "command": ("python", "train.py"),
