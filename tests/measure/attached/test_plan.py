@@ -20,6 +20,7 @@ from profharness.layers.options import TracerOptions
 from profharness.measure.attached.plan import (
     AttachPlan,
     _notes,
+    _require_alone,
     _require_fresh,
     attaching_names,
 )
@@ -119,6 +120,36 @@ def test_what_the_tool_remembers_of_another_process(tmp_path: Path) -> None:
     assert refused.value.hint == f"remove it: rm {memory}"
     if now > 2 * 3600 * 10**9:  # it ran when the tool wrote that
         _require_fresh(layer, Target(42, ("a",), began_boot_ns=now - 7200 * 10**9), memory)
+
+
+@pytest.mark.parametrize(
+    ("layer", "mapped", "remembered", "by"),
+    [
+        ("rocprofv3", "librocprofiler-sdk-tool.so.1", False, "rocprofv3"),
+        ("rocprofv3", "librocprofiler-sdk-tool.so.1", True, ""),
+        ("rocprofv3", "librocprof-sys-dl.so.1", True, "rocprof-sys"),
+        ("rocprof-sys", "librocprofiler-sdk-tool.so.1", False, "rocprofv3"),
+        ("rocprof-sys", "librocprof-sys-dl.so.1", False, ""),
+        # what torch and attaching itself bring
+        ("rocprofv3", "librocprofiler-sdk.so.1", False, ""),
+        ("rocprofv3", "librocprofiler-sdk-attach.so.1", False, ""),
+    ],
+)
+def test_no_second_profiler_is_put_into_a_process(
+    tmp_path: Path, layer: str, mapped: str, by: str, *, remembered: bool
+) -> None:
+    target = Target(42, ("python",), variable=True, libraries=frozenset({mapped}))
+    asked = attachment("10.0", layer)
+    if asked.memory is not None:
+        asked = dataclasses.replace(asked, memory=tmp_path / "memory")
+    if remembered:
+        (tmp_path / "memory").touch()
+    if not by:
+        _require_alone(target, asked)
+        return
+    with pytest.raises(Unavailable, match=f"is recorded by {by} already, or was before") as caught:
+        _require_alone(target, asked)
+    assert "start the program anew" in caught.value.hint
 
 
 def test_notes_say_what_the_tool_will_not_do(tmp_path: Path) -> None:
