@@ -118,8 +118,7 @@ def trees_of_wheels(place: str) -> List[str]:
     """The trees with a rocprofv3 in the wheels of the Python in whose bin folder `place` lies, in
     the order in which the program there takes them.
     """
-    prefix = glob.escape(os.path.dirname(os.path.dirname(place)))
-    packages = os.path.join(prefix, "lib", "python3*", "site-packages")
+    packages = packages_of(os.path.dirname(os.path.dirname(os.path.realpath(place))))
     return [
         tree
         for name in ("_rocm_sdk_devel*", "_rocm_sdk_core*")
@@ -128,19 +127,43 @@ def trees_of_wheels(place: str) -> List[str]:
     ]
 
 
+def packages_of(prefix: str) -> str:
+    """A pattern of the folders with the packages of the Pythons below `prefix`. A distribution's
+    own Python has dist-packages below /usr/local, or lib64.
+    """
+    return os.path.join(glob.escape(prefix), "lib*", "python3*", "*-packages")
+
+
 def beside_torch(place: str) -> str:
     """The rocprofv3 that loads the same library as torch does, where the one at `place` would start
     that of another wheel; else `place` itself.
+
+    Where it would first unpack the wheel rocm-sdk-devel, which takes minutes and must not be broken
+    off, it is the one of rocm-sdk-core.
     """
+    trees = trees_of_wheels(place)
+    if trees and _would_unpack(place):
+        return os.path.join(trees[0], "bin", "rocprofv3")
     sdk = torch_files()["sdk"]
     if not sdk or _one_name(sdk_of_tool(place), sdk) == sdk:
         return place
-    for tree in trees_of_wheels(place):
+    for tree in trees:
         program = os.path.join(tree, "bin", "rocprofv3")
         own = _first(os.path.join(glob.escape(tree), "lib", SDK))
         if _one_name(own, sdk) == sdk and os.access(program, os.X_OK):
             return program
     return place
+
+
+def _would_unpack(place: str) -> bool:
+    """Whether the wheel rocm-sdk-devel is installed in the Python in whose bin folder `place` lies,
+    and has not been unpacked yet.
+    """
+    packages = packages_of(os.path.dirname(os.path.dirname(os.path.realpath(place))))
+    installed, unpacked = (
+        glob.glob(os.path.join(packages, name)) for name in ("rocm_sdk_devel", "_rocm_sdk_devel*")
+    )
+    return bool(installed) and not unpacked
 
 
 def foreign_locks(folder: str) -> List[Dict[str, str]]:

@@ -14,7 +14,7 @@ import subprocess
 import time
 
 from probe_devices import read
-from probe_profilers import beside_torch
+from probe_profilers import beside_torch, packages_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,9 +83,10 @@ def tools() -> Dict[str, Dict[str, str]]:
     found = {}
     for name, (place, process) in asked.items():
         answer = _answer(process, until)
+        is_told = process is not None and process.returncode == 0
         found[name] = {
             "path": place,
-            "version": version_in(answer),
+            "version": version_in(answer, anywhere=is_told),
             "rocm": rocm_in(answer) or rocm_of(place),
         }
     return found
@@ -100,11 +101,14 @@ def rocm_in(text: str) -> str:
 def rocm_of(place: str) -> str:
     """The release of the ROCm installation that a tool lies in; "" for a tool from elsewhere.
 
-    That is a tree with `.info/version` (in bin, or deeper, as rocprof-compute in libexec), a folder
-    that is named after its release (rocm-7.2.1, or core-7.13 below rocm), or the wheels of a
-    Python's site-packages beside whose bin folder the tool lies.
+    That is of the wheels of a Python beside whose bin folder the tool lies, whatever that folder is
+    called, a tree with `.info/version` (in bin, or deeper, as rocprof-compute in libexec), or a
+    folder that is named after its release (rocm-7.2.1, or core-7.13 below rocm).
     """
     root = os.path.dirname(os.path.realpath(place))
+    of_wheels = rocm_of_wheels(os.path.dirname(root))
+    if of_wheels:
+        return of_wheels
     for _ in range(3):
         root = os.path.dirname(root)
         text = read(os.path.join(root, ".info/version"))
@@ -113,20 +117,20 @@ def rocm_of(place: str) -> str:
         match = re.search(_RELEASE, text)
         if match:
             return match.group(0)
-    return rocm_of_wheels(os.path.dirname(os.path.dirname(place)))
+    return ""
 
 
 def rocm_of_wheels(prefix: str) -> str:
     """The release of the wheel rocm-sdk-core in the Python below `prefix`; "" where there is none.
     Names of wheels that are no releases end in a text of their own.
     """
-    packages_of = os.path.join(glob.escape(prefix), "lib", "python3*", "site-packages")
+    packages = packages_of(prefix)
     for pattern in ("_rocm_sdk_core*/.info/version", "_rocm_sdk_devel*/.info/version"):
-        for path in sorted(glob.glob(os.path.join(packages_of, pattern))):
+        for path in sorted(glob.glob(os.path.join(packages, pattern))):
             match = re.search(_RELEASE, read(path))
             if match:
                 return match.group(0)
-    for path in sorted(glob.glob(os.path.join(packages_of, "rocm_sdk_core*.dist-info"))):
+    for path in sorted(glob.glob(os.path.join(packages, "rocm_sdk_core*.dist-info"))):
         match = re.search(_RELEASE, os.path.basename(path))
         if match:
             return match.group(0)
@@ -160,14 +164,14 @@ def _answer(process: subprocess.Popen[bytes] | None, until: float) -> str:
     return output.decode("utf-8", "replace")
 
 
-def version_in(text: str) -> str:
+def version_in(text: str, *, anywhere: bool = True) -> str:
     """The version in a tool's answer: from a line that says "version" if there is one, else the
-    first one anywhere; "" where there is none.
+    first one `anywhere`; "" where there is none. What a tool says that fails may name versions of
+    other things: the time, or packages that it lacks.
     """
     lines = text.splitlines()
-    for line in [
-        line for line in lines if re.search(r"\bversion\b|slurm|apptainer", line, re.I)
-    ] + lines:
+    saying = [line for line in lines if re.search(r"(?<!-)\bversion\b|slurm|apptainer", line, re.I)]
+    for line in saying + (lines if anywhere else []):
         match = re.search(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*)", line)
         if match:
             return match.group(1)

@@ -31,6 +31,7 @@ _FROM_THE_START = frozenset(
         "yes",
         "hook",
         "attachable",
+        "trace_ranks",
         "stacks",
         "profile_memory",
         "rocprof_sys_mode",

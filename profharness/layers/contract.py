@@ -41,7 +41,8 @@ class Where:
 
     Where one execution counts several groups, `groups` holds them, and `counters` all of their
     names. `purpose` is the name of what a pass of its own is for (`Purpose`). `traced` is False on
-    a rank that runs without the layers.
+    a rank that runs without the layers. `ranks` is how many ranks the command has, also where they
+    are still to be started, and `untraced` says that some of them run without the layers.
     """
 
     run_root: Path
@@ -60,6 +61,8 @@ class Where:
     groups: tuple[tuple[str, ...], ...] = ()
     purpose: str = ""
     traced: bool = True
+    ranks: int = 1
+    untraced: bool = False
 
     @property
     def artifacts(self) -> Path:
@@ -119,8 +122,9 @@ class Attachment:
     (`timed`), or at a line on its stdin; before its time, at SIGINT or at that line. The time
     counts from the output that `attached` (a regular expression) finds, or from when the process
     has mapped a `library` of that beginning, since output may wait in a buffer. `late`: the
-    process may still write files when the tool has ended. `memory` is where the tool keeps what it
-    was told when it first attached to this process.
+    process may still write files when the tool has ended. `fails_with_torch`: it may fail in a
+    process that runs torch. `memory` is where the tool keeps what it was told when it first
+    attached to this process.
     """
 
     command: Command
@@ -128,6 +132,7 @@ class Attachment:
     attached: str = ""
     library: str = ""
     late: bool = False
+    fails_with_torch: bool = False
     memory: Path | None = None
     notes: tuple[str, ...] = ()
 

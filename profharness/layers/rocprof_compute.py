@@ -44,6 +44,7 @@ _SET = (3, 3)  # --set, one set of metrics in one execution
 _OUTPUT_DIRECTORY = (3, 5)  # in place of --path, which 3.7 does not know any more
 _MULTIPLEXING = (3, 5)
 _OVERWRITE = (3, 8)  # needed for a folder that is not empty
+_D_IS_A_PLACE = (3, 10)  # -d is --output-directory, before it --dispatch
 _GFX11 = (3, 5)  # besides Instinct devices
 
 _INSTINCT = ("gfx908", "gfx90a", "gfx94", "gfx95")
@@ -52,9 +53,15 @@ _OTHERS = ("gfx115", "gfx12")
 _COUNTED = ("pmc_perf*.csv", "pmc_perf*.csv.gz", "results_*.csv", "results_*.csv.gz")
 _OWN_OF_ANALYZE = ("-p", "--path", "--save-dfs", "--output-format", "--output-name")
 _SCREENS = ("--gui", "--tui")
+_PLACES = ("-p", "--path", "--subpath", "--output-directory", "-n", "--name")
+_NO_COMMAND = ("-h", "--help", "-v", "--version", "--list-sets", "--list-metrics", "--list-blocks")
 _RANKS = (
     "each rank is started again by a rocprof-compute of its own: ranks that wait for each other "
     "may hang; --one-execution or --pmc-set NAME starts them once"
+)
+_OTHER_RANKS = (
+    "the ranks that are not traced run once: a traced one that waits for them will hang or fail in "
+    "its second execution; --one-execution or --pmc-set NAME starts it once"
 )
 
 
@@ -122,6 +129,7 @@ class RocprofComputeLayer(Layer):
             )
         _check_analyze(where.options.args_for(ANALYZE))
         tool = _tool(where)
+        _check_profile(where.options.args_for(self.name), tool.own)
         folder = own_folder(self.name, command, where)
         return command.with_prefix(
             (
@@ -242,7 +250,7 @@ def _executions_told(where: Where) -> tuple[str, ...]:
             f"rocprof-compute runs the command {_REPLAYS} times by itself; it must do the same "
             "work each time"
         ),
-        *((_RANKS,) if where.rank is not None else ()),
+        *((_OTHER_RANKS if where.untraced else _RANKS,) if where.ranks > 1 else ()),
         *roofline,
     )
 
@@ -263,6 +271,26 @@ def _doubts(tool: Installed, environment: Environment) -> tuple[str, ...]:
             ),
         )
     return ()
+
+
+def _check_profile(arguments: tuple[str, ...], own: Version) -> None:
+    """Raises UsageError for arguments that take the run out of our hands."""
+    places = (*_PLACES, *(("-d",) if own >= _D_IS_A_PLACE else ()))
+    for argument in arguments:
+        option = argument.partition("=")[0]
+        way_out = (
+            "the harness names the folder, so that each rank and pass has its own"
+            if option in places
+            else "leave it out: it starts no command; call the tool by itself for that"
+            if option in _NO_COMMAND
+            else "it attaches to another process, and here a command is started"
+            if option == "--attach-pid"
+            else ""
+        )
+        if way_out:
+            raise UsageError(
+                f"--tool-arg rocprof-compute:{argument}: not under profharness", way_out
+            )
 
 
 def _check_analyze(arguments: tuple[str, ...]) -> None:

@@ -162,6 +162,7 @@ class RocprofSysLayer(Layer):
             attached=r"Attached to process|Press ENTER to detach",
             library=LIBRARY,
             late=True,
+            fails_with_torch=True,
         )
 
     def extras(self, command: Command, where: Where) -> Extras:

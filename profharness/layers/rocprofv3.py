@@ -40,6 +40,7 @@ PROGRAM = Program("rocprofv3", (6, 2), "sdk")
 PREDECESSOR = "rocprof"
 _ATTACH = (1, 1)  # rocprofiler-sdk's version with --pid
 _WAITS_FOR_FILES = (1, 3, 5)  # attached, it ends when its files are written
+_FAILS_WITH_TORCH = (1, 3, 5)  # the last that may fail in a process with a profiler of torch's
 # <execution>_<pid>_<kind>.<ext>; the tool adds kind and extension. Of one process the first kind
 # that is whole is read; statistics and lists of agents never speak for it.
 _PID = r"_(\d+)_[a-z_]+\.(?:csv|json|db|pftrace)(?:\.gz)?$"
@@ -223,6 +224,7 @@ class Rocprofv3Layer(Layer):
             attached=r"Attaching to PID \d+ .*success",
             library="librocprofiler-sdk-tool",
             late=tool.own < _WAITS_FOR_FILES,
+            fails_with_torch=tool.own <= _FAILS_WITH_TORCH,
             memory=Path(f"/tmp/rocprofv3_attach_{pid}.pkl"),  # noqa: S108  the tool's own place
         )
 

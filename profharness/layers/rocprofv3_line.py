@@ -78,6 +78,8 @@ _REFUSED = {
     **dict.fromkeys(
         ("--pid", "--attach"), "it attaches to another process, and here a command is started"
     ),
+    "-p": "it attaches to another process, or is --collection-period before rocprofiler-sdk 1.0: "
+    "write that in full",
     "--profile-mpi-ranks": "the ranks that it leaves out would count as failed: use --trace-ranks",
 }
 

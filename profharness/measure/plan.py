@@ -84,6 +84,7 @@ class RunPlan:
 
     def where(self, plan: PassPlan, *, is_worker: bool) -> Where:
         """Places for the layers of one pass."""
+        world = max(self.rank.world, self.request.ranks)
         return Where(
             run_root=self.root,
             pass_name=plan.name,
@@ -100,6 +101,8 @@ class RunPlan:
             groups=plan.groups,
             purpose=plan.purpose.name if plan.purpose else "",
             traced=self.is_traced,
+            ranks=world,
+            untraced=0 < len(self.request.trace_ranks) < world,
             spill=spill.folder(self.root, Path.cwd()),
         )
 

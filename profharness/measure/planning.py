@@ -108,9 +108,10 @@ def _torch_of(
     """Whether torch is imported by what runs under the probed interpreter."""
     if scan is not None:
         return "yes" if "torch" in map(framework_of, scan.backends) else "no"
-    if any(layer.name == "torch" for layer in chosen):
-        return "yes"
-    return "maybe" if _command_python(request.command) else "no"
+    is_asked = any(layer.name == "torch" for layer in chosen)
+    if not _command_python(request.command):  # srun, or a script: elsewhere, or another torch
+        return "maybe" if is_asked else "no"
+    return "yes" if is_asked else "maybe"
 
 
 def layer_names(request: Request) -> tuple[str, ...]:

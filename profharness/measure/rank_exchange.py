@@ -17,6 +17,8 @@ import msgspec
 
 from profharness.errors import InputError, Unavailable
 from profharness.findings import Finding, finding
+from profharness.launchers.command import Command
+from profharness.layers import around
 from profharness.measure.passes import EndedPass
 from profharness.measure.plan import RunPlan
 from profharness.measure.recorder import Recorder
@@ -57,7 +59,8 @@ class RankRecords:
 
 def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     """Rank 0, after its own command has ended: wait for the others (a minute at most, and where it
-    ran without the tool, for the tools around them too), record all outcomes and their findings.
+    ran without the tool, for the tools around them too, which may start the command many times),
+    record all outcomes and their findings.
 
     Returns whether the tool refused the pass's counters on any rank, and leaves that for the other
     ranks to read. False where there is one process only.
@@ -67,8 +70,7 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     plan, folder = ended.plan, _folder(recorder.run)
     own_refused = ended.tool.refused(ended.stderr_text, ended.tool.collect())
     _write_outcome(run_plan, ended, refused=own_refused)
-    # a tool around another rank may write for long after the end of its workload
-    limit_s = GATHER_S + (0 if run_plan.is_traced else run_plan.request.exit_limit)
+    limit_s = GATHER_S + (0 if run_plan.is_traced else _behind_s(run_plan, ended))
     deadline = time.monotonic() + limit_s
     expected = [folder / f"{plan.name}-{rank}.json" for rank in range(run_plan.rank.world)]
     while time.monotonic() < deadline and not all(path.exists() for path in expected):
@@ -91,6 +93,17 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     if plan.counters:
         write_atomic(_verdict(recorder.run, plan), msgspec.json.encode(refused))
     return refused
+
+
+def _behind_s(run_plan: RunPlan, ended: EndedPass) -> float:
+    """How long a tool around another rank may go on when the command has ended here: it may start
+    the command again and again, and write for long after that.
+    """
+    plan, own = ended.plan, ended.execution.outcomes
+    where = run_plan.where(plan, is_worker=False)
+    starts = around.extras(plan.layers, Command(run_plan.request.command), where).starts
+    own_s = sum(one.end_boot_ns - one.start_boot_ns for one in own) / 1e9
+    return run_plan.request.exit_limit + (max(starts) - 1) * own_s
 
 
 def rank_findings(outcomes: Sequence[RankOutcome]) -> tuple[Finding, ...]:

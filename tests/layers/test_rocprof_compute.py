@@ -5,6 +5,7 @@ analysis afterwards, and what a user hears before.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,25 @@ def test_what_a_version_cannot_do(
     assert re.search(way_out, caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("release", "argument", "way_out"),
+    [
+        (OLD, "-p", "the harness names the folder"),
+        (ONE, "--output-directory=/x", "the harness names the folder"),
+        ("10.2", "-d", "the harness names the folder"),
+        (ONE, "--list-sets", "starts no command"),
+        (ONE, "--attach-pid", "another process"),
+    ],
+)
+def test_arguments_that_take_the_run_out_of_our_hands_are_refused(
+    release: str, argument: str, way_out: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"rocprof-compute:{argument}")) as caught:
+        told(release, tool_args={"rocprof-compute": (argument,)})
+    assert way_out in caught.value.hint
+    assert " -d 3 " in told("10.1", tool_args={"rocprof-compute": ("-d", "3")}) + " "
+
+
 def test_further_arguments_reach_both_steps() -> None:
     settings = {
         "command": ("python", "train.py"),
@@ -179,9 +199,12 @@ def test_hours_that_may_count_nothing_are_announced() -> None:
 
 def test_ranks_that_are_started_again_one_by_one_are_announced() -> None:
     for options, told_of in ((TracerOptions(), True), (TracerOptions(one_execution=True), False)):
-        place = where(ONE, "rocprof-compute", options, rank=1)
-        costs = " ".join(LAYER.extras(TRAIN, place).costs)
-        assert ("ranks that wait for each other may hang" in costs) == told_of
+        for rank in (None, 1):  # None: what will start them
+            place = replace(where(ONE, "rocprof-compute", options, rank=rank), ranks=2)
+            costs = " ".join(LAYER.extras(TRAIN, place).costs)
+            assert ("ranks that wait for each other may hang" in costs) == told_of
+            costs = " ".join(LAYER.extras(TRAIN, replace(place, untraced=True)).costs)
+            assert ("will hang or fail in its second execution" in costs) == told_of
 
 
 def test_each_boundary_is_a_known_version() -> None:

@@ -203,6 +203,7 @@ def test_a_wrong_sampling_is_told(text: str, words_of: str) -> None:
         ("--output-directory=/elsewhere", "the harness names the files"),
         ("-i", "loses its exit status"),
         ("--pid=77", "attaches to another process"),
+        ("-p", "attaches to another process"),
         ("--profile-mpi-ranks", "--trace-ranks"),
     ],
 )

@@ -17,7 +17,9 @@ from profharness.cli import doctor_checks
 from profharness.errors import Unavailable
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
+from profharness.measure.planning import _torch_of
 from profharness.node import probe
+from profharness.options.settings import from_mapping
 from profharness.rundir.manifest import decode
 from tests import started
 
@@ -39,6 +41,23 @@ NODE: dict[str, Any] = {
         "tool_sdk": f"/opt/rocm/lib/{SDK}",
     },
 }
+
+
+@pytest.mark.parametrize(
+    ("command", "layer", "expected"),
+    [
+        (("python3.11", "train.py"), "torch", "yes"),
+        (("python3.11", "train.py"), "rocprofv3", "maybe"),
+        (("srun", "python", "train.py"), "torch", "maybe"),  # it may start on another node
+        (("./train.sh",), "torch", "maybe"),
+        (("./train.sh",), "rocprofv3", "no"),
+    ],
+)
+def test_the_probed_torch_is_only_certain_where_the_command_names_its_python(
+    command: tuple[str, ...], layer: str, expected: str
+) -> None:
+    request = from_mapping({"command": command, "profile": layer}, "the command line")
+    assert _torch_of(request, None, layers.named((layer,))) == expected
 
 
 def test_a_plan_says_it(

@@ -55,10 +55,41 @@ def test_the_others_start_bare(layer: str) -> None:
     )
 
 
+def test_what_starts_the_ranks_knows_of_them() -> None:
+    """A tool that starts the command many times says what that means for ranks."""
+    for settings, expected in (
+        ({}, (1, False)),
+        ({"ranks": 2}, (2, False)),
+        ({"ranks": 2, "trace_ranks": "0-1"}, (2, False)),
+        ({"ranks": 2, "trace_ranks": "1"}, (2, True)),
+    ):
+        run_plan = plan("rocprof-compute", RankInfo(), **settings)
+        where = run_plan.where(run_plan.schedule.passes[1], is_worker=False)
+        assert (where.ranks, where.untraced) == expected
+
+
 def test_what_starts_the_ranks_plans_for_one_that_is_traced() -> None:
     assert plan("rocprofv3", RankInfo(), trace_ranks="1", ranks=2).is_traced
     assert not plan("rocprofv3", RankInfo(0, 2, 0, "j"), trace_ranks="1", ranks=2).is_traced
     assert plan("rocprofv3", RankInfo(1, 2, 1, "j"), trace_ranks="1", ranks=2).is_traced
+
+
+@pytest.mark.parametrize(
+    ("layer", "options", "expected"),
+    [
+        ("rocprofv3", {}, 5),
+        ("rocprof-compute", {}, 5 + 19 * 3),
+        ("rocprof-compute", {"one_execution": True}, 5),
+    ],
+)
+def test_rank_0_without_the_tool_waits_for_all_executions_of_the_others(
+    layer: str, options: dict[str, object], expected: float
+) -> None:
+    run_plan = plan(layer, RankInfo(0, 2, 0, "j"), trace_ranks="1", exit_limit=5.0, **options)
+    of_pass = run_plan.schedule.passes[1]
+    tool = ToolPass(of_pass, run_plan.where(of_pass, is_worker=False), 1.0)
+    ended = EndedPass(tool, Execution((Outcome(0, 6, 10**9, 4 * 10**9),)), "")
+    assert rank_exchange._behind_s(run_plan, ended) == expected
 
 
 @pytest.mark.parametrize("traced", ["0", "1"])

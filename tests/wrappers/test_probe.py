@@ -187,6 +187,7 @@ def test_tools_tell_their_versions(tmp_path: Path) -> None:
     tool(bin_, "nsys", 'echo "NVIDIA Nsight Systems version 2024.5.1.113-245134619542v0"')
     tool(bin_, "perf_analyzer", 'echo "Perf Analyzer Version 2.59.1 (commit 1e3f7a)" >&2')
     tool(bin_, "rocprof", "exit 1")
+    tool(bin_, "rocprof-compute", 'echo "The pandas>=1.4.3 package was not found"; exit 1')
     tool(bin_, "ncu", "sleep 60")
     found = probe_with_short_patience(tmp_path)
     assert (found["rocprofv3"]["path"], found["rocprofv3"]["version"]) == (
@@ -196,7 +197,7 @@ def test_tools_tell_their_versions(tmp_path: Path) -> None:
     assert found["nsys"]["version"] == "2024.5.1.113"
     assert found["perf_analyzer"]["version"] == "2.59.1"
     assert (found["rocprof"]["path"], found["rocprof"]["version"]) == (str(bin_ / "rocprof"), "")
-    assert found["ncu"]["version"] == ""
+    assert found["ncu"]["version"] == found["rocprof-compute"]["version"] == ""
 
 
 def test_a_tool_belongs_to_the_rocm_that_it_lies_in(tmp_path: Path) -> None:
@@ -222,6 +223,22 @@ def test_a_tool_belongs_to_the_rocm_that_it_lies_in(tmp_path: Path) -> None:
             "venv/bin/rocprof-compute",
             "venv/lib/python3.12/site-packages/rocm_sdk_core-7.2.0rc0.dist-info/METADATA",
             "",
+        ),
+        # a distribution's own Python, and an environment with the name of another release
+        (
+            "local/bin/rocprof-sys-attach",
+            "local/lib/python3.12/dist-packages/_rocm_sdk_core/.info/version",
+            "7.2.0",
+        ),
+        (
+            "local/bin/rocprof-sys-attach",
+            "local/lib64/python3.12/site-packages/_rocm_sdk_core/.info/version",
+            "7.2.0",
+        ),
+        (
+            "rocm-6.4/bin/rocprof-sys-attach",
+            "rocm-6.4/lib/python3.12/site-packages/_rocm_sdk_core/.info/version",
+            "7.2.0",
         ),
     ],
 )
@@ -277,6 +294,18 @@ def probe_with_short_patience(folder: Path) -> dict[str, Any]:
 )
 def test_version_in_an_answer(text: str, version: str) -> None:
     assert probe_tools.version_in(text) == version
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("[ERROR] The 'pandas>=1.4.3' package was not found", ""),
+        ("[2026-08-11 10:22:33.123] [error] unknown option: --version", ""),
+        ("ROCm version: 6.1.3\n", "6.1.3"),
+    ],
+)
+def test_what_a_failing_tool_names_is_not_its_version(text: str, version: str) -> None:
+    assert probe_tools.version_in(text, anywhere=False) == version
 
 
 def test_rocm_version_from_its_folder(tmp_path: Path) -> None:

@@ -141,6 +141,19 @@ def test_the_program_of_the_wheel_that_torch_loads_is_taken(python: Python) -> N
     assert facts["tool_sdk"] == facts["torch"]["sdk"] == str(core)
 
 
+@pytest.mark.parametrize("begins", ["", INIT])
+def test_the_wheel_of_all_files_is_not_unpacked_by_asking(python: Python, begins: str) -> None:
+    """The program on the PATH unpacks rocm-sdk-devel first, and would be ended in the midst."""
+    core = python.tree("_rocm_sdk_core")
+    python.torch(begins=begins)
+    place = str(python.rocprofv3)
+    assert probe_profilers.beside_torch(place) == place
+    (python.packages / "rocm_sdk_devel").mkdir()
+    own = probe_profilers.beside_torch(place)
+    assert own == str(python.packages / "_rocm_sdk_core" / "bin" / "rocprofv3")
+    assert probe_profilers.sdk_of_tool(own) == str(core)
+
+
 def test_one_file_under_two_names_is_one_copy(python: Python) -> None:
     core, devel = python.tree("_rocm_sdk_core"), python.tree("_rocm_sdk_devel")
     devel.unlink()

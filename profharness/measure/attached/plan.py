@@ -30,6 +30,16 @@ from profharness.options.request import Request
 from profharness.supervise.pass_plan import BARE, PassPlan
 
 TELEMETRY = "telemetry"
+# libraries of profilers by how their names begin: what holds one is recorded already
+_PROFILERS = (
+    ("librocprofiler-sdk-tool", "rocprofv3"),
+    ("librocprof-sys", "rocprof-sys"),
+    ("librocprofiler-compute", "rocprof-compute"),
+    ("libomnitrace", "omnitrace"),
+    ("libtracer_tool", "rocprof"),
+    ("libroctracer_tool", "rocprof"),
+    ("librocprofiler_tool", "rocprofv2"),
+)
 _SLACK_S = 2.0  # between the clocks of files and of processes
 
 
@@ -115,6 +125,7 @@ def _objection(
         _require_program(layer, run_plan, attachment)
         require_reachable(target, ourselves())
         require_attachable(target)
+        _require_alone(target, attachment)
         if attachment.memory is not None:
             _require_fresh(layer, target, attachment.memory)
     except Unavailable as error:
@@ -132,6 +143,22 @@ def _require_program(layer: Layer, run_plan: RunPlan, attachment: Attachment) ->
         f"{program} is not on this node{reason}",
         f"attaching came with {layer.about.attaches}\n{attaching.OTHERWISE}",
     )
+
+
+def _require_alone(target: Target, attachment: Attachment) -> None:
+    """Raises Unavailable where another profiler is in the process, which might abort with two."""
+    for library, name in _PROFILERS:
+        if not target.maps(library):
+            continue
+        # of the tool's own library only its memory tells who brought it
+        was_attached = attachment.memory is None or attachment.memory.exists()
+        if library == attachment.library and was_attached:
+            continue
+        raise Unavailable(
+            f"{target.name} is recorded by {name} already, or was before ({library} is in it): a "
+            "process takes one profiler of the device, and might abort with a second",
+            f"read what {name} leaves, or start the program anew\n{attaching.OTHERWISE}",
+        )
 
 
 def _require_fresh(layer: Layer, target: Target, memory: Path) -> None:
@@ -176,7 +203,7 @@ def _notes(layer: Layer, target: Target, attachment: Attachment) -> tuple[str, .
             f"{target.name} has no thread rocp-bg-attach: it has not loaded the ROCm runtime yet, "
             "and the tool may find nothing to attach to"
         )
-    if attachment.late and target.maps("libtorch"):
+    if attachment.fails_with_torch and target.maps("libtorch"):
         found.append(
             f"{target.name} runs torch: up to rocprofiler-sdk 1.3.5 attaching to such a process "
             "may fail, because torch brings a profiler of its own"

@@ -2,8 +2,9 @@
 files.
 
 Only the tool is ever told to end, and in its own way first: by a line on its stdin or by SIGINT.
-One that does not answer gets SIGTERM and at last SIGKILL, but never while it holds the process by
-ptrace: what it was doing there would be left half done, and the process might crash.
+One that does not answer gets a signal that it does not wait for, at last SIGKILL, but never while
+it holds the process by ptrace: what it was doing there would be left half done, and the process
+might crash.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ _ATTACH_S = 20.0  # to wait for the tool's word that it has attached
 _ATTACHING_S = 2.0  # in which SIGINT might end the tool before it has learnt to let go
 _QUIET_S = 2.0  # that files must not change, where the process writes them behind the tool's end
 _FIRST_FILE_S = 30.0  # it may have to make them of what it cached
+_SIGNALS = {
+    "interrupt": signal.SIGINT,
+    "terminate": signal.SIGTERM,
+    "kill": signal.SIGKILL,
+}
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -233,13 +239,13 @@ def _end(way: str, process: subprocess.Popen[bytes], order: Order, state: _State
             assert process.stdin is not None
             process.stdin.write(b"\n")
             process.stdin.close()
-    elif way == "interrupt":
+    elif way == "interrupt" and order.attachment is not None and order.attachment.timed:
         _signal(process, signal.SIGINT)
-    elif way in ("terminate", "kill"):
+    elif way in _SIGNALS:
         state.hung = True
         if tracer_of(order.target.pid) in {one.pid for one in tree(process.pid)}:
             return False
-        _signal(process, signal.SIGTERM if way == "terminate" else signal.SIGKILL)
+        _signal(process, _SIGNALS[way])
     state.told = now
     state.size, state.active = _size(order.folder), now
     state.steps.append(way)

@@ -20,12 +20,14 @@ from profharness.layers.options import TracerOptions
 from profharness.measure.attached.plan import (
     AttachPlan,
     _notes,
+    _require_alone,
     _require_fresh,
     attaching_names,
 )
 from profharness.measure.attached.recording import why_nothing
 from profharness.measure.attached.session import Ended
 from profharness.measure.attached.target import Target
+from profharness.node.probe import Tool
 from profharness.options.request import Request
 from tests.fakes.amd_tools import rocprof_sys
 from tests.layers.places import TOOLS, node, where
@@ -100,7 +102,8 @@ def test_what_can_attach() -> None:
 
 def test_options_that_need_the_start_of_a_program_are_not_taken() -> None:
     assert {"pmc", "hip_trace", "tool_arg", "exit_limit", "telemetry", "output"} <= _TAKEN
-    assert not {"capture", "bare", "hook", "stacks", "attachable", "command"} & _TAKEN
+    without = {"capture", "bare", "hook", "stacks", "attachable", "command", "trace_ranks"}
+    assert not without & _TAKEN
 
 
 def test_what_the_tool_remembers_of_another_process(tmp_path: Path) -> None:
@@ -119,6 +122,36 @@ def test_what_the_tool_remembers_of_another_process(tmp_path: Path) -> None:
         _require_fresh(layer, Target(42, ("a",), began_boot_ns=now - 7200 * 10**9), memory)
 
 
+@pytest.mark.parametrize(
+    ("layer", "mapped", "remembered", "by"),
+    [
+        ("rocprofv3", "librocprofiler-sdk-tool.so.1", False, "rocprofv3"),
+        ("rocprofv3", "librocprofiler-sdk-tool.so.1", True, ""),
+        ("rocprofv3", "librocprof-sys-dl.so.1", True, "rocprof-sys"),
+        ("rocprof-sys", "librocprofiler-sdk-tool.so.1", False, "rocprofv3"),
+        ("rocprof-sys", "librocprof-sys-dl.so.1", False, ""),
+        # what torch and attaching itself bring
+        ("rocprofv3", "librocprofiler-sdk.so.1", False, ""),
+        ("rocprofv3", "librocprofiler-sdk-attach.so.1", False, ""),
+    ],
+)
+def test_no_second_profiler_is_put_into_a_process(
+    tmp_path: Path, layer: str, mapped: str, by: str, *, remembered: bool
+) -> None:
+    target = Target(42, ("python",), variable=True, libraries=frozenset({mapped}))
+    asked = attachment("10.0", layer)
+    if asked.memory is not None:
+        asked = dataclasses.replace(asked, memory=tmp_path / "memory")
+    if remembered:
+        (tmp_path / "memory").touch()
+    if not by:
+        _require_alone(target, asked)
+        return
+    with pytest.raises(Unavailable, match=f"is recorded by {by} already, or was before") as caught:
+        _require_alone(target, asked)
+    assert "start the program anew" in caught.value.hint
+
+
 def test_notes_say_what_the_tool_will_not_do(tmp_path: Path) -> None:
     v3, system = named(("rocprofv3", "rocprof-sys"))
     plain = Target(42, ("python",), variable=True, listens=True)
@@ -133,6 +166,11 @@ def test_notes_say_what_the_tool_will_not_do(tmp_path: Path) -> None:
     assert "has no thread rocp-bg-attach" in _notes(system, deaf, of_sys)[0]
     torch = dataclasses.replace(plain, libraries=frozenset({"libtorch_cpu.so"}))
     assert "up to rocprofiler-sdk 1.3.5" in _notes(v3, torch, of_v3)[1]
+    assert "up to rocprofiler-sdk 1.3.5" in _notes(v3, torch, attachment("10.0", "rocprofv3"))[0]
+    told = node("10.1")
+    told.tools["rocprofv3"] = Tool(path="rocprofv3", version="1.4.0", rocm="10.1.0")
+    newer = v3.attach(42, 10**9, where("10.1", "rocprofv3", environment=told))
+    assert _notes(v3, torch, newer) == ()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import stat
@@ -109,6 +110,27 @@ def test_each_further_signal_takes_the_next_step(tmp_path: Path, target: Target)
     assert ended.outcome.forwarded == (signal.SIGINT,) * 3
     assert (ended.outcome.exit_status, ended.hung) == (128 + signal.SIGTERM, True)
     assert "told" in _text(asked.log)
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_tool_that_waits_for_a_line_gets_no_signal_while_it_holds_the_process(
+    tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch, *, holds: bool
+) -> None:
+    """SIGINT would end such a tool as well, with its work in the process half done."""
+    script = f"echo $$ > {tmp_path}/pid; echo ready; while :; do sleep 0.05; done"
+    asked = dataclasses.replace(order(tmp_path, target, script), limit_s=0.2)
+    monkeypatch.setattr(
+        session, "tracer_of", lambda _: int(_text(tmp_path / "pid")) if holds else 0
+    )
+    ended = session.run(asked, nothing)
+    pid = int(_text(tmp_path / "pid"))
+    try:
+        assert ended.hung
+        assert (ended.left, gone(pid)) == ((pid, False) if holds else (0, True))
+    finally:
+        if holds:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def test_the_time_passes_without_a_tool(tmp_path: Path, target: Target) -> None:
