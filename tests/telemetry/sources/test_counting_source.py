@@ -11,7 +11,7 @@ import pytest
 from profharness.telemetry.sampler import MAX_FAILURES
 from profharness.telemetry.sources import Target
 from profharness.telemetry.sources.amd.counting.helper import HELD, HelperEndedError
-from profharness.telemetry.sources.amd.counting.preflight import Preflight, _countable
+from profharness.telemetry.sources.amd.counting.preflight import Preflight, countable
 from profharness.telemetry.sources.amd.counting.source import VAIN, DeviceCountersSource
 from profharness.telemetry.sources.amd.devices import find_dies
 from tests.telemetry import emulated
@@ -21,7 +21,7 @@ from tests.telemetry import emulated
 def source(tmp_path: Path) -> DeviceCountersSource:
     """Of an MI300X, begun by a gate."""
     sysfs = str(emulated.mi300x(tmp_path / "sys").root)
-    devices = tuple(_countable(die, sysfs) for die in find_dies(sysfs))
+    devices = tuple(countable(die, sysfs) for die in find_dies(sysfs))
     found = Preflight("full", "", devices)  # type: ignore[arg-type]  # none is refused here
     return DeviceCountersSource(
         found, Target(0, "", 10.0, sysfs, counting_gate=str(tmp_path / "gate"))
