@@ -186,6 +186,11 @@ def _nothing_recorded(summary: Summary) -> str:
             f"{'them' if len(layers) > 1 else 'it'}; `profharness doctor --try` shows what "
             "works here."
         )
+    if summary.run is not None and summary.run.attached is not None:
+        return (
+            "Which kernels take the time was not recorded: on AMD, attach with --profile rocprofv3. "
+            "Operations are recorded from a start under `profharness run --profile torch` alone."
+        )
     return (
         "Which operations take the time was not recorded: add --profile torch to a command "
         "in Python."
@@ -296,7 +301,8 @@ def _cores(summary: Summary) -> str:
         if allowed is not None and allowed.value is not None
         else ""
     )
-    who = "command" if is_command(summary) else "workload"
+    attached = summary.run is not None and summary.run.attached is not None
+    who = "process" if attached else "command" if is_command(summary) else "workload"
     return (
         f"The {who} kept {figure_text(used, interval=False).removesuffix(' cores')}{of} cores busy."
     )

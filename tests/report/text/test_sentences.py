@@ -343,6 +343,11 @@ def test_a_command_without_operations_is_not_sent_to_a_table_that_is_not_there()
         "Which operations take the time was not recorded: add --profile torch to a command "
         "in Python."
     )
+    run = idle_command().run
+    assert run is not None
+    attached = idle_command(run=msgspec.structs.replace(run, attached=42))
+    # torch cannot attach
+    assert "attach with --profile rocprofv3" in sentences(attached).next
     profiled = idle_command(passes=(msgspec.structs.replace(cpu_scan().passes[1]),))
     assert sentences(profiled).next.startswith(
         "torch recorded no operation: check that the command runs Python with it"
