@@ -99,9 +99,7 @@ def test_an_unknown_pass_names_those_that_there_are():
 @pytest.mark.parametrize("perturbing", [False, True])
 def test_times_that_counting_changed_give_no_verdict(*, perturbing: bool) -> None:
     """As of `attach --pmc`, where the pass of the counters is the only one."""
-    scene = Scene(
-        sources=(Source("b.db", "rocpd", pass_name="rocprofv3-pmc1", layer="rocprofv3"),)
-    )
+    scene = Scene(sources=(Source("b.db", "rocpd", pass_name="rocprofv3-pmc1", layer="rocprofv3"),))
     for start in range(0, 40_000_000, 1_000_000):
         scene.kernel(start, start + 20_000, name="k", source=0)
     record = PassRecord(name="rocprofv3-pmc1", layers=("rocprofv3",), perturbing=perturbing)
