@@ -91,7 +91,8 @@ def plan_command(
     if needed > (allowed or 1) and not agreed:
         listed = ", ".join(plan.name for plan in passes)
         why, allow = (
-            f"these layers cannot share one execution: they need {len(passes)} passes over the command",
+            f"these layers cannot share one execution: they need {len(passes)} passes over the "
+            "command",
             f"allow them with --passes {len(passes)} or --yes",
         )
         if not dry:

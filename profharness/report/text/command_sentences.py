@@ -197,8 +197,8 @@ def _nothing_recorded(summary: Summary) -> str:
         )
     if summary.run is not None and summary.run.attached is not None:
         return (
-            "Which kernels take the time was not recorded: on AMD, attach with --profile rocprofv3. "
-            "Operations are recorded from a start under `profharness run --profile torch` alone."
+            "Which kernels take the time was not recorded: on AMD, attach with --profile "
+            "rocprofv3. Operations need a start under `profharness run --profile torch`."
         )
     return (
         "Which operations take the time was not recorded: add --profile torch to a command "
