@@ -20,7 +20,8 @@ from profharness.units import parse_duration_ns
 if TYPE_CHECKING:
     from profharness.measure.attached.plan import AttachPlan
 
-# of the layers' options those that make sense for a process that is in the midst of its work
+# of the layers' options those that make sense for a process that is in the midst of its work, and
+# that a layer which attaches would heed
 _FROM_THE_START = frozenset(
     {
         "profile",
@@ -35,6 +36,12 @@ _FROM_THE_START = frozenset(
         "stacks",
         "profile_memory",
         "rocprof_sys_mode",
+        "trace_ranks",
+        "pc_sampling",
+        "thread_trace",
+        "roofline",
+        "one_execution",
+        "pmc_set",
     }
 )
 _TAKEN = frozenset(
@@ -138,6 +145,10 @@ def _check_profile(name: str) -> None:
     if name in known:
         return
     others = [about.name for about in descriptions()]
+    if "," in name:
+        raise UsageError(
+            f"--profile {name}: attach takes one at a time", f"choose from {', '.join(known)}"
+        )
     why = "cannot attach to a running process" if name in others else "is no layer"
     raise UsageError(f"--profile: {name} {why}", f"these can: {', '.join(known)}")
 

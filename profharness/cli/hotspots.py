@@ -173,7 +173,7 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
     )
     say(found.problems)
     if not found.table.rows:
-        typer.echo(f"{line.paths[0]}: nothing to list by {by}; {_OF_CODE}", err=True)
+        typer.echo(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}", err=True)
     sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, code_csv)))
 
 
@@ -243,7 +243,10 @@ _RECORDED_BY = {
 }
 """What makes a file hold such rows."""
 
-_OF_CODE = "record samples of the program counter with --profile rocprofv3 --pc-sampling"
+_OF_CODE = (
+    "record samples of the program counter with --profile rocprofv3 --pc-sampling host_trap "
+    "(or stochastic)"
+)
 
 _LISTED = {
     By.OP: "its operators are listed by --by op",

@@ -121,7 +121,7 @@ KINDS = (
     FindingKind(
         "serialising-counters",
         "info",
-        "what such a pass records slows or serialises kernels: its times are not used",
+        "take times from a pass without counters, samples and logs",
     ),
     FindingKind(
         "profiler-failed",

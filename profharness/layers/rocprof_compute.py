@@ -27,6 +27,7 @@ from profharness.layers.contract import (
 )
 from profharness.layers.releases import Version
 from profharness.layers.rocm_versions import Installed
+from profharness.node import access
 from profharness.node.probe import Environment
 from profharness.rundir.capture import period
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
@@ -259,8 +260,8 @@ def _doubts(tool: Installed, environment: Environment) -> tuple[str, ...]:
     """Why all of these executions may count nothing, as far as the node tells beforehand."""
     if not tool.found:
         return ()
-    if access := rocm_versions.but(environment):
-        return (f"rocprof-compute may count nothing: {access}",)
+    if warning := access.amd_warning(environment):
+        return (f"rocprof-compute may count nothing: {warning}",)
     here = {device.architecture for device in environment.devices if device.kind == "rocm"} - {""}
     known = (*_INSTINCT, *(_OTHERS if tool.own >= _GFX11 else ()))
     if here and not any(one.startswith(known) for one in here):

@@ -87,13 +87,11 @@ def plan_command(
     if bare or not passes:
         passes.insert(0, PassPlan(BARE, (), (COMMAND,)))
     needed = len(passes) - (1 if bare and profiled else 0)
-    reasons = tuple(f"{plan.name}: one execution of the command{_caution(plan)}" for plan in passes)
+    reasons = tuple(f"{plan.name}: one pass over the command{_caution(plan)}" for plan in passes)
     if needed > (allowed or 1) and not agreed:
         listed = ", ".join(plan.name for plan in passes)
-        why, allow = (
-            f"these layers cannot share one execution: the command would run {len(passes)} times",
-            f"allow it with --passes {len(passes)} or --yes",
-        )
+        why = f"these layers cannot share one execution: they need {len(passes)} passes"
+        why, allow = f"{why} over the command", f"allow them with --passes {len(passes)} or --yes"
         if not dry:
             raise UsageError(f"{why} ({listed})", f"{allow}, or ask for fewer layers")
         reasons = (f"{why}; {allow}", *reasons)

@@ -89,7 +89,9 @@ def parse(text: str) -> Provider:
             "a list) for each",
         )
     if name not in PROVIDERS:
-        near = difflib.get_close_matches(name.lower(), NAMES, 1)
+        # whoever asks for a gpu does not mean cpu, its nearest name
+        asked = "" if name.lower() == "gpu" else name.lower()
+        near = difflib.get_close_matches(asked, NAMES, 1)
         raise UsageError(
             f"{OPTION}: there is no provider {name!r}",
             (f"did you mean {near[0]}? " if near else "") + f"known providers: {', '.join(NAMES)}",

@@ -19,15 +19,18 @@ from profharness.trace.code_records import CodeFile, CodeRecord
 from profharness.trace.model import Problem
 from profharness.understand.run_files import all_artifacts
 
+NO_ROWS = "nothing-by-line"
+"""The finding that says why."""
 _HEAD_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
 class CodeSpots:
-    """The table, and what the readers lost."""
+    """The table, what the readers lost, and why a run's pass that should hold rows has none."""
 
     table: CodeHotspots
     problems: tuple[Problem, ...]
+    why: str = ""
 
 
 def holds_code(path: Path) -> bool:
@@ -64,7 +67,10 @@ def of_run(root: Path, by: By, pass_name: str | None) -> CodeSpots:
         if any(part.records for part in parts):
             spots = _spots(parts, by, name)
             return replace(spots, problems=(*problems, *spots.problems))
-    return CodeSpots(CodeHotspots(by=by, pass_name=pass_name, method=None), tuple(problems))
+    missed = [one for one in manifest.findings if one.id == NO_ROWS and pass_name is None]
+    told = [f"{one.message}; {one.advice}" for one in missed]
+    nothing = CodeHotspots(by=by, pass_name=pass_name, method=None)
+    return CodeSpots(nothing, tuple(problems), "; ".join(told))
 
 
 def _passes(manifest: Manifest, pass_name: str | None) -> list[str]:

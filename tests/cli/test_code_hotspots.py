@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from profharness.cli import run_cli
+from profharness.findings import finding
 from profharness.rundir.manifest import Artifact, Manifest, PassRecord
 from profharness.rundir.paths import RunDir
 from tests.fakes.code_files import (
@@ -156,6 +157,20 @@ def test_of_a_run_the_first_pass_with_samples_counts_or_the_one_asked_for(
     out, err = answer(capsys, run, "--by", "line", "--pass", "bare")
     assert "nothing recorded" in out
     assert "record samples of the program counter" in err
+
+
+def test_a_run_that_took_no_sample_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = RunDir.create(tmp_path / "none")
+    missed = finding("nothing-by-line", "rocprofv3 took no sample of a program counter")
+    manifest = Manifest(
+        id="r", created="", profharness="0", kind="command", argv=(), findings=(missed,)
+    )
+    made.write_manifest(manifest)
+    _, err = answer(capsys, made.root, "--by", "line")
+    assert "nothing to list by line; rocprofv3 took no sample" in err
+    assert "record samples" not in err
 
 
 def test_wrong_lines_end_with_a_sentence_and_a_code(

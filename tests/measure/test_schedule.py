@@ -96,12 +96,12 @@ def test_a_command_runs_once_unless_more_is_allowed() -> None:
     ] == ["bare", "tracer"]
     with pytest.raises(UsageError) as caught:
         plan_command((TRACER, OTHER_TRACER), bare=False, allowed=None, agreed=False)
-    assert "2 times" in caught.value.message
+    assert "2 passes" in caught.value.message
     assert "--passes 2" in caught.value.hint
     dry = plan_command((TRACER, OTHER_TRACER), bare=False, allowed=None, agreed=False, dry=True)
     assert len(dry.passes) == 2
     assert dry.reasons[0].endswith(
-        "the command would run 2 times; allow it with --passes 2 or --yes"
+        "they need 2 passes over the command; allow them with --passes 2 or --yes"
     )
     for allowed, agreed in ((2, False), (None, True)):
         assert (
@@ -137,7 +137,7 @@ def test_counters_get_passes_of_their_own_after_the_trace() -> None:
         plan_command((TRACER,), bare=False, allowed=3, agreed=False, own=(told,)).reasons[-1]
         == told.assumed
     )
-    with pytest.raises(UsageError, match="3 times"):
+    with pytest.raises(UsageError, match="3 passes"):
         plan_command((TRACER,), bare=False, allowed=None, agreed=False, own=(counting,))
     assert (
         len(plan_command((TRACER,), bare=False, allowed=3, agreed=False, own=(counting,)).passes)
@@ -179,10 +179,10 @@ def test_a_purpose_has_a_pass_of_its_own_and_none_of_its_times_is_used() -> None
         ("tracer-looking", (), purpose, True),
     ]
     assert (
-        "tracer-looking: one execution of the command; looks at everything: "
+        "tracer-looking: one pass over the command; looks at everything: "
         "none of its times is used" in plan.reasons
     )
-    with pytest.raises(UsageError, match="2 times"):
+    with pytest.raises(UsageError, match="2 passes"):
         plan_command(
             (TRACER,),
             bare=False,

@@ -49,6 +49,7 @@ def test_a_provider_is_read_as_it_was_written(name: str, options: dict[str, str]
     [
         ({"provider": ("migrphx",)}, "no provider 'migrphx' did you mean migraphx? known"),
         ({"provider": ("MIGraphX",)}, "did you mean migraphx?"),
+        ({"provider": ("gpu",)}, "no provider 'gpu' known providers: migraphx"),
         ({"provider": ("cpu,cuda",)}, "names several commas part the options of one provider"),
         ({"provider": ("migraphx:fp16",)}, "'fp16' of 'migraphx:fp16' is not key=value"),
         ({"provider": ("migraphx:",)}, "is not key=value"),

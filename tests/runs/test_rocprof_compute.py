@@ -61,12 +61,15 @@ def test_it_replays_and_analyses(
 
 def test_a_dry_run_counts_what_the_tool_starts_by_itself(tmp_path: Path) -> None:
     node = Node(tmp_path, "10.2")
-    for flags, expected in (
-        (("--bare",), "the command's own, 13 to 21 times"),
-        (("--one-execution",), "the command's own, 1 time"),
+    for flags, expected, count in (
+        (("--bare",), "the command's own, 13 to 21 times", "2, in which the command runs 13 to 21"),
+        (("--one-execution",), "the command's own, 1 time", "1"),
     ):
         done = node.run("--profile", "rocprof-compute", *flags, "--yes", "--dry-run")
-        assert f"expected time   {expected}" in done.stdout.splitlines(), done.stderr
+        lines = done.stdout.splitlines()
+        assert f"expected time   {expected}" in lines, done.stderr
+        assert f"executions      {count}" in [line.removesuffix(" times") for line in lines]
+        assert "one execution of the command" not in done.stdout
 
 
 def test_without_its_analysis_the_tables_of_single_executions_are_read(tmp_path: Path) -> None:

@@ -96,6 +96,15 @@ def test_missing_points_and_passes_are_named() -> None:
     assert "no such device" in only(incomplete_findings(failed, "failed")).message
 
 
+@pytest.mark.parametrize(("began", "found"), [("interrupted", []), ("running", ["run-incomplete"])])
+def test_an_attachment_that_ctrl_c_ended_lacks_nothing(began: PassState, found: list[str]) -> None:
+    """But for one that Ctrl-C met before the tool had attached."""
+    made = msgspec.structs.replace(
+        manifest(began, state="interrupted"), kind="command", scan=None, points=(), attached=42
+    )
+    assert [one.id for one in incomplete_findings(made, "interrupted")] == found
+
+
 def test_a_harness_that_is_gone_is_told_from_one_that_works() -> None:
     own = harness_process.identify()
     assert harness_process.is_gone(own) is False

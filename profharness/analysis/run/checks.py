@@ -52,6 +52,9 @@ def incomplete_findings(manifest: Manifest, state: str) -> tuple[Finding, ...]:
     missing = [words for record in manifest.passes if (words := _missing(manifest, record))]
     if state == "done" and not missing:
         return ()
+    ended = all(record.state in ("done", "interrupted") for record in manifest.passes)
+    if manifest.attached is not None and state == "interrupted" and ended:
+        return ()  # Ctrl-C is the way to end an attachment early, and what it recorded is whole
     how = {
         "killed": "the harness was killed",
         "running": "the run had not ended when it was read",

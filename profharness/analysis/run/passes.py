@@ -232,12 +232,13 @@ def _asked(manifest: Manifest, node: NodeRecord) -> dict[str, str]:
         f"variable {name}": value for name, value in node.variables.items() if name in _THREADS
     }
     traced = ", ".join(map(str, manifest.traced_ranks))
+    all_traced = len(manifest.traced_ranks) >= manifest.ranks
     if manifest.scan is None:
         return asked | {
             "command": " ".join(manifest.command),
             "capture": manifest.capture,
             "ranks": str(manifest.ranks),
-            **({TRACED_RANKS: traced} if traced else {}),
+            **({TRACED_RANKS: traced} if traced and not all_traced else {}),
         }
     served = any(point.mode is not None for point in manifest.points)
     names = (

@@ -51,6 +51,7 @@ from profharness.trace.clocks.causality import causal_intervals
 from profharness.trace.model import Trace
 
 HIGH_OVERHEAD = 0.05
+_UNSLOWED = "a trace without counters or logs, which change the times of kernels"
 
 
 def summarise_run(
@@ -93,7 +94,8 @@ def summarise_run(
         **step_figures(manifest, trace),
         **step_energy(view, trace),
     }
-    judged = _judged_run(device, for_verdict(metrics, trace), findings)
+    slowed = chosen in _perturbing(manifest)
+    judged = _judged_run(device, for_verdict(metrics, trace), findings, slowed=slowed)
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(
         device,
@@ -116,11 +118,14 @@ def summarise_run(
 
 
 def _judged_run(
-    device: Summary, metrics: Mapping[str, Figure], findings: Sequence[Finding]
+    device: Summary, metrics: Mapping[str, Figure], findings: Sequence[Finding], *, slowed: bool
 ) -> Judgement:
     """By the partition of the device's time; by telemetry alone where there is no trace of the
-    device, but its compute units were counted.
+    device, but its compute units were counted. None of `slowed` times, which a pass of counters,
+    samples or logs has changed.
     """
+    if slowed and device.partition is not None:
+        return Judgement(None, _UNSLOWED, None)
     if device.partition is None and units_counted(metrics):
         return telemetry_verdict(metrics)
     return judge(device.partition, metrics, findings, device.grounds)

@@ -34,8 +34,8 @@ def no_timeline(trace: Trace) -> str:
         if position != NULL
     ):
         return (
-            f"{TIMELINE} of one execution (rocprof-compute measures each dispatch in "
-            "several): --profile rocprofv3"
+            f"{TIMELINE} (rocprof-compute joins executions, or counts in one, which changes its "
+            "times): --profile rocprofv3"
         )
     if not kernels.dur_ns.any():
         return (

@@ -118,14 +118,23 @@ def _starts(prepared: RunPlan) -> str:
     """How often the command runs in all passes, those that a tool starts by itself included."""
     starts = [planned_extras(prepared, plan).starts for plan in prepared.schedule.passes]
     least, most = sum(one[0] for one in starts), sum(one[1] for one in starts)
-    return f"{least} time{'s' * (least != 1)}" if least == most else f"{least} to {most} times"
+    return _times(least, most)
 
 
 def _executions(prepared: RunPlan) -> str:
-    """How often the workload is started, replays inside a tool apart: the notes tell of those."""
+    """How often profharness starts the workload, and how often it then runs where a tool starts it
+    again by itself.
+    """
     count = sum(len(planned_commands(prepared, plan)) for plan in prepared.schedule.passes)
     ranks = prepared.request.ranks
-    return f"{count * ranks} ({count} on each of {ranks} ranks)" if ranks > 1 else str(count)
+    told = f"{count * ranks} ({count} on each of {ranks} ranks)" if ranks > 1 else str(count)
+    starts = _starts(prepared)
+    again = prepared.scan is None and starts != _times(count, count)
+    return f"{told}, in which the command runs {starts}" if again else told
+
+
+def _times(least: int, most: int) -> str:
+    return f"{least} time{'s' * (least != 1)}" if least == most else f"{least} to {most} times"
 
 
 def _pass_lines(prepared: RunPlan, plan: PassPlan) -> list[str]:

@@ -167,7 +167,7 @@ def why_nothing(plan: AttachPlan, ended: Ended, said: str) -> str:
 def _of_counters(plan: AttachPlan) -> tuple[Finding, ...]:
     if not plan.pass_plan.perturbing:
         return ()
-    message = f"counting changes the speed of {plan.target.name}: none of its times is used"
+    message = f"counting changes the speed of {plan.target.name}: no verdict rests on these times"
     return (finding("serialising-counters", message),)
 
 

@@ -223,7 +223,7 @@ def _of_replays(joined: Replays) -> Iterator[Problem]:
     if joined.shared:
         average, every, lacking = replays.coverage(joined)
         rest = (
-            f"; {len(lacking)} kernels were launched too few times to have all: {listed(lacking)}"
+            f"; launched too few times to have all: {listed(lacking)}"
             if lacking
             else "; every kernel has all of them among its launches"
         )
@@ -285,8 +285,8 @@ def _problem_of_times(table: Table, dispatched: Dispatches) -> Problem:
             "info",
             where,
             int(times.timed.sum()),
-            "dispatches were measured in several executions: their durations can be "
-            "compared, their starts are no timeline"
+            "dispatches were measured while counting, in one execution or several: their "
+            "durations can be compared, their starts are no timeline"
             + (", and times are means over executions, rounded to ns" if times.fractions else ""),
         )
     if times.scientific:

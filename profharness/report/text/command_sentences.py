@@ -4,12 +4,15 @@ to try.
 
 from __future__ import annotations
 
+import re
 import signal
+from collections.abc import Sequence
 
 from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
 from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
+from profharness.findings import Finding
 from profharness.report.tables import runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
@@ -34,6 +37,8 @@ WAITS = (
     "other processes). The merged trace shows when its cores idle."
 )
 _SIGNALLED = 128
+_REFUSED = 3  # the status where the tool did not let the command come to its own
+_KEPT_FROM_ITS_END = re.compile(r"(\S+) (did not start|aborted) the workload")
 
 
 def answer(summary: Summary) -> str:
@@ -53,15 +58,15 @@ def answer(summary: Summary) -> str:
     )
     run = summary.run
     return (
-        f"{_upper(ending(run))}. {text}"
+        f"{_upper(ending(run, summary.findings))}. {text}"
         if run is not None and is_command(summary) and run.exit_status
         else text
     )
 
 
-def ending(run: RunInfo) -> str:
+def ending(run: RunInfo, findings: Sequence[Finding] = ()) -> str:
     """How the command ended: `python exited 1`, `python was killed by signal 9 (137)`; a shell adds
-    128 to a signal.
+    128 to a signal. Where a tool kept it from its end, the status 3 is none of its own.
     """
     program, status = (
         run.command[0].rsplit("/", 1)[-1] if run.command else "the command",
@@ -70,6 +75,10 @@ def ending(run: RunInfo) -> str:
     number = -status if status < 0 else status - _SIGNALLED
     if number in set(signal.Signals):
         return f"{program} was killed by signal {number}" + (f" ({status})" if status > 0 else "")
+    if status == _REFUSED:
+        said = (item.message for item in findings if item.id == "profiler-failed")
+        if by := next(filter(None, map(_KEPT_FROM_ITS_END.match, said)), None):
+            return f"{by[1]} {by[2]} {program} (exit status {status})"
     return f"{program} exited {status}"
 
 
@@ -186,6 +195,11 @@ def _nothing_recorded(summary: Summary) -> str:
             f"{'them' if len(layers) > 1 else 'it'}; `profharness doctor --try` shows what "
             "works here."
         )
+    if summary.run is not None and summary.run.attached is not None:
+        return (
+            "Which kernels take the time was not recorded: on AMD, attach with --profile "
+            "rocprofv3. Operations need a start under `profharness run --profile torch`."
+        )
     return (
         "Which operations take the time was not recorded: add --profile torch to a command "
         "in Python."
@@ -296,7 +310,8 @@ def _cores(summary: Summary) -> str:
         if allowed is not None and allowed.value is not None
         else ""
     )
-    who = "command" if is_command(summary) else "workload"
+    attached = summary.run is not None and summary.run.attached is not None
+    who = "process" if attached else "command" if is_command(summary) else "workload"
     return (
         f"The {who} kept {figure_text(used, interval=False).removesuffix(' cores')}{of} cores busy."
     )

@@ -160,7 +160,7 @@ def _command_head(summary: Summary) -> Text | None:
         if step is not None and step.value is not None
         else "",
     ]
-    status = "" if run.exit_status is None else f"; {ending(run)}"
+    status = "" if run.exit_status is None else f"; {ending(run, summary.findings)}"
     return Text(
         f"profharness: {', '.join(part for part in parts if part) or 'recorded'}{status}",
         style="" if not run.exit_status else STYLES["error"],

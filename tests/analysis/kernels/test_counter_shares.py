@@ -145,7 +145,7 @@ def test_operations_are_their_definitions_by_plain_pandas_or_named_as_missing(sh
     assert (
         figure.value is None
     )  # such dispatches are of several executions: there is no time to divide by
-    assert "a timeline of one execution" in figure.needs
+    assert "a timeline (rocprof-compute joins executions" in figure.needs
     if wanted:
         np.testing.assert_allclose(
             found.operations, sum(wanted.values()).to_numpy(float), rtol=1e-12

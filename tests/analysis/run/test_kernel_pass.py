@@ -4,8 +4,11 @@ import pytest
 
 from profharness.analysis.kernels.hotspots import by_call, by_kernel
 from profharness.analysis.run.kernel_pass import choose
+from profharness.analysis.run.summary import summarise_run
 from profharness.errors import UsageError
+from profharness.rundir.manifest import PassRecord
 from profharness.trace.model import Source
+from tests.analysis.run.run_scene import manifest
 from tests.analysis.scene import Scene
 
 
@@ -91,3 +94,19 @@ def test_an_unknown_pass_names_those_that_there_are():
     with pytest.raises(UsageError) as caught:
         choose(run().build(), "rocprof")
     assert "bare, torch, rocprofv3, onnxruntime" in caught.value.hint
+
+
+@pytest.mark.parametrize("perturbing", [False, True])
+def test_times_that_counting_changed_give_no_verdict(*, perturbing: bool) -> None:
+    """As of `attach --pmc`, where the pass of the counters is the only one."""
+    scene = Scene(sources=(Source("b.db", "rocpd", pass_name="rocprofv3-pmc1", layer="rocprofv3"),))
+    for start in range(0, 40_000_000, 1_000_000):
+        scene.kernel(start, start + 20_000, name="k", source=0)
+    record = PassRecord(name="rocprofv3-pmc1", layers=("rocprofv3",), perturbing=perturbing)
+    shown = summarise_run(
+        manifest(kind="command", points=(), passes=(record,), scan=None), scene.build(), "x"
+    )
+    needs = "a trace without counters or logs, which change the times of kernels"
+    assert (shown.partition is None) == perturbing
+    assert (shown.verdict_needs == needs) == perturbing
+    assert shown.verdict is None or not perturbing

@@ -102,8 +102,9 @@ def test_what_can_attach() -> None:
 
 def test_options_that_need_the_start_of_a_program_are_not_taken() -> None:
     assert {"pmc", "hip_trace", "tool_arg", "exit_limit", "telemetry", "output"} <= _TAKEN
-    without = {"capture", "bare", "hook", "stacks", "attachable", "command", "trace_ranks"}
-    assert not without & _TAKEN
+    assert not {"capture", "bare", "hook", "stacks", "attachable", "command"} & _TAKEN
+    # else they would be taken in silence, and the recording would be an ordinary trace
+    assert not {"pc_sampling", "thread_trace", "trace_ranks", "roofline", "one_execution"} & _TAKEN
 
 
 def test_what_the_tool_remembers_of_another_process(tmp_path: Path) -> None:

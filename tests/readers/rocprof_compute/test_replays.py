@@ -244,7 +244,7 @@ class TestOneExecution:
             assert len(trace.kernels) == 9
             assert sums(trace) == summed(rows)
             assert said(trace, "a dispatch carries 1 of 3 counters on average")
-            assert said(trace, "1 kernels were launched too few times to have all: rare")
+            assert said(trace, "launched too few times to have all: rare")
             assert not said(trace, "executions recorded the same")
 
 

@@ -16,6 +16,7 @@ from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.evidence import kind_of_cause
 from profharness.analysis.verdict.wording import verdict_of
 from profharness.findings import finding
+from profharness.report.text.command_sentences import ending
 from profharness.report.text.findings import (
     all_findings,
     finding_count,
@@ -338,11 +339,27 @@ def idle_command(**more: object) -> Summary:
     return msgspec.structs.replace(one, **(settings | more))
 
 
+def test_the_status_of_a_tool_that_did_not_start_the_command_is_none_of_its_own() -> None:
+    run = idle_command().run
+    assert run is not None
+    run = msgspec.structs.replace(run, command=("python", "t.py"), exit_status=3)
+    refused = finding("profiler-failed", "rocprofv3 did not start the workload: no decoder")
+    assert ending(run, (refused,)) == "rocprofv3 did not start python (exit status 3)"
+    assert ending(run, ()) == "python exited 3"
+    shown = idle_command(run=run, findings=(refused,))
+    assert sentences(shown).answer.startswith("rocprofv3 did not start python (exit status 3).")
+
+
 def test_a_command_without_operations_is_not_sent_to_a_table_that_is_not_there() -> None:
     assert sentences(idle_command()).next == (
         "Which operations take the time was not recorded: add --profile torch to a command "
         "in Python."
     )
+    run = idle_command().run
+    assert run is not None
+    attached = idle_command(run=msgspec.structs.replace(run, attached=42))
+    # torch cannot attach
+    assert "attach with --profile rocprofv3" in sentences(attached).next
     profiled = idle_command(passes=(msgspec.structs.replace(cpu_scan().passes[1]),))
     assert sentences(profiled).next.startswith(
         "torch recorded no operation: check that the command runs Python with it"
