@@ -36,7 +36,6 @@ _FROM_THE_START = frozenset(
         "stacks",
         "profile_memory",
         "rocprof_sys_mode",
-        "trace_ranks",
         "pc_sampling",
         "thread_trace",
         "roofline",

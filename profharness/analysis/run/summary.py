@@ -66,9 +66,8 @@ def summarise_run(
     Works on what a killed run left: points without trials keep their state, missing passes leave
     figures out. `calibrations` are ceilings measured on its devices.
     """
-    chosen, records = passes.choose(
-        trace, perturbing=_perturbing(manifest), order=manifest.kernel_order()
-    )
+    slowing = _perturbing(manifest)
+    chosen, records = passes.choose(trace, perturbing=slowing, order=manifest.kernel_order())
     cores = allowed_cores(manifest)
     node = manifest.nodes[0] if manifest.nodes else None
     versions, counted = node.versions if node else None, trace if len(trace.counters) else None
@@ -84,8 +83,8 @@ def summarise_run(
     of_telemetry = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
     measured = _measured_findings(view, trace, device, results)
     eased = eased_by_pressure(measured, summaries, of_telemetry)
-    of_packages = package_findings(view.packages)
-    findings = _unique((*eased, *_overhead_findings(rows), *of_telemetry, *of_packages))
+    added = (*of_telemetry, *package_findings(view.packages))
+    findings = _unique((*eased, *_overhead_findings(rows), *added))
     points = _in_order(tuple(_judged(summary, findings, cores) for summary in summaries))
     metrics = {
         **device.metrics,
@@ -94,8 +93,8 @@ def summarise_run(
         **step_figures(manifest, trace),
         **step_energy(view, trace),
     }
-    slowed = chosen in _perturbing(manifest)
-    judged = _judged_run(device, for_verdict(metrics, trace), findings, slowed=slowed)
+    verdict_figures = for_verdict(metrics, trace)
+    judged = _judged_run(device, verdict_figures, findings, slowed=chosen in slowing)
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(
         device,
