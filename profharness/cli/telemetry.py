@@ -48,7 +48,8 @@ class TelemetryLine(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Option(
             "Take hardware counters of the devices from an exporter on the node (omnistat, AMD's "
-            "Device Metrics Exporter): http://HOST:PORT/metrics."
+            "Device Metrics Exporter): http://HOST:PORT/metrics, or from RDC's daemon: rdci or "
+            "rdci:HOST:PORT."
         ),
     ] = ""
     seconds: Annotated[

@@ -9,8 +9,7 @@ import os
 from profharness.errors import Unavailable, UsageError
 from profharness.telemetry.sources import Target
 from profharness.telemetry.sources.amd.exporter import family
-from profharness.telemetry.sources.amd.exporter.answer import parse_address
-from profharness.telemetry.sources.amd.exporter.source import NAME
+from profharness.telemetry.sources.amd.exporter.source import NAME, exporter_of
 
 OPTION = "--device-counters-from"
 
@@ -18,10 +17,11 @@ OPTION = "--device-counters-from"
 def check(url: str, *, counts: bool) -> None:
     """Raises UsageError for what is no address, or where this run counts on the devices itself."""
     try:
-        parse_address(url)
+        exporter_of(url)
     except ValueError as error:
         raise UsageError(
-            f"{OPTION}: {error}", "write http://HOST:PORT/metrics, without user and query"
+            f"{OPTION}: {error}",
+            "write http://HOST:PORT/metrics, without user and query, or rdci for RDC's daemon",
         ) from None
     if counts:
         raise UsageError(
@@ -43,5 +43,10 @@ def require(url: str) -> None:
         if why:
             raise Unavailable(
                 f"{OPTION} cannot be used here: {why}",
-                "look at what curl prints of that address on this node, or leave the option out",
+                f"look at what {_asked(url)} prints on this node, or leave the option out",
             )
+
+
+def _asked(url: str) -> str:
+    """What a user can type to see the same."""
+    return "rdci dmon -u -l" if url.startswith("rdci") else "curl of that address"

@@ -7,7 +7,8 @@ driver's order.
 AMD's Device Metrics Exporter publishes finished figures, each of a window of about 1 ms that may be
 10 s old. They keep names of their own: VALUBusy, which it calls `sm_active`, is no share of active
 compute units, and MfmaUtil and OccupancyPercent divide by the cycles in which the device was busy.
-Its `gpu_id` counts the devices by PCI address, then partition.
+Its `gpu_id` counts the devices by PCI address, then partition. RDC's own `rdci` gives the same
+figures (`rdci`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from profharness.telemetry.sources.amd.counting.sets import BUSY, CYCLES
 from profharness.telemetry.sources.amd.devices import Die
 from profharness.telemetry.sources.amd.exporter.answer import ExporterError, series_of
 
-OMNISTAT, DME = "omnistat", "AMD's Device Metrics Exporter"
+OMNISTAT, DME, RDC = "omnistat", "AMD's Device Metrics Exporter", "RDC"
 _TOTALS = "omnistat_hardware_counter"
 _GAUGES = "gpu_prof_"
 GAUGES: dict[str, tuple[str, float]] = {
@@ -69,7 +70,7 @@ def published(text: str, place: str) -> Published:
 def in_order(found: Published, dies: Iterable[Die], place: str) -> list[Die]:
     """The devices as the exporter counts them. Raises ExporterError where it sees others."""
     ordered = list(dies)
-    if found.kind == DME:
+    if found.kind in (DME, RDC):
         ordered.sort(key=lambda die: (die.address, die.partition))
     if sorted(found.values) != list(range(len(ordered))):
         raise ExporterError(

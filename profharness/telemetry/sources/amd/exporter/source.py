@@ -1,5 +1,7 @@
 """The telemetry source `counters-exporter`: what an exporter publishes of this node's devices,
 asked once a second by a thread, so that the other sources never wait for an answer.
+
+The exporter is an address, or `rdci` for RDC's daemon.
 """
 
 from __future__ import annotations
@@ -8,16 +10,16 @@ import json
 import statistics
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from profharness.telemetry.sources import Column, Missing, SampledDevice, Target
 from profharness.telemetry.sources.amd.counting.preflight import Countable, countable
 from profharness.telemetry.sources.amd.counting.sets import BUSY, CYCLES, PREFIX
 from profharness.telemetry.sources.amd.devices import Die
-from profharness.telemetry.sources.amd.exporter import known
+from profharness.telemetry.sources.amd.exporter import known, rdci
 from profharness.telemetry.sources.amd.exporter.answer import (
-    Address,
+    TIMEOUT_S,
     ExporterError,
     fetch,
     parse_address,
@@ -44,6 +46,26 @@ class _Device(NamedTuple):
     facts: Countable | None
 
 
+class Exporter(NamedTuple):
+    """Where an exporter is, for people, and how it is asked, for so many seconds at most."""
+
+    place: str
+    ask: Callable[[float], known.Published]
+
+
+def exporter_of(text: str) -> Exporter:
+    """What the user named. Raises ValueError, with a clause that repeats no secret."""
+    daemon = rdci.parse(text)
+    if daemon is not None:
+        return Exporter(daemon or "localhost", lambda _: rdci.ask(daemon))
+    address = parse_address(text)
+
+    def ask(seconds: float) -> known.Published:
+        return known.published(fetch(address, seconds), address.place)
+
+    return Exporter(address.place, ask)
+
+
 class ExporterSource:
     """All devices that the exporter names."""
 
@@ -65,16 +87,16 @@ class ExporterSource:
     def probe(self) -> tuple[Missing, ...]:
         """Ask once, and go on asking where the answer can be used."""
         try:
-            address = parse_address(self._target.exporter)
-            self._place = address.place
-            found = known.published(fetch(address, FIRST_S), self._place)
+            exporter = exporter_of(self._target.exporter)
+            self._place = exporter.place
+            found = exporter.ask(FIRST_S)
             ordered = known.in_order(found, self._dies, self._place)
         except (ExporterError, ValueError) as error:
             return (Missing(NAME, str(error)),)
         self._kind = found.kind
         missing = self._describe(found, ordered)
         if self.columns:
-            threading.Thread(target=self._ask, args=(address,), daemon=True).start()
+            threading.Thread(target=self._ask, args=(exporter,), daemon=True).start()
             return tuple(missing)
         return (*missing, Missing(NAME, "; ".join(dict.fromkeys(one.why for one in missing))))
 
@@ -100,7 +122,7 @@ class ExporterSource:
         self, die: Die, found: known.Published, number: int
     ) -> tuple[Countable | None, tuple[str, ...]]:
         values = found.values[number]
-        if found.kind == known.DME:
+        if found.kind != known.OMNISTAT:
             return None, tuple(values)
         facts = countable(die, self._target.sysfs)
         if isinstance(facts, str):
@@ -113,20 +135,19 @@ class ExporterSource:
             )
         return facts, names
 
-    def _ask(self, address: Address) -> None:
+    def _ask(self, exporter: Exporter) -> None:
         due = time.monotonic() + EVERY_S
         while not self._end.wait(max(due - time.monotonic(), 0)):
             due = max(due + EVERY_S, time.monotonic())
             begin = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             try:
-                text = fetch(address)
+                values = exporter.ask(TIMEOUT_S).values
                 end = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-                values = known.published(text, address.place).values
                 self._answers = [_Answer((begin + end) // 2, values)]
             except ExporterError as error:
                 self._answers = [str(error)]
             except Exception as error:  # noqa: BLE001  whatever a foreign server sends
-                self._answers = [f"{address.place}: {type(error).__name__}"]
+                self._answers = [f"{exporter.place}: {type(error).__name__}"]
 
     def read(self, row: list[Any], at: int) -> None:
         """Each answer goes into one row. Raises ExporterError where it was none."""
