@@ -304,10 +304,11 @@ def test_the_hubs_weights_when_insisted_on(tmp_path: Path) -> None:
             ["--model", "vit", "--layers", "1", "--max-steps", "6", "--batch-size", "4"],
             2,
         ),
-        (
+        pytest.param(
             "finetune-gpt-neo",
             ["--weights", "random", "--train-only", "--max-steps", "6", "--batch-size", "2"],
             1,
+            marks=pytest.mark.thorough,
         ),
     ],
 )

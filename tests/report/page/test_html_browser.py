@@ -77,7 +77,7 @@ def _opened(page: Path, folder: Path, width: int) -> dict[str, str]:
     ("name", "width"),
     [
         ("gpu_scan", 1200),
-        ("gpu_scan", 700),
+        pytest.param("gpu_scan", 700, marks=pytest.mark.thorough),
         ("cpu_scan", 1200),
         ("command", 700),
         ("failing", 1200),
