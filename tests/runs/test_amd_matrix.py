@@ -360,7 +360,9 @@ def test_a_scan_whose_tracer_fails_keeps_its_points(
     any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "accelerate")),
     reason="needs the extra training",
 )
-@pytest.mark.parametrize("layer", ["rocprofv3", "amd-log"])
+@pytest.mark.parametrize(
+    "layer", ["rocprofv3", pytest.param("amd-log", marks=pytest.mark.thorough)]
+)
 def test_a_training_workload_by_name(tmp_path: Path, layer: str) -> None:
     """A workload's name is a command like any other, and those run under every layer above: a tool
     around the program and one in its environment show that a name gets there.

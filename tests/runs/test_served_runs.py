@@ -311,6 +311,7 @@ def waiting(summary: Summary) -> str:
     return next((one.message for one in summary.findings if one.id == "cpu-pressure"), "")
 
 
+@pytest.mark.thorough  # test_known_service_time.py and load/test_on_triton.py have its likes
 def test_what_a_server_of_known_service_time_can_do_at_most(tmp_path: Path) -> None:
     """Its instances over the time that each request takes one: the 20 ms and the hand-over to the
     model's process.
