@@ -1,0 +1,1 @@
+"""Faults that strike real processes at random moments, and a table of what each cost: `make faults`."""
