@@ -37,6 +37,9 @@ lines and paragraphs, halves of surrogates (Unicode's categories Cc, Cf, Zl, Zp,
 without a shape (its Default_Ignorable_Code_Point).
 """
 
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"-|[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+](inf|nan)", re.ASCII)
+
 
 def visible(text: str) -> str:
     r"""`text` with each character that has no shape, or acts on the terminal, as `\u` and four
@@ -113,6 +116,18 @@ def _encodable(text: str, encoding: str) -> str:
 def screened(stream: TextIO) -> TextIO:
     """The stream behind a door; the same one where it has one already."""
     return stream if isinstance(stream, Screen) else cast("TextIO", Screen(stream))
+
+
+def as_cell(text: str) -> str:
+    """A text as a cell of a table that a spreadsheet opens: an apostrophe stands before what it
+    would take for a formula (OWASP, "CSV Injection"); numbers and a lone minus stay.
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def from_cell(cell: str) -> str:
+    """What `as_cell` was given."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 @contextmanager

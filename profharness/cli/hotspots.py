@@ -6,6 +6,7 @@ import shutil
 import sys
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
@@ -15,6 +16,7 @@ from profharness.errors import UsageError
 from profharness.findings import problem_text
 from profharness.options.declared import Limit, Option
 from profharness.options.operator_work import OperatorOptions
+from profharness.options.tables import RawCsv
 from profharness.understand.operator_work import operator_input
 
 if TYPE_CHECKING:
@@ -96,6 +98,7 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
         bool,
         Option("Read the operators of trace files too: the one that launched each kernel."),
     ] = False
+    raw_csv: RawCsv = False
     samples: Annotated[
         str,
         Option(
@@ -137,7 +140,7 @@ def hotspots(line: HotspotsLine) -> None:
     if not table.rows:
         advice = recorded_by or _others(table, found.by) or _of_code(paths) or _RECORD
         typer.echo(f"{paths[0]}: nothing to list by {table.by}; {advice}", err=True)
-    sys.stdout.write(text_of(table, line.shown, line.top))
+    sys.stdout.write(text_of(table, line.shown, line.top, raw_csv=line.raw_csv))
 
 
 def _code_rows(line: HotspotsLine) -> CodeBy | None:
@@ -174,7 +177,8 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
     say(found.problems)
     if not found.table.rows:
         typer.echo(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}", err=True)
-    sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, code_csv)))
+    as_csv = partial(code_csv, raw=line.raw_csv)
+    sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, as_csv)))
 
 
 @dataclass(frozen=True)
@@ -283,14 +287,14 @@ def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
         )
 
 
-def text_of(table: Hotspots, form: Form, top: int | None) -> str:
+def text_of(table: Hotspots, form: Form, top: int | None, *, raw_csv: bool = False) -> str:
     """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole
     table.
     """
     from profharness.report.csv import hotspots_csv
     from profharness.report.text.hotspots import plain_table
 
-    return _in_form(table, form, top, (plain_table, hotspots_csv))
+    return _in_form(table, form, top, (plain_table, partial(hotspots_csv, raw=raw_csv)))
 
 
 def _in_form(
