@@ -44,7 +44,7 @@ def view(
         with viewer.TraceServer(
             path, port, origin, keep=keep, log=lambda text: typer.echo(text, err=True)
         ) as server:
-            link = viewer.Link(ui_origin, server.port, path.name)
+            link = viewer.Link(ui_origin, server.port, server.url_path)
             for hint in viewer.hints(link):
                 typer.echo(hint, err=True)
             typer.echo(link.ui_url)
