@@ -36,7 +36,7 @@ _HIDDEN = re.compile(
 lines and paragraphs, halves of surrogates (Unicode's categories Cc, Cf, Zl, Zp, Cs), and letters
 without a shape (its Default_Ignorable_Code_Point).
 """
-
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"-|[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|[-+](inf|nan)", re.ASCII)
 
@@ -128,6 +128,33 @@ def as_cell(text: str) -> str:
 def from_cell(cell: str) -> str:
     """What `as_cell` was given."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def mention(sentence: str) -> None:
+    """Write one sentence to stderr, where all but data goes: one line, whatever names it holds."""
+    sys.stderr.write(f"{one_line(sentence)}\n")
+    sys.stderr.flush()
+
+
+def encoded(value: object) -> bytes:
+    """A value as JSON, which holds what has no shape escaped; a name of undecodable bytes, which is
+    no Unicode, is escaped twice.
+    """
+    import msgspec
+
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        data = msgspec.json.encode(_without_surrogates(msgspec.to_builtins(value)))
+    return data if data.isascii() else visible(data.decode()).encode()
+
+
+def _without_surrogates(value: object) -> object:
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_surrogates(one) for one in value]
+    return _SURROGATE.sub(_escaped, value) if isinstance(value, str) else value
 
 
 @contextmanager

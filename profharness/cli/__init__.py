@@ -187,6 +187,7 @@ def _call(arguments: Sequence[str]) -> int:
             prog_name=f"profharness {name}",
             obj=rest,
             standalone_mode=False,
+            color=True,  # escape sequences are left to our own door, which shows them
         )
     except typer.Exit as stop:
         return int(stop.exit_code)
@@ -253,6 +254,8 @@ def _say(message: str, hint: str) -> None:
     """`error: what happened`, and the way out on the next line."""
     coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     label = "\033[1;31merror\033[0m" if coloured else "error"
-    sys.stderr.write(Drawn(f"{label}: {one_line(message)}\n"))
+    # several errors of one command stand below each other; no name can begin a line of its own
+    lines = "\n       ".join(one_line(line) for line in message.split("\n"))
+    sys.stderr.write(Drawn(f"{label}: {lines}\n"))
     for line in hint.splitlines():
         print(f"  {line}", file=sys.stderr)

@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
-import typer
-
 from profharness.errors import UsageError
 from profharness.findings import problem_text
 from profharness.options.declared import Limit, Option
 from profharness.options.operator_work import OperatorOptions
 from profharness.options.tables import RawCsv
+from profharness.screen import encoded, mention
 from profharness.understand.operator_work import operator_input
 
 if TYPE_CHECKING:
@@ -136,10 +135,10 @@ def hotspots(line: HotspotsLine) -> None:
     # where nothing says what would record the rows, the readers' notes may
     say(found.problems, notes=not table.rows and not recorded_by)
     for item in found.findings:
-        typer.echo(f"{item.severity}: {item.message}", err=True)
+        mention(f"{item.severity}: {item.message}")
     if not table.rows:
         advice = recorded_by or _others(table, found.by) or _of_code(paths) or _RECORD
-        typer.echo(f"{paths[0]}: nothing to list by {table.by}; {advice}", err=True)
+        mention(f"{paths[0]}: nothing to list by {table.by}; {advice}")
     sys.stdout.write(text_of(table, line.shown, line.top, raw_csv=line.raw_csv))
 
 
@@ -176,7 +175,7 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
     )
     say(found.problems)
     if not found.table.rows:
-        typer.echo(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}", err=True)
+        mention(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}")
     as_csv = partial(code_csv, raw=line.raw_csv)
     sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, as_csv)))
 
@@ -230,7 +229,7 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
         operator_input=given,
     )
     for one in of_files.unread:
-        typer.echo(f"error: {one.message}; the file is left out", err=True)
+        mention(f"error: {one.message}; the file is left out")
     return _Found(
         of_files.table,
         of_files.problems,
@@ -281,9 +280,8 @@ def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
     """
     serious = [problem for problem in problems if notes or problem.severity != "info"]
     for problem in sorted(serious, key=lambda one: one.severity):
-        typer.echo(
-            f"{problem.severity}: {problem_text(problem.source, problem.count, problem.message)}",
-            err=True,
+        mention(
+            f"{problem.severity}: {problem_text(problem.source, problem.count, problem.message)}"
         )
 
 
@@ -314,4 +312,4 @@ def _in_form(
     cut = msgspec.structs.replace(table, rows=table.rows[:top])
     if form is Form.CSV:
         return as_csv(cut)
-    return msgspec.json.format(msgspec.json.encode(cut), indent=2).decode() + "\n"
+    return msgspec.json.format(encoded(cut), indent=2).decode() + "\n"

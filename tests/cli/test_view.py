@@ -208,7 +208,7 @@ def test_other_visitors_stand_in_nobodys_way(
     )
     visitors: list[socket.socket] = []
     with served(trace) as (server, thread):
-        for number in range(200):
+        for number in range(100):
             visitor = socket.create_connection(("127.0.0.1", server.port), timeout=90)
             visitors.append(visitor)
             with contextlib.suppress(OSError):  # it may be closed already: it is one too many
