@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from profharness import __version__
 from profharness.cli.parsing.words import Interrupted, Rest
 from profharness.errors import ProfharnessError, UsageError
+from profharness.screen import Drawn, guarded, one_line
 
 if TYPE_CHECKING:
     from profharness.cli.parsing.help_screen import HelpfulCommand
@@ -88,8 +89,13 @@ def root_help() -> str:
 
 def run_cli(arguments: Sequence[str]) -> int:
     """Run one command line; its exit code (docs/command-line.md#exit-codes). The line is split at
-    the first `--` for `run`.
+    the first `--` for `run`. Whatever is printed meanwhile is fit for a screen.
     """
+    with guarded():
+        return _answered(arguments)
+
+
+def _answered(arguments: Sequence[str]) -> int:
     status = _without_command(tuple(arguments))
     if status is not None:
         return status
@@ -181,6 +187,7 @@ def _call(arguments: Sequence[str]) -> int:
             prog_name=f"profharness {name}",
             obj=rest,
             standalone_mode=False,
+            color=True,  # escape sequences are left to our own door, which shows them
         )
     except typer.Exit as stop:
         return int(stop.exit_code)
@@ -247,6 +254,8 @@ def _say(message: str, hint: str) -> None:
     """`error: what happened`, and the way out on the next line."""
     coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     label = "\033[1;31merror\033[0m" if coloured else "error"
-    print(f"{label}: {message}", file=sys.stderr)
+    # several errors of one command stand below each other; no name can begin a line of its own
+    lines = "\n       ".join(one_line(line) for line in message.split("\n"))
+    sys.stderr.write(Drawn(f"{label}: {lines}\n"))
     for line in hint.splitlines():
         print(f"  {line}", file=sys.stderr)

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 
 from profharness.errors import InputError, OutputExists, UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import CaptureTraces, Formulas
+from profharness.rundir.outputs import require_writable
+from profharness.screen import mention
 
 if TYPE_CHECKING:
     from profharness.analysis.run.resources import Resources
@@ -74,6 +75,7 @@ def plot(line: PlotLine) -> None:
     paths, output, label = line.paths, line.output, line.label
     if output.exists() and not line.force:
         raise OutputExists(f"{output} exists", "name another with -o, or overwrite it with --force")
+    require_writable(output, "name another with -o")
     if line.roofline and (line.resources or label or line.ratio_to or line.only):
         raise UsageError(
             "--roofline is a figure of its own",
@@ -113,7 +115,7 @@ def plot(line: PlotLine) -> None:
             title=line.title,
             item=item,
         )
-    typer.echo(f"made {output}", err=True)
+    mention(f"made {output}")
 
 
 def _draw_roofline(line: PlotLine) -> None:

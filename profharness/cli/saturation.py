@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profharness.screen import mention
+
 if TYPE_CHECKING:
     from profharness.analysis.curves.records import Series
     from profharness.analysis.records import PointSummary
@@ -42,7 +44,7 @@ def saturation(
     found, points = load_scan(path)
     limit = parse_limit(latency_limit, points) if latency_limit else None
     if json and jobs is not None and any(one.axis == "batch_size" for one in found):
-        typer.echo(f"profharness: {NO_JOBS}", err=True)
+        mention(f"profharness: {NO_JOBS}")
     if json:
         devices = None if jobs is None else [devices_of(series, jobs) for series in found]
         sys.stdout.write(saturation_json(found, devices))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profharness.screen import encoded, one_line
+
 if TYPE_CHECKING:
     from profharness.readers.perfetto.faults import Check
 
@@ -62,7 +64,7 @@ def _as_json(path: Path, check: Check) -> str:
         }
         for f in check.faults
     ]
-    return msgspec.json.encode(
+    return encoded(
         {
             "schema": 1,
             "source": str(path),
@@ -88,7 +90,7 @@ def _as_text(path: Path, check: Check) -> str:
         ("machines", held.machines),
     )
     lines = [
-        f"{path}: {format_bytes(held.bytes)}, {format_number(held.packets)} packets",
+        f"{one_line(str(path))}: {format_bytes(held.bytes)}, {format_number(held.packets)} packets",
         "  holds  "
         + (
             ", ".join(

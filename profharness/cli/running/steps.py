@@ -25,6 +25,7 @@ from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
 from profharness.measure.progress import Progress, open_progress
 from profharness.options.request import Request
+from profharness.screen import Drawn, visible
 
 
 def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:
@@ -182,7 +183,7 @@ def show(summary: Summary, root: Path, report: Path) -> None:
     )
     text = render(summary, _width(), sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made)
     classic = "".join(f"{line}\n" for line in classic_lines(summary))
-    printed(f"{classic}\n{text}" if classic else text, report)
+    printed(Drawn(f"{visible(classic)}\n{text}") if classic else text, report)
 
 
 def _width() -> int:
