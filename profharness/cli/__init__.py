@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from profharness import __version__
 from profharness.cli.parsing.words import Interrupted, Rest
-from profharness.errors import ProfharnessError, UsageError
+from profharness.errors import InputError, ProfharnessError, UsageError
 from profharness.screen import Drawn, guarded, one_line
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def _answered(arguments: Sequence[str]) -> int:
     try:
         return _call(arguments)
     except ProfharnessError as error:
+        if isinstance(error, InputError) and os.environ.get("PROFHARNESS_TRACEBACK"):
+            _show_cause(error)
         _say(error.message, error.hint)
         return error.exit_code
     except (KeyboardInterrupt, Interrupted):
@@ -118,6 +120,14 @@ def _answered(arguments: Sequence[str]) -> int:
             raise
         _say(*_unforeseen(error))
         return 1
+
+
+def _show_cause(error: InputError) -> None:
+    """The traceback of what a file made its reader raise, for whoever mends the reader."""
+    import traceback
+
+    if error.__cause__ is not None:
+        traceback.print_exception(error.__cause__)
 
 
 def _without_command(words: tuple[str, ...]) -> int | None:

@@ -144,6 +144,7 @@ def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], s
     """The curves of all inputs, and what their items are called. Raises InputError for a run
     without two levels.
     """
+    from profharness.readers.border import reading
     from profharness.readers.own.scan_csv import read_scan_csv
     from profharness.report.plots.paper import curves
 
@@ -151,7 +152,9 @@ def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], s
     items = set()
     for path, name in zip(paths, names, strict=True):
         if not path.is_dir():
-            found += curves(read_scan_csv(path), name)
+            with reading(path):
+                table = read_scan_csv(path)
+            found += curves(table, name)
             continue
         table, item = _of_run(path)
         items.add(item)

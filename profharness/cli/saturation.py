@@ -71,9 +71,12 @@ def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]
             )
         return summary.series, summary.points
     from profharness.analysis.curves.saturation import series
+    from profharness.readers.border import reading
     from profharness.readers.own.scan_csv import read_scan_csv
 
-    return series(read_scan_csv(path)), ()
+    with reading(path):
+        table = read_scan_csv(path)
+    return series(table), ()
 
 
 def parse_limit(text: str, points: tuple[PointSummary, ...]) -> LatencyLimit:

@@ -29,10 +29,12 @@ def validate(
     """Check a Perfetto trace. Exit code 1 when it has a fault, 4 when it is no readable Perfetto
     trace.
     """
+    from profharness.readers.border import reading
     from profharness.readers.perfetto.check import check_file
 
     path = _merged(path) if path.is_dir() else path
-    check = check_file(path)
+    with reading(path):
+        check = check_file(path)
     typer.echo(_as_json(path, check) if json else _as_text(path, check))
     if check.faults:
         raise typer.Exit(1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from profharness.analysis.code.records import By, CodeHotspots
 from profharness.analysis.code.spots import code_hotspots
 from profharness.errors import InputError, UsageError
+from profharness.readers.border import reading
 from profharness.readers.code import sample_csv, sample_json, thread_trace
 from profharness.readers.rocprofv3 import json_reader
 from profharness.rundir.blocks import read_head
@@ -38,7 +39,8 @@ def holds_code(path: Path) -> bool:
     if path.is_dir() or ".csv" not in path.name:
         return False
     head = read_head(path, _HEAD_BYTES)
-    return thread_trace.sniff(head, path.name) or sample_csv.is_samples(head, path.name)
+    with reading(path):
+        return thread_trace.sniff(head, path.name) or sample_csv.is_samples(head, path.name)
 
 
 def of_files(paths: Sequence[Path], by: By) -> CodeSpots:
@@ -113,11 +115,12 @@ def _without_copies(paths: Sequence[Path]) -> list[Path]:
 
 def _read(path: Path) -> tuple[CodeFile, ...]:
     head = read_head(path, _HEAD_BYTES)
-    if ".csv" in path.name and thread_trace.sniff(head, path.name):
-        return (thread_trace.read_code(path),)
-    if ".csv" in path.name and sample_csv.is_samples(head, path.name):
-        return (sample_csv.read(path),)
-    return sample_json.read(path) if json_reader.sniff(head, path.name) else ()
+    with reading(path):
+        if ".csv" in path.name and thread_trace.sniff(head, path.name):
+            return (thread_trace.read_code(path),)
+        if ".csv" in path.name and sample_csv.is_samples(head, path.name):
+            return (sample_csv.read(path),)
+        return sample_json.read(path) if json_reader.sniff(head, path.name) else ()
 
 
 def _spots(parts: Sequence[CodeFile], by: By, pass_name: str | None) -> CodeSpots:

@@ -14,6 +14,7 @@ import numpy as np
 
 from profharness import readers
 from profharness.errors import InputError
+from profharness.readers.border import reading
 from profharness.readers.own import steps
 from profharness.rundir import left_files, telemetry, trials
 from profharness.rundir.clock_files import clock_snapshot
@@ -123,7 +124,9 @@ def _read(run: RunDir, group: Sequence[Artifact], wanted: Wanted) -> Trace:
     if group[0].format == _REPLAYS[1]:  # by its content a database like those of rocprofv3
         from profharness.readers.rocprof_compute import reader as rocprof_compute
 
-        return without_secrets(rocprof_compute.read_set(paths))
+        with reading(paths[0], _REPLAYS[1]):
+            replays = rocprof_compute.read_set(paths)
+        return without_secrets(replays)
     return without_secrets(readers.read_group(paths, wanted=wanted))
 
 
@@ -187,7 +190,8 @@ def _trials(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterato
     for path in sorted((run.root / "points").glob("*/*/trials*.csv")):
         pass_name, key = path.parent.parent.name, path.parent.name
         try:
-            trace = trials.read(path, point=key)
+            with reading(path):
+                trace = trials.read(path, point=key)
         except InputError as error:
             problems.append(Problem("error", run.relative(path), 1, error.message))
             continue
@@ -223,7 +227,8 @@ def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator
     """
     for path in sorted(run.artifacts_path("steps").rglob("steps-*.jsonl")):
         try:
-            trace = steps.read(path)
+            with reading(path):
+                trace = steps.read(path)
         except InputError as error:
             problems.append(Problem("error", run.relative(path), 1, error.message))
             continue
@@ -255,7 +260,8 @@ def _pass_at(manifest: Manifest, trace: Trace) -> str:
 def _telemetry(run: RunDir, problems: list[Problem]) -> Iterator[Trace]:
     for path in sorted(run.telemetry.glob("*.samples.bin")):
         try:
-            trace = telemetry.read(path)
+            with reading(path):
+                trace = telemetry.read(path)
         except InputError as error:
             problems.append(Problem("error", run.relative(path), 1, error.message))
             continue
@@ -316,8 +322,9 @@ def _snapshots(
         if path.name.removesuffix(".clocks.jsonl") in readings_of:
             continue
         try:
-            for reading in telemetry.read_clocks(path):
-                readings_of.setdefault(reading.host, []).append(clock_snapshot(reading))
+            with reading(path):
+                for one in telemetry.read_clocks(path):
+                    readings_of.setdefault(one.host, []).append(clock_snapshot(one))
         except InputError as error:
             problems.append(Problem("error", run.relative(path), 1, error.message))
     return {host: tuple(readings) for host, readings in readings_of.items()}
@@ -339,7 +346,8 @@ def marker_brackets(path: Path) -> tuple[tuple[int, int], ...]:
     from profharness.readers.own import sidecar
 
     try:
-        checks = sidecar.load(path)
+        with reading(path):
+            checks = sidecar.load(path)
     except InputError:
         return ()
     return checks.markers if checks is not None else ()
