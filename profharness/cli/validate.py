@@ -43,6 +43,7 @@ def validate(
 def _merged(run: Path) -> Path:
     """The merged trace of a run directory. Raises InputError where there is none."""
     from profharness.errors import InputError
+    from profharness.rundir.foreign.inside import Inside
     from profharness.rundir.paths import RunDir
 
     merged = RunDir.open(run).merged
@@ -50,7 +51,7 @@ def _merged(run: Path) -> Path:
         raise InputError(
             f"{run} holds no merged trace yet", f"make it with `profharness merge {run}`"
         )
-    return merged
+    return Inside(run).require(merged)
 
 
 def _as_json(path: Path, check: Check) -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from profharness.errors import InputError, Unavailable, UsageError
+from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.paths import MANIFEST, RunDir
 
 ADDRESS = "127.0.0.1"
@@ -53,7 +54,7 @@ def file_to_view(target: Path) -> Path:
             raise InputError(
                 f"{target} has no {merged.name} yet", f"make it with `profharness merge {target}`"
             )
-        return merged
+        return Inside(target).require(merged)
     if not target.is_file():
         raise InputError(f"{target} does not exist", "name a run directory or a trace file")
     if not target.stat().st_size:

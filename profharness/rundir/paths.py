@@ -14,6 +14,9 @@ from pathlib import Path
 
 from profharness.errors import InputError, OutputExists
 from profharness.rundir import manifest as manifest_module
+from profharness.rundir.foreign.border import reading
+from profharness.rundir.foreign.limits import MANIFEST_BYTES
+from profharness.rundir.foreign.small_files import read_file
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.outputs import make_folder, unwritable
 
@@ -131,8 +134,10 @@ class RunDir:
         return str(path.relative_to(self.root))
 
     def read_manifest(self) -> Manifest:
-        """Raises InputError when it is damaged."""
-        return manifest_module.decode(self.manifest_path.read_bytes(), str(self.manifest_path))
+        """Raises InputError when it is damaged, or cannot be read."""
+        with reading(self.manifest_path):
+            data = read_file(self.manifest_path, MANIFEST_BYTES)
+        return manifest_module.decode(data, str(self.manifest_path))
 
     def write_manifest(self, manifest: Manifest) -> None:
         write_atomic(self.manifest_path, manifest_module.encode(manifest))

@@ -13,11 +13,13 @@ from profharness.readers.border import reading
 from profharness.readers.code import sample_csv, sample_json, thread_trace
 from profharness.readers.rocprofv3 import json_reader
 from profharness.rundir.blocks import read_head
+from profharness.rundir.foreign.border import reading
 from profharness.rundir.manifest import Artifact, Manifest
 from profharness.rundir.paths import RunDir
 from profharness.secrets.patterns import clean_text
 from profharness.trace.code_records import CodeFile, CodeRecord
 from profharness.trace.model import Problem
+from profharness.understand.own_files import sound
 from profharness.understand.run_files import all_artifacts
 
 NO_ROWS = "nothing-by-line"
@@ -62,9 +64,11 @@ def of_run(root: Path, by: By, pass_name: str | None) -> CodeSpots:
     if pass_name is not None and pass_name not in [record.name for record in manifest.passes]:
         names = ", ".join(record.name for record in manifest.passes)
         raise UsageError(f"--pass {pass_name}: no such pass", f"the passes are {names}")
-    problems: list[Problem] = []
+    with reading(run.artifacts_path("")):
+        artifacts, refused = sound(run.root, all_artifacts(run, manifest))
+    problems = list(refused)
     for name in _passes(manifest, pass_name):
-        of_pass = [item for item in all_artifacts(run, manifest) if item.pass_name == name]
+        of_pass = [item for item in artifacts if item.pass_name == name]
         parts = list(_of_artifacts(run, of_pass, problems))
         if any(part.records for part in parts):
             spots = _spots(parts, by, name)
@@ -88,7 +92,9 @@ def _of_artifacts(
     paths = {run.root / artifact.path: artifact.path for artifact in artifacts}
     for path in _without_copies([path for path in paths if path.is_file()]):
         try:
-            for part in _read(path):
+            with reading(path):
+                parts = _read(path)
+            for part in parts:
                 yield replace(
                     part,
                     path=paths[path],

@@ -174,7 +174,7 @@ def _keep_calibrations(root: Path, loaded: Loaded) -> None:
         device.name for node in nodes for device in node.devices
     }
     path = root / calibration.COPY_NAME
-    kept = calibration.decode(path.read_bytes(), str(path)) if path.is_file() else ()
+    kept = calibration.of_run(root)
     added = calibration.lacking(kept, calibration.relevant(calibration.stored(), names - {""}))
     if added:
         write_atomic(path, calibration.encode((*kept, *added)))
