@@ -30,6 +30,7 @@ from profharness.measure.planning import layer_names
 from profharness.measure.progress import NullProgress, Progress
 from profharness.measure.rank_exchange import RankRecords
 from profharness.measure.recorder import Recorder
+from profharness.measure.resume import Again
 from profharness.measure.sampler import Sampler
 from profharness.measure.scan_pass import ScanPass, Watch, scan_status
 from profharness.measure.served_pass import ServedPass
@@ -63,19 +64,22 @@ def execute(
     find_secrets: FindSecrets,
     *,
     echo_stdout: bool = False,
-    again: bool = False,
+    again: Again | None = None,
 ) -> Result:
     """Carry the plan out, or (`again`) what an unfinished run lacks of it. Every pass's files go
     through `find_secrets`.
 
-    The run directory is complete when this returns, also after a failure or a signal.
+    The run directory, which this process holds (`claims`), is complete when this returns, also
+    after a failure or a signal.
     """
     if not run_plan.rank.leads:
         return _follow(run_plan, echo_stdout=echo_stdout)
     recorder = (
-        resume.reopen(run_plan)
-        if again
-        else Recorder(RunDir.create(run_plan.root), new_manifest(run_plan, argv))
+        resume.reopen(run_plan, again)
+        if again is not None
+        else Recorder(
+            RunDir(run_plan.root), new_manifest(run_plan, argv), shared=run_plan.request.share
+        )
     )
     run, request = recorder.run, run_plan.request
     try:

@@ -267,13 +267,13 @@ def _require_program(command: Sequence[str]) -> None:
 
 
 def root_of(request: Request, rank: RankInfo) -> Path:
-    """The run directory: as asked, or a new one named by time and program."""
+    """The run directory: as asked, or a new one named by time and program (where another run has
+    that name as this one begins, it gets a number).
+    """
     if request.output:
         return Path(request.output).absolute()
     name = request.name or (Path(request.command[0]).name if request.command else request.scan)
     base = Path(os.environ.get("PROFHARNESS_OUTPUT", "traces")).absolute()
     if rank.job:
         return base / f"{rank.job}-{name}"
-    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{name}"
-    taken = [base / stem, *(base / f"{stem}-{n}" for n in range(2, 100))]
-    return next(path for path in taken if not path.exists())
+    return base / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{name}"
