@@ -29,12 +29,13 @@ from profharness.measure.plan import RunPlan, is_served, planned_keys
 from profharness.measure.planning import layer_names
 from profharness.measure.progress import NullProgress, Progress
 from profharness.measure.rank_exchange import RankRecords
-from profharness.measure.recorder import Recorder
+from profharness.measure.recorder import Recorder, without_secrets
 from profharness.measure.resume import Again
 from profharness.measure.sampler import Sampler
 from profharness.measure.scan_pass import ScanPass, Watch, scan_status
 from profharness.measure.served_pass import ServedPass
 from profharness.rundir import harness_process
+from profharness.rundir.claims import seal
 from profharness.rundir.clock_files import read_clock_files
 from profharness.rundir.manifest import LayerOutcome, Manifest, ScanRecord
 from profharness.rundir.paths import RunDir
@@ -141,7 +142,7 @@ def new_manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
     request = run_plan.request
     chosen = layers.named(layer_names(request))
     settings: dict[str, object] = msgspec.to_builtins(request)
-    return Manifest(
+    manifest = Manifest(
         id=run_plan.root.name,
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         profharness=__version__,
@@ -181,6 +182,11 @@ def new_manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
         job=run_plan.rank.job,
         traced_ranks=request.trace_ranks,
         findings=tuple(clash.finding for clash in run_plan.clashes),
+    )
+    if run_plan.scan is None:  # it cannot be taken up again
+        return manifest
+    return msgspec.structs.replace(
+        manifest, seal=seal.make(run_plan.root, without_secrets(manifest))
     )
 
 

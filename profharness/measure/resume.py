@@ -21,7 +21,8 @@ from profharness.measure.plan import RunPlan
 from profharness.measure.recorder import Recorder
 from profharness.options.request import Request
 from profharness.rundir import harness_process
-from profharness.rundir.manifest import Manifest, PointRecord
+from profharness.rundir.claims import seal
+from profharness.rundir.manifest import Manifest, PointRecord, ScanRecord
 from profharness.rundir.paths import MANIFEST, RunDir
 from profharness.scans.contract import key_of
 
@@ -55,7 +56,11 @@ def recorded_request(manifest: Manifest, root: Path) -> Request:
             "times of then and now have no clock in common",
             "make a new run, with another --output",
         )
-    settings = {**manifest.scan.settings, "output": str(root)}
+    return _request_of(manifest.scan, root)
+
+
+def _request_of(scan: ScanRecord, root: Path) -> Request:
+    settings = {**scan.settings, "output": str(root)}
     try:
         return msgspec.convert(settings, Request)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -81,6 +86,11 @@ def reopen(run_plan: RunPlan, again: Again) -> Recorder:
     run = RunDir.open(run_plan.root)
     _require_within(run.root)
     manifest = run.read_manifest()
+    if manifest.scan is None or _request_of(manifest.scan, run.root) != run_plan.request:
+        raise UsageError(
+            f"{run.manifest_path} was changed just now: it asks for another run",
+            "look at who can write there, then try again",
+        )
     if again.retry_failed:
         manifest = _without_failed(run, manifest)
     kept = frozenset((record.pass_name, key_of(record)) for record in manifest.points)
@@ -106,6 +116,7 @@ def reopen(run_plan: RunPlan, again: Again) -> Recorder:
             exit_status=None,
             passes=passes,
             harness=harness_process.identify(),
+            seal=seal.make(run.root, manifest),  # the user has agreed to what it starts
         ),
     )
 

@@ -14,6 +14,7 @@ from profharness.errors import UsageError
 from profharness.measure.resume import Again, failed, is_complete, recorded_request
 from profharness.options.request import Request
 from profharness.options.settings import COMMAND_LINE, from_mapping, read_scan_file
+from profharness.rundir.claims import seal
 from profharness.rundir.paths import RunDir
 from profharness.scans import SCANS
 
@@ -43,6 +44,10 @@ def resumed(scan: str | None, flags: Settings, rest: Rest, going_on: GoingOn) ->
     manifest = RunDir.open(root).read_manifest()
     recorded = recorded_request(manifest, root)
     _agree(_asked(scan, flags), recorded, root)
+    if not seal.holds(root, manifest):
+        from profharness.cli.running.consent import require_consent
+
+        require_consent(recorded, root, agreed=bool(flags.get("yes")))
     from profharness.cli.running.steps import perform
 
     if is_complete(manifest, going_on.again):
@@ -66,7 +71,7 @@ def resumed(scan: str | None, flags: Settings, rest: Rest, going_on: GoingOn) ->
 
 def _asked(scan: str | None, flags: Settings) -> Settings:
     """What was given, by setting."""
-    given = {key: value for key, value in flags.items() if key != "output"}
+    given = {key: value for key, value in flags.items() if key not in ("output", "yes")}
     if scan is None:
         return given
     if scan.endswith(".toml"):
