@@ -7,6 +7,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -19,6 +20,9 @@ from tests import quiet
 # their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# the key by which a user's own runs are known: the tests' own, one for all processes of all tests
+os.environ["XDG_STATE_HOME"] = f"{tempfile.gettempdir()}/profharness-tests-state-{os.getuid()}"
 
 # a busy machine must not make a property fail for its time
 settings.register_profile(

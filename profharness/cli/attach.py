@@ -48,7 +48,7 @@ _TAKEN = frozenset(
     field.name
     for field in declared(Request)
     if (field.option.topic is LAYERS and field.name not in _FROM_THE_START)
-    or field.name in ("telemetry", "telemetry_hz", "name", "output")
+    or field.name in ("telemetry", "telemetry_hz", "name", "output", "share")
 )
 
 

@@ -50,6 +50,18 @@ class RunSwitches(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Option("Go on with the run in --output at its first missing point.", OUTPUT, common=True),
     ] = False
+    retry_failed: Annotated[
+        bool,
+        Option("With --resume: measure the points again that failed.", OUTPUT),
+    ] = False
+    take_over: Annotated[
+        bool,
+        Option(
+            "Measure in --output although the process that held it cannot be seen from here: you "
+            "know that it has ended.",
+            OUTPUT,
+        ),
+    ] = False
     dry_run: Annotated[
         bool,
         Option("Print the plan and every command; write nothing.", OUTPUT, common=True),
@@ -113,18 +125,13 @@ def run(
       particlenet-perf-analyzer       NVIDIA's perf_analyzer, 8 in flight
       multi-process                   1, 2, ... pinned copies at once
     """
-    as_json, quiet = switches.json, switches.quiet
-    elsewhere = planned_node.named(switches.for_node, switches.rocm_version)
-    if elsewhere is not None and (switches.resume or not switches.dry_run):
-        raise UsageError(
-            f"{'--for-node' if switches.for_node else '--rocm-version'} is for a plan alone: a run "
-            "takes the node that it is on",
-            "add --dry-run (and leave --resume out), or leave it out",
-        )
+    elsewhere = _planned_for(switches)
     if switches.resume:
-        from profharness.cli.running.again import resumed
-
-        return resumed(switches.scan, settings, ctx.obj, as_json=as_json, quiet=quiet)
+        return _resumed(switches, settings, ctx.obj)
+    if switches.retry_failed:
+        raise UsageError(
+            "--retry-failed goes with --resume", "add --resume, or leave it out: a new run has none"
+        )
     request = build_request(switches.scan, settings, ctx.obj)
     from profharness.cli.running.steps import dry, is_rank, perform, start_ranks, start_tasks
 
@@ -135,7 +142,40 @@ def run(
         return start_tasks(request)
     if request.ranks > 1 and not is_rank():
         return start_ranks(request.ranks)
-    return perform(request, tuple(sys.argv), as_json=as_json, quiet=quiet)
+    return perform(
+        request,
+        tuple(sys.argv),
+        as_json=switches.json,
+        quiet=switches.quiet,
+        take_over=switches.take_over,
+    )
+
+
+def _planned_for(switches: RunSwitches) -> planned_node.PlannedNode | None:
+    """The node that a plan was asked for, where it is another one. Raises UsageError where more
+    than a plan was asked for.
+    """
+    elsewhere = planned_node.named(switches.for_node, switches.rocm_version)
+    if elsewhere is not None and (switches.resume or not switches.dry_run):
+        raise UsageError(
+            f"{'--for-node' if switches.for_node else '--rocm-version'} is for a plan alone: a run "
+            "takes the node that it is on",
+            "add --dry-run (and leave --resume out), or leave it out",
+        )
+    return elsewhere
+
+
+def _resumed(switches: RunSwitches, settings: Settings, rest: Rest) -> int:
+    from profharness.cli.running.again import GoingOn, resumed
+    from profharness.measure.resume import Again
+
+    going_on = GoingOn(
+        Again(retry_failed=switches.retry_failed),
+        as_json=switches.json,
+        quiet=switches.quiet,
+        take_over=switches.take_over,
+    )
+    return resumed(switches.scan, settings, rest, going_on)
 
 
 def _python_of(flags: Settings) -> str:

@@ -61,6 +61,9 @@ class Surrounding(Protocol):
     def around(self, command: Command) -> Command:
         """The command as this host starts it."""
 
+    def renamed(self, old: Path, new: Path) -> Surrounding:
+        """The same, with the folder `new` in place of `old`."""
+
 
 class Launcher(Protocol):
     """Runs one job to its end. `started` gets the pid; `poll` is called about every 50 ms
@@ -71,6 +74,9 @@ class Launcher(Protocol):
 
     def composed(self, command: Command) -> Command:
         """The command as it is really started, in the container if there is one."""
+
+    def renamed(self, old: Path, new: Path) -> Launcher:
+        """The same launcher, whose container sees the folder `new` in place of `old`."""
 
     def run(self, job: Job, started: Callable[[int], None], poll: Callable[[], None]) -> Outcome:
         """Raises Unavailable when the program cannot be started."""

@@ -10,7 +10,7 @@ that the sampler outside relies on).
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profharness.launchers.command import Command
@@ -58,6 +58,11 @@ class Apptainer:
             *self._inside(command),
         )
         return Command(argv, {f"{prefix}{name}": value for name, value in handed.items()}, cwd)
+
+    def renamed(self, old: Path, new: Path) -> Apptainer:
+        """The same, with the folder `new` bound in place of `old`."""
+        bound = tuple(new if folder == old else folder for folder in self.folders)
+        return replace(self, folders=bound)
 
     def _inside(self, command: Command) -> tuple[str, ...]:
         """The command, through a shell where there are lines to run first. Activating an

@@ -45,6 +45,9 @@ class LocalLauncher:
     def composed(self, command: Command) -> Command:
         return command if self._inside is None else self._inside.around(command)
 
+    def renamed(self, old: Path, new: Path) -> LocalLauncher:
+        return self if self._inside is None else LocalLauncher(self._inside.renamed(old, new))
+
     def run(self, job: Job, started: Callable[[int], None], poll: Callable[[], None]) -> Outcome:
         """Start the job, pass signals on until it ends, and say how it ended.
 

@@ -28,10 +28,11 @@ _ASK_S = 60.0
 
 
 def container_of(
-    request: Request, shared: Sequence[Path], *, dry: bool, kind: str = ""
+    request: Request, shared: Sequence[Path], *, dry: bool, kind: str = "", starts: bool = True
 ) -> Apptainer | None:
     """The container of this run, None without one; both sides see the folders in `shared`. `kind`
-    is that of the devices of another node that is planned for, rocm or cuda.
+    is that of the devices of another node that is planned for, rocm or cuda. Without `starts` the
+    image is not asked for what it has.
 
     Raises UsageError for an image that is not there, Unavailable without Apptainer; a dry run needs
     neither.
@@ -51,7 +52,7 @@ def container_of(
             )
     kinds = (kind,) if kind else tuple(kind for kind in _FILES if Path(_FILES[kind]).exists())
     asks = request.container_gpu == "auto" and "rocm" in kinds
-    own_rocm = asks and brings_rocm(request.container, program, dry=dry)
+    own_rocm = asks and starts and brings_rocm(request.container, program, dry=dry)
     switches = gpu_words(request.container_gpu, kinds, request.container_arg, own_rocm=own_rocm)
     return Apptainer(
         request.container,

@@ -29,11 +29,13 @@ from profharness.measure.plan import RunPlan, is_served, planned_keys
 from profharness.measure.planning import layer_names
 from profharness.measure.progress import NullProgress, Progress
 from profharness.measure.rank_exchange import RankRecords
-from profharness.measure.recorder import Recorder
+from profharness.measure.recorder import Recorder, without_secrets
+from profharness.measure.resume import Again
 from profharness.measure.sampler import Sampler
 from profharness.measure.scan_pass import ScanPass, Watch, scan_status
 from profharness.measure.served_pass import ServedPass
 from profharness.rundir import harness_process
+from profharness.rundir.claims import seal
 from profharness.rundir.clock_files import read_clock_files
 from profharness.rundir.manifest import LayerOutcome, Manifest, ScanRecord
 from profharness.rundir.paths import RunDir
@@ -63,19 +65,22 @@ def execute(
     find_secrets: FindSecrets,
     *,
     echo_stdout: bool = False,
-    again: bool = False,
+    again: Again | None = None,
 ) -> Result:
     """Carry the plan out, or (`again`) what an unfinished run lacks of it. Every pass's files go
     through `find_secrets`.
 
-    The run directory is complete when this returns, also after a failure or a signal.
+    The run directory, which this process holds (`claims`), is complete when this returns, also
+    after a failure or a signal.
     """
     if not run_plan.rank.leads:
         return _follow(run_plan, echo_stdout=echo_stdout)
     recorder = (
-        resume.reopen(run_plan)
-        if again
-        else Recorder(RunDir.create(run_plan.root), new_manifest(run_plan, argv))
+        resume.reopen(run_plan, again)
+        if again is not None
+        else Recorder(
+            RunDir(run_plan.root), new_manifest(run_plan, argv), shared=run_plan.request.share
+        )
     )
     run, request = recorder.run, run_plan.request
     try:
@@ -137,7 +142,7 @@ def new_manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
     request = run_plan.request
     chosen = layers.named(layer_names(request))
     settings: dict[str, object] = msgspec.to_builtins(request)
-    return Manifest(
+    manifest = Manifest(
         id=run_plan.root.name,
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         profharness=__version__,
@@ -177,6 +182,11 @@ def new_manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
         job=run_plan.rank.job,
         traced_ranks=request.trace_ranks,
         findings=tuple(clash.finding for clash in run_plan.clashes),
+    )
+    if run_plan.scan is None:  # it cannot be taken up again
+        return manifest
+    return msgspec.structs.replace(
+        manifest, seal=seal.make(run_plan.root, without_secrets(manifest))
     )
 
 

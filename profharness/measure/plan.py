@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profharness.launchers import Launcher
@@ -49,6 +49,12 @@ class RunPlan:
     def host(self) -> str:
         """The name of this node, as the probe read it."""
         return self.environment.host or socket.gethostname()
+
+    def at(self, root: Path) -> RunPlan:
+        """The same plan with another run directory, which lies in the same folder."""
+        if root == self.root:
+            return self
+        return replace(self, root=root, launcher=self.launcher.renamed(self.root, root))
 
     @property
     def is_traced(self) -> bool:

@@ -45,12 +45,18 @@ _HERE = re.compile(r"\bhere\b")  # of a layer's reason, which is about another n
 
 
 def plan_run(
-    request: Request, *, dry: bool = False, elsewhere: PlannedNode | None = None
+    request: Request,
+    *,
+    dry: bool = False,
+    elsewhere: PlannedNode | None = None,
+    starts: bool = True,
 ) -> RunPlan:
     """Check and plan. Raises UsageError or Unavailable before anything is written.
 
     A dry run needs neither tool nor device: what the probe cannot find is planned for all the same.
     One for `elsewhere` plans for that node, and refuses layers whose tools it does not have.
+    Without `starts` a dry run starts nothing at all, the probe included: it shows what a request
+    of somebody else would start.
     """
     rank = ranks.detect(os.environ, os.getppid())
     trace_ranks.check(request.trace_ranks, max(rank.world, request.ranks))
@@ -60,11 +66,17 @@ def plan_run(
         exporter.check(request.device_counters_from, counts=COUNTING in request.profile)
     root = root_of(request, rank)
     container = container_of(
-        request, (root, *_files_of(request)), dry=dry, kind=elsewhere.kind if elsewhere else ""
+        request,
+        (root, *_files_of(request)),
+        dry=dry,
+        kind=elsewhere.kind if elsewhere else "",
+        starts=starts,
     )
     python = _python(request, in_container=container is not None)
-    environment = probe_node(
-        LocalLauncher(container and _without_new_folders(container)), python, dry=dry
+    environment = (
+        probe_node(LocalLauncher(container and _without_new_folders(container)), python, dry=dry)
+        if starts
+        else Environment(host=socket.gethostname())
     )
     if elsewhere is not None:
         environment = planned_node.facts(elsewhere, environment)
@@ -267,13 +279,13 @@ def _require_program(command: Sequence[str]) -> None:
 
 
 def root_of(request: Request, rank: RankInfo) -> Path:
-    """The run directory: as asked, or a new one named by time and program."""
+    """The run directory: as asked, or a new one named by time and program (where another run has
+    that name as this one begins, it gets a number).
+    """
     if request.output:
         return Path(request.output).absolute()
     name = request.name or (Path(request.command[0]).name if request.command else request.scan)
     base = Path(os.environ.get("PROFHARNESS_OUTPUT", "traces")).absolute()
     if rank.job:
         return base / f"{rank.job}-{name}"
-    stem = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{name}"
-    taken = [base / stem, *(base / f"{stem}-{n}" for n in range(2, 100))]
-    return next(path for path in taken if not path.exists())
+    return base / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{name}"

@@ -34,11 +34,11 @@ class Recorder:
     file on disk is older; empty where it is not.
     """
 
-    def __init__(self, run: RunDir, manifest: Manifest) -> None:
+    def __init__(self, run: RunDir, manifest: Manifest, *, shared: bool = False) -> None:
         self.run = run
         self.manifest = without_secrets(manifest)
         self.unwritten = ""
-        run.write_manifest(self.manifest)
+        run.write_manifest(self.manifest, shared=shared)
 
     def update(self, **changes: Any) -> None:
         """Replace fields of the manifest and write it."""

@@ -8,23 +8,32 @@ earlier part keeps its files under another name.
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from profharness import layers
-from profharness.errors import UsageError
+from profharness.errors import InputError, UsageError
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers.contract import Where
 from profharness.measure.plan import RunPlan
 from profharness.measure.recorder import Recorder
 from profharness.options.request import Request
 from profharness.rundir import harness_process
-from profharness.rundir.manifest import Manifest
-from profharness.rundir.paths import RunDir
+from profharness.rundir.claims import seal
+from profharness.rundir.manifest import Manifest, PointRecord, ScanRecord
+from profharness.rundir.paths import MANIFEST, RunDir
 from profharness.scans.contract import key_of
 
 _UNFINISHED = ("running", "interrupted", "failed", "planned")
+
+
+@dataclass(frozen=True)
+class Again:
+    """How a run is taken up: `retry_failed` measures points again that failed."""
+
+    retry_failed: bool = False
 
 
 def recorded_request(manifest: Manifest, root: Path) -> Request:
@@ -47,19 +56,43 @@ def recorded_request(manifest: Manifest, root: Path) -> Request:
             "times of then and now have no clock in common",
             "make a new run, with another --output",
         )
-    settings = {**manifest.scan.settings, "output": str(root)}
-    return msgspec.convert(settings, Request)
+    return _request_of(manifest.scan, root)
 
 
-def is_complete(manifest: Manifest) -> bool:
+def _request_of(scan: ScanRecord, root: Path) -> Request:
+    settings = {**scan.settings, "output": str(root)}
+    try:
+        return msgspec.convert(settings, Request)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InputError(
+            f"{root / MANIFEST}: the settings of the run cannot be read ({error})",
+            "make a new run, with another --output",
+        ) from error
+
+
+def is_complete(manifest: Manifest, again: Again) -> bool:
     """Whether nothing is left to do."""
+    if again.retry_failed and failed(manifest):
+        return False
     return manifest.state == "done" and all(record.state == "done" for record in manifest.passes)
 
 
-def reopen(run_plan: RunPlan) -> Recorder:
-    """The run's recorder, its unfinished passes ready to be taken up."""
+def reopen(run_plan: RunPlan, again: Again) -> Recorder:
+    """The run's recorder, its unfinished passes ready to be taken up.
+
+    Raises UsageError where the directory leads to files outside of it, which might be removed or
+    written over.
+    """
     run = RunDir.open(run_plan.root)
+    _require_within(run.root)
     manifest = run.read_manifest()
+    if manifest.scan is None or _request_of(manifest.scan, run.root) != run_plan.request:
+        raise UsageError(
+            f"{run.manifest_path} was changed just now: it asks for another run",
+            "look at who can write there, then try again",
+        )
+    if again.retry_failed:
+        manifest = _without_failed(run, manifest)
     kept = frozenset((record.pass_name, key_of(record)) for record in manifest.points)
     for folder in sorted((run.root / "points").glob("*/*")):
         if (folder.parent.name, folder.name) not in kept:
@@ -83,8 +116,61 @@ def reopen(run_plan: RunPlan) -> Recorder:
             exit_status=None,
             passes=passes,
             harness=harness_process.identify(),
+            seal=seal.make(run.root, manifest),  # the user has agreed to what it starts
         ),
     )
+
+
+def failed(manifest: Manifest) -> tuple[PointRecord, ...]:
+    """The records of points that could not be measured."""
+    return tuple(record for record in manifest.points if record.state == "failed")
+
+
+def _without_failed(run: RunDir, manifest: Manifest) -> Manifest:
+    """The manifest as if the points that failed had never been begun. What was said of the
+    failures is taken back; measuring says it again where they come again.
+    """
+    gone = {(record.pass_name, key_of(record)) for record in failed(manifest)}
+    ids = {record.id for record in failed(manifest)}
+    passes = {pass_name for pass_name, _ in gone}
+    dropped = [one for one in manifest.artifacts if (one.pass_name, one.point) in gone]
+    for artifact in dropped:
+        _unlink_within(run.root, artifact.path)
+    return msgspec.structs.replace(
+        manifest,
+        points=tuple(one for one in manifest.points if (one.pass_name, key_of(one)) not in gone),
+        artifacts=tuple(one for one in manifest.artifacts if one not in dropped),
+        findings=tuple(
+            one for one in manifest.findings if one.id != "point-failed" or one.point not in ids
+        ),
+        passes=tuple(
+            msgspec.structs.replace(record, state="failed") if record.name in passes else record
+            for record in manifest.passes
+        ),
+    )
+
+
+def _require_within(root: Path) -> None:
+    """Raises UsageError where one of the folders that are written to or cleared is a link to a
+    place outside of the run.
+    """
+    inside = root.resolve()
+    for folder in ("control", "points", "telemetry", "artifacts"):
+        for depth in ("", "/*", "/*/*"):
+            for path in root.glob(folder + depth):
+                if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                    raise UsageError(
+                        f"{path} leads out of the run directory, and might be written to",
+                        "remove it, or make a new run, with another --output",
+                    )
+
+
+def _unlink_within(root: Path, named: str) -> None:
+    """Remove a file that a manifest names, and what stands beside it, if it lies in the run."""
+    path = root / named
+    if path.parent.resolve().is_relative_to(root.resolve()):
+        path.unlink(missing_ok=True)
+        path.with_name(path.name + ".profharness.json").unlink(missing_ok=True)
 
 
 def _clear_artifacts(

@@ -96,7 +96,8 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
     yes: Annotated[
         bool,
         Option(
-            "Commands: allow as many executions as the layers need.",
+            "Commands: allow as many executions as the layers need. With --resume: start what the "
+            "run of somebody else asks for.",
             LAYERS,
             common=True,
             only=_AS_MANY_PASSES,

@@ -57,6 +57,14 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
             common=True,
         ),
     ] = ""
+    share: Annotated[
+        bool,
+        Option(
+            "Make the run directory as your umask has it, and its manifest readable by your group "
+            "(default: yours alone, but in a folder that gives its files to a group).",
+            OUTPUT,
+        ),
+    ] = False
     launcher: Annotated[
         Literal["local", "slurm", "task"],
         Option("local, or slurm: srun starts this command line once per rank.", PLACE),

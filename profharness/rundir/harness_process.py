@@ -35,7 +35,10 @@ def is_gone(record: HarnessRecord) -> bool | None:
         )  # the same node was booted since
     if record.namespace != _namespace():
         return None
-    return _start_ticks(record.pid) != record.start_ticks
+    began = _start_ticks(record.pid)
+    if began is None and _is_hidden(record.pid):
+        return None
+    return began != record.start_ticks
 
 
 def state_of(manifest: Manifest) -> str:
@@ -58,6 +61,19 @@ def _start_ticks(pid: int) -> int | None:
     except OSError:
         return None
     return None if fields[0] in ("Z", "X") else int(fields[_START])
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is such a process and it is another user's, whom /proc may not show us
+    (its option hidepid).
+    """
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _boot_id() -> str:

@@ -268,7 +268,7 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     """The whole record of one run. `step_range` is the regular expression of the ranges that are
     its steps, `container` the image, `attached` the process that ran already and was recorded for a
     time, None where the run started its own, `traced_ranks` the ranks that the layers stood around
-    (empty for all).
+    (empty for all), `seal` the mark of the user and host that made the run of a scan.
     """
 
     schema: int = SCHEMA
@@ -301,6 +301,7 @@ class Manifest(_Record, frozen=True, kw_only=True, omit_defaults=False):
     ranks: int = 1
     job: str = ""
     traced_ranks: tuple[int, ...] = ()
+    seal: str = ""
 
     def pass_named(self, name: str) -> PassRecord | None:
         """The pass of that name, or None."""

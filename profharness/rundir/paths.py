@@ -8,44 +8,45 @@ hotspots.csv, report.html.
 from __future__ import annotations
 
 import os
-import tempfile
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from profharness.errors import InputError, OutputExists
 from profharness.rundir import manifest as manifest_module
+from profharness.rundir.claims import new_folders
 from profharness.rundir.foreign.border import reading
 from profharness.rundir.foreign.limits import MANIFEST_BYTES
 from profharness.rundir.foreign.small_files import read_file
 from profharness.rundir.manifest import Manifest
-from profharness.rundir.outputs import make_folder, unwritable
+from profharness.rundir.outputs import require_folder, temporary_beside, unwritable
 
 MANIFEST = "manifest.json"
 _ELSEWHERE = "name another place with --output"
 
 
-def write_atomic(path: Path, data: bytes, *, private: bool = False) -> None:
+_OWN, _OWN_AND_GROUP = 0o600, 0o640
+
+
+def write_atomic(
+    path: Path, data: bytes, *, private: bool = False, mode: int | None = None
+) -> None:
     """Replace `path` by `data` so that a reader or a kill sees the old or the new file, never a
-    part; a `private` one is its owner's alone.
+    part; a `private` one is its owner's alone. `mode` says otherwise who may do what, less the
+    umask.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    allowed = mode if mode is not None else _OWN if private else 0o666
+    handle, temporary = temporary_beside(path, allowed)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o600 if private else 0o666 & ~_umask())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:  # Ctrl-C too: no half-written file may stay
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 @dataclass(frozen=True)
@@ -55,20 +56,21 @@ class RunDir:
     root: Path
 
     @classmethod
-    def create(cls, root: Path) -> RunDir:
-        """Make the directory; it may exist if empty. Raises OutputExists otherwise, and UsageError
-        where nothing can be written.
+    def create(cls, root: Path, *, shared: bool = False) -> RunDir:
+        """Make the directory, for its owner alone unless it is `shared`. It may exist if it is
+        empty but for who holds it, and keeps its mode then. Raises OutputExists otherwise, and
+        UsageError where nothing can be written.
         """
         try:
-            taken = root.exists() and (not root.is_dir() or any(root.iterdir()))
+            made = new_folders.make(root, shared=shared)
         except OSError as error:
             raise unwritable(root, error, _ELSEWHERE) from error
-        if taken:
+        if not made and new_folders.is_taken(root):
             raise OutputExists(
                 f"{root} exists and is not an empty folder",
                 "name another with --output, or remove it",
             )
-        make_folder(root, _ELSEWHERE)
+        require_folder(root, _ELSEWHERE)
         return cls(root)
 
     @classmethod
@@ -139,8 +141,22 @@ class RunDir:
             data = read_file(self.manifest_path, MANIFEST_BYTES)
         return manifest_module.decode(data, str(self.manifest_path))
 
-    def write_manifest(self, manifest: Manifest) -> None:
-        write_atomic(self.manifest_path, manifest_module.encode(manifest))
+    def write_manifest(self, manifest: Manifest, *, shared: bool = False) -> None:
+        """It holds variables of the environment: who may read it is decided as it is first written
+        (its owner, and the group where the run is `shared` or lies in a folder that makes all in it
+        the group's), and stays so.
+        """
+        write_atomic(
+            self.manifest_path,
+            manifest_module.encode(manifest),
+            mode=self._manifest_mode(shared=shared),
+        )
+
+    def _manifest_mode(self, *, shared: bool) -> int:
+        try:
+            return stat.S_IMODE(self.manifest_path.stat().st_mode)
+        except OSError:  # the first one
+            return _OWN_AND_GROUP if shared or new_folders.is_the_groups(self.root) else _OWN
 
 
 def _made(path: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import BinaryIO, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from profharness.rundir.outputs import temporary_beside
 
 
 class Output:
@@ -34,8 +35,7 @@ def replacing(path: Path) -> Iterator[Output]:
 
     A name ending in .gz is compressed (level 6, no time stamp, so equal traces give equal files).
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
+    handle, temporary = temporary_beside(path)
     try:
         with os.fdopen(handle, "wb", buffering=1 << 20) as plain:
             if path.suffix == ".gz":
@@ -45,14 +45,7 @@ def replacing(path: Path) -> Iterator[Output]:
                     yield Output(cast("BinaryIO", packed))
             else:
                 yield Output(plain)
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except BaseException:  # Ctrl-C too: no half-written file may stay
         temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

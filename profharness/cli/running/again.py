@@ -5,19 +5,31 @@ agree with them.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from profharness.cli.parsing.commands import Settings
 from profharness.cli.parsing.words import Rest
 from profharness.errors import UsageError
-from profharness.measure.resume import is_complete, recorded_request
+from profharness.measure.resume import Again, failed, is_complete, recorded_request
 from profharness.options.request import Request
 from profharness.options.settings import COMMAND_LINE, from_mapping, read_scan_file
+from profharness.rundir.claims import seal
 from profharness.rundir.paths import RunDir
 from profharness.scans import SCANS
 
 
-def resumed(scan: str | None, flags: Settings, rest: Rest, *, as_json: bool, quiet: bool) -> int:
+@dataclass(frozen=True)
+class GoingOn:
+    """What was said beside the settings of the run."""
+
+    again: Again
+    as_json: bool
+    quiet: bool
+    take_over: bool
+
+
+def resumed(scan: str | None, flags: Settings, rest: Rest, going_on: GoingOn) -> int:
     """Go on with the run in --output. Raises UsageError where options differ from those that it was
     begun with.
     """
@@ -32,23 +44,34 @@ def resumed(scan: str | None, flags: Settings, rest: Rest, *, as_json: bool, qui
     manifest = RunDir.open(root).read_manifest()
     recorded = recorded_request(manifest, root)
     _agree(_asked(scan, flags), recorded, root)
+    if not seal.holds(root, manifest):
+        from profharness.cli.running.consent import require_consent
+
+        require_consent(recorded, root, agreed=bool(flags.get("yes")))
     from profharness.cli.running.steps import perform
 
-    if is_complete(manifest):
+    if is_complete(manifest, going_on.again):
         print(f"profharness: nothing is missing in {root}", file=sys.stderr)
-    elif not quiet and not as_json:
-        kept = len(manifest.points)
+    elif not going_on.quiet and not going_on.as_json:
+        kept = len(manifest.points) - going_on.again.retry_failed * len(failed(manifest))
         print(
             f"resume  {kept} measured point{'s' * (kept != 1)} stand{'s' * (kept == 1)}; "
             "the plan is that of the whole run",
             file=sys.stderr,
         )
-    return perform(recorded, tuple(sys.argv), as_json=as_json, quiet=quiet, again=True)
+    return perform(
+        recorded,
+        tuple(sys.argv),
+        as_json=going_on.as_json,
+        quiet=going_on.quiet,
+        again=going_on.again,
+        take_over=going_on.take_over,
+    )
 
 
 def _asked(scan: str | None, flags: Settings) -> Settings:
     """What was given, by setting."""
-    given = {key: value for key, value in flags.items() if key != "output"}
+    given = {key: value for key, value in flags.items() if key not in ("output", "yes")}
     if scan is None:
         return given
     if scan.endswith(".toml"):

@@ -98,6 +98,25 @@ def dry_run_text(prepared: RunPlan) -> str:
     return "\n".join(lines) + "\n"
 
 
+def starts_text(prepared: RunPlan) -> str:
+    """What would be started, each once: command lines, and the variables that are set for them.
+    Characters that a terminal would obey are spelled out.
+    """
+    lines = [
+        line
+        for plan in prepared.schedule.passes
+        for line in _pass_lines(prepared, plan)
+        if line.split(maxsplit=1)[:1] in (["env"], ["unset"], ["file"], ["argv"], ["then"])
+    ]
+    return "\n".join(_spelled(line) for line in dict.fromkeys(lines))
+
+
+def _spelled(line: str) -> str:
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in line
+    )
+
+
 def clash_lines(prepared: RunPlan) -> list[str]:
     """What will keep a profiler from recording here, each with the way out on a second line."""
     return [

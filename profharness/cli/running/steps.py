@@ -21,9 +21,11 @@ from profharness.errors import ProfharnessError, Unavailable, UsageError, Worklo
 from profharness.launchers import slurm
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import engine, ranks
+from profharness.measure.claims.holding import held
 from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
 from profharness.measure.progress import Progress, open_progress
+from profharness.measure.resume import Again
 from profharness.options.request import Request
 from profharness.screen import Drawn, visible
 
@@ -77,20 +79,30 @@ def start_tasks(request: Request) -> NoReturn:
 
 
 def perform(
-    request: Request, argv: tuple[str, ...], *, as_json: bool, quiet: bool, again: bool = False
+    request: Request,
+    argv: tuple[str, ...],
+    *,
+    as_json: bool,
+    quiet: bool,
+    again: Again | None = None,
+    take_over: bool = False,
 ) -> int:
     """Carry the request out; the exit code of docs/command-line.md#exit-codes.
 
     With a command the code is the command's own once it has started: what fails afterwards is
     printed and changes nothing. `again`: the run exists, and what it lacks is measured.
+    `take_over`: also from a holder that may still live.
     """
     prepared = plan_run(request)
     is_scan = prepared.scan is not None
     talk = not quiet and not as_json and is_scan
     if not quiet and prepared.rank.leads:
         _announce(prepared, with_plan=talk)
-    with open_progress(sys.stderr, quiet=not talk) as progress:
-        result = _executed(prepared, argv, progress, echo_stdout=as_json, again=again)
+    with (
+        open_progress(sys.stderr, quiet=not talk) as progress,
+        held(prepared, again=again is not None, take_over=take_over) as placed,
+    ):
+        result = _executed(placed, argv, progress, echo_stdout=as_json, again=again)
     if not result.leads:
         return result.exit_status
     if result.unwritten:
@@ -137,7 +149,12 @@ def _announce(prepared: RunPlan, *, with_plan: bool) -> None:
 
 
 def _executed(
-    prepared: RunPlan, argv: tuple[str, ...], progress: Progress, *, echo_stdout: bool, again: bool
+    prepared: RunPlan,
+    argv: tuple[str, ...],
+    progress: Progress,
+    *,
+    echo_stdout: bool,
+    again: Again | None,
 ) -> engine.Result:
     """The run; Ctrl-C between two processes of a scan ends it here, with the way to go on."""
     from profharness.secrets import scrub  # the readers of other formats: a dry run needs none

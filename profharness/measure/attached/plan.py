@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profharness import layers
@@ -55,6 +55,15 @@ class AttachPlan:
     attachment: Attachment | None
     notes: tuple[str, ...] = ()
     objection: ProfharnessError | None = None
+
+    def at(self, run_plan: RunPlan) -> AttachPlan:
+        """The same attachment, recorded into the directory of `run_plan`."""
+        if run_plan.root == self.run_plan.root or self.attachment is None:
+            return replace(self, run_plan=run_plan)
+        passed = run_plan.schedule.passes[0]
+        where = run_plan.where(passed, is_worker=False)
+        attachment = passed.layers[0].attach(self.target.pid, self.for_ns, where)
+        return replace(self, run_plan=run_plan, attachment=attachment)
 
     @property
     def pass_plan(self) -> PassPlan:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from profharness.measure.attached import session
 from profharness.measure.attached.plan import AttachPlan
 from profharness.measure.attached.session import Ended, Order
 from profharness.measure.attached.target import ATTACH_VARIABLE, LISTENER
+from profharness.measure.claims.holding import held
 from profharness.measure.engine import new_manifest
 from profharness.measure.pass_commands import difference
 from profharness.measure.pass_records import FindSecrets, pass_record
@@ -72,11 +74,22 @@ def carry_out(
     """Attach, record, let go; `begin` is called before the tool starts. The run directory is
     complete when this returns, also after Ctrl-C.
 
-    Raises Unavailable where the tool cannot be started.
+    Raises Unavailable where the tool cannot be started, and as `held` does.
     """
+    with held(plan.run_plan) as run_plan:
+        return _carry_out(plan.at(run_plan), argv, find_secrets, begin)
+
+
+def _carry_out(
+    plan: AttachPlan,
+    argv: tuple[str, ...],
+    find_secrets: FindSecrets,
+    begin: Callable[[], None],
+) -> Attached:
     run_plan, passed = plan.run_plan, plan.pass_plan
     manifest = msgspec.structs.replace(new_manifest(run_plan, argv), attached=plan.target.pid)
-    recorder = Recorder(RunDir.create(run_plan.root), manifest)
+    recorder = Recorder(RunDir(run_plan.root), manifest, shared=run_plan.request.share)
+    _let_in(plan)
     order = _order(plan)
     try:
         with Sampler(recorder.run, run_plan.request, run_plan.host, recorder) as sampler:
@@ -93,6 +106,15 @@ def carry_out(
     state = "interrupted" if ended.outcome.forwarded else "done"
     recorder.update(state=state, clocks=read_clock_files(recorder.run))
     return Attached(recorder.run, ended, nothing)
+
+
+def _let_in(plan: AttachPlan) -> None:
+    """A process of another user writes the tool's files itself: it must be able to pass through
+    the run directory, which it still cannot list.
+    """
+    root = plan.run_plan.root
+    if plan.attachment is not None and os.geteuid() == 0 and plan.target.owner != 0:
+        root.chmod(stat.S_IMODE(root.stat().st_mode) | stat.S_IXGRP | stat.S_IXOTH)
 
 
 def _order(plan: AttachPlan) -> Order:

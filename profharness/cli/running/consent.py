@@ -1,0 +1,38 @@
+"""Going on with a run that somebody else may have made: its manifest names the interpreter, the
+model and the commands that are started, so that the user is shown them first.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from profharness.cli.running.plan_text import starts_text
+from profharness.errors import UsageError
+from profharness.measure.planning import plan_run
+from profharness.options.request import Request
+
+
+def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
+    """Show what going on would start, and ask, unless it was `agreed` to on the line. Nothing is
+    started for that.
+
+    Raises UsageError where the user does not agree, or cannot be asked.
+    """
+    prepared = plan_run(recorded, dry=True, starts=False)
+    print(
+        f"resume  {root} has no seal of yours: somebody else made this run, or changed it, or you "
+        "did on another host, in another folder or by an older version.\n"
+        f"        Going on starts, in {Path.cwd()}:\n{starts_text(prepared)}",
+        file=sys.stderr,
+    )
+    if agreed:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            f"--resume: {root} was not made by you on this host, and nobody can be asked",
+            "look at what it starts, above; if you want that: --yes",
+        )
+    print("Start this? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError(f"--resume: nothing was started in {root}", "make a new run of your own")

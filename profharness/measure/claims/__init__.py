@@ -1,0 +1,1 @@
+"""A run directory while it is measured: made, held by this process alone, and given back."""
