@@ -13,7 +13,6 @@ from profharness.readers.border import reading
 from profharness.readers.code import sample_csv, sample_json, thread_trace
 from profharness.readers.rocprofv3 import json_reader
 from profharness.rundir.blocks import read_head
-from profharness.rundir.foreign.border import reading
 from profharness.rundir.manifest import Artifact, Manifest
 from profharness.rundir.paths import RunDir
 from profharness.secrets.patterns import clean_text

@@ -18,7 +18,6 @@ from profharness.readers.border import reading
 from profharness.readers.own import steps
 from profharness.rundir import left_files, telemetry, trials
 from profharness.rundir.clock_files import clock_snapshot
-from profharness.rundir.foreign.border import reading
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, PointRecord
 from profharness.rundir.paths import RunDir
