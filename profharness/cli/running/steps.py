@@ -19,6 +19,7 @@ from profharness.cli.running.plan_text import (
 )
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
+from profharness.launchers.between import ended_by_signals
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import engine, ranks
 from profharness.measure.plan import RunPlan
@@ -88,7 +89,7 @@ def perform(
     talk = not quiet and not as_json and is_scan
     if not quiet and prepared.rank.leads:
         _announce(prepared, with_plan=talk)
-    with open_progress(sys.stderr, quiet=not talk) as progress:
+    with ended_by_signals(), open_progress(sys.stderr, quiet=not talk) as progress:
         result = _executed(prepared, argv, progress, echo_stdout=as_json, again=again)
     if not result.leads:
         return result.exit_status
