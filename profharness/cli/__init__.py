@@ -106,9 +106,9 @@ def _answered(arguments: Sequence[str]) -> int:
             _show_cause(error)
         _say(error.message, error.hint)
         return error.exit_code
-    except (KeyboardInterrupt, Interrupted):
+    except (KeyboardInterrupt, Interrupted) as error:
         _say("interrupted", "")
-        return 128 + signal.SIGINT
+        return 128 + int(getattr(error, "number", signal.SIGINT))  # launchers.between.Terminated
     except BrokenPipeError:
         # the reader of our output went away (`| head`); nothing is wrong here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

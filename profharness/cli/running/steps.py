@@ -19,6 +19,7 @@ from profharness.cli.running.plan_text import (
 )
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
+from profharness.launchers.between import ended_by_signals
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import engine, ranks
 from profharness.measure.claims.holding import held
@@ -99,6 +100,7 @@ def perform(
     if not quiet and prepared.rank.leads:
         _announce(prepared, with_plan=talk)
     with (
+        ended_by_signals(),
         open_progress(sys.stderr, quiet=not talk) as progress,
         held(prepared, again=again is not None, take_over=take_over) as placed,
     ):
