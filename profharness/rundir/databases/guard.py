@@ -23,6 +23,7 @@ from typing import Any
 DAMAGED = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
 STEP = 1000  # instructions of SQLite's machine between two looks at the bounds
+_OF_ONE, _MOST_PAID = 100, 250  # tables and views: of one process, and beyond
 _HEAP_BYTES = 192 << 20
 _LIMITS = (
     (sqlite3.SQLITE_LIMIT_SQL_LENGTH, 1 << 20),
@@ -41,9 +42,13 @@ _LIMITS = (
 class Allowance:
     """What reading may cost: a start, and a share that grows with the file."""
 
-    instructions: int = 10_000_000
+    instructions: int = 20_000_000
     instructions_per_byte: int = 4  # a trace of rocpd needs 0.3 for all of its tables and views
-    seconds: float = 1.5
+    seconds: float = 3.0
+    seconds_per_table: float = 0.02
+    """Of tables and views beyond those of one process: a merged database of eight costs 3 s, since
+    each of its views unites the tables of all."""
+
     seconds_per_mib: float = 0.3
     memory_bytes: int = 200 << 20
     memory_per_byte: int = 12
@@ -62,11 +67,14 @@ RECOVERING = Allowance(instructions_per_byte=40)
 class Bounds:
     """What a connection may still cost, and whether it asked for more."""
 
-    def __init__(self, size: int, allowance: Allowance) -> None:
+    def __init__(self, size: int, tables: int, allowance: Allowance) -> None:
         instructions = allowance.instructions + allowance.instructions_per_byte * size
         self._steps = repeat(0, instructions // STEP)
         self._seconds = (
-            time.thread_time() + allowance.seconds + allowance.seconds_per_mib * size / (1 << 20)
+            time.thread_time()
+            + allowance.seconds
+            + allowance.seconds_per_mib * size / (1 << 20)
+            + allowance.seconds_per_table * min(max(tables - _OF_ONE, 0), _MOST_PAID)
         )
         self._kib = float(
             _peak_kib() + (allowance.memory_bytes + allowance.memory_per_byte * size) // 1024
@@ -99,8 +107,12 @@ class Bounds:
         return "memory" if _peak_kib() > self._kib else "time"
 
 
-def limit(connection: sqlite3.Connection, size: int, allowance: Allowance) -> Bounds:
-    """Set the bounds of a connection to a file of `size` bytes; it may still write."""
+def limit(
+    connection: sqlite3.Connection, size: int, allowance: Allowance, tables: int = 0
+) -> Bounds:
+    """Set the bounds of a connection to a file of `size` bytes with so many tables and views; it
+    may still write.
+    """
     for name, value in _LIMITS:
         connection.setlimit(name, value)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, allowance.value_bytes)
@@ -108,7 +120,7 @@ def limit(connection: sqlite3.Connection, size: int, allowance: Allowance) -> Bo
     connection.execute(f"PRAGMA hard_heap_limit = {_HEAP_BYTES}")
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
-    bounds = Bounds(size, allowance)
+    bounds = Bounds(size, tables, allowance)
     connection.set_progress_handler(bounds.look(), STEP)
     return bounds
 

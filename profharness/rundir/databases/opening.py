@@ -54,9 +54,9 @@ def opened(
     path = path.resolve() if path.is_symlink() else path
     with _file(path, largest_bytes) as (plain, damage, recovered, doubt):
         try:
-            _check_schema(path, plain)
+            tables = _checked_schema(path, plain)
             with closing(_connected(path, plain)) as connection:
-                bounds = guard.limit(connection, _used_bytes(plain), allowance)
+                bounds = guard.limit(connection, _used_bytes(plain), allowance, tables)
                 permissions = guard.Permissions()
                 try:
                     permissions.restrict(connection)
@@ -141,13 +141,16 @@ def _check_asked(path: Path, bounds: guard.Bounds, permissions: guard.Permission
         )
 
 
-def _check_schema(path: Path, plain: Path) -> None:
+def _checked_schema(path: Path, plain: Path) -> int:
+    """How many tables and views there are."""
     with plain.open("rb") as file:
-        if header.schema_entries(file, _MOST_ENTRIES) > _MOST_ENTRIES:
-            raise InputError(
-                f"{path} is not read: it has more than {_MOST_ENTRIES} tables and views",
-                "no tool's trace has as many: look at where the file comes from",
-            )
+        entries = header.schema_entries(file, _MOST_ENTRIES)
+    if entries > _MOST_ENTRIES:
+        raise InputError(
+            f"{path} is not read: it has more than {_MOST_ENTRIES} tables and views",
+            "no tool's trace has as many: look at where the file comes from",
+        )
+    return entries
 
 
 def _check_finished(path: Path, plain: Path) -> None:
