@@ -51,7 +51,6 @@ def opened(
     undone; when a gzipped one holds more than `largest_bytes`; and at the end, when it asked for
     more than its size allows, or somebody wrote to it meanwhile.
     """
-    path = path.resolve() if path.is_symlink() else path
     with _file(path, largest_bytes) as (plain, damage, recovered, doubt):
         try:
             tables = _checked_schema(path, plain)
