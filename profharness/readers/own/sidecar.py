@@ -12,6 +12,7 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.bytes.limits import Nanoseconds, Rank, Whole
 from profharness.trace.model import FIRST_STEP, STEPS, Problem
 
 SUFFIX = ".profharness.json"
@@ -46,14 +47,14 @@ class Sidecar(msgspec.Struct, frozen=True):
     file: str = ""
     tool: str = ""
     host: str = ""
-    pid: int | None = None
-    rank: int | None = None
+    pid: Whole | None = None
+    rank: Rank | None = None
     point: str = ""
     clock: str = "realtime"
-    start_ns: int | None = None
+    start_ns: Nanoseconds | None = None
     role: str = "trace"
     window: Window = Window()
-    markers: tuple[tuple[int, int], ...] = ()
+    markers: tuple[tuple[Nanoseconds, Nanoseconds], ...] = ()
     groups: tuple[tuple[int, ...], ...] = ()
 
     @property

@@ -13,6 +13,8 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
+from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.bytes.limits import Nanoseconds, Whole, whole
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
 
@@ -22,9 +24,9 @@ class Line(msgspec.Struct, frozen=True):
     own word.
     """
 
-    n: int
-    monotonic_ns: int
-    items: int | None = None
+    n: Whole
+    monotonic_ns: Nanoseconds
+    items: Whole | None = None
     source: Literal["optimizer", "mark"] = "optimizer"
 
 
@@ -92,11 +94,12 @@ def _read(path: Path) -> tuple[list[Line], int]:
     for text in raw:
         try:
             decoded.append(_LINE.decode(text))
-        except (msgspec.DecodeError, msgspec.ValidationError):
+        except NOT_JSON:
             continue
     return [line for line in decoded if line.source == "mark"] or decoded, len(raw) - len(decoded)
 
 
 def _pid(path: Path) -> int:
     text = path.stem.rpartition("-")[2]
-    return int(text) if text.isdigit() else NULL
+    number = whole(text)
+    return NULL if number is None or number < 0 else number
