@@ -14,6 +14,7 @@ import typer
 from profharness.errors import InputError, OutputExists, UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import CaptureTraces, Formulas
+from profharness.rundir.outputs import refuse_inputs
 
 if TYPE_CHECKING:
     from profharness.analysis.run.resources import Resources
@@ -72,6 +73,7 @@ def plot(line: PlotLine) -> None:
     profharness plot trace.json.gz -o roofline.pdf --roofline
     """
     paths, output, label = line.paths, line.output, line.label
+    refuse_inputs(output, (*paths, *line.formulas, *line.capture_trace))
     if output.exists() and not line.force:
         raise OutputExists(f"{output} exists", "name another with -o, or overwrite it with --force")
     if line.roofline and (line.resources or label or line.ratio_to or line.only):

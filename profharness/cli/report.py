@@ -10,6 +10,7 @@ import msgspec
 from profharness.options.declared import Option
 from profharness.options.operator_work import CaptureTraces, Formulas
 from profharness.options.steps import StepRange
+from profharness.rundir.outputs import refuse_inputs
 
 
 class ReportLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +34,8 @@ def report(line: ReportLine) -> None:
     from profharness.understand import report_run as understand
     from profharness.understand.operator_work import operator_input
 
+    if line.output is not None:
+        refuse_inputs(line.output, (line.run, *line.formulas, *line.capture_trace))
     given = operator_input(line.formulas, line.capture_trace)
     summary = understand.finish(
         line.run,
