@@ -38,7 +38,9 @@ def attempt(folder: Path, random: Random) -> Outcome:
     killed = _kill_some(processes, log, random)
     faults = [*_endings(processes, killed), *_overlaps(log, killed)]
     holder.claim(root, Claimant(holder.identify(), lambda _: None)).release()
-    faults += [f"{path.name} is left in the directory" for path in root.iterdir()]
+    # a victim that had not written a word leaves an empty file, which goes after ten minutes
+    left = [path.name for path in root.iterdir() if path.stat().st_size]
+    faults += [f"{name} is left in the directory" for name in left]
     return Outcome(hit=len(killed) == VICTIMS, faults=tuple(faults))
 
 
