@@ -105,6 +105,11 @@ CASES: dict[str, Case] = {
         "runs/test_unfinished_runs.py::test_a_complete_run_lacks_nothing",
         OF_A_RUN,
     ),
+    "output-lost": Case(
+        "rundir/test_lost.py::test_one_finding_names_the_files_the_reasons_and_the_first_time",
+        "rundir/test_lost.py::test_nothing_lost_is_no_finding",
+        OF_A_RUN,
+    ),
     "nothing-recorded": Case(
         "supervise/test_missing_records.py::test_each_cause_is_told",
         "supervise/test_missing_records.py::test_what_was_recorded_is_no_finding_except_for_a_process_that_was_cut_off",

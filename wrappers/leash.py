@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG = 1
 LOOK = signal.SIGURG  # nobody sends it to a command, and it is ignored by default
-GRACE_S = 10.0
+GRACE_S = 4.0  # nothing of a run outlives its harness by five seconds
 
 
 class StarterGoneError(Exception):

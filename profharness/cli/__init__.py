@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from profharness import __version__
 from profharness.cli.parsing.words import Interrupted, Rest
-from profharness.errors import ProfharnessError, UsageError
+from profharness.errors import InputError, ProfharnessError, UsageError
+from profharness.screen import Drawn, guarded, one_line
 
 if TYPE_CHECKING:
     from profharness.cli.parsing.help_screen import HelpfulCommand
@@ -88,19 +89,26 @@ def root_help() -> str:
 
 def run_cli(arguments: Sequence[str]) -> int:
     """Run one command line; its exit code (docs/command-line.md#exit-codes). The line is split at
-    the first `--` for `run`.
+    the first `--` for `run`. Whatever is printed meanwhile is fit for a screen.
     """
+    with guarded():
+        return _answered(arguments)
+
+
+def _answered(arguments: Sequence[str]) -> int:
     status = _without_command(tuple(arguments))
     if status is not None:
         return status
     try:
         return _call(arguments)
     except ProfharnessError as error:
+        if isinstance(error, InputError) and os.environ.get("PROFHARNESS_TRACEBACK"):
+            _show_cause(error)
         _say(error.message, error.hint)
         return error.exit_code
-    except (KeyboardInterrupt, Interrupted):
+    except (KeyboardInterrupt, Interrupted) as error:
         _say("interrupted", "")
-        return 128 + signal.SIGINT
+        return 128 + int(getattr(error, "number", signal.SIGINT))  # launchers.between.Terminated
     except BrokenPipeError:
         # the reader of our output went away (`| head`); nothing is wrong here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -112,6 +120,14 @@ def run_cli(arguments: Sequence[str]) -> int:
             raise
         _say(*_unforeseen(error))
         return 1
+
+
+def _show_cause(error: InputError) -> None:
+    """The traceback of what a file made its reader raise, for whoever mends the reader."""
+    import traceback
+
+    if error.__cause__ is not None:
+        traceback.print_exception(error.__cause__)
 
 
 def _without_command(words: tuple[str, ...]) -> int | None:
@@ -181,6 +197,7 @@ def _call(arguments: Sequence[str]) -> int:
             prog_name=f"profharness {name}",
             obj=rest,
             standalone_mode=False,
+            color=True,  # escape sequences are left to our own door, which shows them
         )
     except typer.Exit as stop:
         return int(stop.exit_code)
@@ -247,6 +264,8 @@ def _say(message: str, hint: str) -> None:
     """`error: what happened`, and the way out on the next line."""
     coloured = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     label = "\033[1;31merror\033[0m" if coloured else "error"
-    print(f"{label}: {message}", file=sys.stderr)
+    # several errors of one command stand below each other; no name can begin a line of its own
+    lines = "\n       ".join(one_line(line) for line in message.split("\n"))
+    sys.stderr.write(Drawn(f"{label}: {lines}\n"))
     for line in hint.splitlines():
         print(f"  {line}", file=sys.stderr)

@@ -15,6 +15,7 @@ from profharness.layers import descriptions
 from profharness.options.declared import LAYERS, OUTPUT, Limit, Option, declared
 from profharness.options.request import Request
 from profharness.options.settings import COMMAND_LINE, from_mapping
+from profharness.screen import mention
 from profharness.units import parse_duration_ns
 
 if TYPE_CHECKING:
@@ -163,17 +164,15 @@ def _attached(decided: AttachPlan, *, as_json: bool, quiet: bool) -> int:
     )
     ended, root = done.ended, done.run.root
     after = "goes on" if ended.target_goes_on else "has ended meanwhile"
-    print(
-        f"profharness: recorded for {ended.lasted_ns / 1e9:.1f} s; {decided.target.name} {after}",
-        file=sys.stderr,
+    mention(
+        f"profharness: recorded for {ended.lasted_ns / 1e9:.1f} s; {decided.target.name} {after}"
     )
     try:
         tell(root, as_json=as_json, quiet=quiet, strict=False)
     except ProfharnessError as error:
-        print(
+        mention(
             f"profharness: the run is kept in {near(root)}, but it could not be analysed: "
-            f"{error.message}",
-            file=sys.stderr,
+            f"{error.message}"
         )
     if done.nothing:
         log = root / "points" / decided.pass_plan.name / "rank0" / "stderr.log"
@@ -184,13 +183,12 @@ def _attached(decided: AttachPlan, *, as_json: bool, quiet: bool) -> int:
 def _announce(decided: AttachPlan, *, quiet: bool) -> None:
     """What begins now, and what to know of it."""
     for note in decided.notes:
-        print(f"profharness: {note}", file=sys.stderr)
+        mention(f"profharness: {note}")
     if not quiet:
         layer = decided.pass_plan.layer_names[0] if decided.attachment else "telemetry"
-        print(
+        mention(
             f"profharness: {layer} of {decided.target.name} for {decided.for_ns / 1e9:g} s; "
-            "Ctrl-C ends it earlier",
-            file=sys.stderr,
+            "Ctrl-C ends it earlier"
         )
 
 

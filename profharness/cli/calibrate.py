@@ -13,6 +13,7 @@ import typer
 from profharness.errors import UsageError
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.listing import listing
+from profharness.screen import encoded, mention
 from profharness.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ def calibrate(
     """Measure matrix products by type, copy bandwidth and launches on this device, and keep them
     for the reports.
     """
-    import msgspec
-
     from profharness.measure.calibrate import calibrate as measure
     from profharness.node.ceilings import store
 
@@ -62,10 +61,10 @@ def calibrate(
     found = measure("cpu" if threads is not None else device, python, seconds, threads)
     path = store(found)
     if json:
-        typer.echo(msgspec.json.encode(found).decode())
+        typer.echo(encoded(found).decode())
         return
     typer.echo("\n".join(lines_of(found)))
-    typer.echo(f"kept in {path}; reports of runs on this device use it", err=True)
+    mention(f"kept in {path}; reports of runs on this device use it")
 
 
 def lines_of(found: Calibration) -> Iterator[str]:

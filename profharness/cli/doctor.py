@@ -9,6 +9,7 @@ import typer
 
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.listing import listing
+from profharness.screen import encoded, mention
 
 if TYPE_CHECKING:
     from profharness.cli.doctor_checks import Checkup
@@ -22,13 +23,11 @@ def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say what works on this node, what is missing, and the fix."""
-    import msgspec
-
     from profharness.cli.doctor_checks import examine
 
     checkup = examine(python, try_layers=try_)
     if json:
-        typer.echo(msgspec.json.encode(checkup).decode())
+        typer.echo(encoded(checkup).decode())
         return
     typer.echo(f"node       {checkup.host}, workload python {checkup.python}")
     for device in checkup.devices:
@@ -45,9 +44,7 @@ def doctor(
     clocks = (f"{name} {ns} ns" for name, ns in checkup.clocks.resolution_ns.items())
     typer.echo(f"clocks     {', '.join(clocks)}{slept}")
     if not try_:
-        typer.echo(
-            "           `profharness doctor --try` runs each layer on a tiny program", err=True
-        )
+        mention("           `profharness doctor --try` runs each layer on a tiny program")
 
 
 def _things(checkup: Checkup) -> Table:

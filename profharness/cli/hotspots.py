@@ -6,15 +6,16 @@ import shutil
 import sys
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar, cast
-
-import typer
 
 from profharness.errors import UsageError
 from profharness.findings import problem_text
 from profharness.options.declared import Limit, Option
 from profharness.options.operator_work import OperatorOptions
+from profharness.options.tables import RawCsv
+from profharness.screen import encoded, mention
 from profharness.understand.operator_work import operator_input
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
         bool,
         Option("Read the operators of trace files too: the one that launched each kernel."),
     ] = False
+    raw_csv: RawCsv = False
     samples: Annotated[
         str,
         Option(
@@ -133,11 +135,11 @@ def hotspots(line: HotspotsLine) -> None:
     # where nothing says what would record the rows, the readers' notes may
     say(found.problems, notes=not table.rows and not recorded_by)
     for item in found.findings:
-        typer.echo(f"{item.severity}: {item.message}", err=True)
+        mention(f"{item.severity}: {item.message}")
     if not table.rows:
         advice = recorded_by or _others(table, found.by) or _of_code(paths) or _RECORD
-        typer.echo(f"{paths[0]}: nothing to list by {table.by}; {advice}", err=True)
-    sys.stdout.write(text_of(table, line.shown, line.top))
+        mention(f"{paths[0]}: nothing to list by {table.by}; {advice}")
+    sys.stdout.write(text_of(table, line.shown, line.top, raw_csv=line.raw_csv))
 
 
 def _code_rows(line: HotspotsLine) -> CodeBy | None:
@@ -173,8 +175,9 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
     )
     say(found.problems)
     if not found.table.rows:
-        typer.echo(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}", err=True)
-    sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, code_csv)))
+        mention(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}")
+    as_csv = partial(code_csv, raw=line.raw_csv)
+    sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, as_csv)))
 
 
 @dataclass(frozen=True)
@@ -226,7 +229,7 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
         operator_input=given,
     )
     for one in of_files.unread:
-        typer.echo(f"error: {one.message}; the file is left out", err=True)
+        mention(f"error: {one.message}; the file is left out")
     return _Found(
         of_files.table,
         of_files.problems,
@@ -277,20 +280,19 @@ def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
     """
     serious = [problem for problem in problems if notes or problem.severity != "info"]
     for problem in sorted(serious, key=lambda one: one.severity):
-        typer.echo(
-            f"{problem.severity}: {problem_text(problem.source, problem.count, problem.message)}",
-            err=True,
+        mention(
+            f"{problem.severity}: {problem_text(problem.source, problem.count, problem.message)}"
         )
 
 
-def text_of(table: Hotspots, form: Form, top: int | None) -> str:
+def text_of(table: Hotspots, form: Form, top: int | None, *, raw_csv: bool = False) -> str:
     """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole
     table.
     """
     from profharness.report.csv import hotspots_csv
     from profharness.report.text.hotspots import plain_table
 
-    return _in_form(table, form, top, (plain_table, hotspots_csv))
+    return _in_form(table, form, top, (plain_table, partial(hotspots_csv, raw=raw_csv)))
 
 
 def _in_form(
@@ -310,4 +312,4 @@ def _in_form(
     cut = msgspec.structs.replace(table, rows=table.rows[:top])
     if form is Form.CSV:
         return as_csv(cut)
-    return msgspec.json.format(msgspec.json.encode(cut), indent=2).decode() + "\n"
+    return msgspec.json.format(encoded(cut), indent=2).decode() + "\n"

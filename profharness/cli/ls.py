@@ -13,6 +13,7 @@ from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.listing import listing
 from profharness.rundir.harness_process import state_of
 from profharness.rundir.paths import MANIFEST, RunDir
+from profharness.screen import mention
 
 
 def ls(
@@ -26,7 +27,7 @@ def ls(
     base = folder or Path(os.environ.get("PROFHARNESS_OUTPUT", "traces"))
     found = sorted(path.parent for path in base.glob(f"*/{MANIFEST}")) if base.is_dir() else []
     if not found:
-        typer.echo(f"no runs below {base}; make one with `profharness run particlenet`", err=True)
+        mention(f"no runs below {base}; make one with `profharness run particlenet`")
         return
     columns = (
         Column("state", width=12),

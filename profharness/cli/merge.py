@@ -12,6 +12,7 @@ from profharness.errors import UsageError
 from profharness.options.declared import OUTPUT, SELECTION, Limit, Option
 from profharness.options.many_files import ManyFiles
 from profharness.options.steps import StepRange
+from profharness.screen import mention, one_line
 
 if TYPE_CHECKING:
     from profharness.trace.parts.cutting import Cut
@@ -103,8 +104,8 @@ def merge(line: MergeLine) -> None:
         ),
     )
     for sentence in report.lines if line.verbose else report.brief:
-        typer.echo(sentence, err=True)
-    typer.echo(str(report.path))
+        mention(sentence)
+    typer.echo(one_line(str(report.path)))
 
 
 def _cut(line: MergeLine) -> Cut:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 
 from profharness.errors import InputError, OutputExists, UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import CaptureTraces, Formulas
-from profharness.rundir.outputs import refuse_inputs
+from profharness.rundir.outputs import refuse_inputs, require_writable
+from profharness.screen import mention
 
 if TYPE_CHECKING:
     from profharness.analysis.run.resources import Resources
@@ -76,6 +76,7 @@ def plot(line: PlotLine) -> None:
     refuse_inputs(output, (*paths, *line.formulas, *line.capture_trace))
     if output.exists() and not line.force:
         raise OutputExists(f"{output} exists", "name another with -o, or overwrite it with --force")
+    require_writable(output, "name another with -o")
     if line.roofline and (line.resources or label or line.ratio_to or line.only):
         raise UsageError(
             "--roofline is a figure of its own",
@@ -115,7 +116,7 @@ def plot(line: PlotLine) -> None:
             title=line.title,
             item=item,
         )
-    typer.echo(f"made {output}", err=True)
+    mention(f"made {output}")
 
 
 def _draw_roofline(line: PlotLine) -> None:
@@ -144,6 +145,7 @@ def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], s
     """The curves of all inputs, and what their items are called. Raises InputError for a run
     without two levels.
     """
+    from profharness.readers.border import reading
     from profharness.readers.own.scan_csv import read_scan_csv
     from profharness.report.plots.paper import curves
 
@@ -151,7 +153,9 @@ def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], s
     items = set()
     for path, name in zip(paths, names, strict=True):
         if not path.is_dir():
-            found += curves(read_scan_csv(path), name)
+            with reading(path):
+                table = read_scan_csv(path)
+            found += curves(table, name)
             continue
         table, item = _of_run(path)
         items.add(item)

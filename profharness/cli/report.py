@@ -10,6 +10,7 @@ import msgspec
 from profharness.options.declared import Option
 from profharness.options.operator_work import CaptureTraces, Formulas
 from profharness.options.steps import StepRange
+from profharness.options.tables import RawCsv
 from profharness.rundir.outputs import refuse_inputs
 
 
@@ -24,6 +25,7 @@ class ReportLine(msgspec.Struct, frozen=True, kw_only=True):
     step_range: StepRange = ""
     formulas: Formulas = ()
     capture_trace: CaptureTraces = ()
+    raw_csv: RawCsv = False
     json: Annotated[bool, Option("Print the run as `run --json` does.")] = False
 
 
@@ -43,6 +45,7 @@ def report(line: ReportLine) -> None:
         force=line.force,
         step_range=line.step_range,
         operator_input=given,
+        raw_csv=line.raw_csv,
     )
     if line.json:
         printed(run_json(summary).decode(), line.run / "summary.json")

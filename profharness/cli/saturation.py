@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profharness.screen import mention
+
 if TYPE_CHECKING:
     from profharness.analysis.curves.records import Series
     from profharness.analysis.records import PointSummary
@@ -42,7 +44,7 @@ def saturation(
     found, points = load_scan(path)
     limit = parse_limit(latency_limit, points) if latency_limit else None
     if json and jobs is not None and any(one.axis == "batch_size" for one in found):
-        typer.echo(f"profharness: {NO_JOBS}", err=True)
+        mention(f"profharness: {NO_JOBS}")
     if json:
         devices = None if jobs is None else [devices_of(series, jobs) for series in found]
         sys.stdout.write(saturation_json(found, devices))
@@ -69,9 +71,12 @@ def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]
             )
         return summary.series, summary.points
     from profharness.analysis.curves.saturation import series
+    from profharness.readers.border import reading
     from profharness.readers.own.scan_csv import read_scan_csv
 
-    return series(read_scan_csv(path)), ()
+    with reading(path):
+        table = read_scan_csv(path)
+    return series(table), ()
 
 
 def parse_limit(text: str, points: tuple[PointSummary, ...]) -> LatencyLimit:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from profharness.screen import mention
 from profharness.workers.standing_server import Offer
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def serve(offer: Offer) -> int:
         while not ended.wait(LOOK_S):
             if server.died():
                 raise WorkloadFailed(server.reason(), f"what it printed is in {server.log.parent}")
-        typer.echo("profharness: ending the server", err=True)
+        mention("profharness: ending the server")
     return 0
 
 

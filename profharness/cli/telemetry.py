@@ -17,6 +17,7 @@ import typer
 
 from profharness.errors import UsageError
 from profharness.options.declared import Option
+from profharness.screen import mention
 
 
 class TelemetryLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +106,7 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
         idle_ns=monitored.idle_ns,
     )
     if monitored.trouble:
-        typer.echo(f"profharness: {monitored.trouble}", err=True)
+        mention(f"profharness: {monitored.trouble}")
     if line.json:
         typer.echo(document(concluded, monitored.files).decode())
     else:

@@ -14,6 +14,7 @@ from profharness.node import topology as places
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.listing import listing
 from profharness.rundir.paths import write_atomic
+from profharness.screen import mention
 
 
 def topology(
@@ -66,8 +67,8 @@ def topology(
         for number, place in enumerate(found.places)
     )
     for line in listing(Table("processes", columns, tuple(rows))):
-        typer.echo(f"process {line}", err=True)
-    typer.echo(f"made {output}", err=True)
+        mention(f"process {line}")
+    mention(f"made {output}")
 
 
 def _grouping(per: str) -> places.Grouping:

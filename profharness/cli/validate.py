@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profharness.screen import encoded, one_line
+
 if TYPE_CHECKING:
     from profharness.readers.perfetto.faults import Check
 
@@ -27,10 +29,12 @@ def validate(
     """Check a Perfetto trace. Exit code 1 when it has a fault, 4 when it is no readable Perfetto
     trace.
     """
+    from profharness.readers.border import reading
     from profharness.readers.perfetto.check import check_file
 
     path = _merged(path) if path.is_dir() else path
-    check = check_file(path)
+    with reading(path):
+        check = check_file(path)
     typer.echo(_as_json(path, check) if json else _as_text(path, check))
     if check.faults:
         raise typer.Exit(1)
@@ -39,6 +43,7 @@ def validate(
 def _merged(run: Path) -> Path:
     """The merged trace of a run directory. Raises InputError where there is none."""
     from profharness.errors import InputError
+    from profharness.rundir.foreign.inside import Inside
     from profharness.rundir.paths import RunDir
 
     merged = RunDir.open(run).merged
@@ -46,7 +51,7 @@ def _merged(run: Path) -> Path:
         raise InputError(
             f"{run} holds no merged trace yet", f"make it with `profharness merge {run}`"
         )
-    return merged
+    return Inside(run).require(merged)
 
 
 def _as_json(path: Path, check: Check) -> str:
@@ -62,7 +67,7 @@ def _as_json(path: Path, check: Check) -> str:
         }
         for f in check.faults
     ]
-    return msgspec.json.encode(
+    return encoded(
         {
             "schema": 1,
             "source": str(path),
@@ -88,7 +93,7 @@ def _as_text(path: Path, check: Check) -> str:
         ("machines", held.machines),
     )
     lines = [
-        f"{path}: {format_bytes(held.bytes)}, {format_number(held.packets)} packets",
+        f"{one_line(str(path))}: {format_bytes(held.bytes)}, {format_number(held.packets)} packets",
         "  holds  "
         + (
             ", ".join(

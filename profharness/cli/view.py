@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from profharness.cli.view_server import DEFAULT_PORT, DEFAULT_UI
+from profharness.screen import mention
 
 
 def view(
@@ -41,15 +42,13 @@ def view(
     path = viewer.file_to_view(target)
     origin = viewer.origin_of(ui_origin)
     try:
-        with viewer.TraceServer(
-            path, port, origin, keep=keep, log=lambda text: typer.echo(text, err=True)
-        ) as server:
-            link = viewer.Link(ui_origin, server.port, path.name)
+        with viewer.TraceServer(path, port, origin, keep=keep, log=mention) as server:
+            link = viewer.Link(ui_origin, server.port, server.url_path)
             for hint in viewer.hints(link):
-                typer.echo(hint, err=True)
+                mention(hint)
             typer.echo(link.ui_url)
             if not no_browser and viewer.can_open_browser(os.environ, sys.platform):
                 webbrowser.open(link.ui_url)
             server.serve_forever(poll_interval=0.1)
     except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
+        mention("stopped")

@@ -2,23 +2,29 @@
 UI fetch it.
 
 The UI's content policy lets it fetch from any https address and from exactly http://127.0.0.1:9001,
-so the port matters. The server answers for one name, allows one origin, and stops after the first
-complete download.
+so the port matters. The server answers for one file below a random path, allows one origin, answers
+to no other host name than this computer's own, and stops after the first complete download. On a
+node that many use, whoever else knocks at the port learns nothing and stands in nobody's way.
 """
 
 from __future__ import annotations
 
+import hmac
+import os
+import secrets
 import shutil
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from profharness.errors import InputError, Unavailable, UsageError
+from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.paths import MANIFEST, RunDir
 
 ADDRESS = "127.0.0.1"
@@ -27,6 +33,10 @@ DEFAULT_UI = "https://ui.perfetto.dev"
 # per-process GPU tracks and the GPU Compute tab; off by default
 _PLUGINS = "dev.perfetto.GpuByProcess,com.meta.GpuCompute"
 _MIME = "application/octet-stream"
+_OWN_NAMES = ("127.0.0.1", "localhost")  # a page under another name was led here by its name server
+_WAITING = 64  # connections that have not asked for the file: of more the oldest is closed
+_ASKS_WITHIN_S = 10.0  # for each piece of a request
+_TAKES_WITHIN_S = 60.0  # for each piece of the file
 
 
 def file_to_view(target: Path) -> Path:
@@ -44,7 +54,7 @@ def file_to_view(target: Path) -> Path:
             raise InputError(
                 f"{target} has no {merged.name} yet", f"make it with `profharness merge {target}`"
             )
-        return merged
+        return Inside(target).require(merged)
     if not target.is_file():
         raise InputError(f"{target} does not exist", "name a run directory or a trace file")
     if not target.stat().st_size:
@@ -70,11 +80,11 @@ class Link:
 
     ui: str
     port: int
-    name: str
+    path: str
 
     @property
     def file_url(self) -> str:
-        return f"http://{ADDRESS}:{self.port}/{quote(self.name)}"
+        return f"http://{ADDRESS}:{self.port}{self.path}"
 
     @property
     def ui_url(self) -> str:
@@ -82,15 +92,24 @@ class Link:
         return f"{self.ui.rstrip('/')}/#!/?url={self.file_url}&enablePlugins={_PLUGINS}"
 
 
+_Connection = socket.socket | tuple[bytes, socket.socket]
+"""How socketserver types what servers of streams and of packets get."""
+
+
+def _socket(request: _Connection) -> socket.socket:
+    return request if isinstance(request, socket.socket) else request[1]
+
+
 class TraceServer(ThreadingHTTPServer):
-    """Serves one file under one name to one origin. `serve_forever` ends after a complete download
-    unless `keep`.
+    """Serves one file under `url_path`, which nobody can guess, to one origin. `serve_forever` ends
+    after a complete download unless `keep`.
 
     Raises Unavailable when the port is taken.
     """
 
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = _WAITING
 
     def __init__(
         self,
@@ -106,6 +125,9 @@ class TraceServer(ThreadingHTTPServer):
         self.keep = keep
         self.log = log
         self.downloads = 0
+        name = quote(os.fsencode(path.name))
+        self.url_path = f"/{secrets.token_urlsafe(16)}/{name}"
+        self._visitors = _Visitors()
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
@@ -120,6 +142,23 @@ class TraceServer(ThreadingHTTPServer):
     def port(self) -> int:
         return int(self.server_address[1])
 
+    def process_request(self, request: _Connection, client_address: object) -> None:
+        """Answer in a thread of its own, which waits for nobody else."""
+        self._visitors.came(_socket(request))
+        super().process_request(request, client_address)
+
+    def admit(self, connection: socket.socket) -> None:
+        """The connection is the one that fetches the file: it is not closed for others."""
+        self._visitors.went(connection)
+
+    def shutdown_request(self, request: _Connection) -> None:
+        """The connection has ended."""
+        self._visitors.went(_socket(request))
+        super().shutdown_request(request)
+
+    def handle_error(self, request: _Connection, client_address: object) -> None:
+        """A visitor that sends garbage or goes away is no news."""
+
     def downloaded(self) -> None:
         """Count a complete download; the first one ends the server unless it is to be kept."""
         self.downloads += 1
@@ -130,14 +169,39 @@ class TraceServer(ThreadingHTTPServer):
             ).start()  # shutdown waits for the loop that runs this handler
 
 
+@dataclass
+class _Visitors:
+    """Connections that have not asked for the file yet, in the order in which they came."""
+
+    _open: dict[socket.socket, None] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def came(self, connection: socket.socket) -> None:
+        """One more; where they are too many, the one that has waited longest is closed."""
+        with self._lock:
+            self._open[connection] = None
+            oldest = next(iter(self._open)) if len(self._open) > _WAITING else None
+            if oldest is not None:
+                del self._open[oldest]
+        if oldest is not None:
+            with suppress(OSError):  # it may have gone by itself
+                oldest.shutdown(socket.SHUT_RDWR)
+
+    def went(self, connection: socket.socket) -> None:
+        """It got what it wanted, or ended."""
+        with self._lock:
+            self._open.pop(connection, None)
+
+
 class _Handler(BaseHTTPRequestHandler):
     server: TraceServer
     protocol_version = "HTTP/1.1"
-    timeout = 60  # a client that connects and says nothing must not hold its thread for ever
+    server_version, sys_version = "profharness", ""
+    timeout = _ASKS_WITHIN_S  # a client that says nothing must not hold its thread for ever
 
     def do_OPTIONS(self) -> None:
         """Preflight, also that of Chrome's private network access."""
-        self._head(HTTPStatus.NO_CONTENT, 0)
+        self._head(self._refused() or HTTPStatus.NO_CONTENT, 0)
 
     def do_HEAD(self) -> None:
         self._file(body=False)
@@ -145,13 +209,26 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._file(body=True)
 
-    def _file(self, *, body: bool) -> None:
+    def _refused(self) -> HTTPStatus | None:
+        """Why this visitor gets nothing: a page of another origin, a host name that is not this
+        computer's own (DNS rebinding), or a path that is not the file's.
+        """
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1 or hosts[0].strip().partition(":")[0].lower() not in _OWN_NAMES:
+            return HTTPStatus.FORBIDDEN
         if self.headers.get("Origin", self.server.origin) != self.server.origin:
-            self._head(HTTPStatus.FORBIDDEN, 0)
+            return HTTPStatus.FORBIDDEN
+        asked = unquote_to_bytes(self.path.partition("?")[0])
+        if not hmac.compare_digest(asked, unquote_to_bytes(self.server.url_path)):
+            return HTTPStatus.NOT_FOUND
+        return None
+
+    def _file(self, *, body: bool) -> None:
+        if (refused := self._refused()) is not None:
+            self._head(refused, 0)
             return
-        if urlsplit(self.path).path != f"/{quote(self.server.path.name)}":
-            self._head(HTTPStatus.NOT_FOUND, 0)
-            return
+        self.server.admit(self.connection)
+        self.connection.settimeout(_TAKES_WITHIN_S)
         try:
             file = self.server.path.open("rb")
         except OSError:

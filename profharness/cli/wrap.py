@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +17,7 @@ from profharness.options.recording import RecordingOptions
 from profharness.options.request import Request
 from profharness.options.settings import COMMAND_LINE, from_mapping
 from profharness.options.workload import layer_names
+from profharness.screen import mention
 
 _OF_SEVERAL_PASSES = frozenset({"profile", "step_range", "bare", "passes", "yes"})
 _TAKEN = (
@@ -97,10 +97,10 @@ def wrap(
         return 0
     if not switches.quiet:
         for line in clash_lines(decided.run_plan):
-            print(line, file=sys.stderr)
+            mention(line)
     from profharness.secrets import scrub
 
     done = wrapping.execute(decided, scrub.findings)
     if not switches.quiet:
-        wrapping.report_result(done, switches.output, lambda line: print(line, file=sys.stderr))
+        wrapping.report_result(done, switches.output, mention)
     return done.exit_status

@@ -74,6 +74,12 @@ KINDS = (
         "RUN`); what was recorded until then is shown",
     ),
     FindingKind(
+        "output-lost",
+        "error",
+        "make room (or raise the quota, or `ulimit -f`) and run it again; what was written until "
+        "then is kept",
+    ),
+    FindingKind(
         "nothing-recorded",
         "error",
         "the layer saw nothing of this program; `profharness doctor --try` tells whether it "

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from profharness.launchers.command import Command
+from profharness.rundir.lost import LostFile
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,11 @@ class Job:
     With `log`, stdin is empty and both outputs go to that file; `echo_stdout` instead keeps stdin,
     copies stdout to the log and to the harness's stderr, and leaves stderr alone. `stderr_log` gets
     a copy of what the process says on stderr, which still goes to the harness's own. `grace_s` is
-    how long the process may take to end after a forwarded signal before its group is killed; None
-    waits for ever. `overdue` is asked at every poll; once it says yes, the process and all that
-    descend from it are killed.
+    how long the process may take to end after a forwarded SIGTERM or SIGINT before its group is
+    killed; None waits for ever. A second signal kills the group at once. `is_command`: a user's own
+    program, which keeps what it left running when it ends by itself, and to which Ctrl-C on a
+    terminal says what it likes. `overdue` is asked at every poll; once it says yes, the process and
+    all that descend from it are killed.
     """
 
     command: Command
@@ -30,6 +33,7 @@ class Job:
     grace_s: float | None = None
     stderr_log: Path | None = None
     overdue: Callable[[], bool] | None = None
+    is_command: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class Outcome:
     CLOCK_BOOTTIME ns.
 
     `overdue`: it was killed because the job's `overdue` said so. `by_signal`: it died of a signal,
-    rather than exiting with a status that looks like one.
+    rather than exiting with a status that looks like one. `lost`: what could not be written
+    meanwhile.
     """
 
     exit_status: int
@@ -48,6 +53,7 @@ class Outcome:
     forwarded: tuple[int, ...] = ()
     overdue: bool = False
     by_signal: bool = False
+    lost: tuple[LostFile, ...] = ()
 
     @property
     def interrupted(self) -> bool:

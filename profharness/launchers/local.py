@@ -20,13 +20,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import TYPE_CHECKING, TypeVar
 
 from profharness.errors import Unavailable
 from profharness.launchers import Job, Outcome, Surrounding
 from profharness.launchers.command import Command
+from profharness.launchers.copying import Copier
+from profharness.launchers.group_end import (
+    Signals,
+    end_by_force,
+    end_stragglers,
+    kill_group,
+)
 from profharness.launchers.process_tree import kill, leaves, tree
+from profharness.rundir.lost import LostFile
 
+if TYPE_CHECKING:
+    import psutil  # imported where it is used: what starts no process does not wait for it
+
+ValueT = TypeVar("ValueT")
 POLL_S = 0.05
 # How long a tool may take to write its files once the processes that it waited for have been
 # killed.
@@ -58,27 +70,31 @@ class LocalLauncher:
         process, copiers = _start(
             replace(job, command=self.composed(job.command)), own_group=own_group
         )
+        signals = Signals(job.grace_s, own_interrupts=job.is_command and not own_group)
+        watch = _Watch(process, job, signals, poll, own_group=own_group)
         try:
             # the pid goes first: a sampler must know the process even if a poll fails
-            started(process.pid)
-            with _forwarding(process.pid, own_group=own_group) as seen:
-                overdue = _wait(process, job, seen, poll, own_group=own_group)
+            watch.guarded(started, process.pid)
+            with _forwarding(process.pid, signals, own_group=own_group):
+                watch.wait()
         except BaseException:  # Ctrl-C too: no workload may outlive us
-            _kill(process.pid, own_group=own_group)
+            end_by_force(process.pid, own_group=own_group)
             process.wait()
             raise
         finally:
             for copier in copiers:
                 copier.join(timeout=5)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        lost = (*watch.lost.values(), *(copier.lost for copier in copiers if copier.lost))
         return Outcome(
             status,
             process.pid,
             start,
             time.clock_gettime_ns(time.CLOCK_BOOTTIME),
-            tuple(seen),
-            overdue,
+            tuple(signals.seen),
+            watch.overdue,
             by_signal=process.returncode < 0,
+            lost=lost,
         )
 
     def capture(self, command: Command, timeout_s: float) -> bytes:
@@ -88,15 +104,7 @@ class LocalLauncher:
         """
         started = self.composed(command)
         try:
-            done = subprocess.run(
-                started.argv,
-                env=started.environment(os.environ),
-                cwd=started.cwd,
-                check=True,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=timeout_s,
-            )
+            done = _answered(started, timeout_s)
         except FileNotFoundError as error:
             raise Unavailable(
                 f"{started.argv[0]}: no such program here",
@@ -119,7 +127,31 @@ class LocalLauncher:
         return done.stdout
 
 
-def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[threading.Thread]]:
+def _answered(command: Command, timeout_s: float) -> subprocess.CompletedProcess[bytes]:
+    """As `subprocess.run(check=True)`, with the whole group ended where it takes too long, or where
+    something ends the wait. Raises OSError and SubprocessError.
+    """
+    process = subprocess.Popen(
+        command.argv,
+        env=command.environment(os.environ),
+        cwd=command.cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=0,
+    )
+    with process:
+        try:
+            out, said = process.communicate(timeout=timeout_s)
+        except BaseException:  # Ctrl-C too: what it started may hold the pipes open for ever
+            end_by_force(process.pid, own_group=True)
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command.argv, out, said)
+    return subprocess.CompletedProcess(command.argv, 0, out, said)
+
+
+def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[Copier]]:
     command = job.command
     program = command.argv[0]
     search = command.env.get("PATH") or os.environ.get("PATH")
@@ -146,38 +178,21 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[
     finally:
         if log is not None:
             log.close()
-    copied = [(process.stdout, job.log)] if job.echo_stdout else []
-    copied += [(process.stderr, job.stderr_log)] if job.stderr_log else []
-    copiers = [
-        threading.Thread(target=_copy, args=stream_and_log, daemon=True)
-        for stream_and_log in copied
-    ]
+    copied = ((process.stdout, job.log), (process.stderr, job.stderr_log))
+    copiers = [Copier(stream, log) for stream, log in copied if stream is not None]
     for copier in copiers:
         copier.start()
     return process, copiers
 
 
-def _copy(stream: IO[bytes], log: Path | None) -> None:
-    """One of the workload's outputs to its log and to our stderr, as it comes."""
-    with stream, (log or Path(os.devnull)).open("ab") as file:
-        while chunk := os.read(stream.fileno(), 65536):
-            file.write(chunk)
-            file.flush()
-            try:
-                os.write(sys.stderr.fileno(), chunk)
-            except OSError:
-                pass  # nobody reads our stderr any more; the workload must not block on that
-
-
 @contextmanager
-def _forwarding(pid: int, *, own_group: bool) -> Iterator[list[int]]:
+def _forwarding(pid: int, signals: Signals, *, own_group: bool) -> Iterator[None]:
     """Pass signals that the harness gets on to the child (SIGINT on a terminal reached it
     already).
     """
-    seen: list[int] = []
 
     def forward(number: int, _frame: FrameType | None) -> None:
-        seen.append(number)
+        signals.add(number)
         try:
             if own_group:
                 os.killpg(pid, number)
@@ -187,79 +202,84 @@ def _forwarding(pid: int, *, own_group: bool) -> Iterator[list[int]]:
             pass  # it ended in the meantime
 
     if threading.current_thread() is not threading.main_thread():
-        yield seen
+        yield
         return
     before = {number: signal.signal(number, forward) for number in _FORWARDED}
     try:
-        yield seen
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _wait(
-    process: subprocess.Popen[bytes],
-    job: Job,
-    seen: list[int],
-    poll: Callable[[], None],
-    *,
-    own_group: bool,
-) -> bool:
-    """Until its end; whether it had to be killed for being overdue."""
-    handle = os.pidfd_open(process.pid)
-    deadline: float | None = None
-    last_words: float | None = None
-    overdue = False
-    try:
-        while True:
-            ended, _, _ = select.select([handle], [], [], POLL_S)
-            poll()
-            if ended:
-                break
-            if job.overdue is not None and not overdue and job.overdue():
-                overdue = True
-                _kill_leaves(process.pid)
-                last_words = time.monotonic() + LAST_WORDS_S
-            if last_words is not None and time.monotonic() > last_words:
-                last_words = None
-                _kill_tree(process.pid, own_group=own_group)
-            if (
-                job.grace_s is not None
-                and deadline is None
-                and (signal.SIGINT in seen or signal.SIGTERM in seen)
-            ):
-                deadline = time.monotonic() + job.grace_s
-            if deadline is not None and time.monotonic() > deadline:
-                _kill(process.pid, own_group=own_group)
-                deadline = None
-    finally:
-        os.close(handle)
-    process.wait()
-    if own_group and job.grace_s is not None:
-        _kill(process.pid, own_group=True)  # what a worker left behind in its group
-    return overdue
+class _Watch:
+    """Waits for the end of one process, and ends it where it does not end by itself.
 
-
-def _kill(pid: int, *, own_group: bool) -> None:
-    try:
-        if own_group:
-            os.killpg(pid, signal.SIGKILL)
-        else:
-            os.kill(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # nothing is left to kill
-
-
-def _kill_leaves(pid: int) -> None:
-    """The processes that no other waits behind: the hung workload, while a tool around it may still
-    make its files of what there is.
+    What the harness cannot read or write meanwhile, such as on a disk that is full, is kept in
+    `lost` and never ends the process.
     """
-    for process in leaves(pid):
-        kill(process)
 
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        job: Job,
+        signals: Signals,
+        poll: Callable[[], None],
+        *,
+        own_group: bool,
+    ) -> None:
+        self.overdue = False
+        self.lost: dict[str, LostFile] = {}
+        self._process = process
+        self._job = job
+        self._signals = signals
+        self._poll = poll
+        self._own_group = own_group
+        self._last_words: float | None = None
 
-def _kill_tree(pid: int, *, own_group: bool) -> None:
-    """The process and its descendants, also where they share the harness's group."""
-    for process in reversed(tree(pid)):
-        kill(process)
-    _kill(pid, own_group=own_group)
+    def guarded(self, call: Callable[..., ValueT], *values: int) -> ValueT | None:
+        """What the call answers; None where it could not read or write."""
+        try:
+            return call(*values)
+        except OSError as error:
+            lost = LostFile.of("the run folder", error)
+            self.lost.setdefault(lost.path, lost)
+            return None
+
+    def wait(self) -> None:
+        """Until the end of the process, and after a signal of its group."""
+        pid, signals = self._process.pid, self._signals
+        handle = os.pidfd_open(pid)
+        known: list[psutil.Process] = []  # a script in between may end before what it started
+        forced = False
+        try:
+            while True:
+                ended, _, _ = select.select([handle], [], [], POLL_S)
+                self.guarded(self._poll)
+                if ended:
+                    break
+                self._end_overdue()
+                if signals.asked_to_end and not known:
+                    known = tree(pid)[1:]
+                if signals.is_over() and not forced:
+                    forced = True
+                    end_by_force(pid, known, own_group=self._own_group)
+        finally:
+            os.close(handle)
+        self._process.wait()
+        if self._own_group and self._job.grace_s is not None and not self._job.is_command:
+            kill_group(pid)  # what a worker left behind in its group
+        elif self._own_group and signals.asked_to_end:
+            end_stragglers(pid, signals, known)
+
+    def _end_overdue(self) -> None:
+        """The leaves first: a tool around the hung workload may still make its files."""
+        asked = self._job.overdue
+        if asked is not None and not self.overdue and self.guarded(asked):
+            self.overdue = True
+            for process in leaves(self._process.pid):
+                kill(process)
+            self._last_words = time.monotonic() + LAST_WORDS_S
+        if self._last_words is not None and time.monotonic() > self._last_words:
+            self._last_words = None
+            end_by_force(self._process.pid, own_group=self._own_group)

@@ -54,9 +54,16 @@ class Sidecar:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    def status(self) -> int | None:
+        """Its exit status as Popen has it; None while it runs."""
+        return self._process.poll()
+
     def last_words(self) -> str:
         """The last line that it printed, for a finding."""
-        lines = self._log_path.read_text(errors="replace").strip().splitlines()
+        try:
+            lines = self._log_path.read_text(errors="replace").strip().splitlines()
+        except OSError as error:
+            return f"its log cannot be read ({error.strerror})"
         return lines[-1] if lines else "it said nothing"
 
     def stop(self) -> int:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import gzip
 import re
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.rundir.databases.opening import opened
 
 _LOOK = 64 << 20  # bytes of a file that are looked through
 _CHUNK = 1 << 20
@@ -32,7 +33,7 @@ def holds_kernels(path: Path, file_format: str) -> bool | None:
     look = _LOOKS.get(file_format)
     try:
         return None if look is None else look(path)
-    except (OSError, sqlite3.Error, EOFError):
+    except (OSError, InputError, EOFError):
         return None
 
 
@@ -56,7 +57,7 @@ def holds_counters(path: Path) -> bool:
         return ("_counter_collection" in path.name or path.name == "results.csv") and _has_rows(
             path
         )
-    except (OSError, sqlite3.Error, EOFError):
+    except (OSError, InputError, EOFError):
         return False
 
 
@@ -70,10 +71,11 @@ def _rocprof_db(path: Path) -> bool:
 
 def _any_row(path: Path, tables: Sequence[str]) -> bool:
     """Whether one of the tables has a row; a table that is not there has none."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as database:
-        present = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+    with opened(path) as database:
+        look = database.connection.execute
+        present = {name for (name,) in look("SELECT name FROM sqlite_master")}
         return any(
-            database.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  constants
+            look(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  constants
             for name in tables
             if name in present
         )

@@ -81,6 +81,8 @@ class CommandPass:
             echo_stdout=self.echo_stdout,
             stderr_log=next(iter(self.logs()), None),
             overdue=tool.overdue,
+            grace_s=run_plan.request.exit_limit,
+            is_command=True,
         )
         outcome = run_plan.launcher.run(job, started, poll)
         observer.report(sampler.add_finding)

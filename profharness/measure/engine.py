@@ -193,6 +193,7 @@ def new_manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
 def _finish(recorder: Recorder, status: int, told: Sequence[Clash]) -> None:
     stopped = any(record.state == "interrupted" for record in recorder.manifest.passes)
     state = "interrupted" if stopped else "done"
+    recorder.tell_lost()
     recorder.update(
         state=state,
         exit_status=status,

@@ -17,6 +17,7 @@ from profharness.measure.pass_commands import planned_extras
 from profharness.measure.passes import EndedPass
 from profharness.measure.plan import RunPlan, planned_keys
 from profharness.measure.recorder import Recorder
+from profharness.rundir.lost import LostFile
 from profharness.rundir.manifest import Artifact, PassRecord, PassState
 from profharness.supervise import sentences
 from profharness.supervise.pass_plan import PassPlan
@@ -83,6 +84,10 @@ class ManifestRecords:
             }
             planned |= {half.name: planned_keys(scan, half) for half in halves}
             recorder.update(scan=msgspec.structs.replace(manifest.scan, planned=planned))
+
+    def lose(self, *lost: LostFile) -> None:
+        """Told in one finding when the run ends."""
+        self.recorder.lose(*lost)
 
     def _record_files(self, ended: EndedPass) -> bool:
         """Record the files that are there now, and the findings on them; whether the tool refused

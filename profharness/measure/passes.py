@@ -20,6 +20,7 @@ from profharness.launchers import Outcome
 from profharness.layers.contract import Where
 from profharness.measure.counter_split import PassQueue
 from profharness.measure.progress import Progress
+from profharness.rundir.lost import LostFile
 from profharness.supervise.pass_plan import PassPlan
 from profharness.supervise.tool import ToolPass, read_logs
 
@@ -107,6 +108,9 @@ class Records(Protocol):
         halved.
         """
 
+    def lose(self, *lost: LostFile) -> None:
+        """Something could not be written."""
+
 
 def run_passes(
     queue: PassQueue,
@@ -117,14 +121,22 @@ def run_passes(
 ) -> tuple[EndedPass, ...]:
     """Every pass of the queue, until a signal ends one. Passes that came again in halves are not
     among the answer.
+
+    Where the run folder takes no more once a pass has ended, the passes that have ended stand.
     """
     finished: list[EndedPass] = []
     while (plan := queue.take()) is not None:
         began, next_pass = time.monotonic(), pass_of(plan)
         progress.pass_started(plan.name, next_pass.points)
         records.begin(plan)
-        ended = execute_pass(next_pass, exit_limit_s)
-        refused = records.end(ended)
+        try:
+            ended = execute_pass(next_pass, exit_limit_s)
+        except OSError as error:
+            if not finished:
+                raise
+            records.lose(LostFile.of(plan.name, error))
+            break
+        refused = _recorded(ended, records)
         progress.pass_done(plan.name, time.monotonic() - began, None)
         if refused:
             records.split(ended, queue.split(plan))
@@ -133,6 +145,16 @@ def run_passes(
         if ended.execution.signals:
             break
     return tuple(finished)
+
+
+def _recorded(ended: EndedPass, records: Records) -> bool:
+    """Whether the counters of the pass come again in halves."""
+    records.lose(*(lost for outcome in ended.execution.outcomes for lost in outcome.lost))
+    try:
+        return records.end(ended)
+    except OSError as error:
+        records.lose(LostFile.of(ended.plan.name, error))
+        return False
 
 
 def execute_pass(next_pass: Pass, exit_limit_s: float) -> EndedPass:

@@ -11,6 +11,7 @@ from profharness.findings import finding
 from profharness.measure.progress import Progress
 from profharness.measure.recorder import Recorder
 from profharness.rundir import requests_raw, stream_times
+from profharness.rundir.lost import LostFile
 from profharness.scans.contract import Point, PointOutput, Scan
 from profharness.stats.level_result import level_result
 
@@ -34,7 +35,7 @@ class PointResults:
         if measured.streams:
             measured = self._with_stream_trials(point, measured)
         elif point.mode is None:
-            self._recorder.write_trials(self._pass, point.key, _trial_rows(measured))
+            measured = self._with_trials(point, measured)
         elif measured.ok:
             measured = self._with_level_result(point, measured)
         self._recorder.add_point(self._scan.result(point, self._pass, measured))
@@ -42,6 +43,20 @@ class PointResults:
             self._add_failure(point, measured)
         self._done += 1
         self._progress.point_done(self._pass, _label(point), self._done)
+
+    def _with_trials(self, point: Point, measured: PointOutput) -> PointOutput:
+        """The point failed where its trials cannot be written: without them it has no figures."""
+        try:
+            self._recorder.write_trials(self._pass, point.key, _trial_rows(measured))
+        except OSError as error:
+            return self._unwritten(point, measured, error)
+        return measured
+
+    def _unwritten(self, point: Point, measured: PointOutput, error: OSError) -> PointOutput:
+        folder = self._recorder.run.point_path(self._pass, point.key)
+        self._recorder.lose(LostFile.of(folder, error))
+        why = f"its results could not be written ({error.strerror})"
+        return replace(measured, ok=False, error=measured.error or why)
 
     def _with_stream_trials(self, point: Point, measured: PointOutput) -> PointOutput:
         """The batches of each process as trials of its own; the point failed where a file does not
@@ -60,6 +75,8 @@ class PointResults:
                 (folder / stream.file).unlink()
         except InputError as error:
             return replace(measured, ok=False, error=error.message)
+        except OSError as error:
+            return self._unwritten(point, measured, error)
         idle = [stream.index for stream in measured.streams if not stream.batches]
         if measured.ok and idle:
             who = (

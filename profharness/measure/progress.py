@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
+from profharness.screen import console
 from profharness.stats.estimate import Estimate
 from profharness.units import format_clock, format_share_interval
 
@@ -171,7 +172,6 @@ class TerminalProgress:
 
 
 def _rich_bars(stream: TextIO, now: Callable[[], float]) -> RichProgress:
-    from rich.console import Console
     from rich.progress import Progress as Bars
     from rich.progress import ProgressColumn, TextColumn
     from rich.text import Text
@@ -186,14 +186,13 @@ def _rich_bars(stream: TextIO, now: Callable[[], float]) -> RichProgress:
         def render(self, task: Task) -> Text:
             return Text(self._draw(task), style=self._style)
 
-    console = Console(file=stream, highlight=False, emoji=False)
     return Bars(
         TextColumn("{task.description}", markup=False),
         Drawn(_bar, "cyan"),
         Drawn(_task_count),
         Drawn(_clock),
         Drawn(lambda task: str(task.fields["note"])),
-        console=console,
+        console=console(stream),
         get_time=now,
         refresh_per_second=4,
     )

@@ -8,6 +8,7 @@ its own names. Rank 0 owns the manifest; the lowest local rank of a node owns th
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from profharness.layers import around
 from profharness.measure.passes import EndedPass
 from profharness.measure.plan import RunPlan
 from profharness.measure.recorder import Recorder
+from profharness.rundir.lost import LostFile, lost_finding
 from profharness.rundir.manifest import RankOutcome
 from profharness.rundir.paths import RunDir, write_atomic
 from profharness.supervise.pass_plan import PassPlan
@@ -55,6 +57,12 @@ class RankRecords:
 
     def split(self, ended: EndedPass, halves: Sequence[PassPlan]) -> None:
         """Rank 0 records it."""
+
+    def lose(self, *lost: LostFile) -> None:
+        """One sentence: the manifest is rank 0's."""
+        told = lost_finding(lost, self.run.root)
+        if told is not None:
+            sys.stderr.write(f"profharness: rank {self.run_plan.rank.rank}: {told.message}\n")
 
 
 def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:

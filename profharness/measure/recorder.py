@@ -5,7 +5,6 @@ one point.
 from __future__ import annotations
 
 import csv
-import errno
 import io
 from typing import Any
 
@@ -13,6 +12,7 @@ import msgspec
 
 from profharness.errors import ProfharnessError
 from profharness.findings import Finding
+from profharness.rundir.lost import LostFile, lost_finding
 from profharness.rundir.manifest import Artifact, Manifest, PassRecord, PointRecord
 from profharness.rundir.paths import RunDir, write_atomic
 from profharness.secrets.patterns import clean_argv, clean_variables
@@ -23,21 +23,19 @@ TRIAL_COLUMNS = ("trial", "kind", "start_monotonic_ns", "dur_ns", "items")
 _WITH_COMMANDS = {"argv", "command", "scan", "passes", "processes"}
 
 
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
 class Recorder:
     """The current manifest of one run directory.
 
-    A disk that fills up while a workload runs is no reason to end the workload: the manifest is
-    then kept in memory and written with the next change that finds room. `unwritten` says why the
-    file on disk is older; empty where it is not.
+    A disk that fills up while a workload runs, or goes away, is no reason to end the workload: the
+    manifest is then kept in memory and written with the next change that finds room. `unwritten`
+    says why the file on disk is older; empty where it is not.
     """
 
     def __init__(self, run: RunDir, manifest: Manifest, *, shared: bool = False) -> None:
         self.run = run
         self.manifest = without_secrets(manifest)
         self.unwritten = ""
+        self._lost: list[LostFile] = []
         run.write_manifest(self.manifest, shared=shared)
 
     def update(self, **changes: Any) -> None:
@@ -48,9 +46,17 @@ class Recorder:
             self.run.write_manifest(self.manifest)
             self.unwritten = ""
         except OSError as error:
-            if error.errno not in _FULL:
-                raise
             self.unwritten = error.strerror or str(error)
+
+    def lose(self, *lost: LostFile) -> None:
+        """Something of the run could not be written; told in one finding when the run ends."""
+        self._lost += lost
+
+    def tell_lost(self) -> None:
+        """Add the finding on what was lost, if anything was; for the end of a run."""
+        told = lost_finding(self._lost, self.run.root)
+        if told is not None:
+            self.add_finding(told)
 
     def set_pass(self, record: PassRecord) -> None:
         """Add the pass, or replace the one of the same name."""
@@ -75,6 +81,7 @@ class Recorder:
             for record in self.manifest.passes
         )
         self.update(state=state, error="" if state == "interrupted" else reason, passes=passes)
+        self.tell_lost()
 
     def add_point(self, record: PointRecord) -> None:
         """Put one measured point behind the others."""

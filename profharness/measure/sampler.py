@@ -5,7 +5,9 @@ its death.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -24,7 +26,9 @@ from profharness.layers.telemetry import (
 )
 from profharness.measure.recorder import Recorder
 from profharness.options.request import Request
+from profharness.rundir.lost import LostFile
 from profharness.rundir.paths import RunDir
+from profharness.telemetry.files import unwritten
 
 COUNTING_S = 45.0  # the library may take long to start on a node with many devices
 ENDING_S = 5.0  # beside what the sampler needs to notice it
@@ -109,15 +113,26 @@ class Sampler:
             return
         self.check()
         status = self._sidecar.stop()
-        self._gate.unlink(missing_ok=True)
-        self._told.unlink(missing_ok=True)
+        with self._losing(self._gate):
+            self._gate.unlink(missing_ok=True)
+            self._told.unlink(missing_ok=True)
         if status != 0 and not self._reported:
             self._died(f"ended with status {status}")
 
     def follow(self, pid: int) -> None:
         """Sample the process tree below `pid` from now on."""
-        with (self._folder / f"{self._host}.roots").open("a") as file:
+        path = self._folder / f"{self._host}.roots"
+        with self._losing(path), path.open("a") as file:
             file.write(f"{pid}\n")
+
+    @contextmanager
+    def _losing(self, path: Path) -> Iterator[None]:
+        """A folder that takes no more is told at the end of the run, and ends nothing."""
+        try:
+            yield
+        except OSError as error:
+            if self._recorder is not None:
+                self._recorder.lose(LostFile.of(path, error))
 
     def count(self, layers: Sequence[str]) -> None:
         """A pass with these layers begins: count on the devices during it, or not.
@@ -174,6 +189,12 @@ class Sampler:
 
     def _died(self, how: str) -> None:
         self._reported = True
+        why = "" if self._sidecar is None else unwritten(self._sidecar.status() or 0)
+        if why:
+            samples = self._folder / f"{self._host}.samples.bin"
+            if self._recorder is not None:
+                self._recorder.lose(LostFile(str(samples), why))
+            return
         words = self._sidecar.last_words() if self._sidecar is not None else ""
         self.add_finding(
             finding(

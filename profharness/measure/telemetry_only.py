@@ -191,7 +191,7 @@ def _wait(settings: Settings, folder: Path, host: str, look: Callable[[Path], No
     if settings.command:
         return (
             LocalLauncher()
-            .run(Job(Command(settings.command)), follow, lambda: look(samples))
+            .run(Job(Command(settings.command), is_command=True), follow, lambda: look(samples))
             .exit_status
         )
     end = None if settings.seconds is None else time.monotonic() + settings.seconds

@@ -87,7 +87,13 @@ class WrapPass:
         """Start the command and wait for it."""
         tool.ready(self.plain)
         log = next(iter(self.logs()), None)
-        job = Job(self.command, stderr_log=log, overdue=tool.overdue)
+        job = Job(
+            self.command,
+            stderr_log=log,
+            overdue=tool.overdue,
+            grace_s=self.run_plan.request.exit_limit,
+            is_command=True,
+        )
         return Execution((self.run_plan.launcher.run(job, tool.follow, _watch_nothing),))
 
 

@@ -16,6 +16,11 @@ from pathlib import Path
 import msgspec
 
 from profharness.errors import InputError
+from profharness.rundir.foreign.border import reading
+from profharness.rundir.foreign.inside import Inside
+from profharness.rundir.foreign.limits import LINES_BYTES
+from profharness.rundir.foreign.records import check_numbers
+from profharness.rundir.foreign.small_files import read_file
 
 SCHEMA = 1
 COPY_NAME = "calibration.json"
@@ -104,9 +109,18 @@ def for_run(root: Path) -> tuple[Calibration, ...]:
     """Those that a run keeps, then those of this machine's cache. Raises InputError for a damaged
     copy.
     """
-    copy = root / COPY_NAME
-    kept = decode(copy.read_bytes(), str(copy)) if copy.is_file() else ()
-    return (*kept, *stored())
+    return (*of_run(root), *stored())
+
+
+def of_run(root: Path) -> tuple[Calibration, ...]:
+    """Those that a run keeps. Raises InputError for a damaged copy."""
+    copy = Inside(root).require(root / COPY_NAME)
+    with reading(copy):
+        try:
+            data = read_file(copy, LINES_BYTES)
+        except FileNotFoundError:
+            return ()
+    return decode(data, str(copy))
 
 
 def lacking(kept: Iterable[Calibration], others: Iterable[Calibration]) -> tuple[Calibration, ...]:
@@ -130,8 +144,10 @@ def encode(calibrations: Sequence[Calibration]) -> bytes:
 def decode(data: bytes, path: str) -> tuple[Calibration, ...]:
     """Read a run's copy. Raises InputError, naming `path`, for damage."""
     try:
-        return msgspec.json.decode(data, type=tuple[Calibration, ...])
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        kept = msgspec.json.decode(data, type=tuple[Calibration, ...])
+        check_numbers(kept, path)
+        return kept
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"{path}: not a readable calibration ({error})", "delete it, or calibrate again"
         ) from error

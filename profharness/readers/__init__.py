@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 from profharness import families
 from profharness.errors import InputError
+from profharness.readers.border import reading
 from profharness.readers.own.sidecar import SUFFIX
 from profharness.rundir.blocks import read_head
 from profharness.trace.model import Trace
@@ -101,16 +102,24 @@ def find_reader(path: Path) -> Reader:
     )
     for module in (*likely, *(module for module in FORMATS if module not in likely)):
         reader = member(module)
-        if reader.sniff(head, path.name):
+        if _knows(reader, head, path):
             return reader
     foreign = _foreign()
     for reader in foreign:
-        if reader.sniff(head, path.name):
+        if _knows(reader, head, path):
             return reader
     names = ", ".join(reader.name for reader in (*map(member, FORMATS), *foreign))
     raise InputError(
         f"{path} is of no known trace format", f"known formats, plain or gzipped: {names}"
     )
+
+
+def _knows(reader: Reader, head: bytes, path: Path) -> bool:
+    """Whether the file is of this reader's format. Raises InputError where its beginning already
+    breaks the reader.
+    """
+    with reading(path, reader.name):
+        return reader.sniff(head, path.name)
 
 
 def readable_in(folder: Path) -> tuple[str, ...]:
@@ -130,13 +139,15 @@ def readable_in(folder: Path) -> tuple[str, ...]:
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
-    """The trace in a file of any known format. Raises InputError as `find_reader` and the format's
-    reader do.
+    """The trace in a file of any known format. Raises InputError as `find_reader` does, and for
+    whatever the format's reader raises.
     """
     from profharness.readers.bytes.allocation import keep_freed_memory
 
     keep_freed_memory()
-    return find_reader(path).read(path, wanted=wanted)
+    reader = find_reader(path)
+    with reading(path, reader.name):
+        return reader.read(path, wanted=wanted)
 
 
 def stated_rank(path: Path) -> int | None:
@@ -145,7 +156,9 @@ def stated_rank(path: Path) -> int | None:
     """
     from profharness.readers.kineto.header import stated_rank as of_kineto
 
-    return of_kineto(read_head(path, HEAD_BYTES))
+    head = read_head(path, HEAD_BYTES)
+    with reading(path):
+        return of_kineto(head)
 
 
 def stated_host(path: Path) -> str:
@@ -155,8 +168,10 @@ def stated_host(path: Path) -> str:
     from profharness.readers.kineto.header import stated_host as of_kineto
     from profharness.readers.own import sidecar
 
-    beside, _ = sidecar.load_or_report(path)
-    return beside.host or of_kineto(read_head(path, HEAD_BYTES))
+    head = read_head(path, HEAD_BYTES)
+    with reading(path):
+        beside, _ = sidecar.load_or_report(path)
+        return beside.host or of_kineto(head)
 
 
 def group_files(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
@@ -177,7 +192,8 @@ def group_files(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
     reader_of = {path: find_reader(path) for path in named}
     tables = [path for path in named if reader_of[path] is rocprofv3_csv]
     counted = [path for path in named if reader_of[path] is rocprof_compute]
-    sets = [*rocprofv3_csv.sets(tables), *rocprof_compute.sets(counted)]
+    with reading(named[0]):
+        sets = [*rocprofv3_csv.sets(tables), *rocprof_compute.sets(counted)]
     return [
         *((path,) for path in listed if path not in tables and path not in counted),
         *(tuple(files) for files in sets),
@@ -195,9 +211,10 @@ def read_group(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trace:
     from profharness.readers.rocprof_compute import reader as rocprof_compute
     from profharness.readers.rocprofv3 import csv_reader as rocprofv3_csv
 
-    if rocprof_compute.is_workload(paths):
-        return rocprof_compute.read_set(paths)
-    return rocprofv3_csv.read_set(paths)
+    with reading(paths[0]):
+        if rocprof_compute.is_workload(paths):
+            return rocprof_compute.read_set(paths)
+        return rocprofv3_csv.read_set(paths)
 
 
 def foreign_names() -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from profharness.report.table import as_objects
 from profharness.report.tables.comparison import breach_table
 from profharness.report.tables.results import point_results
 from profharness.report.text.findings import all_findings
+from profharness.screen import encoded
 
 if TYPE_CHECKING:
     from profharness.analysis.compare.gate import Breach
@@ -113,7 +114,7 @@ def summary_json(summary: Summary) -> bytes:
         _show_judged(shown, point)
     for shown, step in zip(document["steps"], summary.steps, strict=True):
         shown["partition"] = partition_object(step.partition)
-    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+    return msgspec.json.format(encoded(document), indent=1) + b"\n"
 
 
 def _show_judged(shown: dict[str, object], record: Summary | PointSummary) -> None:
@@ -168,7 +169,7 @@ def _step(step: StepSummary) -> dict[str, object]:
 
 
 def _document(value: dict[str, object]) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    return msgspec.json.format(encoded(value), indent=2) + b"\n"
 
 
 def _figure(figure: Figure) -> dict[str, object]:

@@ -60,3 +60,10 @@ class LayerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     leaves: LeftFiles
     hooked: bool = False
     kernels: int | None = None
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Every regular expression by which names of files are searched."""
+        leaves = self.leaves
+        given = (*(kind.name for kind in leaves.files), leaves.pid, leaves.folder)
+        return tuple(pattern for pattern in given if pattern)

@@ -4,6 +4,7 @@ without the layer.
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,9 +12,15 @@ from pathlib import Path
 
 import msgspec
 
+from profharness.errors import InputError
+from profharness.rundir.foreign.border import reading
+from profharness.rundir.foreign.limits import SIDECAR_BYTES
+from profharness.rundir.foreign.records import check_numbers
+from profharness.rundir.foreign.small_files import open_regular, read_file
 from profharness.rundir.layer_facts import LeftFile, LeftFiles
 from profharness.rundir.manifest import Artifact
 
+_DIGITS = 10  # no rank and no process number has as many
 _BESIDE = ".profharness.json"  # what a hook writes beside its file
 
 
@@ -72,7 +79,7 @@ def executions(of: LayerPass) -> list[Path]:
     """The folders HOST/OWNER/PASS and HOST/OWNER/PASS.* of this pass, in order."""
     return [
         folder
-        for folder in sorted(of.folder.glob(f"*/*/{of.pass_name}*"))
+        for folder in sorted(of.folder.glob(f"*/*/{glob.escape(of.pass_name)}*"))
         if folder.name.split(".")[0] == of.pass_name
     ]
 
@@ -82,11 +89,11 @@ def tail_closes(path: Path) -> bool:
     try:
         if path.name.endswith(".gz"):
             return True  # its own checksum tells the reader
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(64).lstrip()[:1]
             file.seek(max(0, path.stat().st_size - 64))
             return head in (b"{", b"[") and file.read().rstrip()[-1:] in (b"}", b"]")
-    except OSError:
+    except (OSError, InputError):
         return False
 
 
@@ -117,13 +124,13 @@ def _of_process(path: Path, leaves: LeftFiles, of: LayerPass) -> tuple[Path, str
     for anchor, pattern in ((path.parent, leaves.folder), (path, leaves.pid)):
         match = re.search(pattern, anchor.name) if pattern else None
         if match and anchor.name[: match.start()].split(".")[0] == of.pass_name:
-            return anchor, match[1]
+            return anchor, _first_group(match)
     return None
 
 
 def _inside(folder: Path, leaves: LeftFiles) -> list[Path]:
     if leaves.beside:
-        tables = {path.parent for path in folder.rglob(leaves.beside)}
+        tables = {path.parent for path in folder.rglob(glob.escape(leaves.beside))}
         return sorted({path for table in tables for path in table.rglob("*")})
     return sorted(folder.rglob("*") if leaves.deep else folder.iterdir())
 
@@ -137,7 +144,13 @@ def _kind(path: Path, leaves: LeftFiles) -> LeftFile | None:
 
 def _pid(path: Path, leaves: LeftFiles) -> str:
     match = re.search(leaves.pid, path.name) if leaves.pid else None
-    return match[1] if match else ""
+    return _first_group(match) if match else ""
+
+
+def _first_group(match: re.Match[str]) -> str:
+    """The digits that the first group found; empty where a pattern has none or finds others."""
+    text = (match[1] or "") if match.re.groups else ""
+    return text if text.isdecimal() and len(text) < _DIGITS else ""
 
 
 def _is_read(candidate: _Candidate, group: list[_Candidate], leaves: LeftFiles) -> bool:
@@ -192,7 +205,7 @@ def _rank(candidate: _Candidate, of: LayerPass, leaves: LeftFiles) -> int | None
     """
     owner = candidate.folder.parent.name
     named = owner != candidate.pid if leaves.place == "process" else of.ranked
-    return int(owner) if named and owner.isdigit() else None
+    return int(owner) if named and owner.isdecimal() and len(owner) < _DIGITS else None
 
 
 def _read_sidecar(path: Path) -> _Sidecar:
@@ -200,6 +213,9 @@ def _read_sidecar(path: Path) -> _Sidecar:
     reports it).
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Sidecar)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
+        with reading(path):
+            sidecar = msgspec.json.decode(read_file(path, SIDECAR_BYTES), type=_Sidecar)
+            check_numbers(sidecar, str(path))
+            return sidecar
+    except InputError:
         return _Sidecar()

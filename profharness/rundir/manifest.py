@@ -15,6 +15,10 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.findings import Finding
+from profharness.rundir.capture import period
+from profharness.rundir.foreign.border import DAMAGED, reading
+from profharness.rundir.foreign.patterns import why_not
+from profharness.rundir.foreign.records import check_counts, check_names, check_numbers
 from profharness.rundir.layer_facts import LayerFacts
 from profharness.rundir.levels import Level, LevelResult, Mode
 from profharness.rundir.older_layers import OLDER, hooked_layers, kernel_order
@@ -326,7 +330,17 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(data: bytes, path: str) -> Manifest:
-    """Read a manifest. Raises InputError (naming `path`) for damage or a newer schema."""
+    """Read a manifest. Raises InputError (naming `path`) for damage, a newer schema, more records
+    than a run can have, and names or numbers that no run has.
+    """
+    with reading(path):
+        manifest = _typed(data, path)
+        check_numbers(manifest, path)
+        _check_names(manifest, path)
+    return manifest
+
+
+def _typed(data: bytes, path: str) -> Manifest:
     try:
         version = msgspec.json.decode(data, type=_SchemaOnly).schema
         if version > SCHEMA:
@@ -334,11 +348,27 @@ def decode(data: bytes, path: str) -> Manifest:
                 f"{path}: written by a newer profharness (schema {version}, known {SCHEMA})",
                 "update profharness to read this run",
             )
+        check_counts(data, path)
         return msgspec.json.decode(data, type=Manifest)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path}: not a readable manifest ({error})", "the run directory may be damaged"
         ) from error
+
+
+def _check_names(manifest: Manifest, path: str) -> None:
+    """What becomes a part of a path, or a search among names of files, must be fit for it."""
+    check_names((record.name for record in manifest.passes), "pass", path)
+    check_names((layer.name for layer in manifest.layers), "layer", path)
+    for record in manifest.passes:
+        check_names(record.layers, "layer", path)
+        if record.cut:
+            period(record.cut)
+    known = [layer.facts for layer in manifest.layers if layer.facts is not None]
+    check_names((facts.leaves.beside for facts in known if facts.leaves.beside), "file", path)
+    for pattern in dict.fromkeys(pattern for facts in known for pattern in facts.patterns):
+        if why := why_not(pattern):
+            raise InputError(f"{path}: a name of a tool's files, {pattern[:80]!r}: {why}", DAMAGED)
 
 
 class _SchemaOnly(msgspec.Struct):

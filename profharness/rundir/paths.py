@@ -15,6 +15,9 @@ from pathlib import Path
 from profharness.errors import InputError, OutputExists
 from profharness.rundir import manifest as manifest_module
 from profharness.rundir.claims import new_folders
+from profharness.rundir.foreign.border import reading
+from profharness.rundir.foreign.limits import MANIFEST_BYTES
+from profharness.rundir.foreign.small_files import read_file
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.outputs import require_folder, temporary_beside, unwritable
 
@@ -133,8 +136,10 @@ class RunDir:
         return str(path.relative_to(self.root))
 
     def read_manifest(self) -> Manifest:
-        """Raises InputError when it is damaged."""
-        return manifest_module.decode(self.manifest_path.read_bytes(), str(self.manifest_path))
+        """Raises InputError when it is damaged, or cannot be read."""
+        with reading(self.manifest_path):
+            data = read_file(self.manifest_path, MANIFEST_BYTES)
+        return manifest_module.decode(data, str(self.manifest_path))
 
     def write_manifest(self, manifest: Manifest, *, shared: bool = False) -> None:
         """It holds variables of the environment: who may read it is decided as it is first written

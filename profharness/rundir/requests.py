@@ -7,7 +7,13 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from profharness.errors import InputError
+from profharness.rundir.foreign.border import DAMAGED
+from profharness.rundir.foreign.limits import WHOLE
+from profharness.rundir.foreign.parquet import WHOLE_NUMBERS, read_table
 from profharness.trace.model import ClockDomain, Requests, Source, Strings, Trace
 
 NAME = "requests.parquet"
@@ -16,17 +22,15 @@ COLUMNS = tuple(field.name for field in fields(Requests) if field.name not in ("
 
 def read(path: Path, point: str) -> Trace:
     """The requests with the point's code. Raises InputError for a file that is no such table."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        table = pq.read_table(path, columns=list(COLUMNS))
-        columns = {name: table.column(name).to_numpy() for name in COLUMNS}
-    except (OSError, pa.ArrowException, KeyError) as error:
+        table = read_table(path, dict.fromkeys(COLUMNS, WHOLE_NUMBERS), "a table of requests")
+    except OSError as error:
         raise InputError(
-            f"{path}: not a table of requests ({str(error).splitlines()[0]})",
+            f"{path}: not a table of requests ({error.strerror or error})",
             "the run directory may be damaged",
         ) from error
+    columns = {name: table.column(name).to_numpy() for name in COLUMNS}
+    _check(path, columns)
     source = Source(
         path=str(path), format="requests", clock=ClockDomain.MONOTONIC, has_host_calls=False
     )
@@ -35,6 +39,16 @@ def read(path: Path, point: str) -> Trace:
         strings=Strings([point]),
         requests=Requests.build(table.num_rows, **columns, point=0, source=0),
     )
+
+
+def _check(path: Path, columns: dict[str, npt.NDArray[np.int64]]) -> None:
+    for name, column in columns.items():
+        if column.dtype.kind != "i" or (len(column) and not _fits(column)):
+            raise InputError(f"{path}: its column {name} holds what is no time or count", DAMAGED)
+
+
+def _fits(column: npt.NDArray[np.int64]) -> bool:
+    return bool(column.max() <= WHOLE and column.min() >= -WHOLE)
 
 
 def write(requests: Requests, path: Path) -> None:

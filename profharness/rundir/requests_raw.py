@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
+from profharness.rundir.foreign.limits import RAW_BYTES, WHOLE
+from profharness.rundir.foreign.small_files import read_file
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
     I64,
@@ -33,6 +35,7 @@ SEQUENCE, INTENDED, SENT, DONE, ITEMS, STATUS, THINK, SERVER = range(COLUMNS)
 NUMBER, START, END, EXEC_ITEMS, EXEC_REQUESTS, INSTANCE, FIRST_MEMBER, MODEL = range(COLUMNS)
 ANSWERED, FAILED, TIMED_OUT, CUT_OFF = range(4)
 CLIENT_BITS = 40
+_DIGITS = 10  # no client and no process number has as many
 SOURCE = Source(path="", format="requests", clock=ClockDomain.MONOTONIC, has_host_calls=False)
 
 
@@ -91,23 +94,24 @@ def _executions(path: Path) -> tuple[Executions, int]:
 
 
 def _table(path: Path, columns: int) -> tuple[I64, int]:
-    """The whole rows, and whether the last one was cut."""
+    """The whole rows, and how many were cut or hold numbers that are no times or counts."""
     try:
-        data = path.read_bytes()
+        data = read_file(path, RAW_BYTES)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"
         ) from error
     whole = len(data) // (8 * columns) * 8 * columns
-    return np.frombuffer(data[:whole], "<i8").astype(np.int64).reshape(-1, columns), int(
-        whole != len(data)
-    )
+    rows = np.frombuffer(data[:whole], "<i8").astype(np.int64).reshape(-1, columns)
+    fit = ((rows <= WHOLE) & (rows >= -WHOLE)).all(axis=1)
+    lost = int(whole != len(data)) + len(rows) - int(np.count_nonzero(fit))
+    return rows if fit.all() else rows[fit], lost
 
 
 def _number(path: Path) -> int:
     """The client or process in the file's name."""
     text = path.stem.rpartition("-")[2]
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else 0
 
 
 def to_requests(level: RawLevel, point: int = NULL) -> Requests:
@@ -139,7 +143,9 @@ def _served(level: RawLevel) -> tuple[I64, I64, I64]:
     start, compute, number = (np.full(len(level.rows), NULL, np.int64) for _ in range(3))
     wanted = level.numbers
     for served in level.executions:
-        counts = served.rows[:, EXEC_REQUESTS]
+        counts = np.clip(served.rows[:, EXEC_REQUESTS], 0, len(served.members))
+        # no more members are looked up than there are, whatever the executions say
+        counts = np.clip(len(served.members) - (np.cumsum(counts) - counts), 0, counts)
         of = np.repeat(np.arange(len(served.rows)), counts)
         at = (
             np.repeat(served.rows[:, FIRST_MEMBER], counts)

@@ -21,6 +21,16 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.rundir.blocks import Blocks
+from profharness.rundir.foreign.border import DAMAGED, reading
+from profharness.rundir.foreign.limits import (
+    INFLATED_BYTES,
+    INFLATED_RATIO,
+    LINES_BYTES,
+    SMALL_BYTES,
+)
+from profharness.rundir.foreign.parquet import Kinds, table_of
+from profharness.rundir.foreign.records import check_numbers
+from profharness.rundir.foreign.small_files import read_file
 from profharness.rundir.telemetry_rows import (
     FIXED_BYTES,
     MAGIC,
@@ -51,6 +61,15 @@ name = "telemetry"
 
 PARQUET_MAGIC = b"PAR1"
 PARQUET_KEY = b"profharness.telemetry"
+# what decoding a file beside raises where it is missing, damaged, or no ordinary file
+UNREAD = (OSError, InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_COLUMNS: dict[str, Kinds] = {
+    "at_ns": ("int64",),
+    "until_ns": ("int64",),
+    "device": ("int32",),
+    "metric": ("dictionary<values=string, indices=int32, ordered=0>",),
+    "value": ("double",),
+}
 
 
 class ParquetFacts(msgspec.Struct, frozen=True):
@@ -87,8 +106,25 @@ def read_raw(path: Path) -> Trace:
     """The same with the hardware counters as they were counted, to be kept: formulas may be
     corrected later.
     """
-    data = b"".join(Blocks(path))
-    return _read_parquet(path, data) if data.startswith(PARQUET_MAGIC) else _read_rows(path, data)
+    with reading(path):
+        data = _bytes(path)
+        if data.startswith(PARQUET_MAGIC):
+            return _read_parquet(path, data)
+        return _read_rows(path, data)
+
+
+def _bytes(path: Path) -> bytes:
+    """The file, unfolded where it is gzipped. Raises InputError where it unfolds to more than
+    samples do.
+    """
+    most = INFLATED_BYTES + INFLATED_RATIO * path.stat().st_size
+    found: list[bytes] = []
+    for block in Blocks(path):
+        found.append(block)
+        most -= len(block)
+        if most < 0:
+            raise InputError(f"{path} unfolds to more than samples of a sampler do", DAMAGED)
+    return b"".join(found)
 
 
 def read_tail(path: Path, rows: int) -> Trace:
@@ -201,8 +237,9 @@ def _idle(path: Path) -> tuple[tuple[str, str], ...]:
     """
     beside = path.with_name(f"{path.name.removesuffix('.samples.bin')}.idle.json")
     try:
-        found = msgspec.json.decode(beside.read_bytes(), type=_Idle)
-    except (OSError, msgspec.DecodeError):
+        found = msgspec.json.decode(read_file(beside, SMALL_BYTES), type=_Idle)
+        check_numbers(found, str(beside))
+    except UNREAD:
         return ()
     return ("idle_start_ns", str(found.start_boot_ns)), ("idle_end_ns", str(found.end_boot_ns))
 
@@ -218,8 +255,8 @@ def _ended(path: Path) -> tuple[tuple[str, str], ...]:
     """
     beside = path.with_name(f"{path.name.removesuffix('.samples.bin')}.done.json")
     try:
-        found = msgspec.json.decode(beside.read_bytes(), type=_Done)
-    except (OSError, msgspec.DecodeError):
+        found = msgspec.json.decode(read_file(beside, SMALL_BYTES), type=_Done)
+    except UNREAD:
         return ()
     failed = (
         (f"failed.{one.source}", f"{one.count} {'read' if one.count == 1 else 'reads'}: {one.last}")
@@ -265,21 +302,15 @@ def _devices(devices: tuple[SampledDevice, ...], host: str) -> tuple[Device, ...
 
 
 def _read_parquet(path: Path, data: bytes) -> Trace:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    table = table_of(data, path, _COLUMNS, "a telemetry table of profharness")
     try:
-        table = pq.read_table(pa.BufferReader(data))
         facts = msgspec.json.decode((table.schema.metadata or {})[PARQUET_KEY], type=ParquetFacts)
-        columns: list[Any] = [
-            table.column(wanted).combine_chunks()
-            for wanted in ("at_ns", "until_ns", "device", "metric", "value")
-        ]
-    except (pa.ArrowException, KeyError, OSError, msgspec.DecodeError) as error:
+    except (KeyError, *UNREAD) as error:
         raise InputError(
             f"{path} is no telemetry table of profharness ({error})",
             "name a file from a run's telemetry folder",
         ) from error
+    columns: list[Any] = [table.column(wanted).combine_chunks() for wanted in _COLUMNS]
     at, until, device, metric, value = columns
     strings = Strings()
     codes: I32 = strings.codes(metric.dictionary.to_pylist())
@@ -319,7 +350,7 @@ def read_clocks(path: Path) -> tuple[Snapshot, ...]:
     Raises InputError when the file is missing or another line is damaged.
     """
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_file(path, LINES_BYTES).split(b"\n")
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}",
@@ -328,7 +359,9 @@ def read_clocks(path: Path) -> tuple[Snapshot, ...]:
     decoder = msgspec.json.Decoder(_ClockLine)
     try:
         found = [decoder.decode(line) for line in lines[:-1] if line]
-    except msgspec.DecodeError as error:
+        for line in found:
+            check_numbers(line, str(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"{path}: a clock reading is damaged ({error})",
             "the file was altered after it was written",

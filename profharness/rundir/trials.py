@@ -5,12 +5,18 @@ CLOCK_MONOTONIC.
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 from profharness.errors import InputError
+from profharness.rundir.foreign.border import DAMAGED
+from profharness.rundir.foreign.limits import LINES_BYTES, WHOLE
+from profharness.rundir.foreign.small_files import read_file
 from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
 
 COLUMNS = ("trial", "kind", "start_monotonic_ns", "dur_ns", "items")
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_COUNT = re.compile(r"[0-9]{1,19}")
 
 
 def read(path: Path, *, point: str) -> Trace:
@@ -20,12 +26,12 @@ def read(path: Path, *, point: str) -> Trace:
     and counted. Raises InputError when the file is missing or has other columns.
     """
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
+        text = read_file(path, LINES_BYTES).decode("utf-8", "replace")
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"
         ) from error
+    rows = _rows(text)
     if not rows or tuple(rows[0]) != COLUMNS:
         raise InputError(
             f"{path}: not a trials file (its columns are {rows[0] if rows else 'missing'})",
@@ -35,9 +41,11 @@ def read(path: Path, *, point: str) -> Trace:
     strings = Strings()
     starts = [int(row[2]) for row in good]
     durations = [int(row[3]) for row in good]
+    items = [int(row[4]) for row in good]
+    if max(sum(durations), sum(items)) > WHOLE:
+        raise InputError(f"{path}: its trials last longer than any run", DAMAGED)
     names = [f"{row[1]} {row[0]}" for row in good]
     kinds = [row[1] for row in good]
-    items = [int(row[4]) for row in good]
     kept = [at for at, kind in enumerate(kinds) if kind == "trial"]
     if kept:
         first, last = starts[kept[0]], max(starts[at] + durations[at] for at in kept)
@@ -70,9 +78,27 @@ def read(path: Path, *, point: str) -> Trace:
     return Trace(sources=(source,), strings=strings, marks=marks, problems=problems)
 
 
+def _rows(text: str) -> list[list[str]]:
+    """The cells of each line: one that is no CSV is empty, and loses nothing but itself."""
+    found: list[list[str]] = []
+    rows = csv.reader(text.splitlines())
+    while True:
+        try:
+            found.append(next(rows))
+        except StopIteration:
+            return found
+        except csv.Error:
+            found.append([])
+
+
 def _whole(row: list[str]) -> bool:
+    """Whether a row is a trial: its times and counts are numbers, and none of them is negative but
+    the start.
+    """
     return (
         len(row) == len(COLUMNS)
         and row[1] in ("warmup", "trial")
-        and all(row[at].lstrip("-").isdigit() for at in (0, 2, 3, 4))
+        and bool(_NUMBER.fullmatch(row[2]))
+        and abs(int(row[2])) <= WHOLE
+        and all(_COUNT.fullmatch(row[at]) and int(row[at]) <= WHOLE for at in (0, 3, 4))
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -205,9 +206,11 @@ class Ending:
 
 
 def _size(folders: Sequence[Path]) -> int:
-    return sum(
-        path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file()
-    )
+    total = 0
+    for path in (path for folder in folders for path in folder.rglob("*")):
+        with suppress(OSError):  # a tool removes files of its own between two looks
+            total += path.stat().st_size if path.is_file() else 0
+    return total
 
 
 def _cpu_ms(roots: Sequence[int]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from typing import Any
@@ -9,6 +10,24 @@ from typing import Any
 from profharness.telemetry.clocks import ClockReading, Phase, clock_line
 
 FLUSH_BYTES = 1 << 16
+WRITE_FAILED = 100
+"""The sampler's exit status, plus the number of the error, where a file of its own took no more: on
+such a disk it can leave no words."""
+
+
+_NO_MORE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ESTALE)
+
+
+def exit_status(error: OSError) -> int:
+    """With which the sampler ends after `error`; 1 where it is not of a disk that takes no more."""
+    return WRITE_FAILED + error.errno if error.errno in _NO_MORE else 1
+
+
+def unwritten(status: int) -> str:
+    """The system's word for why the sampler that ended with `status` could not write; empty where
+    it ended otherwise.
+    """
+    return os.strerror(status - WRITE_FAILED) if status > WRITE_FAILED else ""
 
 
 def path_of(folder: str, host: str, suffix: str) -> str:

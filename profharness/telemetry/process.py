@@ -21,6 +21,7 @@ _TFD_CLOEXEC = os.O_CLOEXEC
 # sent by the kernel when the thread that started us ends, which need not be the end of its process
 PARENT_SIGNAL = signal.SIGUSR1
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGHUP})
+STOP_S = 60.0  # more than the harness waits for an end that is under way
 
 
 class Timer:
@@ -70,6 +71,8 @@ class Timer:
         """
         if self.signo not in STOP_SIGNALS:
             self.signo = signo
+        if signo in STOP_SIGNALS:
+            signal.setitimer(signal.ITIMER_REAL, STOP_S)  # SIGALRM ends what hangs at its end
         self.start(1)
 
 

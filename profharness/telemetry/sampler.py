@@ -15,12 +15,20 @@ from collections.abc import Callable, Sequence
 from time import CLOCK_BOOTTIME, clock_gettime_ns, monotonic_ns
 from typing import Any, NamedTuple
 
-from profharness import __version__
 from profharness.telemetry import process
 from profharness.telemetry.clocks import read_clocks
-from profharness.telemetry.files import FLUSH_BYTES, AppendFile, ClockFile, path_of, write_json
+from profharness.telemetry.facts import facts
+from profharness.telemetry.files import (
+    FLUSH_BYTES,
+    AppendFile,
+    ClockFile,
+    exit_status,
+    path_of,
+    write_json,
+)
+from profharness.telemetry.keeper import Keeper
 from profharness.telemetry.records import Layout, encode_header
-from profharness.telemetry.sources import Missing, Source, Target, open_families
+from profharness.telemetry.sources import Source, Target, open_families
 from profharness.telemetry.spec import Spec, parse_spec
 
 SECOND_NS = 1_000_000_000
@@ -198,7 +206,9 @@ class Session(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit status 0 after a regular end, 1 when a file could not be written, 2 for a wrong call."""
+    """Exit status 0 after a regular end, 2 for a wrong call, 1 when a file could not be written, or
+    WRITE_FAILED and the number of the error when the disk took no more.
+    """
     if len(arguments) != 2 or arguments[0] != "--spec":
         return _say("usage: python -m profharness.telemetry --spec FILE", 2)
     try:
@@ -210,7 +220,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         run(spec)
     except OSError as error:
-        return _say(f"telemetry: {error}", 1)
+        return _say(f"telemetry: {error}", exit_status(error))
     return 0
 
 
@@ -223,6 +233,15 @@ def run(spec: Spec) -> None:
     """Sample until told to end. Raises OSError when a file cannot be made or written."""
     timer = process.prepare()
     parent = process.Parent(spec.parent_pid)
+    keeper = Keeper(spec.parent_pid)
+    try:
+        _sample(spec, parent, timer)
+    finally:
+        if parent.is_gone():
+            keeper.finish()
+
+
+def _sample(spec: Spec, parent: process.Parent, timer: process.Timer) -> None:
     # pathlib would double the start-up time
     os.makedirs(spec.output_dir, exist_ok=True)  # noqa: PTH103  pathlib is slow to load
     session = _open(spec, parent, timer)
@@ -267,7 +286,7 @@ def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
             encode_header(
                 layout,
                 {
-                    **_facts(spec, period_ns, missing),
+                    **facts(spec, period_ns, missing),
                     "rates": {source.name: min(spec.hz, source.max_hz) for source in sources},
                     "details": _details(sources),
                 },
@@ -297,27 +316,6 @@ def _open(spec: Spec, parent: process.Parent, timer: process.Timer) -> Session:
         },
     )
     return Session(spec, clocks, samples, rows, parent, timer, sources)
-
-
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
-
-
-def _facts(spec: Spec, period_ns: int, missing: Sequence[Missing]) -> dict[str, Any]:
-    try:
-        with open(_BOOT_ID, encoding="ascii") as file:  # noqa: PTH123  no pathlib in the sampler
-            boot_id = file.read().strip()
-    except OSError:
-        boot_id = ""
-    return {
-        "profharness": __version__,
-        "host": spec.host,
-        "pid": os.getpid(),
-        "boot_id": boot_id,
-        "hz": spec.hz,
-        "period_ns": period_ns,
-        "clock": "monotonic",
-        "missing": [absent._asdict() for absent in missing],
-    }
 
 
 def _loop(session: Session) -> str:

@@ -7,6 +7,7 @@ Device work belongs where the call stands that launched it.
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,6 +19,9 @@ import numpy.typing as npt
 from profharness.errors import InputError
 from profharness.readers.own import steps
 from profharness.rundir.capture import period
+from profharness.rundir.foreign.border import reading
+from profharness.rundir.foreign.inside import Inside
+from profharness.rundir.foreign.names import is_plain_name
 from profharness.rundir.manifest import ClockSnapshot, PassRecord
 from profharness.rundir.paths import RunDir
 from profharness.trace.clocks import align as clocks
@@ -115,11 +119,11 @@ def _of_steps(
     run: RunDir, source: Source, record: PassRecord, wanted: tuple[int, int], at: Clocks
 ) -> Window | None:
     """From the process's own log; for one that marked no steps, what those of all others span."""
-    logs = sorted(
-        (run.root / "artifacts" / "steps").glob(f"{source.host or '*'}/*/steps-{source.pid}.jsonl")
-    )
+    inside = Inside(run.root)
+    host = glob.escape(source.host) if is_plain_name(source.host) else "*"
+    logs = inside.found(f"artifacts/steps/{host}/*/steps-{source.pid}.jsonl").paths
     if not logs:
-        logs = sorted((run.root / "artifacts" / "steps").rglob("steps-*.jsonl"))
+        logs = inside.found("artifacts/steps/**/steps-*.jsonl").paths
     windows = [window for path in logs if (window := _of_log(path, record, wanted, at)) is not None]
     return (min(low for low, _ in windows), max(high for _, high in windows)) if windows else None
 
@@ -128,7 +132,11 @@ def _of_log(path: Path, record: PassRecord, wanted: tuple[int, int], at: Clocks)
     """The wanted steps of one log, an empty window where it has none of them; None for a log of
     another pass.
     """
-    ends = {line.n: line.monotonic_ns for line in steps.lines(path)}
+    try:
+        with reading(path):
+            ends = {line.n: line.monotonic_ns for line in steps.lines(path)}
+    except InputError:
+        return None  # it is among the problems of the run already
     moved = {
         number: at.monotonic(path.parent.parent.name, ns)
         for number, ns in ends.items()

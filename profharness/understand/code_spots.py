@@ -9,6 +9,7 @@ from pathlib import Path
 from profharness.analysis.code.records import By, CodeHotspots
 from profharness.analysis.code.spots import code_hotspots
 from profharness.errors import InputError, UsageError
+from profharness.readers.border import reading
 from profharness.readers.code import sample_csv, sample_json, thread_trace
 from profharness.readers.rocprofv3 import json_reader
 from profharness.rundir.blocks import read_head
@@ -17,6 +18,7 @@ from profharness.rundir.paths import RunDir
 from profharness.secrets.patterns import clean_text
 from profharness.trace.code_records import CodeFile, CodeRecord
 from profharness.trace.model import Problem
+from profharness.understand.own_files import sound
 from profharness.understand.run_files import all_artifacts
 
 NO_ROWS = "nothing-by-line"
@@ -38,7 +40,8 @@ def holds_code(path: Path) -> bool:
     if path.is_dir() or ".csv" not in path.name:
         return False
     head = read_head(path, _HEAD_BYTES)
-    return thread_trace.sniff(head, path.name) or sample_csv.is_samples(head, path.name)
+    with reading(path):
+        return thread_trace.sniff(head, path.name) or sample_csv.is_samples(head, path.name)
 
 
 def of_files(paths: Sequence[Path], by: By) -> CodeSpots:
@@ -60,9 +63,11 @@ def of_run(root: Path, by: By, pass_name: str | None) -> CodeSpots:
     if pass_name is not None and pass_name not in [record.name for record in manifest.passes]:
         names = ", ".join(record.name for record in manifest.passes)
         raise UsageError(f"--pass {pass_name}: no such pass", f"the passes are {names}")
-    problems: list[Problem] = []
+    with reading(run.artifacts_path("")):
+        artifacts, refused = sound(run.root, all_artifacts(run, manifest))
+    problems = list(refused)
     for name in _passes(manifest, pass_name):
-        of_pass = [item for item in all_artifacts(run, manifest) if item.pass_name == name]
+        of_pass = [item for item in artifacts if item.pass_name == name]
         parts = list(_of_artifacts(run, of_pass, problems))
         if any(part.records for part in parts):
             spots = _spots(parts, by, name)
@@ -86,7 +91,9 @@ def _of_artifacts(
     paths = {run.root / artifact.path: artifact.path for artifact in artifacts}
     for path in _without_copies([path for path in paths if path.is_file()]):
         try:
-            for part in _read(path):
+            with reading(path):
+                parts = _read(path)
+            for part in parts:
                 yield replace(
                     part,
                     path=paths[path],
@@ -113,11 +120,12 @@ def _without_copies(paths: Sequence[Path]) -> list[Path]:
 
 def _read(path: Path) -> tuple[CodeFile, ...]:
     head = read_head(path, _HEAD_BYTES)
-    if ".csv" in path.name and thread_trace.sniff(head, path.name):
-        return (thread_trace.read_code(path),)
-    if ".csv" in path.name and sample_csv.is_samples(head, path.name):
-        return (sample_csv.read(path),)
-    return sample_json.read(path) if json_reader.sniff(head, path.name) else ()
+    with reading(path):
+        if ".csv" in path.name and thread_trace.sniff(head, path.name):
+            return (thread_trace.read_code(path),)
+        if ".csv" in path.name and sample_csv.is_samples(head, path.name):
+            return (sample_csv.read(path),)
+        return sample_json.read(path) if json_reader.sniff(head, path.name) else ()
 
 
 def _spots(parts: Sequence[CodeFile], by: By, pass_name: str | None) -> CodeSpots:

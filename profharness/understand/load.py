@@ -163,14 +163,15 @@ def of_records(records: RunRecords, root: Path) -> Loaded:
 
 def _load_tools_folder(folder: Path) -> Loaded | None:
     """A folder that is no run and that rocprof-compute wrote; None for another."""
+    from profharness.readers.border import reading
     from profharness.readers.rocprof_compute import folder as rocprof_compute_folder
     from profharness.secrets.discretion import without_secrets
 
-    return (
-        Loaded(without_secrets(rocprof_compute_folder.read(folder)), str(folder))
-        if rocprof_compute_folder.holds(folder)
-        else None
-    )
+    with reading(folder):
+        if not rocprof_compute_folder.holds(folder):
+            return None
+        trace = rocprof_compute_folder.read(folder)
+    return Loaded(without_secrets(trace), str(folder))
 
 
 def check_paths(paths: Sequence[Path]) -> None:

@@ -36,11 +36,13 @@ def finish(
     force: bool = False,
     step_range: str = "",
     operator_input: OperatorInput = NO_INPUT,
+    raw_csv: bool = False,
 ) -> Summary:
     """Understand one run and write merged.pftrace, summary.json, hotspots.csv, results.csv (of
     scans), the telemetry's tables and report.html into it.
 
-    `step_range` is for `steps.stepped`. Raises InputError for a folder that is no run,
+    `step_range` is for `steps.stepped`; with `raw_csv` the two tables hold names unchanged that a
+    spreadsheet takes for formulas. Raises InputError for a folder that is no run,
     OutputExists for a `report` elsewhere that exists, and UsageError where one of them cannot be
     written, or no range is a step as asked.
     """
@@ -70,11 +72,12 @@ def finish(
     write_trace()
     write_atomic(run.summary, summary_json(summary))
     if summary.hotspots:
-        write_atomic(run.hotspots, hotspots_csv(summary.hotspots[0]).encode())
+        write_atomic(run.hotspots, hotspots_csv(summary.hotspots[0], raw=raw_csv).encode())
     if loaded.manifest is not None and any(
         point.throughput is not None for point in summary.points
     ):
-        write_atomic(run.results, results_csv(summary, *_scan_facts(loaded.manifest)).encode())
+        facts = _scan_facts(loaded.manifest)
+        write_atomic(run.results, results_csv(summary, *facts, raw=raw_csv).encode())
     write_atomic(report or run.report, html.render(summary).encode())
     if loaded.manifest is not None:
         telemetry_products.write(run, loaded.manifest)
@@ -171,7 +174,7 @@ def _keep_calibrations(root: Path, loaded: Loaded) -> None:
         device.name for node in nodes for device in node.devices
     }
     path = root / calibration.COPY_NAME
-    kept = calibration.decode(path.read_bytes(), str(path)) if path.is_file() else ()
+    kept = calibration.of_run(root)
     added = calibration.lacking(kept, calibration.relevant(calibration.stored(), names - {""}))
     if added:
         write_atomic(path, calibration.encode((*kept, *added)))

@@ -14,18 +14,23 @@ import numpy as np
 
 from profharness import readers
 from profharness.errors import InputError
+from profharness.readers.border import reading
 from profharness.readers.own import steps
 from profharness.rundir import left_files, telemetry, trials
 from profharness.rundir.clock_files import clock_snapshot
+from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, PointRecord
 from profharness.rundir.paths import RunDir
 from profharness.secrets.discretion import without_secrets
+from profharness.trace.clocks.align import Snapshot
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
 from profharness.trace.wanted import Wanted
+from profharness.understand.own_files import each, sound
 from profharness.understand.run_levels import level_traces
 
 # of these formats several files of one process, or of one workload, make one trace
+_DIGITS = 8  # no run has ranks or processes of as many
 _TABLE = "rocprofv3-csv"
 _REPLAYS = ("rocprof-compute", "rocprof-compute-replay")
 
@@ -56,13 +61,14 @@ def own_records(run: RunDir, manifest: Manifest) -> OwnRecords:
     """Trials, steps, telemetry, levels and clock readings."""
     trace_problems: list[Problem] = []
     clock_problems: list[Problem] = []
+    inside = Inside(run.root)
     traces = (
-        *_trials(run, manifest, trace_problems),
-        *_steps(run, manifest, trace_problems),
-        *_telemetry(run, trace_problems),
-        *level_traces(run, manifest, trace_problems),
+        *_trials(inside, manifest, trace_problems),
+        *_steps(inside, manifest, trace_problems),
+        *_telemetry(inside, trace_problems),
+        *level_traces(inside, manifest, trace_problems),
     )
-    snapshots = _snapshots(run, manifest, clock_problems)
+    snapshots = _snapshots(inside, manifest, clock_problems)
     return OwnRecords(traces, snapshots, tuple(trace_problems), tuple(clock_problems))
 
 
@@ -78,14 +84,23 @@ def all_artifacts(run: RunDir, manifest: Manifest) -> tuple[Artifact, ...]:
     return tuple(artifacts)
 
 
-def artifact_groups(run: RunDir, manifest: Manifest) -> list[tuple[Artifact, ...]]:
-    """The files that tools left, those that make one trace together."""
-    return [
-        tuple(group)
-        for group in _groups(
-            run, [artifact for artifact in all_artifacts(run, manifest) if not artifact.aside]
-        )
-    ]
+@dataclass(frozen=True)
+class ArtifactGroups:
+    """The files that tools left, those that make one trace together, and what may not be read."""
+
+    groups: tuple[tuple[Artifact, ...], ...]
+    refused: tuple[Problem, ...]
+
+
+def artifact_groups(run: RunDir, manifest: Manifest) -> ArtifactGroups:
+    """The files to read of those that the manifest lists and those that lie in the run. Raises
+    InputError where its folders cannot be looked through.
+    """
+    with reading(run.artifacts_path("")):
+        listed = [one for one in all_artifacts(run, manifest) if not one.aside]
+        artifacts, refused = sound(run.root, listed)
+        groups = _groups(run, list(artifacts))
+    return ArtifactGroups(tuple(tuple(group) for group in groups), refused)
 
 
 def read_group(
@@ -120,10 +135,17 @@ def read_group(
 def _read(run: RunDir, group: Sequence[Artifact], wanted: Wanted) -> Trace:
     """The trace of some files, without the secrets in its texts."""
     paths = tuple(run.root / artifact.path for artifact in group)
-    if group[0].format == _REPLAYS[1]:  # by its content a database like those of rocprofv3
+    with reading(paths[0]):
+        return _read_files(paths, group[0].format, wanted)
+
+
+def _read_files(paths: tuple[Path, ...], file_format: str, wanted: Wanted) -> Trace:
+    if file_format == _REPLAYS[1]:  # by its content a database like those of rocprofv3
         from profharness.readers.rocprof_compute import reader as rocprof_compute
 
-        return without_secrets(rocprof_compute.read_set(paths))
+        with reading(paths[0], _REPLAYS[1]):
+            replays = rocprof_compute.read_set(paths)
+        return without_secrets(replays)
     return without_secrets(readers.read_group(paths, wanted=wanted))
 
 
@@ -179,22 +201,22 @@ def _workload(path: str) -> str:
     return path.partition("/out/")[0] if path.endswith(".db") else path.rpartition("/")[0]
 
 
-def _trials(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
+def _trials(inside: Inside, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
     """The trials files of every pass and point; host and process from the point's record."""
     records = {
         (record.pass_name, _key(record.id, record.repeat)): record for record in manifest.points
     }
-    for path in sorted((run.root / "points").glob("*/*/trials*.csv")):
+    for path, trace in each(
+        inside,
+        "points/*/*/trials*.csv",
+        problems,
+        lambda path: trials.read(path, point=path.parent.name),
+    ):
         pass_name, key = path.parent.parent.name, path.parent.name
-        try:
-            trace = trials.read(path, point=key)
-        except InputError as error:
-            problems.append(Problem("error", run.relative(path), 1, error.message))
-            continue
         record = records.get((pass_name, key))
         yield _labelled(
             trace,
-            run.relative(path),
+            inside.named(path),
             {
                 "pass_name": pass_name,
                 "point": key,
@@ -212,26 +234,21 @@ def _pid(record: PointRecord | None, path: Path) -> int | None:
     number = path.stem.removeprefix("trials").removeprefix("-")
     return (
         record.streams[int(number)].pid
-        if number.isdigit() and int(number) < len(record.streams)
+        if _is_number(number) and int(number) < len(record.streams)
         else record.pid
     )
 
 
-def _steps(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
+def _steps(inside: Inside, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
     """The hooks' logs of steps, in every pass of a command; the pass is the one that was
     running.
     """
-    for path in sorted(run.artifacts_path("steps").rglob("steps-*.jsonl")):
-        try:
-            trace = steps.read(path)
-        except InputError as error:
-            problems.append(Problem("error", run.relative(path), 1, error.message))
-            continue
+    for path, trace in each(inside, "artifacts/steps/**/steps-*.jsonl", problems, steps.read):
         host, owner = path.parent.parent.name, path.parent.name
-        rank = int(owner) if manifest.ranks > 1 and owner.isdigit() else None
+        rank = int(owner) if manifest.ranks > 1 and _is_number(owner) else None
         yield _labelled(
             trace,
-            run.relative(path),
+            inside.named(path),
             {"layer": "steps", "host": host, "rank": rank, "pass_name": _pass_at(manifest, trace)},
         )
 
@@ -252,14 +269,14 @@ def _pass_at(manifest: Manifest, trace: Trace) -> str:
     return begun[-1] if begun else ""
 
 
-def _telemetry(run: RunDir, problems: list[Problem]) -> Iterator[Trace]:
-    for path in sorted(run.telemetry.glob("*.samples.bin")):
-        try:
-            trace = telemetry.read(path)
-        except InputError as error:
-            problems.append(Problem("error", run.relative(path), 1, error.message))
-            continue
-        yield _labelled(trace, run.relative(path), {"layer": "telemetry"})
+def _telemetry(inside: Inside, problems: list[Problem]) -> Iterator[Trace]:
+    for path, trace in each(inside, "telemetry/*.samples.bin", problems, telemetry.read):
+        yield _labelled(trace, inside.named(path), {"layer": "telemetry"})
+
+
+def _is_number(text: str) -> bool:
+    """Whether a part of a file's name is the number of a rank or process."""
+    return text.isdecimal() and len(text) < _DIGITS
 
 
 def _labelled(trace: Trace, path: str, labels: dict[str, object], *, marker: bool = False) -> Trace:
@@ -306,20 +323,21 @@ def _on_host(trace: Trace, host: str) -> Trace:
 
 
 def _snapshots(
-    run: RunDir, manifest: Manifest, problems: list[Problem]
+    inside: Inside, manifest: Manifest, problems: list[Problem]
 ) -> dict[str, tuple[ClockSnapshot, ...]]:
     """The clock readings of the manifest; of a killed run, those that the sampler wrote."""
     readings_of: dict[str, list[ClockSnapshot]] = {}
     for snapshot in manifest.clocks:
         readings_of.setdefault(snapshot.host, []).append(snapshot)
-    for path in sorted(run.telemetry.glob("*.clocks.jsonl")):
-        if path.name.removesuffix(".clocks.jsonl") in readings_of:
-            continue
-        try:
-            for reading in telemetry.read_clocks(path):
-                readings_of.setdefault(reading.host, []).append(clock_snapshot(reading))
-        except InputError as error:
-            problems.append(Problem("error", run.relative(path), 1, error.message))
+    recorded = frozenset(readings_of)
+
+    def read(path: Path) -> tuple[Snapshot, ...]:
+        host = path.name.removesuffix(".clocks.jsonl")
+        return () if host in recorded else telemetry.read_clocks(path)
+
+    for _, readings in each(inside, "telemetry/*.clocks.jsonl", problems, read):
+        for one in readings:
+            readings_of.setdefault(one.host, []).append(clock_snapshot(one))
     return {host: tuple(readings) for host, readings in readings_of.items()}
 
 
@@ -339,7 +357,8 @@ def marker_brackets(path: Path) -> tuple[tuple[int, int], ...]:
     from profharness.readers.own import sidecar
 
     try:
-        checks = sidecar.load(path)
+        with reading(path):
+            checks = sidecar.load(path)
     except InputError:
         return ()
     return checks.markers if checks is not None else ()

@@ -10,39 +10,51 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.rundir import requests, requests_raw
+from profharness.rundir.foreign.border import reading
+from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.manifest import Manifest, PointRecord
-from profharness.rundir.paths import RunDir
 from profharness.trace.model import Marks, Problem, Strings, Trace
 
 LAYER = "requests"
 
 
-def level_traces(run: RunDir, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
+def level_traces(inside: Inside, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
     """Labelled with pass, point and host; the times are CLOCK_MONOTONIC of the host."""
-    if not any(record.mode is not None for record in manifest.points) and not _left(run):
+    if not any(record.mode is not None for record in manifest.points) and not _left(inside):
         return
     records = {
         (record.pass_name, f"{record.id}~{record.repeat}" if record.repeat else record.id): record
         for record in manifest.points
     }
     host = manifest.nodes[0].host if manifest.nodes else ""
-    for folder in sorted((run.root / "points").glob("*/*")):
+    folders = inside.found("points/*/*", folders=True)
+    problems += folders.refused
+    for folder in folders.paths:
         record = records.get((folder.parent.name, folder.name))
         try:
-            for trace in _of_level(folder):
-                yield _labelled(run, trace, folder, record, host)
+            with reading(folder):
+                traces = _of_level(folder, inside)
         except InputError as error:
-            problems.append(Problem("error", run.relative(folder), 1, error.message))
+            problems.append(Problem("error", inside.named(folder), 1, error.message))
+        else:
+            for trace in traces:
+                yield _labelled(inside, trace, folder, record, host)
         if record is not None and record.level is not None:
-            yield _labelled(run, _window(record, folder), folder, record, host)
+            yield _labelled(inside, _window(record, folder), folder, record, host)
 
 
-def _left(run: RunDir) -> bool:
+def _left(inside: Inside) -> bool:
     """Whether there are levels that a killed run did not record."""
-    return any(True for _ in (run.root / "points").glob("*/*/requests*"))
+    return any(True for _ in (inside.root / "points").glob("*/*/requests*"))
 
 
-def _of_level(folder: Path) -> tuple[Trace, ...]:
+def _of_level(folder: Path, inside: Inside) -> tuple[Trace, ...]:
+    """The requests and executions of a level. Raises InputError where one of its files is not to be
+    read: what the others hold would be a part of the load.
+    """
+    for path in folder.iterdir():
+        if path.name == requests.NAME or path.suffix == ".i64":
+            inside.require(path)
     if (folder / requests.NAME).exists():
         return (
             requests.read(folder / requests.NAME, folder.name),
@@ -74,10 +86,10 @@ def _window(record: PointRecord, folder: Path) -> Trace:
 
 
 def _labelled(
-    run: RunDir, trace: Trace, folder: Path, record: PointRecord | None, host: str
+    inside: Inside, trace: Trace, folder: Path, record: PointRecord | None, host: str
 ) -> Trace:
     ran_on = (record.host if record is not None else "") or host
-    path = run.relative(Path(trace.sources[0].path))
+    path = inside.named(Path(trace.sources[0].path))
     pid = (
         trace.sources[0].pid
         if trace.sources[0].format == "executions"

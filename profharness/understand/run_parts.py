@@ -100,7 +100,8 @@ def read_run(
     run = RunDir.open(root)
     manifest = run.read_manifest()
     own_files = own_records(run, manifest)
-    groups = artifact_groups(run, manifest)
+    found = artifact_groups(run, manifest)
+    groups = found.groups
     wanted = [
         group
         for group in groups
@@ -111,7 +112,7 @@ def read_run(
         keep(align_trace(run, trace, Clocks(own_files.snapshots, reference)), f"own{number}")
         for number, trace in enumerate(own_files.traces)
     ]
-    problems = list(own_files.trace_problems)
+    problems = [*own_files.trace_problems, *found.refused]
     jobs = [
         _GroupJob(
             run.root,
@@ -141,7 +142,7 @@ def artifact_bytes(root: Path) -> int:
     no run.
     """
     run = RunDir.open(root)
-    groups = artifact_groups(run, run.read_manifest())
+    groups = artifact_groups(run, run.read_manifest()).groups
     return _bytes([run.root / artifact.path for group in groups for artifact in group])
 
 

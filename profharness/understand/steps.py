@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from profharness.errors import UsageError
 from profharness.findings import finding
+from profharness.rundir.foreign.patterns import why_not
 from profharness.trace.parts import step_ranges
 from profharness.understand.load import Loaded
 
@@ -27,6 +30,10 @@ def stepped(loaded: Loaded, asked: str = "", *, must: bool = True) -> Loaded:
             "leave it out; it is for commands and trace files",
         )
     pattern = asked or ("" if manifest is None else manifest.step_range)
+    if pattern and not asked and (why := why_not(pattern)):
+        message = f"the recorded step range {pattern[:80]!r} is not used: {why}"
+        unused = finding("step-range-unmatched", message, pattern=pattern[:80])
+        return stepped(_without_range(replace(loaded, findings=(*loaded.findings, unused))))
     if pattern:
         matching = step_ranges.matching(loaded.trace, pattern)
         if matching is not None:
@@ -47,3 +54,9 @@ def stepped(loaded: Loaded, asked: str = "", *, must: bool = True) -> Loaded:
     return (
         loaded if marked is None else replace(loaded, trace=marked.trace, steps_from=marked.words)
     )
+
+
+def _without_range(loaded: Loaded) -> Loaded:
+    """As if the run had recorded no range as its steps."""
+    assert loaded.manifest is not None
+    return replace(loaded, manifest=msgspec.structs.replace(loaded.manifest, step_range=""))

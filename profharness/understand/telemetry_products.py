@@ -8,6 +8,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.rundir import telemetry
+from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.paths import RunDir
 from profharness.trace.device_counters import with_figures
@@ -22,7 +23,7 @@ def write(run: RunDir, manifest: Manifest) -> tuple[Path, ...]:
     with the marks of a scan; files that cannot be read are left out.
     """
     made: list[Path] = []
-    for path in sorted(run.telemetry.glob(f"*{SAMPLES}")):
+    for path in Inside(run.root).found(f"telemetry/*{SAMPLES}").paths:
         host = path.name.removesuffix(SAMPLES)
         try:
             raw = telemetry.read_raw(path)

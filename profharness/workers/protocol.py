@@ -102,9 +102,12 @@ class ResultsTail:
         lines: list[Line] = []
         for path in sorted(self.folder.glob("results-*.jsonl")):
             offset = self._offsets.get(path, 0)
-            with path.open("rb") as file:
-                file.seek(offset)
-                data = file.read()
+            try:
+                with path.open("rb") as file:
+                    file.seek(offset)
+                    data = file.read()
+            except FileNotFoundError:
+                continue  # somebody removed it between the two looks
             end = data.rfind(b"\n") + 1
             self._offsets[path] = offset + end
             lines += [_decode(raw, path) for raw in data[:end].splitlines() if raw.strip()]

@@ -122,20 +122,41 @@ class Server:
         if self._thread is None or not self._thread.is_alive():
             return
         self._stopping = True
-        if self._setup.managed and (self._setup.folder / READY).exists():
-            with (self._setup.folder / LEVELS).open("ab") as file:
-                file.write(msgspec.json.encode({"v": control.VERSION, "kind": "stop"}) + b"\n")
+        try:
+            self._stop()
+        except BaseException:  # a second signal: nothing that was started may stay
+            self._tell(signal.SIGKILL)
+            raise
+
+    def _stop(self) -> None:
+        assert self._thread is not None
+        if self._setup.managed and self._asked_to_stop():
             self._thread.join(STOP_S)
         # a program in Python that SIGTERM ends writes nothing; after SIGINT what records it still
         # does
         first = () if self._setup.managed else (signal.SIGINT,)
         for number in (*first, signal.SIGTERM, signal.SIGKILL):
-            if self._thread.is_alive() and self._pid is not None:
-                try:
-                    os.killpg(self._pid, number)
-                except ProcessLookupError:
-                    pass  # it ended in the meantime
-                self._thread.join(TERM_S)
+            self._tell(number)
+            self._thread.join(TERM_S)
+
+    def _asked_to_stop(self) -> bool:
+        """Whether it hears the request; a folder that takes no more is no reason to leave it."""
+        if not (self._setup.folder / READY).exists():
+            return False
+        try:
+            with (self._setup.folder / LEVELS).open("ab") as file:
+                file.write(msgspec.json.encode({"v": control.VERSION, "kind": "stop"}) + b"\n")
+        except OSError:
+            return False
+        return True
+
+    def _tell(self, number: int) -> None:
+        """Send a signal to its whole group, if it runs."""
+        if self._thread is not None and self._thread.is_alive() and self._pid is not None:
+            try:
+                os.killpg(self._pid, number)
+            except ProcessLookupError:
+                pass  # it ended in the meantime
 
     def _run(self) -> None:
         """In a thread of its own: the launcher waits for the process."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -50,10 +53,19 @@ def served(path: Path, *, keep: bool = False) -> Iterator[tuple[TraceServer, thr
 
 
 def ask(
-    server: TraceServer, method: str, name: str, origin: str | None = DEFAULT_UI
+    server: TraceServer,
+    method: str,
+    name: str | None = None,
+    origin: str | None = DEFAULT_UI,
+    host: str = "127.0.0.1:9001",
 ) -> tuple[http.client.HTTPResponse, bytes]:
+    """The answer to a request, for the file itself where no other name is given."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=90)
-    connection.request(method, name, headers={"Origin": origin} if origin else {})
+    connection.request(
+        method,
+        server.url_path if name is None else name,
+        headers={"Host": host} | ({"Origin": origin} if origin else {}),
+    )
     response = connection.getresponse()
     body = response.read()
     connection.close()
@@ -62,7 +74,7 @@ def ask(
 
 def test_the_one_name_is_served_to_the_one_origin(trace: Path) -> None:
     with served(trace, keep=True) as (server, _):
-        response, body = ask(server, "GET", "/merged%20run.pftrace")
+        response, body = ask(server, "GET")
         assert (response.status, body) == (200, CONTENT)
         assert response.headers["Access-Control-Allow-Origin"] == DEFAULT_UI
         assert response.headers["Cache-Control"] == "no-cache"
@@ -71,11 +83,23 @@ def test_the_one_name_is_served_to_the_one_origin(trace: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["/", "/other", "/../merged%20run.pftrace", "/x/merged%20run.pftrace", "/merged run.pftrace/"],
+    [
+        "/",
+        "/other",
+        "/merged%20run.pftrace",
+        "/x/merged%20run.pftrace",
+        "/{token}/",
+        "/{token}/other",
+        "/{token}/../{token}/merged%20run.pftrace",
+        "{path}/",
+        "/%00",
+        "//127.0.0.1{path}",
+    ],
 )
 def test_no_other_name_is_served(trace: Path, name: str) -> None:
     with served(trace) as (server, thread):
-        response, body = ask(server, "GET", name.replace(" ", "%20"))
+        given = name.format(token=server.url_path.split("/")[1], path=server.url_path)
+        response, body = ask(server, "GET", given)
         assert (response.status, body) == (404, b"")
         assert thread.is_alive()
         assert server.downloads == 0
@@ -83,7 +107,7 @@ def test_no_other_name_is_served(trace: Path, name: str) -> None:
 
 def test_a_foreign_page_is_refused(trace: Path) -> None:
     with served(trace) as (server, _):
-        response, body = ask(server, "GET", "/merged%20run.pftrace", origin="https://evil.example")
+        response, body = ask(server, "GET", origin="https://evil.example")
         assert (response.status, body) == (403, b"")
         assert response.headers["Access-Control-Allow-Origin"] == DEFAULT_UI
         assert server.downloads == 0
@@ -91,11 +115,11 @@ def test_a_foreign_page_is_refused(trace: Path) -> None:
 
 def test_preflight_and_head_are_answered_and_do_not_end_the_server(trace: Path) -> None:
     with served(trace) as (server, thread):
-        response, _ = ask(server, "OPTIONS", "/merged%20run.pftrace")
+        response, _ = ask(server, "OPTIONS")
         assert response.status == 204
         assert response.headers["Access-Control-Allow-Private-Network"] == "true"
         assert "GET" in response.headers["Access-Control-Allow-Methods"]
-        response, body = ask(server, "HEAD", "/merged%20run.pftrace")
+        response, body = ask(server, "HEAD")
         assert (response.status, body, response.headers["Content-Length"]) == (
             200,
             b"",
@@ -106,7 +130,7 @@ def test_preflight_and_head_are_answered_and_do_not_end_the_server(trace: Path) 
 
 def test_the_server_ends_after_the_first_complete_download(trace: Path) -> None:
     with served(trace) as (server, thread):
-        assert ask(server, "GET", "/merged%20run.pftrace", origin=None)[1] == CONTENT
+        assert ask(server, "GET", origin=None)[1] == CONTENT
         thread.join(timeout=90)
         assert not thread.is_alive()
         assert server.downloads == 1
@@ -118,11 +142,101 @@ def test_a_client_that_goes_away_does_not_end_the_server(tmp_path: Path) -> None
         file.truncate(1 << 28)  # more than the sockets buffer
     with served(path) as (server, thread):
         with socket.create_connection(("127.0.0.1", server.port)) as client:
-            client.sendall(b"GET /large.pftrace HTTP/1.1\r\nHost: x\r\n\r\n")
+            client.sendall(f"GET {server.url_path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
             assert client.recv(100).startswith(b"HTTP/1.1 200")
         assert ask(server, "GET", "/none")[0].status == 404
         assert thread.is_alive()
         assert server.downloads == 0
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example:9001", "evil.example", "", "127.0.0.1.evil.example:9001", "[::1]:9001"]
+)
+def test_a_page_whose_name_was_led_to_this_computer_is_refused(trace: Path, host: str) -> None:
+    with served(trace) as (server, thread):
+        for method in ("GET", "HEAD", "OPTIONS"):
+            response, body = ask(server, method, origin=None, host=host)
+            assert (response.status, body) == (403, b"")
+        assert thread.is_alive()
+
+
+def test_two_hosts_or_none_are_refused(trace: Path) -> None:
+    with served(trace) as (server, _):
+        for hosts in ("", "Host: localhost\r\nHost: evil.example\r\n"):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=90) as client:
+                client.sendall(f"GET {server.url_path} HTTP/1.1\r\n{hosts}\r\n".encode())
+                assert client.recv(100).startswith(b"HTTP/1.1 403")
+
+
+def test_a_name_of_any_bytes_is_served(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"[a] b&c#d?\xff\x1b.pftrace")
+    path.write_bytes(CONTENT)
+    with served(path, keep=True) as (server, _):
+        assert ask(server, "GET")[1] == CONTENT
+        # an address line writes some characters plainly that others escape
+        assert ask(server, "GET", server.url_path.replace("%5Ba%5D", "[a]"))[1] == CONTENT
+
+
+def test_the_path_cannot_be_guessed_and_differs_each_time(trace: Path) -> None:
+    paths = set()
+    for _ in range(3):
+        with TraceServer(trace, 0, DEFAULT_UI) as server:
+            paths.add(server.url_path)
+    assert len(paths) == 3
+    assert all(len(path.split("/")[1]) >= 22 for path in paths)  # 128 bits
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE", "CONNECT", "PATCH"])
+def test_only_reading_is_answered(trace: Path, method: str) -> None:
+    with served(trace) as (server, thread):
+        assert ask(server, method)[0].status == 501
+        assert thread.is_alive()
+
+
+def test_other_visitors_stand_in_nobodys_way(
+    trace: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Silent, garbled, half-open and reset connections, more than the server keeps."""
+    openings = (
+        b"",
+        b"GET ",
+        b"\x16\x03\x01\x02\x00\x01\x00" * 20,
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\xff\xfe\x00" * 99 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 300,
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n",
+    )
+    visitors: list[socket.socket] = []
+    with served(trace) as (server, thread):
+        for number in range(100):
+            visitor = socket.create_connection(("127.0.0.1", server.port), timeout=90)
+            visitors.append(visitor)
+            with contextlib.suppress(OSError):  # it may be closed already: it is one too many
+                visitor.sendall(openings[number % len(openings)])
+            if number % 5 == 0:
+                visitor.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                visitor.close()
+        assert thread.is_alive()
+        assert ask(server, "GET")[1] == CONTENT
+        thread.join(timeout=90)
+        assert not thread.is_alive()
+        assert server.downloads == 1
+    for visitor in visitors:
+        visitor.close()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_of_too_many_silent_visitors_the_oldest_is_sent_away(trace: Path) -> None:
+    with served(trace) as (server, _), contextlib.ExitStack() as stack:
+        visitors = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=90))
+            for _ in range(70)
+        ]
+        assert [visitor.recv(1) for visitor in visitors[:6]] == [b""] * 6  # told at once
+        visitors[6].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            visitors[6].recv(1)
+        assert ask(server, "GET")[1] == CONTENT
 
 
 def test_a_taken_port_is_a_clear_error(trace: Path) -> None:
@@ -136,7 +250,7 @@ def test_a_taken_port_is_a_clear_error(trace: Path) -> None:
 
 
 def test_the_link_switches_the_gpu_plugins_on() -> None:
-    link = Link("https://ui.perfetto.dev", 9001, "a b.pftrace")
+    link = Link("https://ui.perfetto.dev", 9001, "/a%20b.pftrace")
     assert link.ui_url == (
         "https://ui.perfetto.dev/#!/?url=http://127.0.0.1:9001/a%20b.pftrace"
         "&enablePlugins=dev.perfetto.GpuByProcess,com.meta.GpuCompute"

@@ -26,6 +26,7 @@ from profharness.measure.schedule import Schedule
 from profharness.node.probe import Environment
 from profharness.options.request import Request
 from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
+from profharness.rundir.lost import LostFile
 from profharness.rundir.manifest import Artifact, Manifest
 from profharness.rundir.paths import RunDir
 from profharness.supervise.pass_plan import PassPlan
@@ -118,6 +119,9 @@ class StubRecords:
 
     def split(self, ended: EndedPass, halves: Sequence[PassPlan]) -> None:
         self.steps.append(f"split {ended.plan.name} into {len(halves)}")
+
+    def lose(self, *lost: LostFile) -> None:
+        self.steps += [f"lost {one.path}" for one in lost]
 
 
 def test_each_pass_goes_through_the_same_steps_and_a_refused_one_comes_in_halves(tmp_path):

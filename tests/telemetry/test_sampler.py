@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from profharness.rundir import telemetry
+from profharness.telemetry.files import unwritten
 from profharness.trace.model import Trace
 from profharness.trace.sample_metrics import DEVICE_METRICS, SAMPLE_METRICS
 from tests.telemetry.running import ROOT, Sampler, command, wait_for
@@ -322,7 +323,8 @@ def test_a_full_disk_ends_it_with_a_message(tmp_path: Path) -> None:
         text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     ) as sampler:
-        assert sampler.process.wait(90) == 1
+        status = sampler.process.wait(90)
+        assert unwritten(status) == "File too large"
         assert "File too large" in sampler.process.stderr.read()
     trace = telemetry.read(sampler.file("samples.bin"))
     assert len(trace.samples) > 0

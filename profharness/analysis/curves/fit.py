@@ -23,7 +23,7 @@ from profharness.analysis.curves.least_squares import (
 )
 from profharness.analysis.records import Estimate
 from profharness.stats.bootstrap import generator
-from profharness.trace.model import F64
+from profharness.trace.model import F64, I64
 
 REPLICATES = 400
 _TAIL = 0.025
@@ -49,6 +49,10 @@ class Measured:
     def at(self, used: Bools) -> Measured:
         """These levels alone."""
         return Measured(self.level[used], self.throughput[used], self.error[used])
+
+    def at_positions(self, kept: I64) -> Measured:
+        """The levels at these positions alone, in rising order."""
+        return Measured(self.level[kept], self.throughput[kept], self.error[kept])
 
     def from_position(self, position: int) -> Measured:
         """The part from this position on."""

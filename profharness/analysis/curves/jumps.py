@@ -30,6 +30,9 @@ from profharness.trace.model import F64, I64
 
 SIMULATIONS = 375
 FEWEST_LEVELS = 7
+# The search tries a jump at every level, each with fits over all levels and as many simulated
+# series: its time grows with the cube of their number, and minutes pass from a few hundred on.
+MOST_LEVELS = 64
 # Smaller factors are what the difference between a real curve and a formula of three parameters can
 # look like.
 SMALLEST = 1.2
@@ -168,10 +171,30 @@ def find_step(measured: Measured, seed: str) -> StepChange | None:
     Needs seven levels, since a curve and a jump have four parameters between them; with fewer see
     `impossible_rise`. Where no simulation is needed to see it (many starts find more than a
     simulation does from one, but nothing that large comes by chance), it may lie at the second
-    level or the last; else two levels lie on either side.
+    level or the last; else two levels lie on either side. Of more than 64 levels, 64 are searched,
+    and the jump is then placed between two of these where the throughput steps most.
     """
     if len(measured.level) < FEWEST_LEVELS:
         return None
+    if len(measured.level) <= MOST_LEVELS:
+        return _find_step(measured, seed)
+    kept = np.unique(np.linspace(0, len(measured.level) - 1, MOST_LEVELS).round().astype(np.int64))
+    change = _find_step(measured.at_positions(kept), seed)
+    return None if change is None else _placed(measured, kept, change)
+
+
+def _placed(measured: Measured, kept: I64, change: StepChange) -> StepChange:
+    """The same jump at the level, of all that lie between the two searched ones, into which the
+    throughput steps most in the jump's direction.
+    """
+    behind = int(np.searchsorted(measured.level[kept], change.at))
+    first, last = int(kept[behind - 1]), int(kept[behind])
+    rises = np.diff(np.log(measured.throughput[first : last + 1]))
+    largest = int((rises if change.ratio > 1 else -rises).argmax())
+    return StepChange(at=float(measured.level[first + 1 + largest]), ratio=change.ratio)
+
+
+def _find_step(measured: Measured, seed: str) -> StepChange | None:
     logs = np.log(measured.throughput)[None, :]
     search = _Search(measured, _sigma(measured, logs))
     smooth = [_smoothest(search, family, logs) for family in _FAMILIES]

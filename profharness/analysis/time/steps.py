@@ -17,7 +17,7 @@ from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Marks, Trace
-from profharness.trace.parts.step_numbers import step_numbers
+from profharness.trace.parts.step_numbers import numbers_of
 
 I64 = npt.NDArray[np.int64]
 _MAD_TO_SIGMA = 1.4826
@@ -85,7 +85,7 @@ def _read(trace: Trace, rows: I64) -> list[Step]:
     marks: Marks = trace.marks
     process = pack([marks.source[rows], marks.pid[rows]])
     order = np.lexsort((marks.start_ns[rows], process))
-    numbers = step_numbers(trace, ("trial", "step"))
+    numbers = numbers_of(trace, rows, ("trial", "step"))
     return [
         Step(
             label=trace.strings[int(marks.name[row])],
@@ -94,9 +94,9 @@ def _read(trace: Trace, rows: I64) -> list[Step]:
             items=None if marks.items[row] == NULL else int(marks.items[row]),
             process=int(owner),
             point=trace.strings[int(marks.point[row])],
-            number=None if numbers[row] == NULL else int(numbers[row]),
+            number=None if number == NULL else int(number),
         )
-        for row, owner in zip(rows[order], process[order], strict=True)
+        for row, owner, number in zip(rows[order], process[order], numbers[order], strict=True)
     ]
 
 

@@ -19,6 +19,7 @@ from profharness.cli.running.plan_text import (
 )
 from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
 from profharness.launchers import slurm
+from profharness.launchers.between import ended_by_signals
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import engine, ranks
 from profharness.measure.claims.holding import held
@@ -27,6 +28,7 @@ from profharness.measure.planning import plan_run
 from profharness.measure.progress import Progress, open_progress
 from profharness.measure.resume import Again
 from profharness.options.request import Request
+from profharness.screen import Drawn, visible
 
 
 def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:
@@ -98,6 +100,7 @@ def perform(
     if not quiet and prepared.rank.leads:
         _announce(prepared, with_plan=talk)
     with (
+        ended_by_signals(),
         open_progress(sys.stderr, quiet=not talk) as progress,
         held(prepared, again=again is not None, take_over=take_over) as placed,
     ):
@@ -199,7 +202,7 @@ def show(summary: Summary, root: Path, report: Path) -> None:
     )
     text = render(summary, _width(), sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made)
     classic = "".join(f"{line}\n" for line in classic_lines(summary))
-    printed(f"{classic}\n{text}" if classic else text, report)
+    printed(Drawn(f"{visible(classic)}\n{text}") if classic else text, report)
 
 
 def _width() -> int:

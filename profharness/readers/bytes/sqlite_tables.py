@@ -10,20 +10,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from profharness.errors import InputError
-from profharness.readers.bytes import sqlite_file
 from profharness.rundir.blocks import read_head
+from profharness.rundir.databases import opening as databases
+from profharness.trace.model import Problem
 
 
 @dataclass(frozen=True)
 class Database:
     """An open file. `columns` are by table or view; `damage` says in words why the file ended
-    early, if it did.
+    early, if it did; `problems` are all that there is to say of it.
     """
 
     connection: sqlite3.Connection
     columns: Mapping[str, tuple[str, ...]]
     damage: str
+    problems: tuple[Problem, ...] = ()
 
     def size(self, table: str) -> int:
         """How many rows a table has; 0 where it is not there."""
@@ -45,26 +46,30 @@ def opened(path: Path) -> Iterator[Database]:
     read.
     """
     read_head(path, 1)  # says what is wrong with a path that cannot be read
-    try:
-        with sqlite_file.opened(path) as (connection, damage):
-            names = [
-                row[0]
-                for row in connection.execute(
-                    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
-                )
-            ]
-            columns = {
-                name: tuple(
-                    row[1] for row in connection.execute(f"PRAGMA table_info({quoted(name)})")
-                )
-                for name in names
-            }
-            yield Database(connection, columns, damage)
-    except sqlite_file.DAMAGED as error:
-        raise InputError(
-            f"{path} is no readable database: {error}",
-            "the tool was interrupted, or the file was damaged on its way: copy or record it again",
-        ) from error
+    with databases.opened(path) as file:
+        names = [
+            row[0]
+            for row in file.connection.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+            )
+        ]
+        columns = {
+            name: tuple(
+                row[1] for row in file.connection.execute(f"PRAGMA table_info({quoted(name)})")
+            )
+            for name in names
+        }
+        yield Database(file.connection, columns, file.damage, tuple(problems_of(file, path)))
+
+
+def problems_of(file: databases.Opened, path: Path) -> Iterator[Problem]:
+    """What there is to say of a database before any of it is read."""
+    if file.damage:
+        yield Problem("error", str(path), 1, f"the file is cut or damaged: {file.damage}")
+    if file.recovered:
+        yield Problem("warning", str(path), 1, file.recovered)
+    if file.doubt:
+        yield Problem("info", str(path), 1, file.doubt)
 
 
 def quoted(name: str) -> str:

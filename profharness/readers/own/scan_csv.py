@@ -4,7 +4,7 @@
 Columns: `batch_size`, `concurrency` or `processes`; `throughput` (items/s); optional `latency_ms`,
 `throughput_sem`, `latency_sem_ms`. Every further column that holds a text splits the rows into
 series; further numeric columns are ignored. Plain or gzipped, any delimiter of comma, semicolon or
-tab.
+tab. The apostrophe that keeps a spreadsheet from taking a text for a formula is no part of it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
+from profharness.screen import from_cell
 from profharness.trace.model import F64
 from profharness.trace.scan_table import AXES, Axis, ScanTable
 
@@ -86,7 +87,7 @@ def _cells(path: Path) -> tuple[list[str], list[_Row]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count))
     try:
         lines = [
-            (reader.line_num, [cell.strip() for cell in cells])
+            (reader.line_num, [from_cell(cell.strip()) for cell in cells])
             for cells in reader
             if any(cell.strip() for cell in cells)
         ]

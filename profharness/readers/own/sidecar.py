@@ -12,6 +12,9 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.rundir.foreign.limits import SIDECAR_BYTES
+from profharness.rundir.foreign.records import check_numbers
+from profharness.rundir.foreign.small_files import read_file
 from profharness.trace.model import FIRST_STEP, STEPS, Problem
 
 SUFFIX = ".profharness.json"
@@ -70,7 +73,7 @@ def load(trace_file: Path) -> Sidecar | None:
     """
     path = trace_file.with_name(trace_file.name + SUFFIX)
     try:
-        sidecar = msgspec.json.decode(path.read_bytes(), type=Sidecar)
+        sidecar = msgspec.json.decode(read_file(path, SIDECAR_BYTES), type=Sidecar)
     except FileNotFoundError:
         return None
     except (OSError, *NOT_JSON) as error:
@@ -78,6 +81,7 @@ def load(trace_file: Path) -> Sidecar | None:
             f"{path} cannot be read: {error}",
             "the hook was interrupted; remove the file to go without it",
         ) from error
+    check_numbers(sidecar, str(path))
     if sidecar.v > VERSION:
         raise InputError(
             f"{path} is of version {sidecar.v}, newer than {VERSION}", "update profharness"

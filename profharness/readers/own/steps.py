@@ -13,6 +13,9 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
+from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.rundir.foreign.limits import LINES_BYTES, WHOLE
+from profharness.rundir.foreign.small_files import read_file
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
 
@@ -28,6 +31,7 @@ class Line(msgspec.Struct, frozen=True):
     source: Literal["optimizer", "mark"] = "optimizer"
 
 
+_DIGITS = 10  # no process number has as many
 _LINE = msgspec.json.Decoder(Line)
 
 
@@ -83,7 +87,7 @@ def lines(path: Path) -> tuple[Line, ...]:
 def _read(path: Path) -> tuple[list[Line], int]:
     """The lines that count, and how many were damaged."""
     try:
-        raw = path.read_bytes().splitlines()
+        raw = read_file(path, LINES_BYTES).splitlines()
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"
@@ -91,12 +95,17 @@ def _read(path: Path) -> tuple[list[Line], int]:
     decoded: list[Line] = []
     for text in raw:
         try:
-            decoded.append(_LINE.decode(text))
-        except (msgspec.DecodeError, msgspec.ValidationError):
+            line = _LINE.decode(text)
+        except NOT_JSON:
             continue
-    return [line for line in decoded if line.source == "mark"] or decoded, len(raw) - len(decoded)
+        if max(abs(line.n), abs(line.monotonic_ns), abs(line.items or 0)) <= WHOLE:
+            decoded.append(line)
+    chosen = [line for line in decoded if line.source == "mark"] or decoded
+    latest = np.maximum.accumulate([line.monotonic_ns for line in chosen] or [0])
+    in_order = [line for line, ns in zip(chosen, latest, strict=False) if line.monotonic_ns == ns]
+    return in_order, len(raw) - len(decoded) + len(chosen) - len(in_order)
 
 
 def _pid(path: Path) -> int:
     text = path.stem.rpartition("-")[2]
-    return int(text) if text.isdigit() else NULL
+    return int(text) if text.isdecimal() and len(text) < _DIGITS else NULL

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table
-from profharness.readers.bytes.sqlite_file import MAGIC
 from profharness.readers.bytes.sqlite_tables import Database, opened
 from profharness.readers.rocprof_compute import reader as rocprof_compute
 from profharness.readers.rocprof_compute import tool_metrics
+from profharness.rundir.databases.header import MAGIC
 from profharness.trace.model import Problem, Trace
 from profharness.trace.statistics import ToolMetric
 from profharness.trace.wanted import Wanted
@@ -57,7 +57,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         return replace(
             trace,
             tool_metrics=metrics,
-            problems=(*trace.problems, *_noted(path, metrics)),
+            problems=(*trace.problems, *_of_file(database), *_noted(path, metrics)),
         )
 
 
@@ -65,6 +65,11 @@ def metrics_of(path: Path) -> tuple[ToolMetric, ...]:
     """The metrics alone. Raises InputError as `read` does."""
     with opened(path) as database:
         return tool_metrics.of_database(database)
+
+
+def _of_file(database: Database) -> tuple[Problem, ...]:
+    """What is said of the file beside its damage, which the reader of tables says itself."""
+    return tuple(problem for problem in database.problems if problem.severity != "error")
 
 
 def _noted(path: Path, metrics: tuple[ToolMetric, ...]) -> Iterator[Problem]:

@@ -8,18 +8,19 @@ dispatches of KERN give the traced kernels their geometry.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table
-from profharness.readers.bytes.sqlite_file import MAGIC
 from profharness.readers.bytes.sqlite_tables import Database, opened
 from profharness.readers.kineto.values import integers
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
 from profharness.readers.rocprof_v1.geometry import with_dispatches, with_geometry
 from profharness.readers.rocprof_v1.rows import Rows, build_trace
+from profharness.rundir.databases.header import MAGIC
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Problem, Trace
 from profharness.trace.wanted import Wanted
@@ -49,18 +50,19 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
             )
         kernels = database.size("KERN")
         if kernels and not any(database.size(table) for table in tables if table != "KERN"):
-            return rocprof_csv.trace_of(_kern(database, path), name)
+            trace = rocprof_csv.trace_of(_kern(database, path), name)
+            return replace(trace, problems=(*_noted(database), *trace.problems))
         table = _kern(database, path) if kernels else None
         rows = _rows(database)
-    problems = []
-    if database.damage:
-        problems.append(
-            Problem("error", str(path), 1, f"the file is cut or damaged: {database.damage}")
-        )
-    trace = build_trace(rows, path, name, problems)
+    trace = build_trace(rows, path, name, list(database.problems))
     if table is None:
         return with_dispatches(trace, path)
     return with_geometry(trace, rocprof_csv.trace_of(table, name), f"{path} (its table KERN)")
+
+
+def _noted(database: Database) -> tuple[Problem, ...]:
+    """What is said of the file beside its damage, which the reader of tables says itself."""
+    return tuple(problem for problem in database.problems if problem.severity != "error")
 
 
 def _kern(database: Database, path: Path) -> Table:

@@ -23,7 +23,7 @@ def count_values(file: OwnerTables, *, counted: bool) -> Values:
     """Counts the values of one process that belong to no kernel that the file shows (a device is
     counted over a time, too), and in a file of one process where none was read (not `counted`)
     those of kernels. A sampled one has a `sample_id`, from schema 3.0.3 on. The file has
-    `rocpd_pmc_event`. Raises one of `sqlite_file.DAMAGED`.
+    `rocpd_pmc_event`. Raises one of `databases.guard.DAMAGED`.
     """
     of_owner, wanted = ("TRUE", ()) if file.alone else ("guid = :guid", {"guid": file.owner.guid})
     known = "sample_id" in file.columns("rocpd_pmc_event")

@@ -14,7 +14,7 @@ _COLUMNS = ("start", "end", "tid", "graph_exec_id", "kernel_dispatch_count")
 
 def graph_launches(file: OwnerTables, strings: Strings) -> dict[str, I64]:
     """Start, end and thread of each launch, and as its name the graph and how many kernels it has.
-    Raises one of `sqlite_file.DAMAGED`.
+    Raises one of `databases.guard.DAMAGED`.
     """
     present = file.columns(_TABLE)
     selected = [f'"{name}"' if name in present else "NULL" for name in _COLUMNS]

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from profharness.readers.bytes.json_scan import NOT_JSON
-from profharness.readers.bytes.sqlite_file import DAMAGED
+from profharness.rundir.databases.guard import DAMAGED
 from profharness.trace.columns.table import NULL
 
 

@@ -15,11 +15,14 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes import sqlite_file
+from profharness.readers.bytes.sqlite_tables import problems_of
 from profharness.readers.rocprofv3.rocpd_owners import Owner, environment_size, owners
 from profharness.readers.rocprofv3.rocpd_rows import ProcessReader
 from profharness.readers.rocprofv3.rocpd_views import CALL, KERNEL
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
+from profharness.rundir.databases.guard import DAMAGED
+from profharness.rundir.databases.header import MAGIC
+from profharness.rundir.databases.opening import Opened, opened
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
 
@@ -49,7 +52,7 @@ _LEAST = tuple(
 
 def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
     """Any SQLite file: of the formats that are read, only this one is."""
-    return head.startswith(sqlite_file.MAGIC)
+    return head.startswith(MAGIC)
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
@@ -58,24 +61,21 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     Raises InputError when it is no rocpd database, has a schema that cannot be read, or holds
     nothing usable.
     """
-    with sqlite_file.opened(path) as (connection, damage):
+    with opened(path) as file:
         try:
-            version = _check(path, connection)
-            processes = owners(connection)
-        except sqlite_file.DAMAGED as error:
+            version = _check(path, file.connection)
+            processes = owners(file.connection)
+        except DAMAGED as error:
             raise InputError(f"{path} is damaged: {error}", "record or copy it again") from error
         if not processes:
             raise InputError(f"{path} holds no process", "the writer was interrupted: record again")
-        return _read(path, connection, processes, damage, version)
+        return _read(path, file, processes, version)
 
 
-def _read(
-    path: Path, connection: sqlite3.Connection, processes: list[Owner], damage: str, version: str
-) -> Trace:
+def _read(path: Path, file: Opened, processes: list[Owner], version: str) -> Trace:
     tables = RocmTables(Strings())
-    problems = (
-        [Problem("error", str(path), 1, f"the file is cut or damaged: {damage}")] if damage else []
-    )
+    connection = file.connection
+    problems = [*problems_of(file, path)]
     sources = []
     for position, owner in enumerate(processes):
         reader = ProcessReader(connection, owner, tables, position, alone=len(processes) == 1)

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from profharness.readers.bytes.json_scan import NOT_JSON
-from profharness.readers.bytes.sqlite_file import DAMAGED
 from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.json_records import AgentRecord
 from profharness.readers.rocprofv3.memory import MEMORY_COLUMNS, MemoryRows, action_of
@@ -36,6 +35,7 @@ from profharness.readers.rocprofv3.rocpd_views import (
     with_times,
 )
 from profharness.readers.rocprofv3.tables import RocmTables, domain_of
+from profharness.rundir.databases.guard import DAMAGED
 from profharness.trace.columns.build import Growing, Pool, per_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.launches import Mask

@@ -13,7 +13,7 @@ class OwnerTables:
     """The rows of one process. `alone` says that the file holds no other, so that nothing has to be
     picked out: without a condition the database reads faster.
 
-    Every method may raise one of `sqlite_file.DAMAGED`.
+    Every method may raise one of `databases.guard.DAMAGED`.
     """
 
     def __init__(self, connection: sqlite3.Connection, owner: Owner, *, alone: bool) -> None:

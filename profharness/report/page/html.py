@@ -1,14 +1,17 @@
 """The report as one HTML file that works offline: text, tables, styles, plots and plotly itself
 inside.
 
-The page forbids itself every connection (its content security policy), follows light and dark,
-prints, and reads without its script: the tables hold what the plots show.
+The page forbids itself every connection and every script but its own two (its content security
+policy), follows light and dark, prints, and reads without its script: the tables hold what the
+plots show. Plotly puts styles into the page while it draws, so that styles within it stay allowed.
 """
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable
 from functools import cache
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from profharness.analysis.records import Summary
@@ -24,6 +27,7 @@ from profharness.report.plots import (
     work_roofline,
 )
 from profharness.report.plots.base import Plot
+from profharness.screen import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,6 +43,7 @@ def render(summary: Summary) -> str:
     anything to draw.
     """
     drawn = _plots(summary)
+    plotly, script = _plotly() if any(drawn.values()) else None, _script()
     return (
         _environment()
         .get_template("report.html.j2")
@@ -47,7 +52,9 @@ def render(summary: Summary) -> str:
             page=content(summary),
             shown_first=SHOWN_FIRST,
             plots=drawn,
-            plotly=_plotly() if any(drawn.values()) else "",
+            plotly=plotly,
+            script=script,
+            trusted=_by_hash(one for one in (plotly, script) if one is not None),
             data=_embedded(plot for group in drawn.values() for plot in group),
         )
     )
@@ -79,19 +86,48 @@ def _environment() -> Environment:
     return Environment(
         loader=PackageLoader("profharness.report.page"),
         autoescape=True,
+        finalize=_on_a_page,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
 
+def _on_a_page(value: object) -> object:
+    """Foreign names with what has no shape escaped; texts of our own as they are."""
+    return visible(value) if type(value) is str else value
+
+
+def _script() -> Markup:
+    """The page's own script, as it stands between its tags."""
+    from markupsafe import Markup
+
+    environment = _environment()
+    assert environment.loader is not None
+    text = environment.loader.get_source(environment, "report.js")[0]
+    return Markup(text)  # noqa: S704  a file of this package
+
+
+def _by_hash(scripts: Iterable[str]) -> Markup:
+    """The scripts as sources of a content security policy: what has another text does not run
+    (https://www.w3.org/TR/CSP3/#match-element-to-source-list).
+    """
+    from markupsafe import Markup
+
+    hashes = (b64encode(sha256(script.encode()).digest()).decode() for script in scripts)
+    return Markup(" ".join(f"'sha256-{one}'" for one in hashes))  # noqa: S704  digits and letters
+
+
 def _plotly() -> Markup:
-    """Plotly's own script; it holds no closing script tag, which would end ours."""
+    """Plotly's own script; it holds no closing script tag, which would end ours, and the line ends
+    that a browser reads it with.
+    """
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
     script: str = get_plotlyjs()
     # the text of an installed package, not of a user
+    script = script.replace("\r\n", "\n").replace("\r", "\n")
     return Markup(script.replace("</script", "<\\/script"))  # noqa: S704  our package's text
 
 

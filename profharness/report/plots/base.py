@@ -7,7 +7,9 @@ marks carry their own, chosen to keep a contrast of 3:1 against both.
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +18,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.report.text.figures import finite, half_width, si_text
 from profharness.report.text.labels import Axis, scan_axis, several_batches
+from profharness.screen import visible
 
 Trace = Any  # plotly ships no types
 SERIES_COLORS = (
@@ -28,6 +31,8 @@ SERIES_COLORS = (
     "#a1762b",
     "#7a8694",
 )
+
+_FOREIGN_TAG = re.compile(r"<(?!br>|/?extra>)")
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,20 @@ def figure_json(traces: Sequence[Trace], layout: dict[str, Any]) -> str:
     figure = go.Figure(data=list(traces))
     figure.update_layout(template=None, margin={"l": 64, "r": 16, "t": 12, "b": 48}, **layout)
     text: str = figure.to_json()
-    return text
+    drawn = json.loads(text)
+    shown = _shown(drawn)
+    return text if shown == drawn else json.dumps(shown, separators=(",", ":"))
+
+
+def _shown(part: Any) -> Any:
+    """A part of a figure in which the tags of our own texts are the only ones: plotly draws others
+    too, links among them.
+    """
+    if isinstance(part, dict):
+        return {key: _shown(value) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_shown(value) for value in part]
+    return visible(_FOREIGN_TAG.sub("&lt;", part)) if isinstance(part, str) else part
 
 
 def scatter(x: Sequence[Any], y: Sequence[Any], color: str, **settings: Any) -> Trace:

@@ -21,6 +21,7 @@ from profharness.analysis.run.series import run_table
 from profharness.errors import Unavailable, UsageError
 from profharness.report.text.rates import widened
 from profharness.rundir.outputs import whole_file
+from profharness.screen import one_line
 from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
 
@@ -210,7 +211,7 @@ def _panel(axes: Any, drawn: Sequence[Curve], name: str, words: str) -> None:
             curve.level,
             getattr(curve, name),
             yerr=np.nan_to_num(sem),
-            label=curve.label,
+            label=as_text(curve.label),
             color=colour(curve.label, place),
             marker="o",
             markersize=6,
@@ -238,9 +239,21 @@ def _ratios(axes: Any, drawn: Sequence[Curve], base: Curve, name: str) -> None:
         )
     axes.set_ylabel("Ratio", fontsize="small")
     axes.text(
-        0.02, 0.9, f"to {base.label}", transform=axes.transAxes, fontsize="xx-small", va="top"
+        0.02,
+        0.9,
+        f"to {as_text(base.label)}",
+        transform=axes.transAxes,
+        fontsize="xx-small",
+        va="top",
     )
     axes.axhline(1, color="grey", linewidth=0.8)
+
+
+def as_text(name: str) -> str:
+    """A foreign name as matplotlib draws it letter by letter: a dollar sign would begin a formula,
+    and a control character has no shape.
+    """
+    return one_line(name).replace("$", r"\$")
 
 
 def colour(label: str, place: int) -> str:
@@ -288,7 +301,9 @@ def draw_resources(resources: Resources, output: Path, *, title: str = "") -> No
     )
     for at, text in resources.marks:
         axes.axvline(at, color="red", linestyle="--", linewidth=1)
-        axes.text(at, 101, text, rotation=90, fontsize="xx-small", ha="center", va="bottom")
+        axes.text(
+            at, 101, as_text(text), rotation=90, fontsize="xx-small", ha="center", va="bottom"
+        )
     axes.set_ylim(0, 100)
     axes.set_xlabel("Time (s)")
     axes.set_ylabel("Share (%)")

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from profharness.report.plots.paper import canvas
+from profharness.report.plots.paper import as_text, canvas
 from profharness.report.plots.work_roofline import (
     KERNEL_COLOR,
     LARGEST,
@@ -36,7 +36,7 @@ def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None
     for line in drawn.lines:
         axes.plot(line.x, line.y, color=ROOF_COLOR, linewidth=1.5)
         axes.annotate(
-            line.text,
+            as_text(line.text),
             line.label,
             xytext=(0, 3),
             textcoords="offset points",
@@ -63,7 +63,7 @@ def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None
     for mark, place in zip(drawn.named, places, strict=True):
         if place is not None:
             axes.annotate(
-                mark.name,
+                as_text(mark.name),
                 (mark.x, mark.y),
                 xytext=(place.dx, -place.dy),
                 textcoords="offset points",

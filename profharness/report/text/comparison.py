@@ -19,6 +19,7 @@ from profharness.report.tables.comparison import (
 )
 from profharness.report.text.changes import change_reason, change_text
 from profharness.report.text.listing import listing
+from profharness.screen import one_line
 
 SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
 SHOWN_OF_RUN = ("steps_per_second", "throughput")
@@ -66,7 +67,7 @@ def _heading(comparison: Comparison) -> Iterator[str]:
         ("A", comparison.run_a, comparison.errors_a),
         ("B", comparison.run_b, comparison.errors_b),
     ):
-        yield f"{letter}  {run}" + (
+        yield f"{letter}  {one_line(run)}" + (
             f"   (not sound by itself: {', '.join(errors)})" if errors else ""
         )
     for title, differences in (

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from profharness.report.table import Cell, Column, Table
+from profharness.screen import one_line, visible
 
 if TYPE_CHECKING:
     from rich import table as rich_tables
@@ -28,6 +30,7 @@ def listing(
     A last column that wraps is broken at `width` characters per line, between words only, and at
     its own line ends.
     """
+    table = _on_a_screen(table)
     head = tuple(Cell(column.title) for column in table.columns)
     rows = (head, *table.rows) if heads else table.rows
     widths = [
@@ -44,6 +47,22 @@ def listing(
         else:
             before = _line(table.columns, [*texts[:-1], "|"], widths).removesuffix("|")
             yield from _wrapped(start + before, texts[-1], width)
+
+
+def _on_a_screen(table: Table) -> Table:
+    """The table with foreign names in one line each, and what has no shape escaped, so that widths
+    are those of what is shown. A column that wraps keeps its line ends.
+    """
+    shown = tuple(
+        tuple(
+            Cell(text, emphasis=cell.emphasis)
+            if (text := visible(cell.text) if column.wraps else one_line(cell.text)) != cell.text
+            else cell
+            for column, cell in zip(table.columns, row, strict=True)
+        )
+        for row in table.rows
+    )
+    return replace(table, rows=shown)
 
 
 def _line(columns: Sequence[Column], texts: list[str], widths: Sequence[int]) -> str:
@@ -77,6 +96,7 @@ def fitting(table: Table, width: int) -> list[int]:
     """The places of the columns that fit into `width` characters; those with the smallest `spare`
     go first.
     """
+    table = _on_a_screen(table)
     needed = [
         min(
             max(len(column.title), *(len(row[index].text) for row in table.rows)),
@@ -102,6 +122,7 @@ def terminal_table(
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    table = _on_a_screen(table)
     made = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for index in shown:
         column = table.columns[index]
@@ -123,6 +144,7 @@ def framed_table(table: Table) -> rich_tables.Table:
     """All columns in a frame below the title, for rich to print."""
     from rich.table import Table as RichTable
 
+    table = _on_a_screen(table)
     made = RichTable(title=table.title, expand=False)
     for column in table.columns:
         made.add_column(column.title, justify=column.align)

@@ -15,6 +15,7 @@ from profharness.report.text.listing import framed_table
 from profharness.report.text.names import title_of
 from profharness.report.text.sampled import sample_value_text
 from profharness.rundir import telemetry
+from profharness.screen import console
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 from profharness.trace.sample_metrics import place_of
@@ -66,12 +67,9 @@ class LiveView:
 
     def __enter__(self) -> Self:
         if self._stream.isatty():
-            from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(
-                console=Console(file=self._stream), auto_refresh=False, transient=True
-            )
+            self._live = Live(console=console(self._stream), auto_refresh=False, transient=True)
             self._live.__enter__()
         return self
 

@@ -14,6 +14,7 @@ from profharness.report.text.labels import KERNELS, no_kernels
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.listing import listing
 from profharness.report.text.terminal import idle_items, partition_items
+from profharness.screen import one_line
 from profharness.units import format_ns, format_number, format_share
 
 
@@ -65,7 +66,7 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
 def _trace_lines(summary: Summary) -> Iterator[str]:
     counts = summary.trace
     name = f" (pass {counts.pass_name})" if counts.pass_name else ""
-    yield f"{summary.source}{name}"
+    yield one_line(f"{summary.source}{name}")
     if not counts.kernels and not counts.copies:
         yield (
             f"trace     {'hardware counters, and ' if summary.counters else ''}no device work, "

@@ -27,6 +27,7 @@ from profharness.report.tables.device import device_lines
 from profharness.report.tables.telemetry import sampled_table
 from profharness.report.text.figures import brief_text
 from profharness.report.text.listing import listing
+from profharness.screen import encoded
 from profharness.stats.intervals import window
 from profharness.stats.package_figures import power_figures
 from profharness.stats.packages import package_findings, packages
@@ -163,7 +164,7 @@ def document(concluded: Concluded, files: Sequence[Path]) -> bytes:
         "verdict": verdict_object(concluded.verdict),
         "verdict_needs": concluded.verdict_needs or None,
     }
-    return msgspec.json.encode({**whole, **judged, "files": [str(path) for path in files]})
+    return encoded({**whole, **judged, "files": [str(path) for path in files]})
 
 
 def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:

@@ -27,10 +27,11 @@ from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
 from profharness.report.text.sentences import sentences
+from profharness.screen import Drawn, console, visible
 from profharness.units import format_number, format_share
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
     from rich.table import Table as Grid
     from rich.text import Text
 
@@ -42,14 +43,14 @@ _LABELS = 24
 _REASONS = 3
 
 
-def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[str]] = ()) -> str:
+def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[str]] = ()) -> Drawn:
     """The whole view, `width` characters wide at most (40 at least).
 
     `made` are the last lines: what was made and what to do with it, one row of cells each; only
     these may be wider.
     """
     out = io.StringIO()
-    console = _console(out, max(width, _NARROWEST), color=color)
+    drawing = console(out, max(width, _NARROWEST), color=color)
     points = None if is_command(summary) else scan_table(summary)
     blocks = [
         _command(summary, width) if points is None else _scan(points, summary, width),
@@ -58,9 +59,10 @@ def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[st
     ]
     for block in blocks:
         if block is not None:
-            console.print(block)
-            console.print()
-    return _trimmed(out.getvalue() + "\n".join(made_lines(made, width)))
+            drawing.print(block)
+            drawing.print()
+    last = visible("\n".join(made_lines(made, width)))
+    return Drawn(_trimmed(out.getvalue() + last))
 
 
 def render_error(error: ProfharnessError, color: bool, width: int = 100) -> str:
@@ -68,27 +70,11 @@ def render_error(error: ProfharnessError, color: bool, width: int = 100) -> str:
     from rich.text import Text
 
     out = io.StringIO()
-    console = _console(out, max(width, _NARROWEST), color=color)
-    console.print(Text.assemble(("error: ", "bold red"), error.message), soft_wrap=True)
+    drawing = console(out, max(width, _NARROWEST), color=color)
+    drawing.print(Text.assemble(("error: ", "bold red"), error.message), soft_wrap=True)
     if error.hint:
-        console.print(Text(f"  {error.hint}"), soft_wrap=True)
+        drawing.print(Text(f"  {error.hint}"), soft_wrap=True)
     return _trimmed(out.getvalue())
-
-
-def _console(out: io.StringIO, width: int, *, color: bool) -> Console:
-    from rich.console import Console
-
-    return Console(
-        file=out,
-        width=width,
-        force_terminal=color,
-        color_system="standard" if color else None,
-        no_color=not color,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
 
 
 def _trimmed(text: str) -> str:

@@ -35,15 +35,22 @@ def step_numbers(trace: Trace, kinds: Sequence[str] = ("step",)) -> I64:
     """For each mark of these kinds (step, trial) the number that it carries, in its column or in
     its name; NULL for all others.
     """
-    marks = trace.marks
-    found = np.full(len(marks), NULL, np.int64)
-    for kind in kinds:
-        rows = np.flatnonzero((marks.kind == trace.strings.find(kind)) & (marks.kind != NULL))
-        if len(rows):
-            found[rows] = by_name(trace, rows, _named(_OWN[kind]))
+    return numbers_of(trace, np.arange(len(trace.marks)), kinds)
+
+
+def numbers_of(trace: Trace, rows: I64, kinds: Sequence[str] = ("step",)) -> I64:
+    """As `step_numbers`, for these marks alone and in their order: (rows,). A scan of many points
+    asks for each of them, and must not look through the names of all marks each time.
+    """
+    kind, number = trace.marks.kind[rows], trace.marks.number[rows]
+    found = np.full(len(rows), NULL, np.int64)
+    for name in kinds:
+        at = np.flatnonzero((kind == trace.strings.find(name)) & (kind != NULL))
+        if len(at):
+            found[at] = by_name(trace, rows[at], _named(_OWN[name]))
     return np.where(
-        (marks.number != NULL) & np.isin(marks.kind, [trace.strings.find(kind) for kind in kinds]),
-        marks.number,
+        (number != NULL) & np.isin(kind, [trace.strings.find(name) for name in kinds]),
+        number,
         found,
     )
 

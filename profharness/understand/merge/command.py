@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profharness.errors import InputError, OutputExists
+from profharness.rundir.foreign.patterns import why_not
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.outputs import refuse_inputs, require_writable
 from profharness.rundir.paths import MANIFEST, RunDir
@@ -109,7 +110,7 @@ def _as_recorded(wanted: Cut, paths: Sequence[Path]) -> Cut:
         for path in paths
         if (path / MANIFEST).is_file()
     } - {""}
-    if len(recorded) != 1:
+    if len(recorded) != 1 or why_not(min(recorded)):
         return wanted
     return replace(wanted, step_range=StepRange(recorded.pop(), recorded=True))
 

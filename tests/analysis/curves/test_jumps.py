@@ -186,3 +186,14 @@ def test_impossible_rise():
     assert impossible_rise(Measured(level, np.array([10.0, 41.0, 90.0]), np.full(3, 0.01))) is None
     assert impossible_rise(Measured(level, np.array([10.0, 60.0, 90.0]), np.zeros(3))) is None
     assert impossible_rise(Measured(level, np.array([10.0, 60.0, 90.0]), np.full(3, 0.2))) is None
+
+
+@pytest.mark.parametrize("ratio", [1.5, 0.6])
+def test_of_many_levels_a_chosen_few_are_searched_and_the_jump_is_placed_among_all(ratio):
+    """The search over all of 500 levels took longer than anybody waits."""
+    level = np.arange(1.0, 501.0)
+    truth = batch_truth(level, 25_000, 100, 1.0)
+    step = found(level, truth * np.where(level >= 138, ratio, 1.0), 0.005, 0)
+    assert step.at == 138
+    assert step.ratio == pytest.approx(ratio, rel=0.05)
+    assert found(level, truth, 0.005, 0) is None

@@ -7,12 +7,15 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from profharness.report.page.html import render
-from tests.report.samples import SAMPLES
+from tests.report.samples import SAMPLES, gpu_hotspots
 
 BROWSER = next(
     (
@@ -22,7 +25,7 @@ BROWSER = next(
     ),
     None,
 )
-PROBE = """<script>
+PROBE = """
 window.addEventListener("load", function () {
   setTimeout(function () {
     var root = document.documentElement;
@@ -43,7 +46,23 @@ window.addEventListener("load", function () {
     }
   }, 500);
 });
-</script></body>"""
+"""
+HOSTILE = (
+    "<script>document.documentElement.dataset.ran = 'script';</script>",
+    "<img src='data:,x' onerror=\"document.documentElement.dataset.ran = 'handler';\">",
+    "<svg onload=\"document.documentElement.dataset.ran = 'svg';\"></svg>",
+    "<iframe srcdoc=\"<script>parent.document.documentElement.dataset.ran = 'frame';</script>\"></iframe>",
+    "<base href='https://example.org/'>",
+)
+
+
+def _probed(text: str) -> str:
+    """The page with the probe, which its policy then lets run too."""
+    allowed = b64encode(sha256(PROBE.encode()).digest()).decode()
+    assert text.count("script-src '") == 1
+    return text.replace("script-src '", f"script-src 'sha256-{allowed}' '").replace(
+        "</body>", f"<script>{PROBE}</script></body>"
+    )
 
 
 def _opened(page: Path, folder: Path, width: int) -> dict[str, str]:
@@ -88,7 +107,7 @@ def _opened(page: Path, folder: Path, width: int) -> dict[str, str]:
 def test_the_report_draws_without_errors(name: str, width: int, tmp_path: Path) -> None:
     text = render(SAMPLES[name]())
     page = tmp_path / "report.html"
-    page.write_text(text.replace("</body>", PROBE), encoding="utf-8")
+    page.write_text(_probed(text), encoding="utf-8")
     seen = _opened(page, tmp_path / "profile", width)
     assert "errors" not in seen
     assert seen["plots"] == f"drawn {len(re.findall('data-plot=', text))}"
@@ -107,10 +126,41 @@ def test_on_a_narrow_screen_only_tables_reach_beyond_it_and_those_scroll(tmp_pat
     """A browser's window has a least width, so the page itself is made as narrow as a telephone."""
     page = tmp_path / "report.html"
     page.write_text(
-        render(SAMPLES["gpu_scan"]())
-        .replace("</head>", "<style>html { width: 380px; }</style></head>")
-        .replace("</body>", PROBE),
+        _probed(render(SAMPLES["gpu_scan"]())).replace(
+            "</head>", "<style>html { width: 380px; }</style></head>"
+        ),
         encoding="utf-8",
     )
     seen = _opened(page, tmp_path / "profile", 500)
     assert seen["beyond"] == "0"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium (or chrome) on the PATH")
+def test_what_a_hostile_name_brings_along_does_not_run(tmp_path: Path) -> None:
+    """Names are escaped as text. Were one not, the policy would still not let it run: it is put
+    into the page as it is.
+    """
+    table = gpu_hotspots()
+    row = msgspec.structs.replace(table.rows[0], name="".join(HOSTILE))
+    summary = msgspec.structs.replace(
+        SAMPLES["gpu_scan"](), hotspots=(msgspec.structs.replace(table, rows=(row,)),)
+    )
+    text = render(summary)
+    assert "&lt;iframe srcdoc=" in text
+    page = tmp_path / "report.html"
+    page.write_text(_probed(text), encoding="utf-8")
+    seen = _opened(page, tmp_path / "profile", 1200)
+    assert "errors" not in seen
+    assert seen["plots"] != "drawn 0"
+    assert "ran" not in seen
+    page.write_text(_probed(text.replace("<main", f"{''.join(HOSTILE)}<main")), encoding="utf-8")
+    seen = _opened(page, tmp_path / "profile", 1200)
+    assert "ran" not in seen
+    assert seen["plots"] != "drawn 0"
+    loose = text.replace("script-src '", "script-src 'unsafe-inline' '")
+    page.write_text(
+        re.sub(r"'sha256-[^']*'", "", loose).replace("<main", f"{HOSTILE[0]}<main"),
+        encoding="utf-8",
+    )
+    assert _opened(page, tmp_path / "profile", 1200)["ran"] == "script"

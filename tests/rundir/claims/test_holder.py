@@ -97,6 +97,16 @@ def test_of_a_process_elsewhere_only_the_user_or_the_scheduler_knows(tmp_path: P
             {"token": "0" * 32, "harness": {**msgspec.to_builtins(OWN), "pid": -1}}
         ),
     ],
+    ids=[
+        "empty",
+        "no fields",
+        "no text",
+        "deep",
+        "long",
+        "a path",
+        "a large pid",
+        "a negative pid",
+    ],
 )
 def test_a_file_that_is_no_holders_is_refused_and_only_the_user_passes_over_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes

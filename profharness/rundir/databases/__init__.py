@@ -1,0 +1,1 @@
+"""SQLite files from anywhere, read as SQLite would recover them, never changed, within bounds."""

@@ -1,0 +1,1 @@
+"""Private temporary folders: of one process, removed when it ends, however it ends."""

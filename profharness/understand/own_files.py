@@ -1,0 +1,52 @@
+"""Files of a run that are read one by one: what may not be read, or cannot, is a problem of the
+run, and the others still count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from profharness.errors import InputError
+from profharness.rundir.foreign.border import reading
+from profharness.rundir.foreign.inside import Inside
+from profharness.rundir.manifest import Artifact
+from profharness.trace.model import Problem
+
+ReadT = TypeVar("ReadT")
+
+
+def each(
+    inside: Inside, pattern: str, problems: list[Problem], read: Callable[[Path], ReadT]
+) -> Iterator[tuple[Path, ReadT]]:
+    """What `read` makes of each file that a glob pattern finds in the run, in order; it raises
+    InputError, or anything, for a damaged one, which becomes one of the `problems`.
+    """
+    found = inside.found(pattern)
+    problems += found.refused
+    for path in found.paths:
+        try:
+            with reading(path):
+                made = read(path)
+        except InputError as error:
+            problems.append(Problem("error", inside.named(path), 1, error.message))
+        else:
+            yield path, made
+
+
+def sound(
+    root: Path, artifacts: Sequence[Artifact]
+) -> tuple[tuple[Artifact, ...], tuple[Problem, ...]]:
+    """The tools' files of a run that may be read, and a problem for each other one: a record that
+    names a file outside of the run, a link that leads there, a pipe.
+    """
+    inside = Inside(root)
+    kept: list[Artifact] = []
+    refused: list[Problem] = []
+    for artifact in artifacts:
+        if why := inside.why_not_stated(artifact.path):
+            refused.append(Problem("error", artifact.path, 1, why))
+        else:
+            kept.append(artifact)
+    return tuple(kept), tuple(refused)

@@ -1,0 +1,98 @@
+"""Whatever reading a foreign file raises is the one error of an unreadable file; our own faults are
+not dressed as such.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from profharness import readers
+from profharness.errors import InputError, UsageError
+from profharness.readers.border import reading
+
+FILE = Path("foreign.json")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "more memory than there is"),
+        (RecursionError("maximum recursion depth exceeded"), "nested too deeply"),
+        (OverflowError("int too big to convert"), "too large (int too big to convert)"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte"), "no text"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error"),
+        (struct.error("unpack requires 8 bytes"), "(error: unpack requires 8 bytes)"),
+        (zlib.error("Error -3"), "(error: Error -3)"),
+        (KeyError("ts"), "(KeyError: 'ts')"),
+        (IndexError("out of range"), "IndexError"),
+        (ValueError("a\nb"), "(ValueError: a b)"),
+        (EOFError(), "EOFError"),
+    ],
+)
+def test_what_a_reader_raises_names_the_file_in_one_line(error: Exception, words: str) -> None:
+    with pytest.raises(InputError) as caught, reading(FILE, "kineto"):
+        raise error
+    assert caught.value.message.startswith("foreign.json cannot be read as kineto: ")
+    assert words in caught.value.message
+    assert "\n" not in caught.value.message
+    assert caught.value.__cause__ is error
+
+
+def test_the_words_of_a_library_are_cut() -> None:
+    with pytest.raises(InputError) as caught, reading(FILE):
+        raise ValueError("x" * 100_000)
+    assert len(caught.value.message) < 400
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("said already"),
+        UsageError("said already"),
+        ModuleNotFoundError("pyarrow"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        KeyboardInterrupt(),
+    ],
+)
+def test_what_is_not_the_fault_of_a_file_passes(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught, reading(FILE):
+        raise error
+    assert caught.value is error
+
+
+def test_what_nobody_could_catch_counts_and_prints_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    class Unlucky:
+        def __del__(self) -> None:
+            raise ValueError("in a callback")
+
+    before = sys.unraisablehook
+    with pytest.raises(InputError, match="in a callback"), reading(FILE):
+        Unlucky().__doc__  # noqa: B018  it is gone at once
+    assert sys.unraisablehook is before
+    assert capfd.readouterr().err == ""
+
+
+def test_a_beginning_that_breaks_the_look_at_it_is_an_unreadable_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Careless:
+        name = "careless"
+
+        @staticmethod
+        def sniff(head: bytes, name: str) -> bool:
+            return head.decode("ascii") == name
+
+    path = tmp_path / "table.txt"
+    path.write_bytes(b"\xff")
+    monkeypatch.setattr(readers, "FORMATS", ())
+    monkeypatch.setattr(readers, "_foreign", lambda: (Careless(),))
+    with pytest.raises(InputError, match=r"table\.txt cannot be read as careless: .*no text"):
+        readers.find_reader(path)
