@@ -13,7 +13,7 @@ import msgspec
 from profharness.errors import InputError, OutputExists, UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import CaptureTraces, Formulas
-from profharness.rundir.outputs import require_writable
+from profharness.rundir.outputs import refuse_inputs, require_writable
 from profharness.screen import mention
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def plot(line: PlotLine) -> None:
     profharness plot trace.json.gz -o roofline.pdf --roofline
     """
     paths, output, label = line.paths, line.output, line.label
+    refuse_inputs(output, (*paths, *line.formulas, *line.capture_trace))
     if output.exists() and not line.force:
         raise OutputExists(f"{output} exists", "name another with -o, or overwrite it with --force")
     require_writable(output, "name another with -o")

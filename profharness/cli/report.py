@@ -11,6 +11,7 @@ from profharness.options.declared import Option
 from profharness.options.operator_work import CaptureTraces, Formulas
 from profharness.options.steps import StepRange
 from profharness.options.tables import RawCsv
+from profharness.rundir.outputs import refuse_inputs
 
 
 class ReportLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +36,8 @@ def report(line: ReportLine) -> None:
     from profharness.understand import report_run as understand
     from profharness.understand.operator_work import operator_input
 
+    if line.output is not None:
+        refuse_inputs(line.output, (line.run, *line.formulas, *line.capture_trace))
     given = operator_input(line.formulas, line.capture_trace)
     summary = understand.finish(
         line.run,

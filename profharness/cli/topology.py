@@ -13,6 +13,7 @@ from profharness.errors import UsageError
 from profharness.node import topology as places
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.listing import listing
+from profharness.rundir.paths import write_atomic
 from profharness.screen import mention
 
 
@@ -55,7 +56,7 @@ def topology(
         return
     if output.exists() and not force:
         raise UsageError(f"{output} exists", "name another file, or add --force to overwrite it")
-    output.write_text(text, encoding="utf-8")
+    write_atomic(output, text.encode())
     columns = (
         Column("process", "right", width=3),
         Column(gap=": CPUs ", width=0),

@@ -74,26 +74,15 @@ def plan_run(
     )
     python = _python(request, in_container=container is not None)
     environment = (
-        probe_node(LocalLauncher(container and _without_new_folders(container)), python, dry=dry)
-        if starts
-        else Environment(host=socket.gethostname())
+        _probed(container, python, dry=dry) if starts else Environment(host=socket.gethostname())
     )
     if elsewhere is not None:
         environment = planned_node.facts(elsewhere, environment)
         _require_tools(chosen, environment)
-    scan = None if request.command else scans.create(request, environment)
-    if scan is not None and rank.world > 1:
-        raise UsageError(
-            f"a scan is one process, but {rank.world} were started",
-            "start it once, or profile a command: -- python train.py",
-        )
+    scan = None if request.command else _scan(request, environment, rank)
     passes = _schedule(request, chosen, scan, environment, dry=dry)
     if not dry:
-        _require(request, chosen, environment)
-        if request.device_counters_from:
-            exporter.require(request.device_counters_from)
-        if container is None:
-            _require_program(request.command)
+        _require(request, chosen, environment, in_container=container is not None)
     run_plan = RunPlan(
         request,
         root,
@@ -105,13 +94,31 @@ def plan_run(
         scan,
         elsewhere.about if elsewhere else "",
     )
-    words: set[str] = set()
-    for plan in passes.passes:  # a layer refuses here what its tool's version cannot do
-        words.update(word for line in planned_commands(run_plan, plan) for word in line.argv)
+    words = frozenset(  # a layer refuses here what its tool's version cannot do
+        word
+        for plan in passes.passes
+        for line in planned_commands(run_plan, plan)
+        for word in line.argv
+    )
     if elsewhere is not None:
         return run_plan
-    planned = Planned(chosen, _torch_of(request, scan, chosen), frozenset(words))
+    planned = Planned(chosen, _torch_of(request, scan, chosen), words)
     return replace(run_plan, clashes=clashes(environment, planned))
+
+
+def _probed(container: Apptainer | None, python: str, *, dry: bool) -> Environment:
+    return probe_node(LocalLauncher(container and _without_new_folders(container)), python, dry=dry)
+
+
+def _scan(request: Request, environment: Environment, rank: RankInfo) -> Scan:
+    """Raises UsageError where several processes were started, and as the scan does."""
+    scan = scans.create(request, environment)
+    if rank.world > 1:
+        raise UsageError(
+            f"a scan is one process, but {rank.world} were started",
+            "start it once, or profile a command: -- python train.py",
+        )
+    return scan
 
 
 def _torch_of(
@@ -238,10 +245,20 @@ def probe_node(launcher: Launcher, python: str, *, dry: bool) -> Environment:
         raise
 
 
-def _require(request: Request, chosen: Sequence[Layer], environment: Environment) -> None:
-    """Raises Unavailable for a layer that this node lacks; what hooks into a program is only asked
-    of Python.
+def _require(
+    request: Request, chosen: Sequence[Layer], environment: Environment, *, in_container: bool
+) -> None:
+    """Raises Unavailable for what this node lacks: a layer (what hooks into a program is only
+    asked of Python), an exporter of counters, the command.
     """
+    _require_layers(request, chosen, environment)
+    if request.device_counters_from:
+        exporter.require(request.device_counters_from)
+    if not in_container:
+        _require_program(request.command)
+
+
+def _require_layers(request: Request, chosen: Sequence[Layer], environment: Environment) -> None:
     hooks_attach = not request.command or bool(_command_python(request.command))
     for layer in chosen:
         if layer.about.scope == "hook" and not hooks_attach:

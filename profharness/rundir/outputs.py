@@ -5,9 +5,17 @@ user's to mend, not a fault of ours), and the temporary file that takes a place 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from profharness.errors import UsageError
+
+_MARK = "manifest.json"  # of a run directory
+# what a run directory holds that nothing makes again, with what keeps it (docs/run-directory.md)
+_RECORDS = frozenset(
+    {_MARK, "holder.json", "calibration.json", "control", "points", "telemetry", "artifacts"}
+)
 
 
 def require_writable(path: Path, instead: str) -> None:
@@ -65,3 +73,55 @@ def temporary_beside(path: Path, mode: int = 0o666) -> tuple[int, Path]:
             return os.open(temporary, flags, mode), temporary
         except FileExistsError:
             continue  # by chance another has this name
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path, for programs that want a name to write to: the file takes the place of
+    `path` when the block ends well, and nothing is left otherwise.
+    """
+    handle, temporary = temporary_beside(path)
+    os.close(handle)
+    try:
+        yield temporary
+        temporary.replace(path)
+    except BaseException:  # Ctrl-C too: no half-written file may stay
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def refuse_inputs(target: Path, inputs: Sequence[Path]) -> None:
+    """Raises UsageError where writing `target` would destroy what is read for it, overwriting
+    agreed to or not: one of the inputs itself, by whatever name or link, a record of a run among
+    them, or any file of another folder among them.
+    """
+    try:
+        status = target.stat()
+    except OSError:  # nothing is there, or nothing that can be overwritten
+        return
+    for path in inputs:
+        if path.exists() and os.path.samestat(path.stat(), status):
+            raise UsageError(
+                f"{target} is read for this, and would be destroyed"
+                + (f": it is the same file as {path}" if target != path else ""),
+                "name another file with -o; --force is for results",
+            )
+        if not path.is_dir():
+            continue
+        kept = _record_in(path.resolve(), target.resolve())
+        kept = kept or _record_in(path.resolve(), target.parent.resolve() / target.name)
+        if kept:
+            raise UsageError(
+                f"{target} is part of {path}, which is read for this: {kept} would be destroyed",
+                "name another file with -o; --force is for results",
+            )
+
+
+def _record_in(folder: Path, target: Path) -> str:
+    """What of the folder the target is, that nothing makes again; empty where there is none."""
+    if not target.is_relative_to(folder):
+        return ""
+    parts = target.relative_to(folder).parts
+    if (folder / _MARK).is_file():
+        return "a record of the run" if parts[:1] and parts[0] in _RECORDS else ""
+    return "a file of a tool" if target.suffix not in (".pftrace", ".gz", ".html") else ""

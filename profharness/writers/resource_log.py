@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from profharness.rundir.paths import write_atomic
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Trace
 
@@ -68,8 +69,8 @@ def write(
     ):
         cells = ("" if math.isnan(value) else f"{value:.2f}" for value in values)
         lines.append(", ".join((_local(at), *cells)))
-    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    about.write_text(_about(trace, device), encoding="utf-8")
+    write_atomic(log, ("\n".join(lines) + "\n").encode())
+    write_atomic(about, _about(trace, device).encode())
     return log, about
 
 
@@ -85,7 +86,7 @@ def write_marks(begins: Sequence[tuple[int, int]], folder: Path, machine: Machin
         f"Starting batch size {size} at time: {_local(at + machine.monotonic_to_realtime_ns, 6)}\n"
         for at, size in sorted(begins)
     ]
-    path.write_text("".join(lines), encoding="utf-8")
+    write_atomic(path, "".join(lines).encode())
     return path
 
 

@@ -20,6 +20,7 @@ from profharness.analysis.run.resources import Resources
 from profharness.analysis.run.series import run_table
 from profharness.errors import Unavailable, UsageError
 from profharness.report.text.rates import widened
+from profharness.rundir.outputs import whole_file
 from profharness.screen import one_line
 from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
@@ -198,7 +199,8 @@ def draw(
         ha="right",
         va="bottom",
     )
-    figure.savefig(output, bbox_inches="tight")
+    with whole_file(output) as drawn_to:
+        figure.savefig(drawn_to, format=output.suffix[1:].lower(), bbox_inches="tight")
     plt.close(figure)
 
 
@@ -308,5 +310,6 @@ def draw_resources(resources: Resources, output: Path, *, title: str = "") -> No
     axes.legend(fontsize="x-small")
     if title:
         axes.set_title(title, loc="left", fontsize="small", pad=40)
-    figure.savefig(output, bbox_inches="tight")
+    with whole_file(output) as drawn_to:
+        figure.savefig(drawn_to, format=output.suffix[1:].lower(), bbox_inches="tight")
     plt.close(figure)

@@ -16,6 +16,7 @@ from profharness.report.plots.work_roofline import (
     ROOF_COLOR,
     WorkRoofline,
 )
+from profharness.rundir.outputs import whole_file
 
 _SIZE = (14.0, 9.0)
 _FONT, _RADIUS = 13.0, 13.0  # points
@@ -76,7 +77,8 @@ def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None
     axes.legend(fontsize="x-small", loc="upper left", markerscale=0.6)
     if title:
         axes.set_title(title, loc="left", fontsize="small")
-    figure.savefig(output, bbox_inches="tight")
+    with whole_file(output) as drawn_to:
+        figure.savefig(drawn_to, format=output.suffix[1:].lower(), bbox_inches="tight")
     plt.close(figure)
 
 

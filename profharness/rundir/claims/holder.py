@@ -16,6 +16,7 @@ import errno
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +33,7 @@ from profharness.rundir.outputs import unwritable
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _SETTLES_S = 5.0  # within which another claimant has the place, or has given up
 _POLL_S = 0.02
+_WRITTEN_S = 600.0  # within which a file that was made has been written, or its writer was killed
 _ELSEWHERE = "name another place with --output"
 
 IsOver = Callable[[Holder], bool | None]
@@ -191,11 +193,21 @@ def _is_gone(holder: Holder, claimant: Claimant) -> bool | None:
 
 
 def _sweep(root: Path, claimant: Claimant) -> None:
-    """The files of processes that were killed while they claimed. Those of the living stay."""
+    """The files of processes that were killed while they claimed. Those of the living stay, and
+    for ten minutes those that say nothing: their writers may be about to.
+    """
     for path in root.glob(f"{BESIDE_HOLDER}*"):
-        found = read(path)
-        if isinstance(found, Holder) and _is_gone(found, claimant):
-            path.unlink(missing_ok=True)
+        # others give theirs up meanwhile, and what cannot be removed is in nobody's way
+        with suppress(OSError):
+            if _is_left(path, claimant):
+                path.unlink()
+
+
+def _is_left(path: Path, claimant: Claimant) -> bool:
+    found = read(path)
+    if isinstance(found, Unreadable):
+        return time.time() - path.lstat().st_mtime > _WRITTEN_S
+    return found is not None and bool(_is_gone(found, claimant))
 
 
 def _write(path: Path, data: bytes) -> None:

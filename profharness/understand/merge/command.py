@@ -11,7 +11,7 @@ from pathlib import Path
 from profharness.errors import InputError, OutputExists
 from profharness.rundir.foreign.patterns import why_not
 from profharness.rundir.manifest import Manifest
-from profharness.rundir.outputs import require_writable
+from profharness.rundir.outputs import refuse_inputs, require_writable
 from profharness.rundir.paths import MANIFEST, RunDir
 from profharness.trace.parts.cutting import Cut, StepRange
 from profharness.understand.load import check_hosts, check_paths, load
@@ -41,10 +41,11 @@ class MergeOptions:
 
 
 def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOptions) -> MergeReport:
-    """Write one Perfetto trace. Raises OutputExists for a file that is there, unless forced, and as
-    `load` does.
+    """Write one Perfetto trace. Raises OutputExists for a file that is there, unless forced,
+    UsageError for one that is read here, and as `load` does.
     """
     target = output or _default_output(paths)
+    refuse_inputs(target, paths)
     if target.exists() and not options.force:
         raise OutputExists(f"{target} exists", "name another with -o, or overwrite it with --force")
     check_paths(paths)

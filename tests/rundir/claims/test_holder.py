@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -168,6 +169,18 @@ def test_a_killed_taker_is_succeeded(tmp_path: Path) -> None:
     (tmp_path / f".holder.{third.token}").write_bytes(msgspec.json.encode(third))
     holder.claim(tmp_path, claimant())
     assert names(tmp_path) == ["holder.json"]
+
+
+def test_files_of_killed_claimants_go_and_those_of_the_living_stay(tmp_path: Path) -> None:
+    dead, alive = claimant(DEAD).record, claimant().record
+    for one in (dead, alive):
+        (tmp_path / f".holder.{one.token}").write_bytes(msgspec.json.encode(one))
+    for name, age_s in (("old", 3600), ("new", 0)):  # of one that was killed as it began to write
+        path = tmp_path / f".holder.{name}"
+        path.touch()
+        os.utime(path, (time.time() - age_s,) * 2)
+    holder.claim(tmp_path, claimant())
+    assert names(tmp_path) == sorted([f".holder.{alive.token}", ".holder.new", "holder.json"])
 
 
 def test_a_living_taker_is_told_from_the_holder(
