@@ -21,6 +21,8 @@ EXTRAS := torch,onnx,triton,plots
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # more than cores, since tests also wait: for servers to start, and for clocks
 TESTS_AT_ONCE ?= $(shell expr $(JOBS) \* 2)
+TRIES ?= 3
+SEED ?= 1
 # in the order that tests/conftest.py gives them
 PYTEST := $(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadgroup --no-loadscope-reorder
 DEMO_ARGS ?= --batch-sizes 1,4,16,64 --trials 30 --profile torch,onnxruntime
@@ -31,7 +33,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick statistics thorough coverage mutations check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test quick statistics thorough mutations faults coverage check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
 	@sed -n '1,14p' Makefile | sed 's/^# \{0,1\}//'
@@ -84,6 +86,10 @@ quick: setup-dev
 
 statistics: setup-dev
 	$(PYTEST) -m statistics
+
+# What kills, full disks and signals at random moments cost, as one table; TRIES=200 takes hours.
+faults: setup-dev
+	@$(BIN)/python -m tests.faults --tries $(TRIES) --seed $(SEED)
 
 thorough: setup-dev tensorflow
 	$(PYTEST) -m thorough

@@ -108,7 +108,8 @@ def _answered(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, Interrupted) as error:
         _say("interrupted", "")
-        return 128 + int(getattr(error, "number", signal.SIGINT))  # launchers.between.Terminated
+        cause = error.__cause__ or error  # of which launchers.between.Terminated has a number
+        return 128 + int(getattr(cause, "number", signal.SIGINT))
     except BrokenPipeError:
         # the reader of our output went away (`| head`); nothing is wrong here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
