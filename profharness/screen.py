@@ -3,7 +3,7 @@ and direction characters escaped, and only colours of our own stay.
 
 Two doors lead out. `guarded` stands before `sys.stdout` and `sys.stderr` for as long as a command
 runs, and escapes whatever is printed. What our own renderer colours comes from a `console`, which
-escapes each piece of text before it is styled, and passes the first door as `Drawn`.
+escapes each piece of text before it is styled, and passes the first door as `Painted`.
 
 One form serves text and JSON alike: `\u001b`, above U+FFFF as a surrogate pair, so that a JSON
 document is as valid behind the door as before it.
@@ -67,14 +67,14 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
-class Drawn(str):
+class Painted(str):
     """Finished text whose foreign parts are escaped already: its escape sequences are our own."""
 
     __slots__ = ()
 
 
 class Screen:
-    """A text stream before another one, which writes what it gets `visible`, but `Drawn` as it is.
+    """A text stream before another one: what it gets is written `visible`, what is `Painted` as is.
 
     Characters that the stream's encoding lacks are escaped as well. All else is the stream's own.
     """
@@ -86,7 +86,7 @@ class Screen:
 
     def write(self, text: str) -> int:
         """Write the text; its length before anything was escaped."""
-        out = text if isinstance(text, Drawn) else visible(text)
+        out = text if isinstance(text, Painted) else visible(text)
         encoding = getattr(self.beneath, "encoding", None) or "utf-8"
         if not out.isascii() and encoding.lower().replace("-", "") != "utf8":
             out = _encodable(out, encoding)
