@@ -6,6 +6,7 @@
 #   make statistics  the tests that show with hundreds of simulated scans what intervals cover
 #   make thorough    further variants of the longest tests, of each of which `make test` runs one
 #   make coverage    which branches of profharness/ the tests run
+#   make audit       known vulnerabilities and licences of what is installed
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
 # The one you have already (this environment's):  make demo TORCH=installed
@@ -30,10 +31,10 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick statistics thorough coverage check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test quick statistics thorough coverage audit check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
-	@sed -n '1,13p' Makefile | sed 's/^# \{0,1\}//'
+	@sed -n '1,12p' Makefile | sed 's/^# \{0,1\}//'
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one with make PYTHON=/path/to/python3"; exit 1; }
@@ -93,6 +94,10 @@ coverage: setup-dev
 	@mkdir -p .coverage
 	$(PYTEST) --ignore=tests/wrappers --cov --cov-branch --cov-report=term
 
+# Ends with 3 where no advisory database is reached; WHERE_REACHED=--where-reached says so and goes on.
+audit: setup-dev
+	$(BIN)/python tests/tools/audit.py $(WHERE_REACHED)
+
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev
 	@$(BIN)/python tests/tools/get_trace_processor.py
@@ -121,6 +126,7 @@ wheel: setup-dev
 	$(BIN)/python -m build --wheel
 
 ci: packages test
+	$(MAKE) audit WHERE_REACHED=--where-reached
 
 # Debian packages that only tests use: a browser for the report, node for the trace processor.
 packages:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from profharness import __version__
 from profharness.cli.parsing.words import Interrupted, Rest
 from profharness.errors import ProfharnessError, UsageError
-from profharness.screen import Painted, guarded, one_line
+from profharness.rundir.shown.screen import Painted, guarded, one_line
 
 if TYPE_CHECKING:
     from profharness.cli.parsing.help_screen import HelpfulCommand

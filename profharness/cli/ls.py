@@ -13,7 +13,7 @@ from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.listing import listing
 from profharness.rundir.harness_process import state_of
 from profharness.rundir.paths import MANIFEST, RunDir
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 
 
 def ls(

@@ -13,7 +13,7 @@ from profharness.errors import UsageError
 from profharness.node import topology as places
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.listing import listing
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 
 
 def topology(

@@ -14,7 +14,6 @@ from profharness import families
 from profharness.findings import kinds_of_records, kinds_of_results
 from profharness.findings.kind import FindingKind
 from profharness.findings.kind import Severity as Severity
-from profharness.screen import one_line
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,10 +31,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 def problem_text(source: str, count: int, message: str) -> str:
     """`file: 12 x what it says`; once is not counted, and a file that the message names is not
-    named twice. One line, whatever names it holds.
+    named twice.
     """
     said = message if count == 1 else f"{count} x {message}"
-    return one_line(said if message.startswith(source) else f"{source}: {said}")
+    return said if message.startswith(source) else f"{source}: {said}"
 
 
 GROUP = "profharness.findings"

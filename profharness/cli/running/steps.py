@@ -25,7 +25,7 @@ from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
 from profharness.measure.progress import Progress, open_progress
 from profharness.options.request import Request
-from profharness.screen import Painted, visible
+from profharness.rundir.shown.screen import Painted, visible
 
 
 def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:

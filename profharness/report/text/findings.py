@@ -13,7 +13,7 @@ from profharness.analysis.records import Summary
 from profharness.findings import Finding
 from profharness.report.text.figures import suffixed_text
 from profharness.report.text.labels import point_name_by_id, series_name
-from profharness.screen import one_line
+from profharness.rundir.shown.screen import one_line
 
 SHOWN = 3
 RANK = {"error": 0, "warning": 1, "info": 2}

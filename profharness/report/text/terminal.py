@@ -27,7 +27,7 @@ from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
 from profharness.report.text.sentences import sentences
-from profharness.screen import Painted, console, one_line
+from profharness.rundir.shown.screen import Painted, console, one_line
 from profharness.units import format_number, format_share
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness import screen
+import profharness
+from profharness.rundir.shown import screen
 
 ANY = st.text(st.characters())
 WITHOUT_SHAPE = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -134,7 +135,7 @@ def test_formulas_get_an_apostrophe(text: str) -> None:
 
 def test_nothing_else_writes_to_the_screen() -> None:
     """Consoles come from one place, and what is drawn is marked in the few places that draw."""
-    package = Path(screen.__file__).parent
+    package = Path(profharness.__file__).parent
     texts = {
         path.relative_to(package).as_posix(): path.read_text(encoding="utf-8")
         for path in package.rglob("*.py")
