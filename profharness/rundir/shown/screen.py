@@ -26,6 +26,7 @@ LONGEST = 4_000
 """Characters of one foreign text within a sentence; what is longer is cut in its middle."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ANY_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _HIDDEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
     r"\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
@@ -47,6 +48,13 @@ def visible(text: str) -> str:
     """
     hidden = _CONTROL if text.isascii() else _HIDDEN
     return hidden.sub(_escaped, text) if hidden.search(text) else text
+
+
+def without_controls(text: str) -> str:
+    """`text` for a viewer that draws what else has no shape by itself: only control characters are
+    escaped, but for tab and line end.
+    """
+    return text if text.isprintable() else _ANY_CONTROL.sub(_escaped, text)
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
