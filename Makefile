@@ -7,6 +7,7 @@
 #   make thorough    further variants of the longest tests, of each of which `make test` runs one
 #   make coverage    which branches of profharness/ the tests run
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
+#   make audit       known vulnerabilities and licences of what is installed
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
 # The one you have already (this environment's):  make demo TORCH=installed
@@ -33,10 +34,10 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick statistics thorough mutations faults coverage check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test quick statistics thorough mutations faults coverage audit check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
-	@sed -n '1,14p' Makefile | sed 's/^# \{0,1\}//'
+	@sed -n '1,16p' Makefile | sed 's/^# \{0,1\}//'
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one with make PYTHON=/path/to/python3"; exit 1; }
@@ -105,6 +106,9 @@ TRIES ?= 20000
 SEED ?= 1
 mutations: setup-dev
 	$(BIN)/python -m tests.hostile --tries $(TRIES) --seed $(SEED) --jobs $(JOBS)
+# Ends with 3 where no advisory database is reached; WHERE_REACHED=--where-reached says so and goes on.
+audit: setup-dev
+	$(BIN)/python tests/tools/audit.py $(WHERE_REACHED)
 
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev
@@ -134,6 +138,7 @@ wheel: setup-dev
 	$(BIN)/python -m build --wheel
 
 ci: packages test
+	$(MAKE) audit WHERE_REACHED=--where-reached
 
 # Debian packages that only tests use: a browser for the report, node for the trace processor.
 packages:

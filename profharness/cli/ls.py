@@ -13,7 +13,7 @@ from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.listing import listing
 from profharness.rundir.foreign.listing import read_listed, runs_below
 from profharness.rundir.harness_process import state_of
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 
 _DATE = 40  # characters: a time in UTC has 20
 
