@@ -114,7 +114,7 @@ def _folder(seed: Seed, times: int, path: Path, rng: random.Random) -> tuple[str
             continue
         file = rng.choice(central if central and rng.random() < 0.5 else seed.files)
         target = path / file.path
-        if target.is_file():
+        if folders.is_own(target):
             data, inside = _file(file, 1, path.parent, rng)
             target.write_bytes(data)
             names.append(f"{file.path}: {', '.join(inside)}")

@@ -139,7 +139,7 @@ def _list(text: str) -> list[object] | None:
         return None
     try:
         found = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
     return found if isinstance(found, list) else None
 
@@ -159,8 +159,12 @@ def _input(dims: object, word: object, text: object, steps: object) -> Input:
 
 
 def _whole(values: object) -> tuple[int, ...] | None:
-    """A list of whole numbers; None where it is anything else."""
-    if not isinstance(values, list) or not all(type(value) is int for value in values):
+    """A list of whole numbers from 0 on; None where it is anything else: no tensor has fewer
+    elements than none, and work of such a one would be taken from that of the others.
+    """
+    if not isinstance(values, list) or not all(
+        type(value) is int and value >= 0 for value in values
+    ):
         return None
     return tuple(values)
 
