@@ -145,7 +145,8 @@ def _list(text: str) -> list[object] | None:
 
 
 def _input(dims: object, word: object, text: object, steps: object) -> Input:
-    kind = BY_WORD.get(word) if isinstance(word, str) else None
+    word = word if isinstance(word, str) else "?"  # no word of torch
+    kind = BY_WORD.get(word)
     if kind is None and (word in NOT_TENSORS or not dims):
         listed = word in TENSOR_LISTS and not text
         return TensorList(()) if listed else Plain(_concrete(text))
