@@ -6,6 +6,7 @@
 #   make statistics  the tests that show with hundreds of simulated scans what intervals cover
 #   make thorough    further variants of the longest tests, of each of which `make test` runs one
 #   make coverage    which branches of profharness/ the tests run
+#   make fuzz        FUZZ_SECONDS=3600: readers under atheris, guided by the branches that inputs reach
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
@@ -31,10 +32,10 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick statistics thorough coverage mutations check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test quick statistics thorough coverage mutations fuzz damaged check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
-	@sed -n '1,14p' Makefile | sed 's/^# \{0,1\}//'
+	@sed -n '1,15p' Makefile | sed 's/^# \{0,1\}//'
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one with make PYTHON=/path/to/python3"; exit 1; }
@@ -99,6 +100,16 @@ TRIES ?= 20000
 SEED ?= 1
 mutations: setup-dev
 	$(BIN)/python -m tests.hostile --tries $(TRIES) --seed $(SEED) --jobs $(JOBS)
+
+# Where atheris cannot be installed, that is said and nothing is fuzzed.
+FUZZ_SECONDS ?= 30
+fuzz: setup-dev
+	@$(PIP) -c $(CONSTRAINTS) -e '.[fuzz]' || echo "atheris could not be installed here"
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
+
+# What continuous integration runs of both.
+damaged: TRIES = 2000
+damaged: mutations fuzz
 
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev
