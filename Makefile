@@ -6,6 +6,7 @@
 #   make statistics  the tests that show with hundreds of simulated scans what intervals cover
 #   make thorough    further variants of the longest tests, of each of which `make test` runs one
 #   make coverage    which branches of profharness/ the tests run
+#   make fuzz        FUZZ_SECONDS=3600: readers under atheris, guided by the branches that inputs reach
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
 #   make audit       known vulnerabilities and licences of what is installed
 #
@@ -34,10 +35,10 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick statistics thorough mutations faults coverage audit check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations fuzz damaged faults coverage audit check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
-	@sed -n '1,16p' Makefile | sed 's/^# \{0,1\}//'
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one with make PYTHON=/path/to/python3"; exit 1; }
@@ -78,7 +79,9 @@ check: setup-dev
 
 # collected once beforehand: else each of the processes compiles the files of all tests. An error
 # of collection is told by the run itself.
-test: check trace-processor perf-analyzer amd-tools tensorflow
+test: check tests
+
+tests: setup-dev trace-processor perf-analyzer amd-tools tensorflow
 	@$(BIN)/python -m pytest -q --collect-only >/dev/null 2>&1 || true
 	$(PYTEST)
 
@@ -106,9 +109,20 @@ TRIES ?= 20000
 SEED ?= 1
 mutations: setup-dev
 	$(BIN)/python -m tests.hostile --tries $(TRIES) --seed $(SEED) --jobs $(JOBS)
+
 # Ends with 3 where no advisory database is reached; WHERE_REACHED=--where-reached says so and goes on.
 audit: setup-dev
 	$(BIN)/python tests/tools/audit.py $(WHERE_REACHED)
+
+# Where atheris cannot be installed, that is said and nothing is fuzzed.
+FUZZ_SECONDS ?= 30
+fuzz: setup-dev
+	@$(PIP) -c $(CONSTRAINTS) -e '.[fuzz]' || echo "atheris could not be installed here"
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
+
+# What continuous integration runs of both.
+damaged: TRIES = 2000
+damaged: mutations fuzz
 
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev
@@ -137,7 +151,11 @@ bench: setup-dev
 wheel: setup-dev
 	$(BIN)/python -m build --wheel
 
-ci: packages test
+ci: packages setup-dev
+	$(MAKE) check
+	$(MAKE) damaged
+	$(MAKE) audit WHERE_REACHED=--where-reached
+	$(MAKE) tests
 	$(MAKE) audit WHERE_REACHED=--where-reached
 
 # Debian packages that only tests use: a browser for the report, node for the trace processor.
