@@ -8,6 +8,7 @@
 #   make coverage    which branches of profharness/ the tests run
 #   make fuzz        FUZZ_SECONDS=3600: readers under atheris, guided by the branches that inputs reach
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
+#   make faults      TRIES=4 SEED=1: kills, full disks, signals at random moments, and what each cost
 #   make audit       known vulnerabilities and licences of what is installed
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
@@ -93,7 +94,7 @@ statistics: setup-dev
 
 # What kills, full disks and signals at random moments cost, as one table; TRIES=200 takes hours.
 faults: setup-dev
-	@$(BIN)/python -m tests.faults --tries $(TRIES) --seed $(SEED)
+	@$(BIN)/python -m tests.faults --tries $(or $(TRIES),4) --seed $(or $(SEED),1)
 
 thorough: setup-dev tensorflow
 	$(PYTEST) -m thorough
@@ -105,10 +106,8 @@ coverage: setup-dev
 	$(PYTEST) --ignore=tests/wrappers --cov --cov-branch --cov-report=term
 
 # Real files of every format, changed where it hurts, through the command line; wrong answers lie in build/mutations.
-TRIES ?= 20000
-SEED ?= 1
 mutations: setup-dev
-	$(BIN)/python -m tests.hostile --tries $(TRIES) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m tests.hostile --tries $(or $(TRIES),20000) --seed $(or $(SEED),1) --jobs $(JOBS)
 
 # Ends with 3 where no advisory database is reached; WHERE_REACHED=--where-reached says so and goes on.
 audit: setup-dev
