@@ -24,8 +24,6 @@ EXTRAS := torch,onnx,triton,plots
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # more than cores, since tests also wait: for servers to start, and for clocks
 TESTS_AT_ONCE ?= $(shell expr $(JOBS) \* 2)
-TRIES ?= 3
-SEED ?= 1
 # in the order that tests/conftest.py gives them
 PYTEST := $(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadgroup --no-loadscope-reorder
 DEMO_ARGS ?= --batch-sizes 1,4,16,64 --trials 30 --profile torch,onnxruntime
