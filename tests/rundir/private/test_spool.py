@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from profharness import readers
 from profharness.errors import InputError, UsageError
 from profharness.rundir.private import folders, spool
 from tests.fakes.rocpd_files import write_rocpd
@@ -87,6 +88,18 @@ def test_metrics_of_a_pipe_are_those_of_its_file(tmp_path: Path, kind: str) -> N
     through = profharness("metrics", "-", stdin=path.read_bytes())
     assert (through.returncode, through.stderr) == (0, b"")
     assert through.stdout == of_file
+
+
+def test_what_a_tool_wrote_beside_a_piped_file_is_named(shared: Path) -> None:
+    path = shared / "fixtures/rocm/rocprofv3/csv/gfx950_bank_test_counter_collection.csv"
+
+    def ask(name: str) -> None:
+        with ExitStack() as stack:
+            trace = readers.read(spool.Spool(stack).file(Path(name)))
+        assert "agent_info.csv" in trace.problems[-1].message
+
+    piped(path.read_bytes(), ask)
+    assert not any("pipe" in one.message for one in readers.read(path).problems)
 
 
 def test_devices_and_sockets_are_refused(tmp_path: Path) -> None:
