@@ -75,6 +75,7 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
     profharness telemetry -o log --idle-seconds 5 -- python train.py
     profharness telemetry -o log --live --device-counters -- python train.py
     """
+    from profharness.measure.claims.holding import next_of
     from profharness.measure.telemetry_only import Settings, monitor
     from profharness.report.text.live import LiveView
     from profharness.report.text.monitoring import conclude, document, text
@@ -84,7 +85,7 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
     _check_idle(line.idle_seconds, command)
     _check_counters(line)
     settings = Settings(
-        folder=line.output or _default(),
+        folder=line.output or next_of(_default(), shared=True),
         source=line.source,
         hz=line.hz,
         command=command,

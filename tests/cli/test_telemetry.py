@@ -19,6 +19,7 @@ import pytest
 
 from profharness.report.text.live import latest, line
 from profharness.rundir import telemetry
+from tests import started
 from tests.telemetry import emulated
 from tests.telemetry.running import ROOT, Sampler, wait_for
 
@@ -198,6 +199,14 @@ def test_what_cannot_be_done_is_said(
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_two_at_once_have_folders_of_their_own(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "profharness", "telemetry", "--seconds", "0.2", "--source", "cpu"]
+    both = [started.python(argv, started.COMMAND_LINE, cwd=tmp_path) for _ in range(2)]
+    assert [(one.communicate(timeout=60), one.returncode)[1] for one in both] == [0, 0]
+    assert len(list((tmp_path / "traces").glob("*-telemetry*/*.parquet"))) == 2
+
+
 def test_nothing_is_overwritten_without_force(tmp_path: Path) -> None:
     assert call("-o", tmp_path, "--seconds", "0.2").returncode == 0
     again = call("-o", tmp_path, "--seconds", "0.2")

@@ -63,7 +63,9 @@ def _placed(run_plan: RunPlan) -> RunPlan:
 
 
 def next_of(first: Path, *, shared: bool) -> Path:
-    """Make the folder of the name `first`, or the next one that is free. Raises UsageError."""
+    """Make the folder of the name `first`, or the next one that is free: of several starts at once
+    each gets its own. Raises UsageError.
+    """
     try:
         return new_folders.make_next(first, shared=shared)
     except OSError as error:
