@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
-from profharness.rundir.shown.screen import console
+from profharness.rundir.shown.screen import console, guard_live
 from profharness.stats.estimate import Estimate
 from profharness.units import format_clock, format_share_interval
 
@@ -136,6 +136,7 @@ class TerminalProgress:
 
     def __enter__(self) -> Self:
         self._bars.start()
+        guard_live()
         return self
 
     def __exit__(

@@ -27,6 +27,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.writers import wire
 from profharness.writers.perfetto import LeftOut, WriteOptions, WriteReport, write
 from tests.writers.decode import Decoded, decode, multiset
 from tests.writers.strategies import traces
@@ -600,3 +601,11 @@ def test_an_empty_trace_is_a_valid_file(tmp_path: Path) -> None:
     report = write(Trace((), Strings()), tmp_path / "e.pftrace")
     assert (report.kernels, report.slices, report.samples) == (0, 0, 0)
     assert decode(tmp_path / "e.pftrace").slices == []
+
+
+def test_control_characters_are_no_part_of_a_written_name() -> None:
+    assert wire.text(2, "a\x1b[31m\x9b\x00b\tc\n") == wire.text(
+        2, "a\\u001b[31m\\u009b\\u0000b\tc\n"
+    )
+    assert "\u202e".encode() in wire.text(2, "\u202ename")  # a viewer isolates what it draws
+    assert wire.text(2, "half \ud800") == wire.text(2, "half ?")

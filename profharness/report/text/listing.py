@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan", "": "dim", "muted": "dim"}
 _GAP = 3
 _WRAPPED = 24  # characters that a wrapped column needs at least
+_LONGEST = 100_000  # names of kernels have up to thousands of characters, and pipes get them whole
 _NARROWEST = 40  # characters that `listing` leaves a wrapped column
 
 
@@ -56,7 +57,8 @@ def _on_a_screen(table: Table) -> Table:
     shown = tuple(
         tuple(
             Cell(text, emphasis=cell.emphasis)
-            if (text := visible(cell.text) if column.wraps else one_line(cell.text)) != cell.text
+            if (text := visible(cell.text) if column.wraps else one_line(cell.text, _LONGEST))
+            != cell.text
             else cell
             for column, cell in zip(table.columns, row, strict=True)
         )

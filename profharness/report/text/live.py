@@ -15,7 +15,7 @@ from profharness.report.text.listing import framed_table
 from profharness.report.text.names import title_of
 from profharness.report.text.sampled import sample_value_text
 from profharness.rundir import telemetry
-from profharness.rundir.shown.screen import console
+from profharness.rundir.shown.screen import console, guard_live
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 from profharness.trace.sample_metrics import place_of
@@ -71,6 +71,7 @@ class LiveView:
 
             self._live = Live(console=console(self._stream), auto_refresh=False, transient=True)
             self._live.__enter__()
+            guard_live()
         return self
 
     def __exit__(

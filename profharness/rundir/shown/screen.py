@@ -176,6 +176,18 @@ def guarded() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
+def guard_live() -> None:
+    """Stand before the doors that rich's live display has just put up, too: these would turn a
+    name's escape sequences into styles. The display takes both away when it ends.
+    """
+    from rich.file_proxy import FileProxy
+
+    if isinstance(sys.stdout, FileProxy):
+        sys.stdout = screened(cast("TextIO", sys.stdout))
+    if isinstance(sys.stderr, FileProxy):
+        sys.stderr = screened(cast("TextIO", sys.stderr))
+
+
 def console(stream: TextIO, width: int | None = None, *, color: bool | None = None) -> Console:
     """Rich's console with our rules: foreign text is escaped before it is styled, and markup in it
     is plain text.

@@ -149,11 +149,6 @@ def test_what_a_hostile_name_brings_along_does_not_run(tmp_path: Path) -> None:
     text = render(summary)
     assert "&lt;iframe srcdoc=" in text
     page = tmp_path / "report.html"
-    page.write_text(_probed(text), encoding="utf-8")
-    seen = _opened(page, tmp_path / "profile", 1200)
-    assert "errors" not in seen
-    assert seen["plots"] != "drawn 0"
-    assert "ran" not in seen
     page.write_text(_probed(text.replace("<main", f"{''.join(HOSTILE)}<main")), encoding="utf-8")
     seen = _opened(page, tmp_path / "profile", 1200)
     assert "ran" not in seen

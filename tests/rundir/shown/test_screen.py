@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import profharness
+from profharness.measure.progress import open_progress
 from profharness.rundir.shown import screen
 
 ANY = st.text(st.characters())
@@ -94,6 +95,27 @@ def test_the_doors_stand_for_a_time_and_only_once(capsys: pytest.CaptureFixture[
         sys.stdout.writelines(["\x07", "e"])
     assert (sys.stdout, sys.stderr) == before
     assert capsys.readouterr() == ("a\\u001b[2Jb\n\\u0007e", "c\\u202ed\none\\ntwo\n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_is_printed_above_a_live_display_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with screen.guarded():
+        before = sys.stderr
+        with open_progress(sys.stderr) as progress:
+            progress.pass_started("bare\x1b[35m", 4)
+            print("note\x1b[35mpink\x1b]8;;http://x\x07link", file=sys.stderr)
+        assert sys.stderr is before
+    text = terminal.getvalue()
+    assert "note\\u001b[35mpink\\u001b]8;;http://x\\u0007link" in text
+    assert "\x1b[35m" not in text.replace("\x1b[35m━", "")
+    assert "\x1b]8" not in text
 
 
 def test_a_stream_that_lacks_characters_gets_them_escaped() -> None:
