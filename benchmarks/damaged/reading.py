@@ -32,7 +32,11 @@ def profharness() -> Callable[[Path], Figures]:
 
     def read(path: Path) -> Figures:
         counts = summarise_trace(loading.load([path]).trace, str(path)).trace
-        return {"busy_us": (counts.busy_any_ns or 0) / 1e3, "span_us": (counts.span_ns or 0) / 1e3}
+        return {
+            "busy_us": (counts.busy_any_ns or 0) / 1e3,
+            "span_us": (counts.span_ns or 0) / 1e3,
+            "records": counts.kernels + counts.copies,
+        }
 
     return read
 

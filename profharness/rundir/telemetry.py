@@ -181,7 +181,7 @@ def _problems(path: Path, rows: Rows) -> Iterator[Problem]:
     if not len(rows):
         yield Problem("warning", where, 1, "holds no sample: the sampler ended in its first second")
         return
-    missed = int(rows.role("missed").sum())
+    missed = _missed(rows)
     if missed:
         yield Problem(
             "warning",
@@ -193,11 +193,19 @@ def _problems(path: Path, rows: Rows) -> Iterator[Problem]:
         yield Problem("info", where, 1, f"{absent.metric} was not sampled: {absent.why}")
 
 
+def _missed(rows: Rows) -> int:
+    """Ticks that were skipped. A row that names more than weeks of them was damaged, and is left
+    out: a sum of such numbers runs over, and is negative.
+    """
+    missed = rows.role("missed")
+    return int(missed[(missed >= 0) & (missed <= 1 << 32)].sum())
+
+
 def _source(path: Path, rows: Rows) -> Source:
     header = rows.header
     details = [("hz", f"{header.hz:g}"), ("rows", str(len(rows))), *_rates(header)]
     if len(rows):
-        details.append(("missed", str(int(rows.role("missed").sum()))))
+        details.append(("missed", str(_missed(rows))))
         details.append(("late_p50_ns", str(int(np.median(_lateness(rows))))))
         details.append(("late_p99_ns", str(int(np.percentile(_lateness(rows), 99)))))
     details += [(f"missing.{absent.metric}", absent.why) for absent in header.missing]

@@ -154,13 +154,19 @@ def _figures(metrics: dict[str, Any] | None) -> Iterator[str]:
             and name not in _BEYOND_ONE
         ):
             yield f"{name} is a share of {value}"
-        if figure.get("unit") in ("ns", "s", "B", "W", "J", "kernels", "items/s") and value < 0:
+        if (
+            figure.get("unit") in ("ns", "s", "B", "W", "J", "kernels", "items/s")
+            and value < 0
+            and not name.startswith(_MAY_BE_NEGATIVE)
+        ):
             yield f"{name} is negative: {value}"
         slack = _SLACK * max(abs(value), 1.0)
         if low is not None and high is not None and not low - slack <= high + slack:
             yield f"{name} has an interval from {low} to {high}"
 
 
+_MAY_BE_NEGATIVE = ("launch_latency",)
+"""From one clock to another: a kernel that begins before its launch shows how far they are apart."""
 _BEYOND_ONE = ("sum_busy",)
 """A sum over streams that run side by side."""
 

@@ -224,6 +224,13 @@ def test_a_counter_that_falls_gives_no_value(tmp_path: Path) -> None:
     ]
 
 
+def test_rows_that_miss_more_than_can_be_missed_count_none(tmp_path: Path) -> None:
+    rows = [_row(0, 5), _row(2, 6, missed=1), _row(3, 7, missed=(1 << 63) - 1), _row(4, missed=-9)]
+    trace = telemetry.read(_file(tmp_path / "x", rows))
+    assert [p.count for p in trace.problems if "skipped" in p.message] == [1]
+    assert dict(trace.sources[0].details)["missed"] == "1"
+
+
 def test_what_is_missing_or_cut_is_said(tmp_path: Path) -> None:
     trace = telemetry.read(
         _file(
