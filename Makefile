@@ -6,7 +6,10 @@
 #   make statistics  the tests that show with hundreds of simulated scans what intervals cover
 #   make thorough    further variants of the longest tests, of each of which `make test` runs one
 #   make coverage    which branches of profharness/ the tests run
+#   make fuzz        FUZZ_SECONDS=3600: readers under atheris, guided by the branches that inputs reach
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
+#   make faults      TRIES=4 SEED=1: kills, full disks, signals at random moments, and what each cost
+#   make audit       known vulnerabilities and licences of what is installed
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
 # The one you have already (this environment's):  make demo TORCH=installed
@@ -31,10 +34,10 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test quick statistics thorough coverage mutations check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations fuzz damaged faults coverage audit check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
-	@sed -n '1,14p' Makefile | sed 's/^# \{0,1\}//'
+	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer found; name one with make PYTHON=/path/to/python3"; exit 1; }
@@ -75,7 +78,9 @@ check: setup-dev
 
 # collected once beforehand: else each of the processes compiles the files of all tests. An error
 # of collection is told by the run itself.
-test: check trace-processor perf-analyzer amd-tools tensorflow
+test: check tests
+
+tests: setup-dev trace-processor perf-analyzer amd-tools tensorflow
 	@$(BIN)/python -m pytest -q --collect-only >/dev/null 2>&1 || true
 	$(PYTEST)
 
@@ -84,6 +89,10 @@ quick: setup-dev
 
 statistics: setup-dev
 	$(PYTEST) -m statistics
+
+# What kills, full disks and signals at random moments cost, as one table; TRIES=200 takes hours.
+faults: setup-dev
+	@$(BIN)/python -m tests.faults --tries $(or $(TRIES),4) --seed $(or $(SEED),1)
 
 thorough: setup-dev tensorflow
 	$(PYTEST) -m thorough
@@ -95,10 +104,22 @@ coverage: setup-dev
 	$(PYTEST) --ignore=tests/wrappers --cov --cov-branch --cov-report=term
 
 # Real files of every format, changed where it hurts, through the command line; wrong answers lie in build/mutations.
-TRIES ?= 20000
-SEED ?= 1
 mutations: setup-dev
-	$(BIN)/python -m tests.hostile --tries $(TRIES) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m tests.hostile --tries $(or $(TRIES),20000) --seed $(or $(SEED),1) --jobs $(JOBS)
+
+# Ends with 3 where no advisory database is reached; WHERE_REACHED=--where-reached says so and goes on.
+audit: setup-dev
+	$(BIN)/python tests/tools/audit.py $(WHERE_REACHED)
+
+# Where atheris cannot be installed, that is said and nothing is fuzzed.
+FUZZ_SECONDS ?= 30
+fuzz: setup-dev
+	@$(PIP) -c $(CONSTRAINTS) -e '.[fuzz]' || echo "atheris could not be installed here"
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
+
+# What continuous integration runs of both.
+damaged: TRIES = 2000
+damaged: mutations fuzz
 
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
 trace-processor: setup-dev
@@ -127,7 +148,12 @@ bench: setup-dev
 wheel: setup-dev
 	$(BIN)/python -m build --wheel
 
-ci: packages test
+ci: packages setup-dev
+	$(MAKE) check
+	$(MAKE) damaged
+	$(MAKE) audit WHERE_REACHED=--where-reached
+	$(MAKE) tests
+	$(MAKE) audit WHERE_REACHED=--where-reached
 
 # Debian packages that only tests use: a browser for the report, node for the trace processor.
 packages:

@@ -135,6 +135,11 @@ CASES: dict[str, Case] = {
         "analysis/verdict/test_above_peak.py::test_a_little_above_the_peak_is_possible",
         "the recorded products stay below the peaks of the types that they ran in",
     ),
+    "impossible-figures": Case(
+        "analysis/verdict/test_impossible.py::test_records_that_cannot_be_withhold_the_verdict",
+        "analysis/verdict/test_impossible.py::test_of_a_sound_trace_nothing_is_said",
+        "readers repair or leave out what cannot be, and no recorded file holds any",
+    ),
     "formula-misfit": Case(
         "analysis/operators/test_coverage.py::test_entries_that_do_not_fit_are_counted",
         "analysis/operators/test_coverage.py::test_where_entries_fit_nothing_is_said",

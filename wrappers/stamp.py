@@ -36,15 +36,22 @@ class Log:
     def __init__(self, path: str) -> None:
         self._path = path
         self._file: FileIO | None = None
+        self._full = False
 
     def add(self, line: bytes, now_ns: int) -> None:
         """Write MIOpen's part of the line after `@<now_ns> `; lines of others are left out."""
         match = LINE.search(line)
         if match is None:
             return
-        if self._file is None:
-            self._file = open(self._path, "ab", buffering=0)
-        self._file.write(b"@%d %s\n" % (now_ns, line[match.start() :].rstrip(b"\r\n")))
+        if self._full:
+            return
+        try:
+            if self._file is None:
+                self._file = open(self._path, "ab", buffering=0)
+            self._file.write(b"@%d %s\n" % (now_ns, line[match.start() :].rstrip(b"\r\n")))
+        except OSError as error:  # the workload must not hear of it: its stderr is still read
+            self._full = True
+            passed_on(_lost(self._path, error))
 
 
 class Lines:
@@ -72,6 +79,11 @@ class Lines:
         """Pass on the last line, which has no newline."""
         if self._rest:
             self._log.add(self._rest, self._since)
+
+
+def _lost(path: str, error: OSError) -> bytes:
+    words = "profharness: cannot write %s: %s\n" % (path, error.strerror)
+    return words.encode("utf-8", "replace")
 
 
 def passed_on(chunk: bytes) -> None:
@@ -113,7 +125,10 @@ def main(arguments: List[str]) -> NoReturn:
     if len(arguments) < 3 or arguments[1] != "--":
         sys.exit("usage: stamp.py FOLDER -- COMMAND [ARGUMENTS ...]")
     folder, argv = arguments[0], arguments[2:]
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        pass  # the log says so at its first line
     process = child.start(argv, stderr=subprocess.PIPE)
     lines = Lines(Log(os.path.join(folder, "miopen-%d.log" % process.pid)))
     copy(process, lines)

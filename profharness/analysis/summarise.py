@@ -36,6 +36,7 @@ from profharness.analysis.time.whole import Whole
 from profharness.analysis.verdict import integrity
 from profharness.analysis.verdict.above_peak import above_peak, kernels_above_peak
 from profharness.analysis.verdict.grounds import grounds_of, kernel_parts
+from profharness.analysis.verdict.impossible import impossible_figures
 from profharness.analysis.verdict.window import judge
 from profharness.findings import Finding
 from profharness.trace.columns.table import NULL
@@ -75,6 +76,12 @@ def summarise_trace(
     every_finding = (
         *every_finding,
         *_above_peak(whole, values, points),
+        *impossible_figures(values, split),
+        *(
+            item
+            for point in points
+            for item in impossible_figures(point.metrics, point.partition, point.point)
+        ),
         *efficiency_findings(whole),
     )
     grounds = grounds_of(whole)
@@ -146,7 +153,10 @@ def summarise_point(
     inside = measure(trace, point, traced=traced, allowed_cores=allowed_cores, known=known)
     values = figures(inside)
     split = device_partition(inside)
-    of_point = [item for item in findings if item.point in (None, point)]
+    of_point = [
+        *(item for item in findings if item.point in (None, point)),
+        *impossible_figures(values, split, point),
+    ]
     grounds = grounds_of(inside)
     judgement = judge(split, values, of_point, grounds)
     return PointSummary(

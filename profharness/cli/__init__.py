@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from profharness import __version__
 from profharness.cli.parsing.words import Interrupted, Rest
 from profharness.errors import InputError, ProfharnessError, UsageError
-from profharness.screen import Drawn, guarded, one_line
+from profharness.rundir.shown.screen import Painted, guarded, one_line
 
 if TYPE_CHECKING:
     from profharness.cli.parsing.help_screen import HelpfulCommand
@@ -108,7 +108,8 @@ def _answered(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (KeyboardInterrupt, Interrupted) as error:
         _say("interrupted", "")
-        return 128 + int(getattr(error, "number", signal.SIGINT))  # launchers.between.Terminated
+        cause = error.__cause__ or error  # of which launchers.between.Terminated has a number
+        return 128 + int(getattr(cause, "number", signal.SIGINT))
     except BrokenPipeError:
         # the reader of our output went away (`| head`); nothing is wrong here
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -266,6 +267,6 @@ def _say(message: str, hint: str) -> None:
     label = "\033[1;31merror\033[0m" if coloured else "error"
     # several errors of one command stand below each other; no name can begin a line of its own
     lines = "\n       ".join(one_line(line) for line in message.split("\n"))
-    sys.stderr.write(Drawn(f"{label}: {lines}\n"))
+    sys.stderr.write(Painted(f"{label}: {lines}\n"))
     for line in hint.splitlines():
         print(f"  {line}", file=sys.stderr)

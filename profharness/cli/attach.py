@@ -15,7 +15,7 @@ from profharness.layers import descriptions
 from profharness.options.declared import LAYERS, OUTPUT, Limit, Option, declared
 from profharness.options.request import Request
 from profharness.options.settings import COMMAND_LINE, from_mapping
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 from profharness.units import parse_duration_ns
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import typer
 from profharness.errors import UsageError
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.listing import listing
-from profharness.screen import encoded, mention
+from profharness.rundir.shown.screen import encoded, mention
 from profharness.units import format_ns, format_share
 
 if TYPE_CHECKING:

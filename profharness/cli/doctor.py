@@ -9,7 +9,7 @@ import typer
 
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.listing import listing
-from profharness.screen import encoded, mention
+from profharness.rundir.shown.screen import encoded, mention
 
 if TYPE_CHECKING:
     from profharness.cli.doctor_checks import Checkup

@@ -15,7 +15,7 @@ from profharness.findings import problem_text
 from profharness.options.declared import Limit, Option
 from profharness.options.operator_work import OperatorOptions
 from profharness.options.tables import RawCsv
-from profharness.screen import encoded, mention
+from profharness.rundir.shown.screen import encoded, mention
 from profharness.understand.operator_work import operator_input
 
 if TYPE_CHECKING:

@@ -11,9 +11,11 @@ import typer
 from profharness.errors import InputError
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.listing import listing
+from profharness.rundir.foreign.listing import read_listed, runs_below
 from profharness.rundir.harness_process import state_of
-from profharness.rundir.paths import MANIFEST, RunDir
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
+
+_DATE = 40  # characters: a time in UTC has 20
 
 
 def ls(
@@ -25,7 +27,7 @@ def ls(
     without a word.
     """
     base = folder or Path(os.environ.get("PROFHARNESS_OUTPUT", "traces"))
-    found = sorted(path.parent for path in base.glob(f"*/{MANIFEST}")) if base.is_dir() else []
+    found = _found(base)
     if not found:
         mention(f"no runs below {base}; make one with `profharness run particlenet`")
         return
@@ -41,22 +43,35 @@ def ls(
         typer.echo(line)
 
 
+def _found(base: Path) -> list[Path]:
+    """The runs below a folder. Raises InputError where it cannot be looked into."""
+    try:
+        return runs_below(base) if base.is_dir() else []
+    except OSError as error:
+        raise InputError(
+            f"{base} cannot be read: {error.strerror or error}", "check its permissions"
+        ) from error
+
+
 def _row(root: Path) -> tuple[Cell, ...]:
     try:
-        manifest = RunDir(root).read_manifest()
+        run = read_listed(root)
     except InputError as error:
         return row_of("damaged", f"{root}   {error.message}", "", "", "", "")
-    layers = ",".join(layer.name for layer in manifest.layers) or "bare"
+    layers = ",".join(layer.name for layer in run.layers) or "bare"
     # a point that several passes or repeats measured counts once
-    points = len({point.id for point in manifest.points})
-    split = [
-        f"{record.name} as {'+'.join(record.split)}" for record in manifest.passes if record.split
-    ]
+    points = len({point.id for point in run.points})
+    split = [f"{record.name} as {'+'.join(record.split)}" for record in run.passes if record.split]
     return row_of(
-        state_of(manifest),
-        manifest.created,
+        state_of(run),
+        _short(run.created, _DATE),
         f"{points:>3} point{'s' if points != 1 else ' '}",
-        layers,
+        _short(layers),
         str(root),
-        f"split: {', '.join(split)}" if split else "",
+        f"split: {_short(', '.join(split))}" if split else "",
     )
+
+
+def _short(text: str, most: int = 200) -> str:
+    """A text of a manifest, no longer than a line should be."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -12,7 +12,7 @@ from profharness.errors import UsageError
 from profharness.options.declared import OUTPUT, SELECTION, Limit, Option
 from profharness.options.many_files import ManyFiles
 from profharness.options.steps import StepRange
-from profharness.screen import mention, one_line
+from profharness.rundir.shown.screen import mention, one_line
 
 if TYPE_CHECKING:
     from profharness.trace.parts.cutting import Cut

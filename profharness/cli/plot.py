@@ -14,7 +14,7 @@ from profharness.errors import InputError, OutputExists, UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import CaptureTraces, Formulas
 from profharness.rundir.outputs import refuse_inputs, require_writable
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 
 if TYPE_CHECKING:
     from profharness.analysis.run.resources import Resources

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 
 if TYPE_CHECKING:
     from profharness.analysis.curves.records import Series

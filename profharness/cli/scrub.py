@@ -30,8 +30,11 @@ def scrub(
     cleaned. Exit code 4 when a file cannot be read or written; the others are cleaned all the same.
     """
     from profharness.errors import InputError
+    from profharness.rundir.private.spool import refuse_pipes
     from profharness.secrets import scrub as scrubbing
 
+    if not dry_run:
+        refuse_pipes(paths)
     failed: list[InputError] = []
     for named in paths:
         files = scrubbing.files_of(named)

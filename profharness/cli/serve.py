@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 from profharness.workers.standing_server import Offer
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import typer
 
 from profharness.errors import UsageError
 from profharness.options.declared import Option
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 
 
 class TelemetryLine(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from profharness.node import topology as places
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.listing import listing
 from profharness.rundir.paths import write_atomic
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 
 
 def topology(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profharness.screen import encoded, one_line
+from profharness.rundir.shown.screen import encoded, one_line
 
 if TYPE_CHECKING:
     from profharness.readers.perfetto.faults import Check

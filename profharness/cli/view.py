@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from profharness.cli.view_server import DEFAULT_PORT, DEFAULT_UI
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 
 
 def view(

@@ -17,7 +17,7 @@ from profharness.options.recording import RecordingOptions
 from profharness.options.request import Request
 from profharness.options.settings import COMMAND_LINE, from_mapping
 from profharness.options.workload import layer_names
-from profharness.screen import mention
+from profharness.rundir.shown.screen import mention
 
 _OF_SEVERAL_PASSES = frozenset({"profile", "step_range", "bare", "passes", "yes"})
 _TAKEN = (

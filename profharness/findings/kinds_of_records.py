@@ -108,6 +108,12 @@ KINDS = (
         "the FLOPs with the model's, and look for what the trace lacks",
     ),
     FindingKind(
+        "impossible-figures",
+        "error",
+        "use no figure of this file: its tool or what happened to the file changed it, so record "
+        "or copy it again",
+    ),
+    FindingKind(
         "formula-misfit",
         "warning",
         "compare the entry's positions with the inputs that the trace recorded (hotspots --by op "

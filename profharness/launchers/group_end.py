@@ -79,10 +79,11 @@ def end_stragglers(group: int, signals: Signals, known: Sequence[psutil.Process]
     force.
     """
     limit = time.monotonic() + STRAGGLERS_S
-    while members(group):
+    while left := members(group):
         if signals.is_over() or time.monotonic() > limit:
+            family = [*known, *(process for pid in left for process in tree(pid))]
             kill_group(group)
-            for process in known:
+            for process in family:
                 kill(process)
             return
         time.sleep(_LOOK_S)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
-from profharness.screen import console
+from profharness.rundir.shown.screen import console
 from profharness.stats.estimate import Estimate
 from profharness.units import format_clock, format_share_interval
 

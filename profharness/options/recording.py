@@ -276,8 +276,8 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
     exit_limit: Annotated[
         float,
         Option(
-            "Seconds that a profiler may go on, writing nothing, "
-            "after the workload's own end (default 300).",
+            "Seconds that a profiler may go on, writing nothing, after the workload's own end, "
+            "and a command after SIGTERM (default 300).",
             LAYERS,
             limit=Limit(
                 above=0,

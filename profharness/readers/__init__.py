@@ -10,6 +10,7 @@ which clock the format stamps, and never sees a manifest. What it drops or repai
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -18,7 +19,8 @@ from profharness.errors import InputError
 from profharness.readers.border import reading
 from profharness.readers.own.sidecar import SUFFIX
 from profharness.rundir.blocks import read_head
-from profharness.trace.model import Trace
+from profharness.rundir.private.spool import SpooledPath
+from profharness.trace.model import Problem, Trace
 from profharness.trace.wanted import Wanted
 
 HEAD_BYTES = 1 << 18
@@ -74,6 +76,18 @@ _KINETO, _KINETO_KEYS = (
     ("readers.kineto.reader",),
     (b'"schemaVersion"', b'"deviceProperties"'),
 )  # keys that no other format has
+
+
+# formats of which figures also need other files, by what those hold
+_ROCMINFO = "what rocminfo printed (rocminfo.txt), and results.csv with the sizes of launches"
+_WRITTEN_BESIDE = {
+    "rocprofv3-csv": "PREFIX_agent_info.csv, and the tables of the other kinds of records",
+    "rocprof": _ROCMINFO,
+    "rocprof-json": _ROCMINFO,
+    "rocprof-db": _ROCMINFO,
+    "rocprof-compute": "sysinfo.csv, and the tables of the other counters",
+    "rocprof-compute-machine": "the other tables of the analysis",
+}
 
 
 def member(module: str) -> Reader:
@@ -147,7 +161,17 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     keep_freed_memory()
     reader = find_reader(path)
     with reading(path, reader.name):
-        return reader.read(path, wanted=wanted)
+        trace = reader.read(path, wanted=wanted)
+    lacking = _WRITTEN_BESIDE.get(reader.name) if isinstance(path, SpooledPath) else None
+    if lacking is None:
+        return trace
+    problem = Problem(
+        "info",
+        str(path),
+        1,
+        f"it came through a pipe, without what the tool wrote beside: {lacking}",
+    )
+    return replace(trace, problems=(*trace.problems, problem))
 
 
 def stated_rank(path: Path) -> int | None:

@@ -60,6 +60,19 @@ def reading(path: Path, kind: str = "") -> Iterator[None]:
         raise unreadable(path, kind, lost[0]) from lost[0]
 
 
+@contextmanager
+def without_reports() -> Iterator[None]:
+    """Passes over what code called by a library raises where nobody can catch it: for a block that
+    sees from the library's own error that something is wrong, and tries another way.
+    """
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda one: None if isinstance(one.exc_value, Exception) else before(one)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
 def unreadable(path: Path, kind: str, error: BaseException) -> InputError:
     """The error of a file that cannot be read, in one sentence."""
     taken = f" as {kind}" if kind else ""

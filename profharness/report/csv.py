@@ -16,7 +16,7 @@ from profharness.report.table import Table
 from profharness.report.tables.code_spots import code_values
 from profharness.report.tables.hotspots import hotspot_values
 from profharness.report.tables.results import published_results
-from profharness.screen import as_cell, one_line
+from profharness.rundir.shown.screen import as_cell, one_line
 
 
 def csv_text(table: Table, *, raw: bool = False) -> str:

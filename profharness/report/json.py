@@ -29,7 +29,7 @@ from profharness.report.table import as_objects
 from profharness.report.tables.comparison import breach_table
 from profharness.report.tables.results import point_results
 from profharness.report.text.findings import all_findings
-from profharness.screen import encoded
+from profharness.rundir.shown.screen import encoded
 
 if TYPE_CHECKING:
     from profharness.analysis.compare.gate import Breach

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 
 from profharness.errors import InputError
@@ -38,7 +39,7 @@ class Blocks:
         file cannot be opened or read.
         """
         try:
-            with self.path.open("rb") as file:
+            with _opened(self.path) as file:
                 first = file.read(self.size)
                 rest = iter(lambda: file.read(self.size), b"")
                 yield from (
@@ -61,7 +62,7 @@ class Blocks:
 
     def _fill(self) -> Iterator[bytearray]:
         try:
-            with self.path.open("rb") as file:
+            with _opened(self.path) as file:
                 first = file.read(len(GZIP))
                 if first == GZIP:
                     yield from self._gathered(
@@ -113,6 +114,15 @@ class Blocks:
                 pending = member.unconsumed_tail or member.unused_data
         if not member.eof:
             self.damage = "its compressed data ends early"
+
+
+def _opened(path: Path) -> BufferedReader:
+    """The file, open. Raises InputError for a pipe, a device or a socket, which would be waited for
+    or would never end; pipes that the user names were read before (`private.spool`).
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path} is a pipe, a device or a socket, not a file", "name a file")
+    return path.open("rb")
 
 
 def _sized(used: bytearray | None, size: int) -> bytearray:

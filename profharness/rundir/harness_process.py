@@ -7,8 +7,9 @@ from __future__ import annotations
 import os
 import socket
 from pathlib import Path
+from typing import Protocol
 
-from profharness.rundir.manifest import HarnessRecord, Manifest
+from profharness.rundir.manifest import HarnessRecord, RunState
 
 # field 22 of /proc/<pid>/stat, counted from the state, which follows the name (proc_pid_stat(5))
 _START = 19
@@ -41,7 +42,16 @@ def is_gone(record: HarnessRecord) -> bool | None:
     return began != record.start_ticks
 
 
-def state_of(manifest: Manifest) -> str:
+class Stated(Protocol):
+    """A manifest, or what a list shows of one."""
+
+    @property
+    def state(self) -> RunState: ...
+    @property
+    def harness(self) -> HarnessRecord | None: ...
+
+
+def state_of(manifest: Stated) -> str:
     """The run's state as it is now: `killed` for one that says `running` although its harness is
     gone.
     """

@@ -340,14 +340,19 @@ def decode(data: bytes, path: str) -> Manifest:
     return manifest
 
 
+def check_schema(data: bytes, path: str) -> None:
+    """Raises InputError for a manifest of a newer schema, and msgspec's errors for what is none."""
+    version = msgspec.json.decode(data, type=_SchemaOnly).schema
+    if version > SCHEMA:
+        raise InputError(
+            f"{path}: written by a newer profharness (schema {version}, known {SCHEMA})",
+            "update profharness to read this run",
+        )
+
+
 def _typed(data: bytes, path: str) -> Manifest:
     try:
-        version = msgspec.json.decode(data, type=_SchemaOnly).schema
-        if version > SCHEMA:
-            raise InputError(
-                f"{path}: written by a newer profharness (schema {version}, known {SCHEMA})",
-                "update profharness to read this run",
-            )
+        check_schema(data, path)
         check_counts(data, path)
         return msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -16,6 +16,7 @@ from profharness.errors import InputError, OutputExists
 from profharness.rundir import manifest as manifest_module
 from profharness.rundir.claims import new_folders
 from profharness.rundir.foreign.border import reading
+from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.foreign.limits import MANIFEST_BYTES
 from profharness.rundir.foreign.small_files import read_file
 from profharness.rundir.manifest import Manifest
@@ -138,7 +139,7 @@ class RunDir:
     def read_manifest(self) -> Manifest:
         """Raises InputError when it is damaged, or cannot be read."""
         with reading(self.manifest_path):
-            data = read_file(self.manifest_path, MANIFEST_BYTES)
+            data = read_file(Inside(self.root).require(self.manifest_path), MANIFEST_BYTES)
         return manifest_module.decode(data, str(self.manifest_path))
 
     def write_manifest(self, manifest: Manifest, *, shared: bool = False) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from profharness.secrets.patterns import MARKER, clean_text, is_secret, may_hold_secrets
+from profharness.secrets.names import MARKER, is_secret
+from profharness.secrets.patterns import clean_text, may_hold_secrets
 from profharness.trace.columns.table import Table
 from profharness.trace.model import Source, Strings, Trace
 
@@ -49,7 +50,7 @@ def _cleaned(strings: Strings) -> tuple[Strings, Sequence[int]] | None:
     """A pool without secrets and the new code of each text; None where all texts may stay."""
     # all at once: nearly every trace is done with here
     whole = _LINE.join(strings.texts)
-    if not may_hold_secrets(whole.lower().encode("utf-8", "surrogateescape")):
+    if not may_hold_secrets(whole.encode("utf-8", "surrogateescape")):
         return None
     found: Counter[str] = Counter()
     clean_text(whole, found)

@@ -26,10 +26,9 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.proto_scan import I64, LENGTH, VARINT, scan
 from profharness.readers.perfetto.packets import TRACK_EVENT, Packets, read_packets
+from profharness.secrets.heads import NAME
+from profharness.secrets.names import is_secret, looks_secret
 from profharness.secrets.patterns import (
-    NAME,
-    is_secret,
-    looks_secret,
     may_hold_secrets,
     same_length_marker,
     secret_spans,
@@ -217,7 +216,7 @@ def _fields(packets: Packets, rows: I64) -> _Texts:
 @lru_cache(maxsize=1 << 16)
 def _spans(text: bytes) -> tuple[Span, ...]:
     """Secrets in a text; none in bytes that are no text."""
-    if not may_hold_secrets(text.lower()) or any(byte < 9 for byte in text):
+    if not may_hold_secrets(text) or any(byte < 9 for byte in text):
         return ()
     return tuple(secret_spans(text))
 

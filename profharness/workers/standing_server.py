@@ -23,6 +23,7 @@ from profharness.node.ceilings import cache_dir
 from profharness.options import providers, texts
 from profharness.options.declared import Limit, Option
 from profharness.options.workload import BACKENDS
+from profharness.rundir import harness_process
 from profharness.serving import ready
 from profharness.serving.model_folder import model_file
 from profharness.workers import protocol as control
@@ -216,7 +217,11 @@ def standing(offer: Offer, poll: Callable[[], None]) -> Iterator[tuple[ready.Rea
     `poll` is called while it starts, and may raise to give up. The folder with its logs stays where
     it failed.
     """
-    folder = Path(tempfile.mkdtemp(prefix="profharness-serve-"))
+    # the name that wrappers/profharness_workloads/shared/leftovers.py sweeps once we are killed
+    own_process = harness_process.identify()
+    number = "".join(filter(str.isdigit, own_process.namespace)) or "0"
+    mark = f"p{own_process.pid}n{number}s{own_process.start_ticks}"
+    folder = Path(tempfile.mkdtemp(prefix=f"profharness-serve-{mark}-"))
     spec = folder / "server.json"
     control.write_spec(spec, offer.settings(cache_dir()))
     spec.chmod(0o600)
@@ -252,5 +257,7 @@ def standing(offer: Offer, poll: Callable[[], None]) -> Iterator[tuple[ready.Rea
     finally:
         died = server.died()
         server.stop()
-        if not died:
+        if died:
+            (folder / "kept").touch()
+        else:
             shutil.rmtree(folder, ignore_errors=True)

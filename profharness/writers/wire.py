@@ -8,6 +8,8 @@ complement.
 
 from __future__ import annotations
 
+from profharness.rundir.shown.screen import without_controls
+
 VARINT, I64BIT, LENGTH = 0, 1, 2
 _TRACE_PACKET = b"\x0a"  # Trace.packet = 1, length-delimited
 _MASK64 = (1 << 64) - 1
@@ -40,8 +42,10 @@ def blob(number: int, data: bytes) -> bytes:
 
 
 def text(number: int, value: str) -> bytes:
-    """A string field in UTF-8; what cannot be encoded (lone surrogates) becomes a question mark."""
-    return blob(number, value.encode("utf-8", "replace"))
+    """A string field in UTF-8; control characters are escaped, and what cannot be encoded (lone
+    surrogates) becomes a question mark. The rest is for the viewer to show.
+    """
+    return blob(number, without_controls(value).encode("utf-8", "replace"))
 
 
 def packet(*fields: bytes) -> bytes:

@@ -25,6 +25,7 @@ _WAITED = 20.0
 """Seconds after which a child that waits for something is ended. Its processor time alone counts up
 to there, since a busy machine makes everybody wait.
 """
+_PATIENCE = 100.0
 _ADDRESSES = 2 << 30
 _WRITTEN = 300 << 20
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -86,7 +87,7 @@ def run(line: Sequence[str], folder: Path, *, traceback: bool = False) -> Ended:
         _child(line, folder, (out, err), traceback=traceback)
     descriptor = os.pidfd_open(pid)
     try:
-        waited = not select.select([descriptor], [], [], _WAITED)[0]
+        waited = _waits(pid, descriptor, began)
         if waited:
             os.killpg(pid, signal.SIGKILL) if _leads(pid) else os.kill(pid, signal.SIGKILL)
         _, status, used = os.wait4(pid, 0)
@@ -101,6 +102,27 @@ def run(line: Sequence[str], folder: Path, *, traceback: bool = False) -> Ended:
         waited,
         max(0, used.ru_maxrss * 1024 - before),
     )
+
+
+def _waits(pid: int, descriptor: int, began: float) -> bool:
+    """Whether the child was still there after `_WAITED` seconds in which it could have run: the time
+    in which others had the processor does not count, up to `_PATIENCE`.
+    """
+    while True:
+        past = time.monotonic() - began
+        left = _WAITED + min(_starved(pid), _PATIENCE) - past
+        if left <= 0:
+            return True
+        if select.select([descriptor], [], [], max(left, 0.1))[0]:
+            return False
+
+
+def _starved(pid: int) -> float:
+    """Seconds in which a process was ready and did not run; 0 where the system does not say it."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def _leads(pid: int) -> bool:

@@ -16,7 +16,7 @@ from tests.hostile.seeds import File, Kind, Seed
 _RAW = 0.15
 _FOLDERS_OWN = 0.35
 _PACKED = 0.1
-_MORE = 0.5
+_MORE = 0.25
 _CHANGES = {"json": json_texts.change, "csv": tables.change, "lines": lines.change,
             "protobuf": messages.change, "bytes": raw.change}  # fmt: skip
 # a folder's central file is hit more often than the others
@@ -114,7 +114,7 @@ def _folder(seed: Seed, times: int, path: Path, rng: random.Random) -> tuple[str
             continue
         file = rng.choice(central if central and rng.random() < 0.5 else seed.files)
         target = path / file.path
-        if target.is_file():
+        if folders.is_own(target):
             data, inside = _file(file, 1, path.parent, rng)
             target.write_bytes(data)
             names.append(f"{file.path}: {', '.join(inside)}")
@@ -122,7 +122,7 @@ def _folder(seed: Seed, times: int, path: Path, rng: random.Random) -> tuple[str
 
 
 def _commands(seed: Seed, path: Path, rng: random.Random) -> tuple[tuple[str, ...], ...]:
-    """The figures as JSON, where the input has them, and half of the time one more command."""
+    """The figures as JSON, where the input has them, and of every fourth one more command."""
     given = str(path)
     figures = ("metrics", "--json", given)
     others: list[tuple[str, ...]] = [

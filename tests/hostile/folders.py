@@ -12,8 +12,17 @@ Change = Callable[[Path, random.Random], None]
 _SPARSE = 400 << 20
 
 
+def is_own(path: Path) -> bool:
+    """Whether it is a file that may be written to: a link may lead out of the folder by now."""
+    return path.is_file() and not path.is_symlink()
+
+
 def _some_file(folder: Path, rng: random.Random) -> Path:
-    return rng.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
+    return rng.choice(sorted(path for path in folder.rglob("*") if is_own(path)))
+
+
+def _folders(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_dir() and not path.is_symlink())
 
 
 def remove(folder: Path, rng: random.Random) -> None:
@@ -21,7 +30,7 @@ def remove(folder: Path, rng: random.Random) -> None:
 
 
 def remove_folder(folder: Path, rng: random.Random) -> None:
-    inside = sorted(path for path in folder.rglob("*") if path.is_dir())
+    inside = _folders(folder)
     if inside:
         shutil.rmtree(rng.choice(inside))
 
@@ -56,8 +65,9 @@ def link(folder: Path, rng: random.Random) -> None:
 
 def link_folder(folder: Path, rng: random.Random) -> None:
     """A folder that holds itself."""
-    inside = sorted(path for path in folder.rglob("*") if path.is_dir()) or [folder]
-    (rng.choice(inside) / "again").symlink_to(folder, target_is_directory=True)
+    link = rng.choice([*_folders(folder), folder]) / "again"
+    if not link.is_symlink():
+        link.symlink_to(folder, target_is_directory=True)
 
 
 def empty(folder: Path, rng: random.Random) -> None:

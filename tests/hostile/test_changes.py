@@ -129,6 +129,23 @@ def test_folders_are_changed(tmp_path: Path, change: folders.Change) -> None:
         assert state() != before
 
 
+def test_no_change_leaves_the_folder(tmp_path: Path) -> None:
+    """What a link of an earlier change leads to is not written to."""
+    outside = tmp_path / "outside"
+    outside.write_text("as it was")
+    for number in range(80):
+        inside = tmp_path / str(number)
+        inside.mkdir()
+        for name in ("one", "two"):
+            (inside / name).symlink_to(outside)
+        (inside / "three").write_text("3")
+        (inside / "up").symlink_to(tmp_path)
+        for change in range(5):
+            folders.change(inside, random.Random(5 * number + change))
+    assert outside.read_text() == "as it was"
+    assert len(list(tmp_path.iterdir())) == 81
+
+
 def test_a_try_comes_again_from_its_number(tmp_path: Path) -> None:
     seeds = [Seed("a", "x.json", (File("x.json", TEXTS["json"], "json"),)),
              Seed("b", "run", (File("c/y.csv", TEXTS["csv"], "csv"), File("z.json", TEXTS["json"], "json")), "run")]  # fmt: skip

@@ -34,6 +34,7 @@ from profharness.rundir.paths import RunDir
 from profharness.scans.batch import BatchScan
 from profharness.scans.contract import Point, PointOutput, StreamOutput
 from tests import started
+from tests.processes import gone
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
 ONNX = ("--backend", "onnxruntime")
@@ -313,3 +314,35 @@ def test_a_killed_command_run_is_listed_and_reported_as_such(tmp_path: Path) -> 
     assert first["id"] == "run-incomplete"
     assert "was killed" in first["message"]
     assert "pass did not end" in first["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_between_two_processes_ends_the_run_with_all_that_it_started(
+    tmp_path: Path, number: int
+) -> None:
+    """While the devices rest, before the first worker."""
+    root = tmp_path / "run"
+    words = ["run", "particlenet", "--idle-seconds", "300", "--telemetry", "cpu", "-o", str(root)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "profharness", *words],
+        env=ENV,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not list(root.glob("telemetry/*.ready.json")):
+        time.sleep(0.02)
+    (ready,) = root.glob("telemetry/*.ready.json")
+    sampler = msgspec.json.decode(ready.read_bytes())["pid"]
+    time.sleep(0.2)  # from the sampler's word into the rest
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in said) == (128 + number, False)
+    assert "go on by `profharness run --resume" in said
+    assert RunDir(root).read_manifest().state == "interrupted"
+    while time.monotonic() < deadline and not gone(sampler):
+        time.sleep(0.02)
+    assert gone(sampler)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
+import detect_secrets
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from profharness.secrets import known
+from profharness.secrets.names import MARKER, STEMS, is_secret, looks_secret
 from profharness.secrets.patterns import (
-    MARKER,
-    STEMS,
     clean_argv,
     clean_blocks,
     clean_text,
     clean_variables,
-    is_secret,
-    looks_secret,
+    secret_spans,
 )
 
 GITHUB = "ghp_" + "a1B2" * 9
@@ -196,8 +197,9 @@ def test_json_at_any_depth_of_strings_loses_exactly_the_value(
 
 
 @pytest.mark.slow
-@settings(max_examples=30)  # each cleans 300 kB
-@given(st.integers(0, 200_000), st.integers(1, 90_000))
+@settings(max_examples=15)  # each cleans 300 kB
+@given(st.integers(0, 200_000), st.integers(500, 90_000))
+@example(65_488, 500)
 def test_blocks_cut_anywhere_give_the_same(before: int, size: int) -> None:
     filler = b'"name": "moe_align_token_kernel<int>", "ts": 12.5, ' * 4500
     text = (
@@ -238,6 +240,16 @@ def test_blocks_cut_anywhere_give_the_same(before: int, size: int) -> None:
         '"api_key": 12345678',
         '"kernel": "void sort_by_key<int>(key=1234567890)"',
         '"HF_TOKEN": "never closed',
+        "PyJWT==2.3.0 and SecretStorage==3.3.1, PyJWT>=2",
+        '"HF_TOKEN": "REDACTEDxxxxxxxxxxxxxxxxxxxx"',
+        "HF_TOKEN=${HF_TOKEN} DB_PASSWORD=<password> --token TOKEN",
+        "docker run -u 1000:1000 image; chown -u root:root",
+        "use --password to be asked; password: wrong; Secret: none",
+        "token=kwargs.get('x') token=self.hub_token)",
+        "void at::native::vectorized_elementwise_kernel<4, at::native::sk_kernel_0123456789>",
+        "Cijk_Ailk_Bljk_HHS_BH_MT128x128x16_MI32x32x8x1_SN_1LDSB0_APM1_ABV0_ACED0_AF0EM1_AK_ASIA",
+        "disk-0123456789abcdef0123456789abcdef01 task-abcdefabcdefabcdefabcdefabcdefabcdef",
+        "timezone Asia/Tokyo, https://host:8080/a@b, sha256 0123456789abcdef0123456789abcdef",
     ],
 )
 def test_nothing_else_is_touched(text: str) -> None:
@@ -253,3 +265,70 @@ def test_plain_lines_of_an_environment() -> None:
         f"PATH=/bin:/usr/bin\nHF_TOKEN={MARKER}\nDB_PASSWORD='{MARKER}'\nAPI_KEY=\"{MARKER}\"\n"
         f"LANG=C\nurl?api_key={MARKER}&x=1\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("run --password {} --epochs 3", "password"),
+        ('["run", "--api-key", "{}"]', "api-key"),
+        ("['run', '--api-key', '{}']", "api-key"),
+        ("run\0--api-key\0{}\0--epochs\0003\0", "api-key"),
+        ("aws_secret_access_key = {}", "aws_secret_access_key"),
+        ("password: {}", "password"),
+        ("x-api-key: {}", "x-api-key"),
+        ("DB_PASSWORD,{},3", "DB_PASSWORD"),
+        ('"DB_PASSWORD","{}","3"', "DB_PASSWORD"),
+        ("DB_PASSWORD\t{}", "DB_PASSWORD"),
+        ("<td>DB_PASSWORD</td> <td>{}</td>", "DB_PASSWORD"),
+        ("<password>{}</password>", "password"),
+        ("&quot;DB_PASSWORD&quot;: &quot;{}&quot;", "DB_PASSWORD"),
+        ('{{"name": "DB_PASSWORD", "value": "{}"}}', "DB_PASSWORD"),
+        ('"a\\nDB_PASSWORD={}\\nb"', "DB_PASSWORD"),
+        ("machine a login b password {}", "(password of a login)"),
+        ("curl -u me:{} https://host", "(password of a login)"),
+        ("sshpass -p {} ssh host", "(password of a login)"),
+        ("redis://:{}@host:6379/0", "(password in an address)"),
+        ("db.host:5432:base:me:{}", "(password of a database)"),
+        ("Authorization: Basic {}==", "(authorization header)"),
+    ],
+)
+def test_every_spelling_of_a_name_and_its_value(text: str, label: str) -> None:
+    found: Counter[str] = Counter()
+    cleaned = clean_text(text.format("Tr0ub4dor+3x"), found)
+    assert "Tr0ub4dor" not in cleaned
+    assert found == {label: 1}
+    assert clean_text(cleaned) == cleaned
+
+
+def test_the_library_is_asked_for_what_our_own_rules_lack() -> None:
+    found: Counter[str] = Counter()
+    clean_text("key SG." + "a1B2" * 5 + "xy." + "c3D4" * 10 + "xyz", found)
+    assert found == {"(SendGrid API Key)": 1}
+
+
+def test_each_module_of_the_library_is_used_or_left_out_with_a_reason() -> None:
+    folder = Path(detect_secrets.__file__).parent / "plugins"
+    present = {file.stem for file in folder.glob("*.py")} - {"__init__", "base"}
+    assert present == {plugin.module for plugin in known.PLUGINS} | set(known.NOT_ASKED)
+
+
+def test_a_value_far_inside_of_a_long_text_is_found_wherever_it_lies() -> None:
+    """Long texts go through a sieve in parts of 2,048 bytes."""
+    token = ("nvapi-" + "Ab3_" * 16).encode()
+    for at in (*range(20_000 - 20, 20_000 + 3), *range(20_480 - 80, 20_480 + 3), 2048 * 11 - 3):
+        text = b" " * at + token + b" " * 9000
+        assert [span[:2] for span in secret_spans(text)] == [(at, at + len(token))]
+
+
+def test_a_private_key_is_found_wherever_blocks_end() -> None:
+    """One line of JSON: the words before the key are parted by blanks."""
+    line = "-----BEGIN RSA PRIVATE KEY-----\\n" + "MIIEow" * 40 + "\\n-----END RSA PRIVATE KEY-----"
+    for ahead in range(0, 45, 2):
+        # the rest of the text is what a block keeps ahead of its end
+        tail = (b" y" * 40_000)[: 65_536 - len(line) + ahead]
+        text = b"x, " * 30_000 + line.encode() + tail
+        found: Counter[str] = Counter()
+        cleaned = b"".join(clean_blocks((text,), found))
+        assert b"MIIEow" not in cleaned
+        assert found == {"(private key)": 1}

@@ -17,7 +17,8 @@ from profharness import readers
 from profharness.errors import InputError
 from profharness.secrets import perfetto as perfetto_secrets
 from profharness.secrets import scrub as scrubbing
-from profharness.secrets.patterns import MARKER, same_length_marker
+from profharness.secrets.names import MARKER
+from profharness.secrets.patterns import same_length_marker
 from tests.readers.rocprofv3.tables_spelled import spelled
 
 TOKEN = "hf_" + "Qx7z" * 9
@@ -200,3 +201,19 @@ def test_what_is_written_is_a_trace_of_the_same_shape(
 def test_recorded_traces_hold_none(shared: Path) -> None:
     for path in sorted((shared / "fixtures/rocm/rocprofv3/pftrace").iterdir()):
         assert scrubbing.scan(path) == {}
+
+
+def test_a_token_behind_any_length_byte_is_found(tmp_path: Path) -> None:
+    """The length of a text stands before it as one byte, which may look like a letter, and the next
+    field's tag behind it.
+    """
+    for extra in range(20, 90):
+        token = "hf_" + ("Qx7z" * 30)[: extra + 15]
+        trace = Trace()
+        first = trace.packet.add()
+        first.trusted_packet_sequence_id, first.timestamp = 1, 5
+        first.track_event.debug_annotations.add(name="argument", string_value=token)
+        first.track_event.debug_annotations.add(name="key_id", string_value="AKIA" + "Q7" * 8)
+        path = tmp_path / f"{extra}.pftrace"
+        path.write_bytes(trace.SerializeToString())
+        assert perfetto_secrets.find(path).counts.total() == 2, extra

@@ -19,7 +19,7 @@ from profharness.errors import InputError
 from profharness.rundir.manifest import Artifact
 from profharness.rundir.paths import MANIFEST
 from profharness.secrets import scrub as scrubbing
-from profharness.secrets.patterns import MARKER
+from profharness.secrets.names import MARKER
 from profharness.understand import report_run as understand
 from tests import started
 from tests.fakes.rocpd_files import write_rocpd

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -144,3 +145,31 @@ def test_without_miopen_there_is_no_log(tmp_path: Path) -> None:
         == "x" * 200000
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_takes_no_stamp_leaves_the_command_alone(tmp_path: Path) -> None:
+    """Its stderr goes on, more than a pipe holds, and one line says what is missing."""
+    code = (
+        "import sys\n"
+        "for _ in range(3000): sys.stderr.write('MIOpen(HIP): Command [x] ' + 'y' * 60 + '\\n')\n"
+        "sys.exit(7)"
+    )
+    done = subprocess.run(
+        [sys.executable, str(STAMP), str(tmp_path), "--", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500)),
+    )
+    assert done.returncode == 7
+    assert done.stderr.count("MIOpen(HIP)") == 3000
+    assert done.stderr.count("profharness: cannot write") == 1
+    assert "Traceback" not in done.stderr
+    (log,) = tmp_path.glob("miopen-*.log")
+    assert log.stat().st_size == 500
+
+
+def test_a_folder_that_cannot_be_made_leaves_the_command_alone(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = run(STAMP, tmp_path / "file" / "x", sys.executable, "-c", "print('out'); exit(3)")
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (3, "out\n", False)

@@ -53,6 +53,10 @@ class Share:
     whole: bool = False
 
 
+_MOST = 1.05
+"""Counters of one kernel may come from two executions, which differ by so much; beyond that they do
+not belong together (rows that stand twice, counts that ran over), and no share comes of them."""
+
 SHARES: tuple[Share, ...] = (
     Share(
         "gpu_util",
@@ -138,7 +142,9 @@ def of_kernels(trace: Trace) -> dict[str, F64]:
                 else np.full(len(trace.kernels), np.nan)
             )
             values = np.where(np.isfinite(derived), derived, computed)
-            values = np.where(np.isfinite(values), values, np.nan)
+            with np.errstate(invalid="ignore"):
+                possible = (values >= 0.0) & (values <= _MOST)
+            values = np.where(possible, values, np.nan)
             if np.isfinite(values).any():
                 shares[share.name] = values
     return shares

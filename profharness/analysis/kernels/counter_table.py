@@ -91,10 +91,11 @@ def _counted_rows(trace: Trace) -> tuple[CounterRow, ...]:
     low, high = np.full(len(first), np.inf), np.full(len(first), -np.inf)
     np.minimum.at(low, group, value)
     np.maximum.at(high, group, value)
-    times = np.bincount(kernels.name, kernels.dur_ns, minlength=int(kernels.name.max()) + 1)
+    named = kernels.name.astype(np.int64) + 1  # a kernel without a name is the first
+    times = np.bincount(named, kernels.dur_ns)
     keyed_rows = [
         (
-            float(times[name[row]]),
+            float(times[int(name[row]) + 1]),
             _row(
                 trace,
                 (int(name[row]), int(counters.name[rows[row]]), passes[int(place[row])]),

@@ -139,13 +139,14 @@ def _list(text: str) -> list[object] | None:
         return None
     try:
         found = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
     return found if isinstance(found, list) else None
 
 
 def _input(dims: object, word: object, text: object, steps: object) -> Input:
-    kind = BY_WORD.get(word) if isinstance(word, str) else None
+    word = word if isinstance(word, str) else "?"  # no word of torch
+    kind = BY_WORD.get(word)
     if kind is None and (word in NOT_TENSORS or not dims):
         listed = word in TENSOR_LISTS and not text
         return TensorList(()) if listed else Plain(_concrete(text))
@@ -159,8 +160,12 @@ def _input(dims: object, word: object, text: object, steps: object) -> Input:
 
 
 def _whole(values: object) -> tuple[int, ...] | None:
-    """A list of whole numbers; None where it is anything else."""
-    if not isinstance(values, list) or not all(type(value) is int for value in values):
+    """A list of whole numbers from 0 on; None where it is anything else: no tensor has fewer
+    elements than none, and work of such a one would be taken from that of the others.
+    """
+    if not isinstance(values, list) or not all(
+        type(value) is int and value >= 0 for value in values
+    ):
         return None
     return tuple(values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
 from profharness.analysis.load.run_levels import Levels
@@ -56,10 +57,16 @@ class RunView:
 
     def records(self, point: str) -> list[PointRecord]:
         """First measurements of the point, the reference pass first."""
-        first_measurements = [
-            record for record in self.manifest.points if record.id == point and record.repeat == 0
-        ]
+        first_measurements = self._first_measurements.get(point, [])
         return sorted(first_measurements, key=lambda record: record.pass_name != self.reference)
+
+    @cached_property
+    def _first_measurements(self) -> dict[str, list[PointRecord]]:
+        found: dict[str, list[PointRecord]] = {}
+        for record in self.manifest.points:
+            if record.repeat == 0:
+                found.setdefault(record.id, []).append(record)
+        return found
 
 
 @dataclass(frozen=True)

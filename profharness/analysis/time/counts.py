@@ -119,11 +119,12 @@ def device_keys(trace: Trace) -> dict[int, str]:
     several.
 
     A host or rank that is not known is a dash. Where two devices would share a key (loose files
-    without identity), the file's name stands in place of the host.
+    without identity), the file's name stands in place of the host; those that share it still (one
+    file names a device twice) are numbered.
     """
     working = devices_with_work(trace)
     if len(_device_sources(trace)) <= 1:
-        return {device: _index(trace, device) for device in working}
+        return _numbered({device: _index(trace, device) for device in working})
     keys = {}
     for device in working:
         record = trace.devices[device] if device != NULL else None
@@ -133,6 +134,21 @@ def device_keys(trace: Trace) -> dict[int, str]:
     taken = Counter(keys.values())
     for device in [device for device in working if taken[keys[device]] > 1]:
         keys[device] = f"{_first_file(trace, device)}/{keys[device].split('/', 1)[1]}"
+    return _numbered(keys)
+
+
+def _numbered(keys: dict[int, str]) -> dict[int, str]:
+    """The keys, with ` (2)` and so on behind those that stood before: the figures of one device
+    must not take the place of another's.
+    """
+    taken: set[str] = set()
+    for device, key in keys.items():
+        number, told = 1, key
+        while told in taken:
+            number += 1
+            told = f"{key} ({number})"
+        keys[device] = told
+        taken.add(told)
     return keys
 
 

@@ -13,6 +13,7 @@ from profharness.findings import GROUP, NEEDS, Finding
 from profharness.trace.model import Trace
 
 CHECKS = (
+    "profharness.analysis.verdict.impossible:impossible_records",
     "profharness.analysis.verdict.integrity:empty_trace",
     "profharness.analysis.verdict.integrity:kernels_missing",
     "profharness.analysis.verdict.graph_integrity:graph_kernels_missing",

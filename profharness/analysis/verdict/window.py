@@ -28,6 +28,7 @@ from profharness.units import format_share
 
 UNTRUSTWORTHY = frozenset(
     {
+        "impossible-figures",
         "empty-trace",
         "kernels-missing",
         "graph-kernels-missing",

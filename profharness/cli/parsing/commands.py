@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -18,10 +19,12 @@ from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 import typer
+from typer.models import ArgumentInfo
 
 from profharness.cli.parsing.help_screen import HelpfulCommand
 from profharness.cli.parsing.words import Interrupted
 from profharness.options.declared import Declared, declared, parts
+from profharness.rundir.private.spool import Spool
 
 Settings = dict[str, object]
 """What was given of some options, by name."""
@@ -104,18 +107,37 @@ def _callback(
             flat.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
     fields = tuple(field for one in asked.values() for field in one.fields)
     own = {field.name for field in fields}
+    files = frozenset(parameter.name for parameter in flat if _names_files(parameter))
 
-    def call(**words: Any) -> object:
-        plain = {name: word for name, word in words.items() if name not in own}
-        filled = {one.name: one.value(words) for one in asked.values()}
-        try:
-            return function(**plain, **filled)
-        except KeyboardInterrupt as stop:
-            raise Interrupted from stop
+    def call(**given: Any) -> object:
+        with ExitStack() as stack:
+            spool = Spool(stack)
+            words = {
+                name: _files(word, spool) if name in files else word for name, word in given.items()
+            }
+            plain = {name: word for name, word in words.items() if name not in own}
+            filled = {one.name: one.value(words) for one in asked.values()}
+            try:
+                return function(**plain, **filled)
+            except KeyboardInterrupt as stop:
+                raise Interrupted from stop
 
     call.__doc__ = function.__doc__
     call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]  # typer reads it
     return call, fields
+
+
+def _names_files(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter is an argument that names files or folders, which may come by a pipe."""
+    kind, *declarations = get_args(parameter.annotation) or (None,)
+    kinds = {kind, *get_args(kind)}
+    return Path in kinds and any(isinstance(one, ArgumentInfo) for one in declarations)
+
+
+def _files(word: Any, spool: Spool) -> Any:
+    if isinstance(word, list | tuple):
+        return [spool.file(one) for one in word]
+    return word if word is None else spool.file(word)
 
 
 def _explain_arguments(command: HelpfulCommand, signature: inspect.Signature) -> None:

@@ -28,7 +28,7 @@ from profharness.measure.planning import plan_run
 from profharness.measure.progress import Progress, open_progress
 from profharness.measure.resume import Again
 from profharness.options.request import Request
-from profharness.screen import Drawn, visible
+from profharness.rundir.shown.screen import Painted, visible
 
 
 def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:
@@ -202,7 +202,7 @@ def show(summary: Summary, root: Path, report: Path) -> None:
     )
     text = render(summary, _width(), sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made)
     classic = "".join(f"{line}\n" for line in classic_lines(summary))
-    printed(Drawn(f"{visible(classic)}\n{text}") if classic else text, report)
+    printed(Painted(f"{visible(classic)}\n{text}") if classic else text, report)
 
 
 def _width() -> int:

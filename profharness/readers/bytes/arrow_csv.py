@@ -6,6 +6,7 @@ library.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections import Counter
@@ -15,8 +16,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.errors import InputError
+from profharness.readers.border import without_reports
+from profharness.readers.bytes.limits import LATEST_NS, whole
 from profharness.rundir.blocks import Blocks, read_head
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem, Strings
@@ -41,7 +45,9 @@ def _header(head: bytes) -> tuple[list[str], int]:
     try:
         text = head.removeprefix(b"\xef\xbb\xbf")[:_LONGEST_HEADER].decode("utf-8", "replace")
         reader = csv.reader(io.StringIO(text, newline=""))
-        names = [] if "\0" in text else next(reader, [])
+        names = next(reader, [])
+        if any("\0" in name for name in names):  # no text, and no header
+            return [], 0
     except csv.Error:
         return [], 0
     return [name.strip().lower() for name in names], reader.line_num
@@ -61,8 +67,9 @@ class Block:
 class _Bytes(io.RawIOBase):
     """The decompressed bytes of a file as Arrow wants to read them."""
 
-    def __init__(self, blocks: Blocks) -> None:
-        self._supply = iter(blocks)
+    def __init__(self, blocks: Blocks, *, clean: bool = False) -> None:
+        """`clean` replaces bytes that are no UTF-8, as the texts of fields are decoded anyway."""
+        self._supply = _as_utf8(blocks) if clean else iter(blocks)
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
@@ -76,6 +83,14 @@ class _Bytes(io.RawIOBase):
         target[:size] = self._rest[:size]
         self._rest = self._rest[size:]
         return size
+
+
+def _as_utf8(blocks: Blocks) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for block in blocks:
+        if text := decoder.decode(block).encode():
+            yield text
+    yield decoder.decode(b"", final=True).encode()
 
 
 @dataclass(eq=False)
@@ -101,6 +116,7 @@ class CsvColumns:
     damage: str = ""
     bad_header: bool = False
     _lengths: Counter[int | None] = field(default_factory=Counter)
+    _clean: bool = False
 
     def blocks(self) -> list[Block]:
         """All blocks. Raises InputError when the file cannot be read."""
@@ -126,11 +142,16 @@ class CsvColumns:
     def _attempt(self, width: int | None) -> list[Block]:
         import pyarrow as pa
 
-        for careful in (False, True):
+        # a row of the wrong length is handed to `_skip` as text, which Arrow cannot do with bytes
+        # that are none: where reading fails, they are replaced first. Arrow's own report of that
+        # goes to where nobody sees it
+        for clean, careful in ((False, False), (True, False), (True, True)):
             self.rows = self.uneven = self.not_whole = 0
             self._lengths.clear()
+            self._clean = clean
             try:
-                return list(self._read(width, careful=careful))
+                with without_reports():
+                    return list(self._read(width, careful=careful))
             except pa.ArrowInvalid as error:
                 if "Empty CSV" in str(error):
                     return []
@@ -189,7 +210,7 @@ class CsvColumns:
         from pyarrow import csv as arrow_csv
 
         source = Blocks(self.path)
-        stream = io.BufferedReader(_Bytes(source), 1 << 16)
+        stream = io.BufferedReader(_Bytes(source, clean=self._clean), 1 << 16)
         header, lines = _header(stream.peek(_LONGEST_HEADER))
         names = _once(header[:width] or [""])
         kept = [name for name in names if name in self.wanted]
@@ -246,11 +267,13 @@ class CsvColumns:
             for name in names
             if self.wanted[name] == "time" and batch.column(name).null_count
         ]
-        return self._without(
-            Block(batch.num_rows, integers, figures),
-            [valid.to_numpy(zero_copy_only=False) for valid in times],
-            "",
-        )
+        valid = [valid.to_numpy(zero_copy_only=False) for valid in times]
+        first_bad = ""
+        for name in names:
+            if self.wanted[name] == "time" and (absurd := _absurd(integers[name])) is not None:
+                valid.append(~absurd)
+                first_bad = first_bad or str(integers[name][absurd.argmax()])
+        return self._without(Block(batch.num_rows, integers, figures), valid, first_bad)
 
     def _judged(self, batch: Any, names: list[str]) -> Block:
         """The slow way for files with damaged numbers."""
@@ -268,6 +291,11 @@ class CsvColumns:
                 figures[name] = np.array([_figure(text) for text in texts], np.float64)
                 continue
             numbers = [_whole(text) for text in texts]
+            if self.wanted[name] == "time":
+                numbers = [
+                    None if number is None or abs(number) > LATEST_NS else number
+                    for number in numbers
+                ]
             good = np.array([number is not None for number in numbers], np.bool_)
             integers[name] = np.array(
                 [NULL if number is None else number for number in numbers], np.int64
@@ -306,6 +334,14 @@ class CsvColumns:
         return codes
 
 
+def _absurd(times: I64) -> npt.NDArray[np.bool_] | None:
+    """Where times are none that a clock gives; None for nowhere. NULL is judged by others."""
+    if not len(times) or (times.min() >= -LATEST_NS and times.max() <= LATEST_NS):
+        return None
+    found: npt.NDArray[np.bool_] = (times < -LATEST_NS) | (times > LATEST_NS)
+    return found
+
+
 def _once(names: list[str]) -> list[str]:
     """The names, each once: of several that are alike the first counts, and the others get one that
     no header has, since its names are stripped.
@@ -316,10 +352,8 @@ def _once(names: list[str]) -> list[str]:
 def _whole(text: str) -> int | None:
     """A whole number; one with a fraction of zeros only as far as a float could hold it exactly."""
     digits, point, fraction = text.partition(".")
-    if not digits.lstrip("+-").isdigit() or not digits.isascii() or fraction.strip("0"):
-        return None
-    number = int(digits)
-    return number if abs(number) < (_EXACT if point else 1 << 63) else None
+    number = None if fraction.strip("0") else whole(digits)
+    return None if number is None or (point and abs(number) >= _EXACT) else number
 
 
 def _figure(text: str) -> float:

@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
+from profharness.readers.bytes.limits import whole
 from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem
 
 Mask = npt.NDArray[np.bool_]
-_LARGEST = 2**63 - 1
-_WHOLE = re.compile(r"[+-]?\d+(?:\.0*)?\Z")
-_HALVES = re.compile(r"([+-]?\d+)\.(\d+)\Z")
+_WHOLE = re.compile(r"[+-]?\d+(?:\.0*)?\Z", re.ASCII)
+_HALVES = re.compile(r"([+-]?\d+)\.(\d+)\Z", re.ASCII)
 _SCIENTIFIC = re.compile(r"[+-]?\d+(?:\.\d*)?[eE][+-]?\d+\Z")
 _FIELD_LIMIT = 1 << 24
 
@@ -91,8 +91,11 @@ def read_table(path: Path) -> Table:
 def parse_table(path: Path, text: str, damage: str = "") -> Table:
     """`read_table` of text that was read already."""
     csv.field_size_limit(_FIELD_LIMIT)
+    text = text.replace("\0", "")
     try:
-        rows = [row for row in csv.reader(io.StringIO(text.replace("\0", ""), newline="")) if row]
+        rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+        if any(len(row) != len(rows[0]) for row in rows):
+            rows = _by_line(text)
     except csv.Error as error:
         raise InputError(
             f"{path} is no readable CSV file: {error}", "copy it again from where the tool wrote it"
@@ -109,6 +112,26 @@ def parse_table(path: Path, text: str, damage: str = "") -> Table:
     for name, column in zip(header, columns, strict=True):
         named.setdefault(name, column)
     return Table(path, named, len(even), len(rows) - 1 - len(even), damage)
+
+
+def _by_line(text: str) -> list[list[str]]:
+    """The rows of a file of which some have not the length of the header. A quote that is not
+    closed makes one row of all lines up to the next quote: those among them that are rows by
+    themselves are taken as such.
+    """
+    lines = list(io.StringIO(text, newline=""))
+    reader = csv.reader(lines)
+    rows: list[list[str]] = []
+    first = 0
+    for row in reader:
+        own = lines[first : reader.line_num]
+        first = reader.line_num
+        if rows and len(row) != len(rows[0]) and len(own) > 1:
+            each = [alone for line in own for alone in csv.reader([line]) if alone]
+            rows += each if any(len(alone) == len(rows[0]) for alone in each) else [row]
+        elif row:
+            rows.append(row)
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,14 +166,14 @@ def _each(texts: Sequence[str]) -> Integers:
     for row, given in enumerate(texts):
         text = given.strip()
         if _WHOLE.match(text):
-            number = int(text.partition(".")[0])
+            number = whole(text.partition(".")[0])
         elif match := _HALVES.match(text):
-            number = int(match[1])
+            number = whole(match[1])
             fractions += 1
         else:
             scientific += _SCIENTIFIC.match(text) is not None
             continue
-        if abs(number) <= _LARGEST:
+        if number is not None:
             values[row], valid[row] = number, True
     return Integers(values, valid, scientific, fractions)
 

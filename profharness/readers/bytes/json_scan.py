@@ -8,6 +8,7 @@ It works on bytes that stand inside a list, from the border between two elements
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -52,6 +53,27 @@ def scan(text: bytes | memoryview) -> Scan:
     stop = int(below[0]) if len(below) else len(brackets)
     ends = brackets[:stop][depth[:stop] == 0] + 1
     return Scan(ends, int(brackets[stop]) if len(below) else None)
+
+
+def first_at_depth(
+    text: bytes | bytearray, spans: Sequence[tuple[int, int]], depth: int
+) -> int | None:
+    """The end of the first of these stretches that begins inside so many brackets and outside of
+    strings; None for none. The text begins outside of all.
+
+    `spans` are keys with their quotes, in rising order; one scan serves for all of them.
+    """
+    if not spans:
+        return None
+    codes = np.frombuffer(bytes(text[: spans[-1][1]]), np.uint8)
+    quotes = _string_borders(codes)
+    brackets = np.flatnonzero(_STEP[codes])
+    brackets = brackets[np.searchsorted(quotes, brackets) % 2 == 0]
+    depths = np.concatenate(([0], np.cumsum(_STEP[codes[brackets]], dtype=np.int64)))
+    starts = np.array([start for start, _ in spans], np.int64)
+    outside = np.searchsorted(quotes, starts) % 2 == 0
+    found = np.flatnonzero(outside & (depths[np.searchsorted(brackets, starts)] == depth))
+    return spans[int(found[0])][1] if len(found) else None
 
 
 def _string_borders(codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:

@@ -128,10 +128,12 @@ class EventStream(Generic[EventT]):
                 self.is_list = True
                 self._start = self._text.index(b"[") + 1
                 return b""
-            for match in _KEY.finditer(self._text, searched):
-                if "traceEvents" in _top_level(bytes(self._text[: match.end()]) + b"]}"):
-                    self._start = match.end()
-                    return bytes(self._text[: match.end()])
+            opened = json_scan.first_at_depth(
+                self._text, [match.span() for match in _KEY.finditer(self._text, searched)], 1
+            )
+            if opened is not None:
+                self._start = opened
+                return bytes(self._text[:opened])
             searched = max(len(self._text) - 4096, 0)
         damage = f": {self._blocks.damage}" if self._blocks.damage else ""
         raise InputError(f"{self.path} holds no list of trace events{damage}", _HINT)
@@ -298,11 +300,14 @@ class EventStream(Generic[EventT]):
 
 
 def _top_level(text: bytes) -> dict[str, bytes]:
-    """Raw values of a JSON object by key; nothing where `text` is no such object."""
+    """Raw values of a JSON object by key, those of almost-JSON repaired; nothing where `text` is no
+    such object.
+    """
     try:
-        return {
-            key: bytes(value)
-            for key, value in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()
-        }
+        found = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except json_scan.NOT_JSON:
-        return {}
+        try:
+            found = msgspec.json.decode(json_scan.repair(text), type=dict[str, msgspec.Raw])
+        except json_scan.NOT_JSON:
+            return {}
+    return {key: bytes(value) for key, value in found.items()}

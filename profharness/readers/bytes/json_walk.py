@@ -8,6 +8,7 @@ and left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +20,9 @@ from profharness.rundir.blocks import BLOCK_BYTES, Blocks
 
 ValueT = TypeVar("ValueT")
 _SPACE = b" \t\r\n"
+_GAP = re.compile(
+    rb"(?:[ \t\r\n]++|\xef[\s\S]{0,2})*+"
+)  # white space, and the mark of a byte order
 _FIRST_LOOK = 1 << 12
 _WINDOW = 1 << 16
 _LONGEST_VALUE = 256 << 20
@@ -36,6 +40,7 @@ class JsonWalk:
 
     def __init__(self, path: Path, block_bytes: int = BLOCK_BYTES) -> None:
         self.unreadable = 0
+        self.repaired = 0
         self.first_error = ""
         self._blocks = Blocks(path, block_bytes)
         self._supply = iter(self._blocks)
@@ -50,11 +55,10 @@ class JsonWalk:
     def peek(self) -> bytes:
         """The next byte that is no white space."""
         while True:
-            while self._at < len(self._text):
-                byte = self._text[self._at : self._at + 1]
-                if byte not in _SPACE and byte != b"\xef":
-                    return byte
-                self._at += 3 if byte == b"\xef" else 1
+            gap = _GAP.match(self._text, self._at)
+            self._at = gap.end() if gap else self._at
+            if self._at < len(self._text):
+                return self._text[self._at : self._at + 1]
             if not self._more():
                 raise DocumentEnds(self.damage or "it ends early")
 
@@ -82,7 +86,27 @@ class JsonWalk:
         try:
             return msgspec.json.decode(raw, type=kind)
         except json_scan.NOT_JSON as error:
-            raise DocumentEnds(f"a value is not as expected ({error})") from error
+            try:
+                repaired = msgspec.json.decode(json_scan.repair(raw), type=kind)
+            except json_scan.NOT_JSON:
+                raise DocumentEnds(f"a value is not as expected ({error})") from error
+            self.repaired += 1
+            self.first_error = self.first_error or str(error)
+            return repaired
+
+    def value_or(self, kind: type[ValueT], otherwise: ValueT) -> ValueT:
+        """`value`, or what goes in its place, counted, where it is whole but not of this kind."""
+        try:
+            return self.value(kind)
+        except DocumentEnds as end:
+            if not isinstance(end.__cause__, json_scan.NOT_JSON):
+                raise
+            self._lost(end.__cause__)
+            return otherwise
+
+    def _lost(self, error: BaseException) -> None:
+        self.unreadable += 1
+        self.first_error = self.first_error or str(error)
 
     def skip(self) -> None:
         """Pass over the value at the cursor, of any size."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
+from profharness.readers.bytes.limits import LATEST_NS, whole
 from profharness.trace import log_names
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
@@ -106,13 +107,19 @@ def parse_lines(text: str) -> tuple[list[Line], int]:
             other_lines += bool(raw.strip())
             continue
         message = _MESSAGE.match(match["text"])
-        at, tid = (int(match[key]) if match[key] else NULL for key in ("at", "tid"))
+        at, tid = (_number(match[key]) for key in ("at", "tid"))
         lines.append(
             Line(at, tid, message["level"], message["function"], message["text"].strip())
             if message
             else Line(at, tid, "Call", "", match["text"].strip())
         )
     return lines, other_lines
+
+
+def _number(text: str | None) -> int:
+    """NULL where the line has none, or one that no column holds."""
+    number = whole(text) if text else None
+    return NULL if number is None or number > LATEST_NS else number
 
 
 def _problems(path: Path, lines: list[Line], other_lines: int, damage: str) -> list[Problem]:

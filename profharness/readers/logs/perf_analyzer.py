@@ -21,6 +21,9 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
+from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
+from profharness.readers.bytes.limits import Nanoseconds
 from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL, concat
 from profharness.trace.model import ClockDomain, Marks, Problem, Requests, Source, Strings, Trace
@@ -40,14 +43,14 @@ class _Mode(msgspec.Struct):
 
 
 class _Request(msgspec.Struct, gc=False):
-    timestamp: int
-    response_timestamps: list[int] = []
+    timestamp: Nanoseconds
+    response_timestamps: list[Nanoseconds] = []
 
 
 class _Experiment(msgspec.Struct):
     experiment: _Mode = msgspec.field(default_factory=_Mode)
     requests: list[_Request] = []
-    window_boundaries: list[int] = []
+    window_boundaries: list[Nanoseconds] = []
 
 
 class _Export(msgspec.Struct):
@@ -68,14 +71,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     answer is a failed request that ends when it began. Raises InputError for a damaged or empty
     export.
     """
-    blocks = Blocks(path)
-    data = b"".join(blocks)
-    try:
-        export = msgspec.json.decode(data, type=_Export)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise InputError(
-            f"{path}: not a whole profile export ({blocks.damage or error})", _HINT
-        ) from error
+    export, damaged = _export(path)
     if not any(experiment.requests for experiment in export.experiments):
         raise InputError(f"{path}: a profile export without requests", _HINT)
     strings = Strings()
@@ -91,9 +87,12 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         if not request.response_timestamps
     )
     problems = (
-        (Problem("warning", str(path), lost, "requests have no answer in the export"),)
-        if lost
-        else ()
+        *(
+            (Problem("warning", str(path), lost, "requests have no answer in the export"),)
+            if lost
+            else ()
+        ),
+        *damaged,
     )
     source = Source(
         path=str(path),
@@ -109,6 +108,49 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         marks=concat(marks),
         problems=problems,
     )
+
+
+def _export(path: Path) -> tuple[_Export, tuple[Problem, ...]]:
+    """The whole export. Where it is not as expected, it is read again, one request after the
+    other, and those that cannot be read are counted.
+    """
+    blocks = Blocks(path)
+    data = b"".join(blocks)
+    try:
+        return msgspec.json.decode(data, type=_Export), ()
+    except NOT_JSON as error:
+        del data
+        walk, export = JsonWalk(path), _Export([])
+        try:
+            for key in walk.members():
+                if key == "experiments":
+                    export.experiments += [_experiment(walk) for _ in walk.elements()]
+                elif key == "version":
+                    export.version = walk.value_or(str, "")
+                else:
+                    walk.skip()
+        except DocumentEnds:
+            raise InputError(
+                f"{path}: not a whole profile export ({blocks.damage or error})", _HINT
+            ) from error
+        told = f"values are damaged and were left out or repaired (first: {walk.first_error})"
+        count = max(walk.unreadable + walk.repaired, 1)
+        return export, (Problem("warning", str(path), count, told),)
+
+
+def _experiment(walk: JsonWalk) -> _Experiment:
+    """The experiment at the cursor."""
+    found = _Experiment()
+    for key in walk.members():
+        if key == "experiment":
+            found.experiment = walk.value_or(_Mode, _Mode())
+        elif key == "requests":
+            found.requests += [one for batch in walk.batches(_Request) for one in batch]
+        elif key == "window_boundaries":
+            found.window_boundaries = walk.value_or(list[Nanoseconds], [])
+        else:
+            walk.skip()
+    return found
 
 
 def _label(mode: _Mode) -> str:

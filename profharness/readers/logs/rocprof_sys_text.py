@@ -16,6 +16,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
+from profharness.readers.bytes.limits import count_of, cut
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import StatRow
 from profharness.trace.wanted import Wanted
@@ -120,11 +121,11 @@ def _row(line: str, columns: Sequence[str]) -> Row | None:
     try:
         return Row(
             label=label.strip(),
-            rank=int(match[1]) if match and match[1] else None,
-            thread=int(match[2]) if match else None,
-            count=int(value["COUNT"]),
-            depth=int(value["DEPTH"]),
-            sum_ns=int(Decimal(value["SUM"]) * _NS[value["UNITS"]]),
+            rank=count_of(match[1]) if match and match[1] else None,
+            thread=count_of(match[2]) if match else None,
+            count=count_of(value["COUNT"]),
+            depth=count_of(value["DEPTH"]),
+            sum_ns=cut(Decimal(value["SUM"]) * _NS[value["UNITS"]]),
             self_percent=float(value.get("% SELF", "nan")),
         )
     except (KeyError, ValueError, InvalidOperation, OverflowError):
@@ -142,12 +143,20 @@ def own_ns(rows: Sequence[Row]) -> list[int]:
 
 
 def _parents(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-    open_: list[int] = []
+    """Pairs of a row and the one right above it. A row that is deeper than its predecessor by more
+    than one stands at all depths in between, of which only the first and the last are kept: a
+    depth is whatever the file says.
+    """
+    open_: list[tuple[int, int, int]] = []  # first depth, last depth, row
     for position, row in enumerate(rows):
-        del open_[row.depth :]
-        if open_ and len(open_) == row.depth:
-            yield position, open_[-1]
-        open_ += [position] * (row.depth + 1 - len(open_))
+        while open_ and open_[-1][0] >= row.depth:
+            open_.pop()
+        if open_ and open_[-1][1] >= row.depth:
+            open_[-1] = (open_[-1][0], row.depth - 1, open_[-1][2])
+        first = open_[-1][1] + 1 if open_ else 0
+        if open_ and first == row.depth:
+            yield position, open_[-1][2]
+        open_.append((first, row.depth, position))
 
 
 def _statistics(rows: Sequence[Row]) -> tuple[StatRow, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from profharness.readers.bytes.limits import whole
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import MarkKind
 
@@ -27,6 +28,11 @@ class Mark:
     items: int = NULL
 
 
+def _items(text: str) -> int:
+    number = whole(text)
+    return NULL if number is None or number < 0 else number
+
+
 def parse_mark(name: str) -> Mark:
     """The mark that `name` stands for; a name without our prefix, or with one that is not
     understood, is a range.
@@ -41,9 +47,7 @@ def parse_mark(name: str) -> Mark:
         "point": Mark("point", name, point=rest),
         "trial": Mark("trial", name, point=rest.rpartition(":")[0]),
         "warmup": Mark("warmup", name, point=rest.rpartition(":")[0]),
-        "step": Mark(
-            "step", name, items=int(items) if items.isascii() and items.isdigit() else NULL
-        ),
+        "step": Mark("step", name, items=_items(items)),
         "marker": Mark("marker", name),
         "range": Mark("range", rest),
     }

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.screen import from_cell
+from profharness.rundir.shown.screen import from_cell
 from profharness.trace.model import F64
 from profharness.trace.scan_table import AXES, Axis, ScanTable
 

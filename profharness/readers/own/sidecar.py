@@ -12,6 +12,7 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.bytes.limits import Nanoseconds, Rank, Whole
 from profharness.rundir.foreign.limits import SIDECAR_BYTES
 from profharness.rundir.foreign.records import check_numbers
 from profharness.rundir.foreign.small_files import read_file
@@ -49,14 +50,14 @@ class Sidecar(msgspec.Struct, frozen=True):
     file: str = ""
     tool: str = ""
     host: str = ""
-    pid: int | None = None
-    rank: int | None = None
+    pid: Whole | None = None
+    rank: Rank | None = None
     point: str = ""
     clock: str = "realtime"
-    start_ns: int | None = None
+    start_ns: Nanoseconds | None = None
     role: str = "trace"
     window: Window = Window()
-    markers: tuple[tuple[int, int], ...] = ()
+    markers: tuple[tuple[Nanoseconds, Nanoseconds], ...] = ()
     groups: tuple[tuple[int, ...], ...] = ()
 
     @property

@@ -14,6 +14,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.bytes.limits import Nanoseconds, Whole, whole
 from profharness.rundir.foreign.limits import LINES_BYTES, WHOLE
 from profharness.rundir.foreign.small_files import read_file
 from profharness.trace.columns.table import NULL
@@ -25,13 +26,12 @@ class Line(msgspec.Struct, frozen=True):
     own word.
     """
 
-    n: int
-    monotonic_ns: int
-    items: int | None = None
+    n: Whole
+    monotonic_ns: Nanoseconds
+    items: Whole | None = None
     source: Literal["optimizer", "mark"] = "optimizer"
 
 
-_DIGITS = 10  # no process number has as many
 _LINE = msgspec.json.Decoder(Line)
 
 
@@ -108,4 +108,5 @@ def _read(path: Path) -> tuple[list[Line], int]:
 
 def _pid(path: Path) -> int:
     text = path.stem.rpartition("-")[2]
-    return int(text) if text.isdecimal() and len(text) < _DIGITS else NULL
+    number = whole(text)
+    return NULL if number is None or number < 0 else number

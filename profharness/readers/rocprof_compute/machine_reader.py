@@ -16,6 +16,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table, read_table
+from profharness.readers.bytes.limits import cut, whole
 from profharness.readers.rocprof_compute import tool_metrics
 from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
 from profharness.trace.statistics import KERNELS, StatRow, ToolMetric
@@ -193,8 +194,8 @@ def _fact(text: str) -> str:
 
 def _count(text: str) -> int | None:
     """A positive whole number; the tool writes 0 or nothing where it does not know."""
-    whole = text.removesuffix(".0")
-    return int(whole) if whole.isascii() and whole.isdecimal() and int(whole) > 0 else None
+    number = whole(text.removesuffix(".0"))
+    return number if number is not None and number > 0 else None
 
 
 def _roofline(table: Table) -> Iterator[tuple[str, str]]:
@@ -245,8 +246,8 @@ def _top(table: Table) -> tuple[tuple[StatRow, ...], int]:
                 StatRow(
                     label.replace("\n", ""),
                     KERNELS,
-                    int(Decimal(calls)),
-                    int((Decimal(total) * unit).to_integral_value()),
+                    cut(Decimal(calls)),
+                    cut((Decimal(total) * unit).to_integral_value()),
                 )
             )
         except (InvalidOperation, OverflowError, ValueError):

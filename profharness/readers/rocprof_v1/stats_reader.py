@@ -13,6 +13,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
+from profharness.readers.bytes.limits import whole
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import COPIES, KERNELS, StatRow
 from profharness.trace.wanted import Wanted
@@ -82,12 +83,15 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 def _fields(line: str) -> tuple[str, int, int] | None:
     """Name, calls and total time of a row; None where they are no whole numbers."""
     label, *numbers = line.rsplit(",", _NUMBERS)
-    if len(numbers) != _NUMBERS or not all(number.strip().isdecimal() for number in numbers[:2]):
+    if len(numbers) != _NUMBERS:
+        return None
+    calls, total = whole(numbers[0]), whole(numbers[1])
+    if calls is None or calls < 0 or total is None or total < 0:
         return None
     label = label.strip()
     if len(label) > 1 and label.startswith('"') and label.endswith('"'):
         label = label[1:-1].replace('""', '"')
-    return label, int(numbers[0]), int(numbers[1])
+    return label, calls, total
 
 
 def _domain(file: str, names: Sequence[str]) -> str:

@@ -63,7 +63,8 @@ def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Trace:
                 pid=None if rows.pid == NULL else rows.pid,
             )
         )
-    if not sources or (damage and not any(rows.records for rows in processes)):
+    if not sources or ((damage or walk.unreadable) and not any(rows.records for rows in processes)):
+        damage = damage or walk.first_error
         raise InputError(
             f"{path} holds no readable process{f': {damage}' if damage else ''}", _HINT
         )
@@ -104,6 +105,15 @@ def _problems(
                 where,
                 walk.unreadable,
                 f"records are not readable and were left out (first: {walk.first_error})",
+            )
+        )
+    if walk.repaired:
+        problems.append(
+            Problem(
+                "info",
+                where,
+                walk.repaired,
+                f"values were no valid JSON and were repaired (first: {walk.first_error})",
             )
         )
     if tables.negative:

@@ -6,29 +6,38 @@ Fields that not every version writes have a default.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
+from profharness.readers.bytes.limits import Extent, Nanoseconds, Whole
 from profharness.trace.columns.table import NULL
+
+Unsigned = Annotated[int, msgspec.Meta(ge=-(2**63))]
+"""64 bits; those above int64 stand for "none" (`json_columns.numbers`)."""
+
+Position = Annotated[int, msgspec.Meta(ge=-1, le=2**20 - 1)]
+"""In the file's tables of names; two are packed into one number (`json_memory.OPERATIONS`)."""
 
 
 class Handle(msgspec.Struct, frozen=True):
     """An agent, queue, stream or counter."""
 
-    handle: int = NULL
+    handle: Unsigned = NULL
 
 
 class Correlation(msgspec.Struct, frozen=True):
     """`internal` is shared by a host call and the device records that it made."""
 
-    internal: int = 0
+    internal: Whole = 0
 
 
 class Triple(msgspec.Struct):
     """Work-items along three axes."""
 
-    x: int
-    y: int
-    z: int
+    x: Extent
+    y: Extent
+    z: Extent
 
 
 class DispatchInfo(msgspec.Struct):
@@ -38,21 +47,21 @@ class DispatchInfo(msgspec.Struct):
 
     agent_id: Handle
     queue_id: Handle
-    kernel_id: int
-    dispatch_id: int
+    kernel_id: Whole
+    dispatch_id: Whole
     workgroup_size: Triple
     grid_size: Triple
-    private_segment_size: int = NULL
-    group_segment_size: int = NULL
+    private_segment_size: Whole = NULL
+    group_segment_size: Whole = NULL
 
 
 class Dispatch(msgspec.Struct):
     """A kernel that ran."""
 
-    start_timestamp: int
-    end_timestamp: int
+    start_timestamp: Nanoseconds
+    end_timestamp: Nanoseconds
     dispatch_info: DispatchInfo
-    thread_id: int = NULL
+    thread_id: Whole = NULL
     correlation_id: Correlation = Correlation()
     stream_id: Handle = Handle()
 
@@ -68,8 +77,8 @@ class CountedDispatch(msgspec.Struct):
     """The dispatch that counters were read for."""
 
     dispatch_info: DispatchInfo
-    start_timestamp: int = NULL
-    end_timestamp: int = NULL
+    start_timestamp: Nanoseconds = NULL
+    end_timestamp: Nanoseconds = NULL
     correlation_id: Correlation = Correlation()
 
 
@@ -78,31 +87,31 @@ class CounterRecord(msgspec.Struct):
 
     dispatch_data: CountedDispatch
     records: list[CounterValue] = []
-    thread_id: int = NULL
+    thread_id: Whole = NULL
     stream_id: Handle = Handle()
 
 
 class Call(msgspec.Struct):
     """A host call or marker; kind and operation are positions in the file's tables of names."""
 
-    kind: int
-    operation: int
-    start_timestamp: int
-    end_timestamp: int
-    thread_id: int = NULL
+    kind: Position
+    operation: Position
+    start_timestamp: Nanoseconds
+    end_timestamp: Nanoseconds
+    thread_id: Whole = NULL
     correlation_id: Correlation = Correlation()
 
 
 class Copy(msgspec.Struct):
     """A copy between two agents."""
 
-    kind: int
-    operation: int
-    start_timestamp: int
-    end_timestamp: int
+    kind: Position
+    operation: Position
+    start_timestamp: Nanoseconds
+    end_timestamp: Nanoseconds
     src_agent_id: Handle
     dst_agent_id: Handle
-    bytes: int = NULL
+    bytes: Whole = NULL
     correlation_id: Correlation = Correlation()
     stream_id: Handle = Handle()
 
@@ -110,26 +119,26 @@ class Copy(msgspec.Struct):
 class Memory(msgspec.Struct):
     """An allocation, a release (whose agent is none), or what was done about scratch memory."""
 
-    kind: int
-    operation: int
-    start_timestamp: int
-    end_timestamp: int
-    thread_id: int = NULL
+    kind: Position
+    operation: Position
+    start_timestamp: Nanoseconds
+    end_timestamp: Nanoseconds
+    thread_id: Whole = NULL
     agent_id: Handle = Handle()
     address: int | str | Handle = NULL
-    allocation_size: int = NULL
+    allocation_size: Unsigned = NULL
 
 
 class Symbol(msgspec.Struct):
     """A kernel of a loaded code object; its group segment is the static LDS."""
 
-    kernel_id: int
+    kernel_id: Whole
     kernel_name: str = ""
     formatted_kernel_name: str = ""
-    group_segment_size: int = NULL
-    sgpr_count: int = NULL
-    arch_vgpr_count: int = NULL
-    accum_vgpr_count: int = NULL
+    group_segment_size: Whole = NULL
+    sgpr_count: Whole = NULL
+    arch_vgpr_count: Whole = NULL
+    accum_vgpr_count: Whole = NULL
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -142,27 +151,27 @@ class Metadata(msgspec.Struct):
     """The process."""
 
     node: Node = Node()
-    pid: int = NULL
+    pid: Whole = NULL
 
 
 class AgentRecord(msgspec.Struct):
     """A processor: type 1 is a CPU, 2 a GPU."""
 
     id: Handle = Handle()
-    type: int = 0
-    cu_count: int = 0
-    num_xcc: int = 0
-    vendor_id: int = 0
-    device_id: int = 0
-    location_id: int = 0
-    domain: int = 0
-    max_engine_clk_fcompute: int = 0
+    type: Whole = 0
+    cu_count: Whole = 0
+    num_xcc: Whole = 0
+    vendor_id: Whole = 0
+    device_id: Whole = 0
+    location_id: Whole = 0
+    domain: Whole = 0
+    max_engine_clk_fcompute: Whole = 0
     name: str = ""
     vendor_name: str = ""
     product_name: str = ""
-    node_id: int = NULL
-    logical_node_id: int = NULL
-    logical_node_type_id: int = NULL
+    node_id: Whole = NULL
+    logical_node_id: Whole = NULL
+    logical_node_type_id: Whole = NULL
 
 
 class CounterName(msgspec.Struct):
@@ -182,7 +191,7 @@ class KindNames(msgspec.Struct):
 class MarkerText(msgspec.Struct):
     """The text of a marker by its correlation id."""
 
-    key: int
+    key: Whole
     value: str
 
 

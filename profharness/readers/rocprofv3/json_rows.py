@@ -164,10 +164,10 @@ class ProcessRows:
         )
 
     def _read_metadata(self, walk: JsonWalk) -> None:
-        self._metadata = walk.value(Metadata)
+        self._metadata = walk.value_or(Metadata, Metadata())
 
     def _read_names(self, walk: JsonWalk) -> None:
-        self._names = walk.value(Names)
+        self._names = walk.value_or(Names, Names())
 
     def _read_agents(self, walk: JsonWalk) -> None:
         for batch in walk.batches(AgentRecord):

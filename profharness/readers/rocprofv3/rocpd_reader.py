@@ -20,7 +20,6 @@ from profharness.readers.rocprofv3.rocpd_owners import Owner, environment_size, 
 from profharness.readers.rocprofv3.rocpd_rows import ProcessReader
 from profharness.readers.rocprofv3.rocpd_views import CALL, KERNEL
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
-from profharness.rundir.databases.guard import DAMAGED
 from profharness.rundir.databases.header import MAGIC
 from profharness.rundir.databases.opening import Opened, opened
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
@@ -62,11 +61,8 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     nothing usable.
     """
     with opened(path) as file:
-        try:
-            version = _check(path, file.connection)
-            processes = owners(file.connection)
-        except DAMAGED as error:
-            raise InputError(f"{path} is damaged: {error}", "record or copy it again") from error
+        version = _check(path, file.connection)
+        processes = owners(file.connection)
         if not processes:
             raise InputError(f"{path} holds no process", "the writer was interrupted: record again")
         return _read(path, file, processes, version)

@@ -27,7 +27,7 @@ from profharness.report.plots import (
     work_roofline,
 )
 from profharness.report.plots.base import Plot
-from profharness.screen import visible
+from profharness.rundir.shown.screen import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment

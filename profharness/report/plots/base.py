@@ -18,7 +18,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.report.text.figures import finite, half_width, si_text
 from profharness.report.text.labels import Axis, scan_axis, several_batches
-from profharness.screen import visible
+from profharness.rundir.shown.screen import visible
 
 Trace = Any  # plotly ships no types
 SERIES_COLORS = (

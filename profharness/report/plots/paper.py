@@ -21,7 +21,7 @@ from profharness.analysis.run.series import run_table
 from profharness.errors import Unavailable, UsageError
 from profharness.report.text.rates import widened
 from profharness.rundir.outputs import whole_file
-from profharness.screen import one_line
+from profharness.rundir.shown.screen import one_line
 from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
 

@@ -19,7 +19,7 @@ from profharness.report.tables.comparison import (
 )
 from profharness.report.text.changes import change_reason, change_text
 from profharness.report.text.listing import listing
-from profharness.screen import one_line
+from profharness.rundir.shown.screen import one_line
 
 SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
 SHOWN_OF_RUN = ("steps_per_second", "throughput")

@@ -13,6 +13,7 @@ from profharness.analysis.records import Summary
 from profharness.findings import Finding
 from profharness.report.text.figures import suffixed_text
 from profharness.report.text.labels import point_name_by_id, series_name
+from profharness.rundir.shown.screen import one_line
 
 SHOWN = 3
 RANK = {"error": 0, "warning": 1, "info": 2}
@@ -65,8 +66,9 @@ def finding_line(summary: Summary, finding: Finding) -> str:
     statement = finding.message.rstrip(".") + (
         f" ({figures})" if figures and not has_figures else ""
     )
-    return f"{finding_place(summary, finding)}: {statement}" + (
-        f"; {finding.advice}" if finding.advice else ""
+    return one_line(
+        f"{finding_place(summary, finding)}: {statement}"
+        + (f"; {finding.advice}" if finding.advice else "")
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from profharness.report.table import Cell, Column, Table
-from profharness.screen import one_line, visible
+from profharness.rundir.shown.screen import one_line, visible
 
 if TYPE_CHECKING:
     from rich import table as rich_tables

@@ -15,7 +15,7 @@ from profharness.report.text.listing import framed_table
 from profharness.report.text.names import title_of
 from profharness.report.text.sampled import sample_value_text
 from profharness.rundir import telemetry
-from profharness.screen import console
+from profharness.rundir.shown.screen import console
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 from profharness.trace.sample_metrics import place_of

@@ -14,7 +14,7 @@ from profharness.report.text.labels import KERNELS, no_kernels
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.listing import listing
 from profharness.report.text.terminal import idle_items, partition_items
-from profharness.screen import one_line
+from profharness.rundir.shown.screen import one_line
 from profharness.units import format_ns, format_number, format_share
 
 
@@ -58,9 +58,8 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
     for item in all_findings(summary):
         yield f"{item.severity:<8}  {finding_line(summary, item)}"
     for problem in sorted(summary.problems, key=lambda row: RANK[row.severity]):
-        yield (
-            f"{problem.severity:<8}  {problem_text(problem.source, problem.count, problem.message)}"
-        )
+        what = problem_text(problem.source, problem.count, problem.message)
+        yield f"{problem.severity:<8}  {one_line(what)}"
 
 
 def _trace_lines(summary: Summary) -> Iterator[str]:

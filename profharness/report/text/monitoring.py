@@ -27,7 +27,7 @@ from profharness.report.tables.device import device_lines
 from profharness.report.tables.telemetry import sampled_table
 from profharness.report.text.figures import brief_text
 from profharness.report.text.listing import listing
-from profharness.screen import encoded
+from profharness.rundir.shown.screen import encoded
 from profharness.stats.intervals import window
 from profharness.stats.package_figures import power_figures
 from profharness.stats.packages import package_findings, packages

@@ -27,7 +27,7 @@ from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
 from profharness.report.text.sentences import sentences
-from profharness.screen import Drawn, console, visible
+from profharness.rundir.shown.screen import Painted, console, one_line
 from profharness.units import format_number, format_share
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ _LABELS = 24
 _REASONS = 3
 
 
-def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[str]] = ()) -> Drawn:
+def render(
+    summary: Summary, width: int, color: bool, made: Sequence[Sequence[str]] = ()
+) -> Painted:
     """The whole view, `width` characters wide at most (40 at least).
 
     `made` are the last lines: what was made and what to do with it, one row of cells each; only
@@ -61,8 +63,7 @@ def render(summary: Summary, width: int, color: bool, made: Sequence[Sequence[st
         if block is not None:
             drawing.print(block)
             drawing.print()
-    last = visible("\n".join(made_lines(made, width)))
-    return Drawn(_trimmed(out.getvalue() + last))
+    return Painted(_trimmed(out.getvalue() + "\n".join(made_lines(made, width))))
 
 
 def render_error(error: ProfharnessError, color: bool, width: int = 100) -> str:
@@ -291,7 +292,7 @@ def _notes(summary: Summary) -> Grid | None:
     rows.extend(
         (
             row.severity,
-            (
+            one_line(
                 f"{row.source}: {row.message} "
                 f"({'once' if row.count == 1 else f'{format_number(row.count)} times'})"
             ),
@@ -338,7 +339,7 @@ def made_lines(made: Sequence[Sequence[str]], width: int) -> list[str]:
     if all(len(line) <= width for line in lines):
         return lines
     return [
-        cell if index == 0 else f"  {cell}"
+        one_line(cell) if index == 0 else f"  {one_line(cell)}"
         for row in made
         for index, cell in enumerate(row)
         if cell

@@ -12,6 +12,7 @@ MAGIC = b"SQLite format 3\0"
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 HEADER_BYTES = 100
 LOG_HEADER_BYTES = 32
+_LEAF, _INTERIOR = b"\x0d", b"\x05"  # kinds of pages of a table
 _TAIL_BYTES = 1 << 20
 _SUPER_NAME_BYTES = 4096
 
@@ -60,6 +61,40 @@ def has_unfinished_pages(file: BinaryIO) -> bool:
         return False
     file.seek(start)
     return any(file.read(_TAIL_BYTES))
+
+
+def schema_entries(file: BinaryIO, most: int) -> int:
+    """How many tables, indices and views the schema has; counted up to just above `most`.
+
+    SQLite loads all of them before it answers anything, in a time that grows with their square.
+    The schema is the table whose root is page 1 (section 1.6 of the format).
+    """
+    file.seek(0)
+    header = header_of(file.read(HEADER_BYTES))
+    if header.page_bytes < 512:
+        return 0
+    count, waiting, seen = 0, [1], set[int]()
+    while waiting and count <= most and len(seen) <= most:
+        number = waiting.pop()
+        if number in seen:
+            continue
+        seen.add(number)
+        file.seek((number - 1) * header.page_bytes)
+        page = file.read(header.page_bytes)
+        at = HEADER_BYTES if number == 1 else 0
+        cells = int.from_bytes(page[at + 3 : at + 5], "big")
+        if page[at : at + 1] == _LEAF:
+            count += cells
+        elif page[at : at + 1] == _INTERIOR:
+            pointers = [
+                int.from_bytes(page[place : place + 2], "big")
+                for place in range(at + 12, at + 12 + 2 * cells, 2)
+            ]
+            waiting += [
+                int.from_bytes(page[place : place + 4], "big") for place in (*pointers, at + 8)
+            ]
+            waiting = [one for one in waiting if one > 0]
+    return max(count, len(seen) if len(seen) > most else 0)
 
 
 def super_journal(file: BinaryIO) -> tuple[str, int]:

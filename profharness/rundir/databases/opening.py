@@ -13,10 +13,10 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.rundir.blocks import GZIP, Blocks
-from profharness.rundir.databases import guard, header, snapshot, unfinished
-from profharness.rundir.private.folders import private_folder
+from profharness.rundir.databases import guard, header, unfinished
 
 LARGEST_BYTES = 32 << 30
+_MOST_ENTRIES = 20_000  # each process of a merged rocpd brings about 30
 _RECOVERED = (
     "its writer was ended before it was done: the file was read as SQLite recovers it, without the "
     "write that was not finished"
@@ -51,11 +51,11 @@ def opened(
     undone; when a gzipped one holds more than `largest_bytes`; and at the end, when it asked for
     more than its size allows, or somebody wrote to it meanwhile.
     """
-    path = path.resolve() if path.is_symlink() else path
     with _file(path, largest_bytes) as (plain, damage, recovered, doubt):
         try:
+            tables = _checked_schema(path, plain)
             with closing(_connected(path, plain)) as connection:
-                bounds = guard.limit(connection, _used_bytes(plain), allowance)
+                bounds = guard.limit(connection, _used_bytes(plain), allowance, tables)
                 permissions = guard.Permissions()
                 try:
                     permissions.restrict(connection)
@@ -65,6 +65,11 @@ def opened(
                     _check_asked(path, bounds, permissions)
                     raise
                 _check_asked(path, bounds, permissions)
+        except MemoryError as error:
+            raise InputError(
+                f"{path} is not read: it needs more memory than a trace of its size can need",
+                "look at where the file comes from",
+            ) from error
         except guard.DAMAGED as error:
             raise InputError(
                 f"{path} is damaged, no readable database: {error}",
@@ -85,8 +90,10 @@ def _file(path: Path, largest_bytes: int) -> Iterator[tuple[Path, str, str, str]
             yield plain, damage, "", _doubt(path, plain)
         return
     resolved = path.resolve()
-    before = snapshot.state(resolved)
+    before = unfinished.state(resolved)
     if unfinished.neighbours(resolved):
+        from profharness.rundir.databases import snapshot
+
         with snapshot.recovered(resolved) as copy:
             yield copy, "", _RECOVERED, ""
         return
@@ -103,8 +110,8 @@ def _file(path: Path, largest_bytes: int) -> Iterator[tuple[Path, str, str, str]
     _check_unchanged(path, before)
 
 
-def _check_unchanged(path: Path, before: snapshot.State) -> None:
-    if snapshot.state(path.resolve()) != before:
+def _check_unchanged(path: Path, before: unfinished.State) -> None:
+    if unfinished.state(path.resolve()) != before:
         raise InputError(f"{path} was changed while it was read", "wait until its writer has ended")
 
 
@@ -131,6 +138,18 @@ def _check_asked(path: Path, bounds: guard.Bounds, permissions: guard.Permission
             "can need",
             "look at where the file comes from; a whole trace can be exported by the tool as CSV",
         )
+
+
+def _checked_schema(path: Path, plain: Path) -> int:
+    """How many tables and views there are."""
+    with plain.open("rb") as file:
+        entries = header.schema_entries(file, _MOST_ENTRIES)
+    if entries > _MOST_ENTRIES:
+        raise InputError(
+            f"{path} is not read: it has more than {_MOST_ENTRIES} tables and views",
+            "no tool's trace has as many: look at where the file comes from",
+        )
+    return entries
 
 
 def _check_finished(path: Path, plain: Path) -> None:
@@ -174,6 +193,8 @@ def _is_gzipped(path: Path) -> bool:
 
 @contextmanager
 def _inflated(path: Path, largest_bytes: int) -> Iterator[tuple[Path, str]]:
+    from profharness.rundir.private.folders import private_folder
+
     with ExitStack() as stack:
         try:
             plain = stack.enter_context(private_folder()) / "plain.db"

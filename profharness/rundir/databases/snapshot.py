@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -14,22 +13,18 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.rundir.databases import guard, header
-from profharness.rundir.databases.unfinished import AGAIN, Neighbours, neighbours, open_regular
+from profharness.rundir.databases.unfinished import (
+    AGAIN,
+    Neighbours,
+    neighbours,
+    open_regular,
+    state,
+)
 from profharness.rundir.private.folders import free_bytes, private_folder
 
 _TRIES = 40
 _QUIET_S = 0.05  # file systems stamp changes to a few milliseconds
 _CHUNK = 4 << 20
-State = tuple[tuple[int, int, int] | None, ...]
-
-
-def state(path: Path) -> State:
-    """What changes when somebody writes the database or beside it: number, size and time of each
-    file.
-    """
-    return tuple(
-        _stamp(path.with_name(f"{path.name}{suffix}")) for suffix in ("", "-journal", "-wal")
-    )
 
 
 @contextmanager
@@ -130,13 +125,3 @@ def _copy_bytes(source: Path, target: Path, most: int | None = None) -> None:
         while left and (block := file.read(min(left, _CHUNK))):
             out.write(block)
             left -= len(block)
-
-
-def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = path.lstat()
-    except OSError:
-        return None
-    if not stat.S_ISREG(status.st_mode):
-        return (status.st_ino, -1, 0)
-    return (status.st_ino, status.st_size, status.st_mtime_ns)

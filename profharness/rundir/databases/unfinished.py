@@ -21,6 +21,7 @@ from profharness.rundir.databases import header
 # bytes that SQLite locks, in a page that is never written
 _SHARED_FIRST, _SHARED_SIZE = 0x40000002, 510
 _FLOCK = "hhqqi0q"  # struct flock of fcntl(2)
+State = tuple[tuple[int, int, int] | None, ...]
 AGAIN = "record it again, or copy the database together with what lies beside it"
 
 
@@ -82,6 +83,15 @@ def writer_of(path: Path) -> int:
     return int(pid) if kind == fcntl.F_WRLCK else 0
 
 
+def state(path: Path) -> State:
+    """What changes when somebody writes the database or beside it: number, size and time of each
+    file.
+    """
+    return tuple(
+        _stamp(path.with_name(f"{path.name}{suffix}")) for suffix in ("", "-journal", "-wal")
+    )
+
+
 def _size(path: Path) -> int:
     """The size of a neighbour; 0 where there is none. Raises InputError for what is no plain file:
     SQLite would follow it anywhere.
@@ -120,3 +130,13 @@ def _hot_bytes(path: Path, journal: Path) -> int:
         f"was finished ({named}) does not lie beside it",
         AGAIN,
     )
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        return (status.st_ino, -1, 0)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)

@@ -11,11 +11,14 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profharness.errors import InputError
 from profharness.rundir.foreign.names import wrong_path
 from profharness.rundir.foreign.small_files import kind_of
-from profharness.trace.model import Problem
+
+if TYPE_CHECKING:
+    from profharness.trace.model import Problem
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,10 @@ class Inside:
 
     def sorted_out(self, paths: Iterable[Path], *, folders: bool = False) -> Found:
         """Those of the paths, all below the run, that may be read."""
+        from profharness.trace.model import (
+            Problem,  # with NumPy, which a list of runs can do without
+        )
+
         kept: list[Path] = []
         refused: list[Problem] = []
         for path in paths:

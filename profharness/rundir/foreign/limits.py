@@ -10,11 +10,11 @@ WHOLE = (1 << 62) - 1
 """The largest whole number: the difference of two such numbers still fits into 64 bits, so that no
 time or count wraps round. As a time it is 146 years."""
 
-MANIFEST_BYTES = 256 << 20
+MANIFEST_BYTES = 128 << 20
 """A manifest of 2,000 served points has 6 MB, one of 5,000 ranks 20 MB."""
 
 RECORDS = {
-    "points": 50_000,
+    "points": 20_000,
     "passes": 10_000,
     "artifacts": 1_000_000,
     "clocks": 2_000_000,

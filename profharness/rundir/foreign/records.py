@@ -15,6 +15,7 @@ from profharness.rundir.foreign.names import is_plain_name
 from profharness.units import format_number
 
 _COUNTED_BYTES = 1 << 20  # fewer hold no more records than are allowed
+_PLAIN = frozenset({str, bool, type(None)})
 _PIDS = (1 << 31) - 1
 # by the name of a field, what a number in it may be where that is less than `WHOLE`
 _LEAST = {"ranks": 0, "rank": 0, "pid": -1, "repeat": 0, "trials": 0, "warmup_trials": 0}
@@ -70,24 +71,31 @@ def check_names(names: Iterable[str], what: str, path: str) -> None:
 
 def _wrong_number(value: object, field: str) -> str:
     """The first number below `value` that is out of bounds, in words; it stands in `field`."""
-    if isinstance(value, bool | str) or value is None:
-        return ""
-    if isinstance(value, int):
-        fits = _LEAST.get(field, -WHOLE) <= value <= _MOST.get(field, WHOLE)
-        return "" if fits else f"{field} is {_shown(value)}, which no run has"
-    if isinstance(value, float):
-        return "" if abs(value) <= NUMBER else f"{field} is {value:g}, which no run has"
     if isinstance(value, msgspec.Struct):
-        inner: Iterable[tuple[str, object]] = (
-            (name, getattr(value, name)) for name in value.__struct_fields__
+        fields = value.__struct_fields__
+        inner: Iterable[tuple[str, object]] = zip(
+            fields, [getattr(value, name) for name in fields], strict=True
         )
     elif isinstance(value, Mapping):
-        inner = ((str(name), one) for name, one in value.items())
+        inner = value.items()
     elif isinstance(value, list | tuple):
         inner = ((field, one) for one in value)
     else:
-        return ""
-    return next((found for name, one in inner if (found := _wrong_number(one, name))), "")
+        return _judged(value, field)
+    for name, one in inner:
+        # texts and what is missing, most of a record, are passed over without a call
+        if one.__class__ not in _PLAIN and (found := _wrong_number(one, str(name))):
+            return found
+    return ""
+
+
+def _judged(value: object, field: str) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        fits = _LEAST.get(field, -WHOLE) <= value <= _MOST.get(field, WHOLE)
+        return "" if fits else f"{field} is {_shown(value)}, which no run has"
+    if isinstance(value, float) and not abs(value) <= NUMBER:
+        return f"{field} is {value:g}, which no run has"
+    return ""
 
 
 def _shown(value: int) -> str:

@@ -11,7 +11,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -64,7 +63,7 @@ def _own_prefix() -> str:
 
 
 def _host() -> str:
-    return "".join(letter for letter in socket.gethostname() if letter.isalnum())
+    return "".join(letter for letter in os.uname().nodename if letter.isalnum())
 
 
 def _is_left(name: str) -> bool:

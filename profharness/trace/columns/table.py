@@ -108,7 +108,7 @@ class Table:
         known = {f.name: f.metadata["dtype"] for f in fields(cls)}
         if unknown := set(columns) - set(known):
             raise TypeError(f"{cls.__name__} has no column {sorted(unknown)}")
-        arrays = {name: compact(np.asarray(value, known[name])) for name, value in columns.items()}
+        arrays = {name: compact(_as(value, known[name])) for name, value in columns.items()}
         lengths = {len(a) for a in arrays.values() if a.ndim}
         if rows is not None:
             lengths.add(rows)
@@ -152,6 +152,18 @@ class Table:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, column in state.items():
             object.__setattr__(self, name, unpacked(column))
+
+
+def _as(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The values as a column of this type. What a narrower type of integers does not hold is not
+    recorded: NumPy would cut its digits, and make another number of it.
+    """
+    found = np.asarray(values)
+    if dtype is np.int32 and found.dtype == np.int64 and found.size:
+        low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+        if found.min() < low or found.max() > high:
+            found = np.where((found >= low) & (found <= high), found, NULL)
+    return np.asarray(found, dtype)
 
 
 def concat(tables: Sequence[TableT]) -> TableT:

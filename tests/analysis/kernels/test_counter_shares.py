@@ -253,6 +253,15 @@ def test_what_the_tool_derived_is_taken_as_it_is():
     )
 
 
+def test_counters_that_contradict_each_other_give_no_share():
+    given = {"OccupancyPercent": 174.6, "GPU_UTIL": -3.0, "VALUBusy": 104.0, "MfmaUtil": 100.0}
+    found = counter_shares.of_kernels(one_kernel(**given))
+    assert {name: float(column[0]) for name, column in found.items()} == {
+        "valu_busy": 1.04,
+        "mfma_util": 1.0,
+    }
+
+
 def test_without_the_number_of_xccs_there_is_no_figure():
     stranger = one_kernel(
         architecture="gfx942",

@@ -57,6 +57,15 @@ def counted(
     )
 
 
+def test_a_kernel_without_a_name_has_counters_too() -> None:
+    whole = counted()
+    names = np.where(whole.kernels.name == whole.strings.code("gemm"), -1, whole.kernels.name)
+    trace = replace(whole, kernels=replace(whole.kernels, name=names.astype(np.int32)))
+    before = [(row.kernel, row.counter, row.sum) for row in counter_rows(whole)]
+    found = [(row.kernel, row.counter, row.sum) for row in counter_rows(trace)]
+    assert found == [(kernel.replace("gemm", ""), *rest) for kernel, *rest in before]
+
+
 def test_sum_mean_number_and_unit_per_kernel() -> None:
     found = {
         (row.kernel, row.counter): (

@@ -16,10 +16,31 @@ def call(dims, kinds, concrete=None, strides=None) -> Call:
 
 
 @pytest.mark.parametrize(
-    ("shapes", "types"), [("", ""), ("[[3]", "[]"), ("3", "4"), ("[[3]]", ""), ("null", "null")]
+    ("shapes", "types"),
+    [
+        ("", ""),
+        ("[[3]", "[]"),
+        ("3", "4"),
+        ("[[3]]", ""),
+        ("null", "null"),
+        pytest.param("[" * 100_000, "[]", id="deep"),
+        pytest.param("\ud800", "[]", id="no-character"),
+    ],
 )
 def test_what_is_not_recorded_is_no_call(shapes, types):
     assert read_call("aten::mm", shapes, types) is None
+
+
+def test_a_kind_that_is_no_text_is_not_known():
+    found = call([[2, 3], [4], []], [["float"], {"a": 1}, 7])
+    assert [tensor.dims for tensor in found.tensors()] == [(2, 3), (4,)]
+    assert found.tensor(0).kind is None
+
+
+def test_no_tensor_has_an_extent_below_none():
+    found = call([[8, -2147483649], [0, 4]], ["float", "float"])
+    assert [tensor.dims for tensor in found.tensors()] == [(0, 4)]
+    assert found.tensor(0) is None
 
 
 def test_tensors_numbers_and_lists_are_told_apart():

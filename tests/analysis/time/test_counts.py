@@ -96,6 +96,15 @@ def test_keys_that_would_collide_name_their_file():
     assert list(device_keys(scene.build()).values()) == ["a.json/-/0", "b.json/-/0"]
 
 
+def test_devices_that_one_file_names_twice_are_numbered():
+    scene = Scene(devices=(Device("0"), Device("0"), Device("0 (2)"), Device("0")))
+    for device in range(4):
+        scene.kernel(0, 1 + device, device=device)
+    trace = scene.build()
+    assert list(device_keys(trace).values()) == ["0", "0 (2)", "0 (2) (2)", "0 (3)"]
+    assert sum(device.kernels for device in count_devices(trace).values()) == 4
+
+
 def test_the_pass_comes_from_the_sources_with_device_work():
     scene = Scene(
         sources=(

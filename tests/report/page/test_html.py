@@ -3,6 +3,8 @@ from __future__ import annotations
 import html
 import json
 import re
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
 
 import msgspec
@@ -101,6 +103,13 @@ def test_the_page_loads_nothing(named_page: tuple[str, str, Page]) -> None:
     assert policy is not None
     assert "default-src 'none'" in policy[1]
     assert "connect-src" not in policy[1]
+    allowed = re.search(r"script-src ([^;]*)", html.unescape(policy[1]))
+    assert allowed is not None
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    hashes = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
+    assert allowed[1].split() == [f"'sha256-{one}'" for one in hashes]
+    for directive in ("base-uri 'none'", "form-action 'none'"):
+        assert directive in policy[1]
     assert "@import" not in text.partition("</style>")[0]
     assert "url(" not in text.partition("</style>")[0]
     assert not {"iframe", "object", "embed", "img", "form"} & set(page.tags)

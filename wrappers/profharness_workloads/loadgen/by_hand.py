@@ -7,12 +7,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import tempfile
 from typing import Any, Dict, Sequence
 
 from profharness_workloads.loadgen.level import read_rows
 from profharness_workloads.loadgen.settings import CHOICES
-from profharness_workloads.shared import worker
+from profharness_workloads.shared import leftovers, worker
 
 
 def main(argv: Sequence[str]) -> int:
@@ -20,7 +19,7 @@ def main(argv: Sequence[str]) -> int:
     removed).
     """
     asked = _parser().parse_args(argv)
-    with tempfile.TemporaryDirectory(prefix="profharness-load-") as temporary:
+    with leftovers.temporary_folder("load") as temporary:
         return _run(asked, asked.output or temporary)
 
 

@@ -19,6 +19,7 @@ from profharness_workloads.loadgen.inputs import Prepared
 from profharness_workloads.loadgen.messages import DTYPES, Region, Tensor
 from profharness_workloads.loadgen.server_side import ask
 from profharness_workloads.loadgen.settings import Model, Server
+from profharness_workloads.shared import leftovers
 from profharness_workloads.shared.protocol import MISSING, Refusal
 
 ALIGNED = 64
@@ -38,6 +39,7 @@ class SharedTensors:
         self.requests: Tuple[Tuple[Tensor, ...], ...] = prepared.requests
 
     def __enter__(self) -> "SharedTensors":  # noqa: PYI034 - typing.Self came with 3.11
+        leftovers.sweep(leftovers.SHARED_MEMORY)
         try:
             self.requests = self._share_inputs()
             self._outputs = (
@@ -93,7 +95,7 @@ class SharedTensors:
 
     def _region(self, kind: str, size: int) -> str:
         """Make a region and have every server map it. Raises Refusal when one of them cannot."""
-        name = "profharness_%s_%d_%d" % (kind, os.getpid(), len(self._names))
+        name = "%s%d" % (leftovers.marked(kind, "_"), len(self._names))
         self._names.append(name)
         fd = os.open("/dev/shm/" + name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:

@@ -20,7 +20,6 @@ if __name__ == "__main__":  # siblings are found as profharness_workloads says
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import json
-import tempfile
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -44,7 +43,7 @@ from profharness_workloads.loadgen.settings import (
 from profharness_workloads.loadgen.window import Windows
 from profharness_workloads.perf_analyzer import binary, files
 from profharness_workloads.perf_analyzer.run import Ran, run
-from profharness_workloads.shared import worker
+from profharness_workloads.shared import leftovers, worker
 from profharness_workloads.shared.protocol import Asked, Refusal, Settings
 
 WINDOWS = 3  # a level is stable when so many of its windows agree; they are what it reports
@@ -101,7 +100,7 @@ class PerfAnalyzer(worker.Workload):
             raise LevelFailed(
                 "perf_analyzer knows neither think time nor requests of different sizes"
             )
-        with tempfile.TemporaryDirectory(prefix="profharness-pa-") as folder:
+        with leftovers.temporary_folder("pa") as folder:
             argv, export = self._prepared(level, folder)
             notes: Dict[str, str] = {"command": " ".join(argv)}
             if not self._windows.announce("open", "opened", level.id, still_wanted):

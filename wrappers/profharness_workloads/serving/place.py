@@ -15,11 +15,13 @@ import secrets
 import shutil
 import signal
 import socket
+import sys
 import sysconfig
 import tempfile
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from profharness_workloads.serving.plan import Door
+from profharness_workloads.shared import leftovers
 from profharness_workloads.shared.protocol import MISSING, USAGE, Refusal
 
 PREFIX = "ph-"
@@ -137,7 +139,13 @@ class Workspace:
                 "%s belongs to another user" % self.root,
                 "set PYTRITON_HOME to a folder of your own",
             )
-        sweep(self.root)
+        left = sweep(self.root)
+        if left:
+            sys.stderr.write(
+                "profharness: removed what a killed server left: %s\n" % ", ".join(left)
+            )
+        leftovers.sweep(leftovers.SHARED_MEMORY)
+        leftovers.sweep(tempfile.gettempdir())
         while True:
             name = "%s%d-%s" % (PREFIX, os.getpid(), secrets.token_hex(2))
             self.path = os.path.join(self.root, name)

@@ -3,7 +3,7 @@ and direction characters escaped, and only colours of our own stay.
 
 Two doors lead out. `guarded` stands before `sys.stdout` and `sys.stderr` for as long as a command
 runs, and escapes whatever is printed. What our own renderer colours comes from a `console`, which
-escapes each piece of text before it is styled, and passes the first door as `Drawn`.
+escapes each piece of text before it is styled, and passes the first door as `Painted`.
 
 One form serves text and JSON alike: `\u001b`, above U+FFFF as a surrogate pair, so that a JSON
 document is as valid behind the door as before it.
@@ -26,6 +26,7 @@ LONGEST = 4_000
 """Characters of one foreign text within a sentence; what is longer is cut in its middle."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ANY_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _HIDDEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
     r"\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
@@ -49,6 +50,13 @@ def visible(text: str) -> str:
     return hidden.sub(_escaped, text) if hidden.search(text) else text
 
 
+def without_controls(text: str) -> str:
+    """`text` for a viewer that draws what else has no shape by itself: only control characters are
+    escaped, but for tab and line end.
+    """
+    return text if text.isprintable() else _ANY_CONTROL.sub(_escaped, text)
+
+
 def one_line(text: str, longest: int = LONGEST) -> str:
     """`visible`, with line ends and tabs escaped too, cut in its middle where it is longer than
     `longest` characters: fit to stand within a sentence or a cell.
@@ -67,14 +75,14 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"
 
 
-class Drawn(str):
+class Painted(str):
     """Finished text whose foreign parts are escaped already: its escape sequences are our own."""
 
     __slots__ = ()
 
 
 class Screen:
-    """A text stream before another one, which writes what it gets `visible`, but `Drawn` as it is.
+    """A text stream before another one: what it gets is written `visible`, what is `Painted` as is.
 
     Characters that the stream's encoding lacks are escaped as well. All else is the stream's own.
     """
@@ -86,7 +94,7 @@ class Screen:
 
     def write(self, text: str) -> int:
         """Write the text; its length before anything was escaped."""
-        out = text if isinstance(text, Drawn) else visible(text)
+        out = text if isinstance(text, Painted) else visible(text)
         encoding = getattr(self.beneath, "encoding", None) or "utf-8"
         if not out.isascii() and encoding.lower().replace("-", "") != "utf8":
             out = _encodable(out, encoding)

@@ -1,0 +1,1 @@
+"""Damaged inputs through our reader and through those of others."""

@@ -1,0 +1,66 @@
+"""How much a file may ask of the program, and how large its numbers may be: one place, with the
+reason of each (docs/formats.md#bounds).
+
+A limit that grows with the file stands as a share of it, so that no honest file meets one.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Final
+
+import msgspec
+
+LARGEST: Final = 2**63 - 1
+"""A column is int64."""
+
+LATEST_NS: Final = 2**62 - 1
+"""The times of a record lie within this on both sides of zero (the year 2116 for a clock of the
+day), so that neither a difference of two nor a start plus a duration leaves int64."""
+
+_MOST_DIGITS = 20  # of int64 with its sign; Python refuses thousands, and takes long for hundreds
+
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=LARGEST)]
+"""A JSON number that fits an int64 column."""
+
+Nanoseconds = Annotated[int, msgspec.Meta(ge=-LATEST_NS, le=LATEST_NS)]
+"""A JSON number that is a time of a record."""
+
+Rank = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+"""The number of a process among those that work together: MPI's and NCCL's are 32 bits wide."""
+
+Extent = Annotated[int, msgspec.Meta(ge=-1, le=2**32 - 1)]
+"""A JSON number that is a size along one axis of a launch: the dispatch packet of HSA holds 32
+bits, and so do CUDA's grids."""
+
+
+def whole(text: str) -> int | None:
+    """The whole number that `text` is, where it fits int64; else None."""
+    text = text.strip()
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS:
+        return None
+    number = -int(digits) if text.startswith("-") else int(digits)
+    return number if abs(number) <= LARGEST else None
+
+
+def count_of(text: str) -> int:
+    """The whole number, not below zero, that `text` is. Raises ValueError where it is none or does
+    not fit int64.
+    """
+    number = whole(text)
+    if number is None or number < 0:
+        raise ValueError(text[:_MOST_DIGITS])
+    return number
+
+
+def cut(number: Decimal) -> int:
+    """A number that is not below zero, cut to a whole one. Raises OverflowError where int64 does
+    not hold it: one with an exponent of millions would take hours to write out.
+    """
+    if not number.is_finite() or number.adjusted() > _MOST_DIGITS or not 0 <= number <= LARGEST:
+        raise OverflowError("it does not fit a column")
+    return int(number)

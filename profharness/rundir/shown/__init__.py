@@ -1,0 +1,1 @@
+"""Foreign names as they are shown: on a screen, in JSON, and in the cells of a spreadsheet."""

@@ -1,0 +1,62 @@
+"""Which parts of a long text may hold a value of a known shape: found at hundreds of megabytes per
+second, so that the rules look at little else. Pure.
+
+The words are looked for all at once (RE2, through pyarrow); Python's own `re` and one search per
+word read 6 MB/s, which is a minute for a large trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+_SHORT = 1 << 14
+_CHUNK = 2048  # bytes; longer than twice any word
+
+
+def regions(small: bytes, pattern: str) -> list[tuple[int, int]]:
+    """Parts of a text in small letters outside of which the pattern (in RE2's syntax) matches
+    nowhere: in order and apart from each other. A short text is one part.
+    """
+    size = len(small)
+    if size <= _SHORT:
+        return [(0, size)]
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    data = pa.py_buffer(small)
+    found: list[tuple[int, int]] = []
+    # what lies across the border of two chunks lies inside of one of the other row
+    for shift in (0, _CHUNK // 2):
+        inner = np.arange(shift or _CHUNK, size, _CHUNK)
+        edges = np.concatenate([[0], inner, [size]]).astype(np.int32)
+        chunks = pa.BinaryArray.from_buffers(
+            pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), data]
+        )
+        matched = pc.match_substring_regex(chunks, pattern).to_numpy(zero_copy_only=False)
+        found += [(int(edges[row]), int(edges[row + 1])) for row in np.flatnonzero(matched)]
+    return _joined(found)
+
+
+def may_match(small: bytes, pattern: str) -> bool:
+    """Whether the pattern may match somewhere in a text in small letters."""
+    if len(small) > _SHORT:
+        return bool(regions(small, pattern))
+    return _compiled(pattern).search(small) is not None
+
+
+@lru_cache(maxsize=2)
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    return re.compile(pattern.encode())
+
+
+def _joined(parts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for low, high in sorted(parts):
+        if joined and low <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
+        else:
+            joined.append((low, high))
+    return joined
