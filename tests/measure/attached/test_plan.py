@@ -229,3 +229,17 @@ def plan_for() -> AttachPlan:
         None,
     )
     return AttachPlan(run_plan, Target(42, ("python",)), 10**9, None)
+
+
+def test_the_tools_files_go_where_the_run_was_made() -> None:
+    """The name that was planned may be taken when the recording begins."""
+    run_plan = dataclasses.replace(plan_for().run_plan, environment=node("10.0", tools=TOOLS))
+    (passed,) = run_plan.schedule.passes
+    first = passed.layers[0].attach(42, 10**9, run_plan.where(passed, is_worker=False))
+    decided = AttachPlan(run_plan, Target(42, ("python",)), 10**9, first)
+    moved = decided.at(run_plan.at(Path("/run-2")))
+    assert moved.attachment is not None
+    words = " ".join(moved.attachment.command.argv)
+    assert "/run-2/artifacts" in words
+    assert "/run/" not in words
+    assert decided.at(run_plan).attachment == first

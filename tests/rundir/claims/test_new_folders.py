@@ -97,3 +97,14 @@ def test_the_umask_stays_as_it_is_while_files_are_written(
     finally:
         os.umask(before)
     assert (mode(tmp_path / "open"), mode(tmp_path / "own")) == (0o640, 0o600)
+
+
+def test_nothing_of_ours_sets_the_umask(repository: Path) -> None:
+    """It belongs to all threads of a process, and to a workload's own files."""
+    setting = [
+        str(path.relative_to(repository))
+        for folder in ("profharness", "wrappers")
+        for path in sorted((repository / folder).rglob("*.py"))
+        if "umask(" in path.read_text()
+    ]
+    assert setting == []
