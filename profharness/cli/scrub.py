@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
+_LEFT = "look at it yourself before you share it"
+
 
 def scrub(
     paths: Annotated[
         list[Path],
         typer.Argument(
             help=(
-                "rocprofv3 databases (*.db), Perfetto traces, or JSON, CSV and text files, "
-                "plain or gzipped; or a run, for all that its tools left."
+                "SQLite databases, Parquet, Perfetto traces, or JSON, CSV, HTML and text files, "
+                "plain or gzipped; or a run, for all of its files."
             ),
             metavar="FILE|RUN...",
         ),
@@ -23,11 +25,12 @@ def scrub(
         bool, typer.Option("--dry-run", help="Only say what would be removed.")
     ] = False,
 ) -> None:
-    """Remove the values of variables that look secret (HF_TOKEN, --password=...) from files, in
-    place.
+    """Remove values that look secret (tokens of clouds and hubs, HF_TOKEN=..., --password ...,
+    private keys) from files, in place.
 
-    Times, kernels and all else stay; of a run the tools' files and the program's output are
-    cleaned. Exit code 4 when a file cannot be read or written; the others are cleaned all the same.
+    Times, kernels and all else stay; of a run all of its files are cleaned, and links inside are
+    not followed. What was not looked at is said. Exit code 4 when there is any, and when a file
+    cannot be read or written; the others are cleaned all the same.
     """
     from profharness.errors import InputError
     from profharness.rundir.private.spool import refuse_pipes
@@ -37,11 +40,11 @@ def scrub(
         refuse_pipes(paths)
     failed: list[InputError] = []
     for named in paths:
-        files = scrubbing.files_of(named)
+        files, left = scrubbing.files_of(named)
         clean = 0
         for path in files:
             try:
-                found = scrubbing.scan(path) if dry_run else scrubbing.scrub(path)
+                found = (scrubbing.scan if dry_run else scrubbing.scrub)(path, left)
             except InputError as error:
                 failed.append(error)
                 continue
@@ -52,7 +55,8 @@ def scrub(
                     f"{path}: {'would remove' if dry_run else 'removed'} {values} "
                     f"({scrubbing.names_with_counts(found)})"
                 )
-        if clean:
+        failed += (InputError(f"not looked at: {part}", _LEFT) for part in left)
+        if clean and not (left and files == [named]):
             typer.echo(
                 f"{named}: nothing that looks secret"
                 + ("" if files == [named] else f" in {clean} {'file' if clean == 1 else 'files'}")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from profharness.secrets.names import STEMS, is_loose_secret, is_secret, looks_secret
+from profharness.secrets.names import STEMS, is_expression, is_loose_secret, is_secret, looks_secret
 from profharness.secrets.shapes import Span, hits
 
 NAME = re.compile(rb"[\w.-]+")
@@ -74,6 +74,8 @@ _OF_OPTIONS: dict[bytes, tuple[_Form, ...]] = {
     b"\x00": (_strict(rb"""\x00([^-\x00][^\x00]*)"""),),
     b"'": (_strict(rb"""'\s*,\s*'([^'\\\n-][^'\\\n]*)'"""),),
 }
+_CELLS = (b",", b"\t")
+_CELL_STARTS = (b"", b"\n", b",", b"\t", b'"', b"n")  # `n`: of a line's end in a JSON string
 _LISTED = re.compile(rb"""(\\*)"\s*,\s*(\\*)"(?!-)""")
 _CELL = re.compile(rb"""","([^"\\\n]{5,4096})\"""")
 _CALLED = re.compile(rb"""(?:name|key|tag|variable|env)\\*"\s*:\s*\\*"\Z""")
@@ -134,6 +136,8 @@ def _value(text: bytes, start: int, stop: int) -> Value | None:
         return _in_strings(text, start, stop, is_option)
     if mark == b">" and text[max(start - 1, 0) : start] != b"<":
         return None
+    if mark in _CELLS and text[max(start - 1, 0) : start] not in _CELL_STARTS:
+        return None
     forms = _FORMS.get(mark, ())
     return _first((*_OF_OPTIONS.get(mark, ()), *forms) if is_option else forms, text, stop)
 
@@ -153,7 +157,9 @@ def _assigned(text: bytes, at: int) -> Value | None:
     if quoted:
         return (*quoted.span(2 if quoted[2] is not None else 3), False)
     bare = _BARE.match(text, at + 1, at + LONGEST_VALUE)
-    return (*bare.span(), False) if bare else _first(_AFTER_EQUALS, text, at)
+    if bare is None:
+        return _first(_AFTER_EQUALS, text, at)
+    return None if is_expression(bare[0].decode("utf-8", "replace")) else (*bare.span(), False)
 
 
 def _in_strings(text: bytes, start: int, stop: int, is_option: bool) -> Value | None:

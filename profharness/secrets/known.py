@@ -9,6 +9,7 @@ public addresses (no secrets), keywords (`names` judges these, in more spellings
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ from profharness.secrets.shapes import Part, Span, hits
 
 _BEFORE, _BEHIND = 128, 1200  # bytes; longer than what its patterns look at
 _LEAST = 8
+_VALUE = re.compile(rb"""[\s"'=:]*([^\s"'\\<>,;&]+)""")
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,15 @@ def _found(plugin: _Plugin, text: bytes) -> tuple[tuple[str, bytes], ...]:
     return tuple(
         (f"({detector.secret_type})", raw)
         for value in values
-        if len(raw := value.encode("utf-8", "surrogateescape")) >= _LEAST
+        if len(raw := _bare(value.encode("utf-8", "surrogateescape"))) >= _LEAST
         and any(byte in b"0123456789" for byte in raw)
     )
+
+
+def _bare(value: bytes) -> bytes:
+    """The value alone: some patterns take the quotes around it, or all up to the line's end."""
+    match = _VALUE.match(value)
+    return match[1] if match else b""
 
 
 @lru_cache(maxsize=len(PLUGINS))

@@ -84,8 +84,7 @@ _PLACE = re.compile(
     r"|\$\{?\w+\}?|\$\(.*|\{\{.*\}\}|%\w+%|\.{3,}|your[-_ ].*)",
     re.DOTALL,
 )
-# what programs write behind `token=`: an attribute or a call
-_EXPRESSION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]|[a-z_]+(?:\.[a-z_]+)+\)?$")
+_EXPRESSION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:[(\[]|==)|[a-z_]+(?:\.[a-z_]+)+\)?$")
 _METAVAR = re.compile(r"[A-Z][A-Z_]*")
 _PLAIN_WORD = re.compile(r"[A-Za-z][a-z]*(?:[-_][a-z]+)*")
 
@@ -121,7 +120,12 @@ def is_secret(name: str, value: str) -> bool:
         return False
     if value == name:
         return False  # a list of packages and what they are called
-    return strength == 2 or (len(value) >= _WEAK_LENGTH and not _EXPRESSION.match(value))
+    return strength == 2 or (len(value) >= _WEAK_LENGTH and not is_expression(value))
+
+
+def is_expression(value: str) -> bool:
+    """Whether this is what programs write behind `token=`: an attribute, a call, a comparison."""
+    return _EXPRESSION.match(value) is not None
 
 
 def is_placeholder(value: str) -> bool:

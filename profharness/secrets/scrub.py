@@ -1,116 +1,133 @@
-"""Secrets in the files that tools left: found after a run, and removed from a file in place.
+"""Secrets in the files that tools left: found after a run, and removed from a file.
 
-rocprofv3's databases hold the whole environment of the process (`rocpd_info_process.environment`),
-and JSON and Perfetto traces may. SQLite is changed in one transaction and rewritten (secure_delete,
-VACUUM), so that no old value stays in a free page; text, JSON and Perfetto traces are written to a
-file beside, which then takes their place. All may be gzipped. Other binary files are not looked
-into.
+Databases, Parquet, Perfetto traces, JSON and text are looked into, plain or gzipped; what is not is
+said. The new content is written beside a file, and then takes its place.
 """
 
 from __future__ import annotations
 
-import gzip
 import os
-import shutil
-import sqlite3
-import tempfile
+import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Literal
 
 from profharness.errors import InputError
 from profharness.findings import Finding, finding
 from profharness.readers.bytes import sqlite_file
 from profharness.readers.perfetto import reader as pftrace
-from profharness.rundir.blocks import GZIP, Blocks, read_head
+from profharness.rundir.blocks import Blocks, read_head
 from profharness.rundir.manifest import Artifact
 from profharness.rundir.paths import MANIFEST
+from profharness.secrets import database, parquet
 from profharness.secrets import perfetto as perfetto_secrets
-from profharness.secrets.patterns import clean_blocks, clean_text
+from profharness.secrets.patterns import clean_blocks
+from profharness.secrets.replacing import is_leftover, replacing
 
 _HEAD_BYTES = 1 << 18
 _TEXT_BYTES = 4096
-# tables by their name without the process's GUID, and the columns that may hold an environment or a
-# command line
-_COLUMNS = {
-    "rocpd_info_process": ("environment", "command", "extdata"),
-    "rocpd_metadata": ("value",),
-}
-_BUSY_S = 5.0
+_NO_TEXT_BYTES = 16  # a number, as the hooks note the status of a process
+_KEYTAB = b"\x05\x02"
+_NOT_TEXT = frozenset(range(1, 9))
+
+Kind = Literal["database", "parquet", "perfetto", "text"]
 
 
-def files_of(path: Path) -> list[Path]:
-    """The file itself, or what tools and the program left in a run directory: its products and our
-    own records hold no secret.
+def files_of(path: Path) -> tuple[list[Path], list[str]]:
+    """The file itself, or all files of a run directory; and in words what of it is not looked at.
+
+    The run directory's own path may be a link, those inside are not followed: they may lead to
+    anybody's files.
     """
     if not (path / MANIFEST).is_file():
-        return [path]
-    return sorted(
-        file
-        for pattern in ("artifacts/**/*", "points/**/*.log")
-        for file in path.glob(pattern)
-        if file.is_file()
-    )
+        return [path], []
+    files: list[Path] = []
+    left: list[str] = []
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in (*(one for one in folders if (Path(folder) / one).is_symlink()), *names):
+            file = Path(folder) / name
+            mode = file.lstat().st_mode
+            if stat.S_ISREG(mode):
+                files.append(file)
+            elif stat.S_ISLNK(mode):
+                left.append(f"{file} is a link, and is not followed")
+            else:
+                left.append(f"{file} is no regular file")
+    return sorted(file for file in files if not is_leftover(file)), sorted(left)
 
 
-def scan(path: Path) -> Counter[str]:
+def scan(path: Path, left: list[str] | None = None) -> Counter[str]:
     """How many secret values of each variable (or kind of value) the file holds; an empty file
-    holds none.
+    holds none. `left` is told in words which parts were not looked at.
 
-    Raises InputError when it cannot be read, and when it is neither SQLite nor a Perfetto trace nor
-    JSON nor text.
+    Raises InputError when it cannot be read, and when it is none of what can be looked into.
     """
-    found: Counter[str] = Counter()
     if _is_empty(path):
-        return found
+        return Counter()
     kind = _kind(path)
     if kind == "perfetto":
         return perfetto_secrets.find(path).counts
+    if kind == "parquet":
+        return parquet.find(path)
     if kind == "database":
-        with sqlite_file.opened(path) as (connection, _):
-            try:
-                for _change in _changes(connection, found):
-                    pass
-            except sqlite_file.DAMAGED as error:
-                raise _damaged(path, str(error)) from error
-        return found
-    for _clean in clean_blocks(Blocks(path), found):
+        found = database.find(path)
+        if left is not None:
+            left += (f"{path}: {part}" for part in found.left)
+        return found.counts
+    counts: Counter[str] = Counter()
+    blocks = Blocks(path)
+    for _clean in clean_blocks(blocks, counts):
         pass
-    return found
+    if blocks.damage:
+        raise _damaged(path, blocks.damage)
+    return counts
 
 
-def scrub(path: Path) -> Counter[str]:
+def scrub(path: Path, left: list[str] | None = None) -> Counter[str]:
     """Replace the secret values in the file and say how many of each variable; a file without any
     stays as it is.
 
     A reader or a kill sees the old or the new content. Raises InputError as `scan` does, and when
-    the file is damaged or cannot be written.
+    the file is in use, damaged or cannot be written.
     """
-    if not (found := scan(path)):
+    if not (found := scan(path, left)):
         return found
+    names = path.stat().st_nlink - 1
+    kind = _kind(path)
     try:
-        return {"database": _scrub_database, "perfetto": _scrub_perfetto, "text": _scrub_text}[
-            _kind(path)
-        ](path)
+        if kind == "database":
+            database.clean(path, database.find(path).columns)
+        elif kind == "parquet":
+            parquet.clean(path)
+        elif kind == "perfetto":
+            _scrub_perfetto(path)
+        else:
+            _scrub_text(path)
     except OSError as error:
         raise InputError(
             f"{path} cannot be written: {error.strerror or error}",
             "check the permissions of the file and its folder, and the space there",
         ) from error
+    if names and left is not None:
+        left.append(f"{path} has {names} more name{'s' * (names > 1)} that keep its old content")
+    return found
 
 
 def findings(root: Path, artifacts: Sequence[Artifact]) -> tuple[Finding, ...]:
     """What there is to say of a pass's files: one finding of all that hold secrets. Files that
-    cannot be read are others' business.
+    cannot be read are others' business, and so is what lies outside of the run directory.
     """
     held: list[str] = []
     total: Counter[str] = Counter()
     for artifact in artifacts:
+        file = root / artifact.path
         try:
-            found = scan(root / artifact.path)
-        except InputError:
+            if not file.resolve().is_relative_to(root.resolve()):
+                continue
+            found = scan(file)
+        except (InputError, OSError):
             continue
         if found:
             held.append(artifact.path)
@@ -140,17 +157,28 @@ def _is_empty(path: Path) -> bool:
     return path.is_file() and path.stat().st_size == 0
 
 
-def _kind(path: Path) -> Literal["database", "perfetto", "text"]:
+def _kind(path: Path) -> Kind:
     """What has to be done to it. Raises InputError for a file that is none of these."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path} is no regular file", "name a file or a run")
     head = read_head(path, _HEAD_BYTES)
     if head.startswith(sqlite_file.MAGIC):
         return "database"
-    if not any(byte < 9 for byte in head[:_TEXT_BYTES]):
+    if head.startswith(parquet.MAGIC):
+        return "parquet"
+    # zeros part the words of command lines and environments as the kernel gives them
+    start = head[:_TEXT_BYTES]
+    if len(head) <= _NO_TEXT_BYTES:
+        return "text"
+    if not _NOT_TEXT.intersection(start) and start.count(0) * 4 <= len(start):
         return "text"
     if pftrace.sniff(head, path.name):
         return "perfetto"
+    if head.startswith(_KEYTAB):
+        raise InputError(f"{path} is a Kerberos keytab", "a key as a whole: delete it")
     raise InputError(
-        f"{path} is neither SQLite nor a Perfetto trace nor JSON nor text",
+        f"{path} is neither SQLite nor Parquet nor a Perfetto trace nor JSON nor text, and was not "
+        "looked at",
         "other binary files cannot be cleaned in place: record again without the variable",
     )
 
@@ -159,144 +187,16 @@ def _damaged(path: Path, why: str) -> InputError:
     return InputError(f"{path} is damaged: {why}", "copy or record it again; nothing was changed")
 
 
-# ---------------------------------------------------------------- SQLite
-
-
-def _changes(
-    connection: sqlite3.Connection, found: Counter[str]
-) -> Iterator[tuple[str, str, int, str | bytes]]:
-    """Table, column, row and new value of each cell that holds a secret."""
-    names = [
-        str(row[0])
-        for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    ]
-    for table in names:
-        wanted = next(
-            (
-                columns
-                for stem, columns in _COLUMNS.items()
-                if table == stem or table.startswith(f"{stem}_")
-            ),
-            (),
-        )
-        present = {
-            str(row[1]) for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")
-        }
-        for column in wanted:
-            if column in present:
-                rows = connection.execute(
-                    # names come from the file's own schema, quoted
-                    f"SELECT rowid, {_quoted(column)} FROM {_quoted(table)}"  # noqa: S608  quoted
-                ).fetchall()
-                yield from (
-                    (table, column, int(row), new)
-                    for row, old in rows
-                    if (new := _cell(old, found)) != old and new is not None
-                )
-
-
-def _cell(old: object, found: Counter[str]) -> str | bytes | None:
-    if isinstance(old, str):
-        return clean_text(old, found)
-    is_text = isinstance(old, bytes) and old.startswith(
-        (b"{", b"[")
-    )  # SQLite's own binary JSON holds lengths, which a replacement would break
-    return b"".join(clean_blocks((old,), found)) if isinstance(old, bytes) and is_text else None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _scrub_database(path: Path) -> Counter[str]:
-    with path.open("rb") as file:
-        packed = file.read(len(GZIP)) == GZIP
-    if not packed:
-        return _clean_database(path)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.resolve().parent) as folder:
-        plain = Path(folder) / "database"
-        blocks = Blocks(path)
-        with plain.open("wb") as out:
-            out.writelines(blocks)
-        if blocks.damage:
-            raise _damaged(path, blocks.damage)
-        found = _clean_database(plain)
-        with _replacing(path) as whole, plain.open("rb") as clean:
-            shutil.copyfileobj(clean, whole)
-    return found
-
-
-def _clean_database(path: Path) -> Counter[str]:
-    found: Counter[str] = Counter()
-    try:
-        with closing(
-            sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode=rw",
-                uri=True,
-                isolation_level=None,
-                timeout=_BUSY_S,
-            )
-        ) as connection:
-            # a write-ahead log beside the file would keep the old pages; this fails while another
-            # program has the file open
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("BEGIN IMMEDIATE")
-            for table, column, row, new in list(_changes(connection, found)):
-                place = f"{_quoted(table)} SET {_quoted(column)}"
-                # as above
-                connection.execute(f"UPDATE {place} = ? WHERE rowid = ?", (new, row))
-            connection.execute("COMMIT")
-            connection.execute("VACUUM")
-    except sqlite_file.DAMAGED as error:
-        raise InputError(
-            f"{path} cannot be cleaned: {error}",
-            "close the programs that use it, and check that it is whole and may be written",
-        ) from error
-    return found
-
-
-# ---------------------------------------------------------------- text, JSON and Perfetto traces
-
-
-def _scrub_text(path: Path) -> Counter[str]:
-    found: Counter[str] = Counter()
+def _scrub_text(path: Path) -> None:
     blocks = Blocks(path)
-    with _replacing(path) as out:
-        for clean in clean_blocks(blocks, found):
+    with replacing(path) as out:
+        for clean in clean_blocks(blocks, Counter()):
             out.write(clean)
         if blocks.damage:
             raise _damaged(path, blocks.damage)
-    return found
 
 
-def _scrub_perfetto(path: Path) -> Counter[str]:
+def _scrub_perfetto(path: Path) -> None:
     found = perfetto_secrets.find(path)
-    with _replacing(path) as out:
+    with replacing(path) as out:
         found.write(out)
-    return found.counts
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
-    """What is written takes the file's place when it is whole, compressed where the file was."""
-    with path.open("rb") as file:
-        compressed = file.read(len(GZIP)) == GZIP
-    target = path.resolve()  # of a link the file itself, so that the link stays
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=target.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            if compressed:
-                with gzip.GzipFile(
-                    filename="", fileobj=out, mode="wb", compresslevel=6, mtime=0
-                ) as packed:
-                    yield packed
-            else:
-                yield out
-            out.flush()
-            os.fsync(out.fileno())
-        temporary.chmod(target.stat().st_mode & 0o7777)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)

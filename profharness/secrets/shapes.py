@@ -137,7 +137,12 @@ SHAPES: tuple[Shape, ...] = (
         *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
         rest=rb"[A-Za-z0-9_]{30,}",
     ),
-    *_prefixed("(GitLab token)", "glpat-", rest=rb"[\w-]{20,}(?:\.[\w-]+)*"),
+    *_prefixed(
+        "(GitLab token)",
+        *("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glcbt-", "glptt-", "glagent-", "gloas-"),
+        rest=rb"[\w-]{20,}(?:\.[\w-]+)*",
+    ),
+    *_prefixed("(Artifactory key)", "AKC", rest=rb"[A-Za-z0-9]{60,}"),
     *_prefixed("(Atlassian token)", "ATATT3", "ATCTT3", "ATBB", rest=rb"[\w=-]{24,}"),
     *_prefixed("(PyPI token)", "pypi-AgE", rest=rb"[\w-]{50,}"),
     *_prefixed("(npm token)", "npm_", rest=rb"[A-Za-z0-9]{36}", after=rb"(?![A-Za-z0-9])"),
@@ -149,7 +154,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "(webhook)", b"hooks.slack.com/", rb"hooks\.slack\.com/(?:services|workflows)/([\w/]{20,})"
     ),
-    Shape("(webhook)", b"/api/webhooks/", rb"/api/webhooks/\d+/([\w-]{40,})"),
+    Shape("(webhook)", b"/api/webhooks/", rb"/api/webhooks/\d+/([\w-]{40,})", b""),
     Shape("(webhook)", b"webhook.office.com/", rb"webhook\.office\.com/webhookb2/([\w@/.-]{40,})"),
     Shape(
         "(Telegram token)",
@@ -204,10 +209,10 @@ SHAPES: tuple[Shape, ...] = (
     # base64 of a length in hexadecimal and the word location, with which every macaroon begins
     Shape(
         "(macaroon)",
-        b"bg9jyxrpb24",
-        rb"(MDA[\w]{2}bG9jYXRpb24[\w+/=-]{40,})",
+        b"y2f0aw9u",
+        rb"(MDA\w{5}Y2F0aW9u[\w+/=-]{40,})",
         rb"(?<![\w+/])",
-        back=5,
+        back=8,
     ),
     Shape(
         "(Rucio token)",
@@ -238,7 +243,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "(password of a login)",
         b"-u",
-        rb"-u[ =]?[\"']?[\w.@-]{1,64}:([^\s\"'\\`,)]{3,128})",
+        rb"-u[ =][\"']?[\w.@-]{1,64}:([^\s\"'\\`,)]{3,128})",
         _HYPHENED,
         holds=_is_no_word,
     ),
@@ -248,7 +253,7 @@ SHAPES: tuple[Shape, ...] = (
         b":543",
         rb"[\w.*-]{1,128}:543\d:[\w.*-]{1,64}:[\w.*-]{1,64}:([^\s:\"'\\<>,]{5,128})",
         # `n`: of a line's end inside a JSON string
-        rb"(?<![^\s\"'n,>])",
+        rb"(?<![^\s\"'n,>=\x00])",
         rb"(?=[\s\"'\\<,]|$)",
         back=128,
     ),

@@ -18,6 +18,7 @@ from profharness import readers
 from profharness.errors import InputError
 from profharness.rundir.manifest import Artifact
 from profharness.rundir.paths import MANIFEST
+from profharness.secrets import database
 from profharness.secrets import scrub as scrubbing
 from profharness.secrets.names import MARKER
 from profharness.understand import report_run as understand
@@ -194,7 +195,7 @@ def test_the_folder_of_a_scan_with_the_empty_logs_of_its_points(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         f"{logs / 'stderr.log'}: removed 1 value (HF_TOKEN)",
-        f"{run}: nothing that looks secret in 1 file",
+        f"{run}: nothing that looks secret in 2 files",
     ]
     assert (logs / "stdout.log").read_bytes() == b""
     assert TOKEN not in (logs / "stderr.log").read_text()
@@ -215,7 +216,7 @@ def test_files_that_cannot_be_cleaned_stay_and_say_why(tmp_path: Path) -> None:
     broken.write_bytes(b"SQLite format 3\0" + b"\1" * 5000)
     for path, why in (
         (cut, "damaged"),
-        (binary, "neither SQLite nor a Perfetto trace"),
+        (binary, "neither SQLite nor Parquet nor a Perfetto trace"),
         (packed, "damaged|cut|early"),
         (broken, "damaged"),
         (tmp_path, "folder"),
@@ -230,7 +231,7 @@ def test_files_that_cannot_be_cleaned_stay_and_say_why(tmp_path: Path) -> None:
 def test_a_database_in_use_is_left_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: str
 ) -> None:
-    monkeypatch.setattr(scrubbing, "_BUSY_S", 0.05)
+    monkeypatch.setattr(database, "BUSY_S", 0.05)
     path = write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT)
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute(f"PRAGMA journal_mode = {journal}")
@@ -357,3 +358,65 @@ def test_a_run_tells_of_secrets_in_the_database_of_its_tool(tmp_path: Path) -> N
         for file in node.run_dir.rglob("*")
         if file.is_file() and TOKEN.encode() in file.read_bytes()
     ]
+
+
+FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
+
+
+def test_nothing_in_real_traces_is_taken_for_a_secret() -> None:
+    """Names of kernels and packages, addresses, hashes, and what was masked before."""
+    chosen = [
+        *sorted((FIXTURES / "kineto").glob("*bert_small.json.gz")),
+        *sorted((FIXTURES / "rocm").rglob("*.csv"))[:20],
+    ]
+    if not chosen:
+        pytest.skip("needs ../shared/fixtures")
+    assert {str(file): found for file in chosen if (found := scrubbing.scan(file))} == {}
+
+
+@pytest.mark.thorough
+def test_nothing_in_any_fixture_is_taken_for_a_secret() -> None:
+    files = [file for file in FIXTURES.rglob("*") if file.is_file()]
+    if not files:
+        pytest.skip("needs ../shared/fixtures")
+    looked, held = 0, {}
+    for file in files:
+        try:
+            found = scrubbing.scan(file)
+        except InputError:
+            continue  # models are weights
+        looked += 1
+        if found:
+            held[str(file)] = found
+    assert held == {}
+    assert looked > 0.9 * len(files)
+
+
+def test_no_link_is_followed_out_of_a_run_and_what_is_left_is_said(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text(f"HF_TOKEN={TOKEN}\n")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / MANIFEST).write_text("{}")
+    (run / "link.txt").symlink_to(outside)
+    (run / "folder").symlink_to(tmp_path)
+    (run / "weights.bin").write_bytes(bytes(range(256)) * 20)
+    (tmp_path / "other").symlink_to(run)
+    done = profharness("scrub", str(tmp_path / "other"))
+    assert done.returncode == 4
+    for name in ("link.txt is a link", "folder is a link", "weights.bin is neither"):
+        assert name in done.stderr
+    assert done.stdout == f"{tmp_path / 'other'}: nothing that looks secret in 1 file\n"
+    assert TOKEN in outside.read_text()
+    artifact = Artifact(path="../outside.txt", layer="x", format="text", pass_name="x")
+    assert scrubbing.findings(run, [artifact]) == ()
+
+
+def test_what_a_killed_writer_left_beside_a_database_goes_with_its_secrets(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "r.db", program(1), environment=ENVIRONMENT)
+    journal = tmp_path / "r.db-journal"
+    journal.write_bytes(bytes(28) + f"HF_TOKEN={TOKEN}".encode())  # persistent, and not hot
+    leftover = tmp_path / ".r.db.scrub-999999999-abc"
+    leftover.write_text(TOKEN)
+    assert scrubbing.scrub(path) == {"HF_TOKEN": 1, "DB_PASSWORD": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["r.db"]

@@ -1,0 +1,248 @@
+"""Secrets in SQLite databases: every text and blob of every table, found in one pass over the rows
+and replaced in a private copy, which then takes the database's place.
+
+What SQLite would have to recover is recovered first, by SQLite itself. Triggers of the file do not
+run, its functions are not trusted, and time and memory are bounded: a database may come from
+anywhere.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from profharness.errors import InputError
+from profharness.readers.bytes import sqlite_file
+from profharness.rundir.blocks import Blocks
+from profharness.secrets.cells import NAME_COLUMNS, VALUE_COLUMNS, Cell, cleaned
+from profharness.secrets.names import MARKER, MARKER_START
+from profharness.secrets.patterns import secret_spans
+from profharness.secrets.replacing import is_gzipped, private, replacing, take_place
+
+BUSY_S = 5.0
+_LARGEST_CELL = 64 << 20
+_STEP = 100_000  # instructions of SQLite's machine between two looks at the clock
+_LEAST_S, _S_PER_MIB = 60.0, 10.0
+_BESIDE = ("-journal", "-wal", "-shm")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table, its columns, and for each the column that names its value, if one does."""
+
+    name: str
+    columns: tuple[str, ...]
+    called_by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a database holds: values by variable or kind, columns with any, what was not read."""
+
+    counts: Counter[str]
+    columns: frozenset[tuple[str, str]]
+    left: tuple[str, ...]
+
+
+def find(path: Path) -> Found:
+    """The secrets of a database, plain or gzipped. Raises InputError when it cannot be read."""
+    counts: Counter[str] = Counter()
+    columns: set[tuple[str, str]] = set()
+    with sqlite_file.opened(path) as (connection, damage):
+        if damage:
+            raise InputError(
+                f"{path} is damaged: {damage}", "copy or record it again; nothing was changed"
+            )
+        try:
+            left = [
+                f"the virtual table {name}, whose form only its module knows"
+                for (name,) in connection.execute(
+                    "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage = 0"
+                )
+            ]
+            for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL"):
+                if secret_spans(str(text).encode("utf-8", "surrogateescape")):
+                    left.append("values that look secret in the definitions of its tables")
+            for table in _tables(connection):
+                for column, cell in _cells(connection, table):
+                    found = cleaned(cell)[1]
+                    if found:
+                        counts += found
+                        columns.add((table.name, column))
+        except sqlite_file.DAMAGED as error:
+            raise InputError(
+                f"{path} is damaged: {error}", "copy or record it again; nothing was changed"
+            ) from error
+    return Found(counts, frozenset(columns), tuple(dict.fromkeys(left)))
+
+
+def clean(path: Path, columns: frozenset[tuple[str, str]]) -> None:
+    """Replace the secrets in these columns. Raises InputError when the database is in use or cannot
+    be written.
+    """
+    try:
+        if is_gzipped(path):
+            with private(path) as plain:
+                with plain.open("wb") as out:
+                    out.writelines(Blocks(path))
+                _clean_copy(plain, columns)
+                with replacing(path) as whole, plain.open("rb") as copied:
+                    shutil.copyfileobj(copied, whole)
+            return
+        with closing(_own(path)) as connection, private(path) as copy:
+            # SQLite recovers what a killed writer left, and takes in its log; this fails while
+            # another program has the file open
+            connection.execute("PRAGMA journal_mode = DELETE")
+            # the lock stays after the transaction, in which SQLite would not copy
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("COMMIT")
+            with closing(_own(copy)) as target:
+                connection.backup(target)
+            _clean_copy(copy, columns)
+            # none is hot while this lock is held, but each holds pages as they were
+            for suffix in _BESIDE:
+                path.resolve().with_name(f"{path.resolve().name}{suffix}").unlink(missing_ok=True)
+            take_place(copy, path)
+    except (*sqlite_file.DAMAGED, MemoryError) as error:
+        raise InputError(
+            f"{path} cannot be cleaned: {error}",
+            "close the programs that use it, and check that it is whole and may be written",
+        ) from error
+
+
+def _own(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=BUSY_S
+    )
+
+
+def _tables(connection: sqlite3.Connection) -> Iterator[_Table]:
+    names = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+    ).fetchall()
+    for (name,) in names:
+        # the last field says which columns are worked out from others
+        columns = [
+            str(row[1])
+            for row in connection.execute(f"PRAGMA table_xinfo({_quoted(name)})")
+            if not row[6]
+        ]
+        naming = next((one for one in columns if one.lower() in NAME_COLUMNS), "")
+        yield _Table(
+            name,
+            tuple(columns),
+            tuple(naming if one.lower() in VALUE_COLUMNS else "" for one in columns),
+        )
+
+
+def _cells(connection: sqlite3.Connection, table: _Table) -> Iterator[tuple[str, Cell]]:
+    """Column and content of each text and blob, row by row."""
+    if not table.columns:
+        return
+    kinds = [f"typeof({_quoted(column)})" for column in table.columns]
+    wanted = [
+        # numbers, of which most rows are made, are not handed over
+        f"CASE WHEN {kind} IN ('text', 'blob') THEN {_quoted(column)} END"
+        for kind, column in zip(kinds, table.columns, strict=True)
+    ]
+    anything = " OR ".join(f"{kind} IN ('text', 'blob')" for kind in kinds)
+    rows = connection.execute(
+        # names come from the file's own schema, quoted
+        f"SELECT {', '.join(wanted)} FROM {_quoted(table.name)} "  # noqa: S608  quoted
+        f"WHERE {anything}"
+    )
+    place = {column: at for at, column in enumerate(table.columns)}
+    for row in rows:
+        for column, called_by, value in zip(table.columns, table.called_by, row, strict=True):
+            if value is not None and value != "":
+                called = row[place[called_by]] if called_by and called_by != column else ""
+                yield column, _cell(value, column, called)
+
+
+def _cell(value: str | bytes, column: str, called: object) -> Cell:
+    is_text = isinstance(value, str)
+    # the connection gives texts that are no UTF-8 with marks in them
+    raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    return Cell(raw, is_text, column, called if isinstance(called, str) else "")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# ---------------------------------------------------------------- a private copy
+
+
+def _clean_copy(path: Path, columns: frozenset[tuple[str, str]]) -> None:
+    with closing(_own(path)) as connection:
+        # nobody else has this copy, and its loss is no loss
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_CELL)
+        seconds = _LEAST_S + _S_PER_MIB * path.stat().st_size / (1 << 20)
+        ends = time.monotonic() + seconds
+        connection.set_progress_handler(lambda: time.monotonic() > ends, _STEP)
+        triggers = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {_quoted(name)}")
+        if connection.execute("PRAGMA encoding").fetchone()[0] != "UTF-8":
+            raise InputError(
+                f"{path} cannot be cleaned: its texts are UTF-16", "record it again as UTF-8"
+            )
+        for table in list(_tables(connection)):
+            _clean_table(connection, table, columns)
+        for _, text in triggers:
+            connection.execute(text)
+        connection.execute("VACUUM")
+
+
+def _clean_table(
+    connection: sqlite3.Connection, table: _Table, columns: frozenset[tuple[str, str]]
+) -> None:
+    for column, called_by in zip(table.columns, table.called_by, strict=True):
+        if (table.name, column) in columns:
+            try:
+                _clean_column(connection, table.name, (column, called_by), is_unique=False)
+            except sqlite3.IntegrityError:
+                _clean_column(connection, table.name, (column, called_by), is_unique=True)
+
+
+def _clean_column(
+    connection: sqlite3.Connection, table: str, columns: tuple[str, str], is_unique: bool
+) -> None:
+    """Replace the secrets of a column, by marks that differ where its values have to."""
+    column, called_by = columns
+    seen: dict[bytes, int] = {}
+
+    def renewed(raw: bytes, is_text: int, called: bytes | None) -> bytes:
+        name = (called or b"").decode("utf-8", "replace")
+        new = cleaned(Cell(raw, bool(is_text), column, name))[0]
+        if is_unique and is_text and new != raw:
+            number = seen.setdefault(raw, len(seen) + 1)
+            new = new.replace(MARKER.encode(), f"{MARKER_START} {number}]".encode())
+        return new
+
+    # as bytes: texts that are no UTF-8 cannot be handed to Python
+    connection.create_function("profharness_cleaned", 3, renewed)
+    own = _quoted(column)
+    calling = f"CAST({_quoted(called_by)} AS BLOB)" if called_by not in ("", column) else "NULL"
+    new = (
+        f"CASE typeof({own}) WHEN 'text' "
+        f"THEN CAST(profharness_cleaned(CAST({own} AS BLOB), 1, {calling}) AS TEXT) "
+        f"ELSE profharness_cleaned({own}, 0, {calling}) END"
+    )
+    connection.execute(
+        # names come from the file's own schema, quoted
+        f"UPDATE {_quoted(table)} SET {own} = {new} "  # noqa: S608  quoted
+        f"WHERE typeof({own}) IN ('text', 'blob') AND {new} IS NOT {own}"
+    )
