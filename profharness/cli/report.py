@@ -40,6 +40,7 @@ def report(line: ReportLine) -> None:
         force=line.force,
         step_range=line.step_range,
         operator_input=given,
+        figures_alone=line.json,
     )
     if line.json:
         printed(run_json(summary).decode(), line.run / "summary.json")
