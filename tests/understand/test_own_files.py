@@ -77,6 +77,17 @@ def test_a_record_that_names_a_file_outside_is_refused(run: Path, tmp_path: Path
     assert not any("other" in source.path for source in load_run(run).trace.sources)
 
 
+def test_a_file_that_is_listed_often_counts_once(run: Path) -> None:
+    kernels = len(load_run(run).trace.kernels)
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["artifacts"] += [{**manifest["artifacts"][0], "path": f"./{TRACE}"}] * 5000
+    assert manifest["artifacts"][0]["path"] == TRACE
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    (told,) = [one for one in problems(run) if "listed more than once" in one.message]
+    assert told.count == 5000
+    assert len(load_run(run).trace.kernels) == kernels
+
+
 def test_a_workloads_link_out_of_the_run_is_named_and_the_report_made(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
