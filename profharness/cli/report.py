@@ -41,11 +41,9 @@ def report(line: ReportLine) -> None:
     given = operator_input(line.formulas, line.capture_trace)
     summary = understand.finish(
         line.run,
-        report=line.output,
-        force=line.force,
+        outputs=understand.Outputs(line.output, line.force, line.raw_csv, line.json),
         step_range=line.step_range,
         operator_input=given,
-        raw_csv=line.raw_csv,
     )
     if line.json:
         printed(run_json(summary).decode(), line.run / "summary.json")

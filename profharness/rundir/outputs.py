@@ -37,6 +37,17 @@ def require_writable(path: Path, instead: str) -> None:
         raise UsageError(f"{path} cannot be written: the folder {folder} is not writable", instead)
 
 
+def can_keep(root: Path) -> bool:
+    """Whether files can be put into a run: one that somebody else made, or a copy on a file system
+    that is mounted read-only, is only read.
+    """
+    telemetry = root / "telemetry"
+    return all(
+        os.access(folder, os.W_OK | os.X_OK)
+        for folder in (root, *((telemetry,) if telemetry.is_dir() else ()))
+    )
+
+
 def make_folder(path: Path, instead: str) -> None:
     """Make `path` with its parents, if need be, and see that files can be put there. Raises
     UsageError.

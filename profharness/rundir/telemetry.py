@@ -320,13 +320,16 @@ def _read_parquet(path: Path, data: bytes) -> Trace:
         ) from error
     columns: list[Any] = [table.column(wanted).combine_chunks() for wanted in _COLUMNS]
     at, until, device, metric, value = columns
+    places = device.to_numpy()
+    if len(places) and not -1 <= places.min() <= places.max() < len(facts.devices):
+        raise InputError(f"{path}: it has samples of a device that it does not name", DAMAGED)
     strings = Strings()
     codes: I32 = strings.codes(metric.dictionary.to_pylist())
     samples = Samples.build(
         len(at),
         at_ns=at.to_numpy(),
         until_ns=until.to_numpy(),
-        device=device.to_numpy(),
+        device=places,
         metric=codes[metric.indices.to_numpy()] if len(codes) else np.zeros(0, np.int32),
         value=value.to_numpy(),
         source=0 if len(at) else NULL,

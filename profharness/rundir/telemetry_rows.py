@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
+from profharness.rundir.foreign.border import DAMAGED
+from profharness.rundir.foreign.limits import NUMBER, TELEMETRY_COLUMNS
 from profharness.trace.model import F64, I64
 
 MAGIC = b"PHTELEM1"
@@ -22,6 +24,7 @@ VERSION = 2
 FIXED_BYTES = 16
 MISSING = -1
 _FIELD_BYTES = 8
+_CODES = frozenset("bBhHiIlLqQefd")
 Flags = npt.NDArray[np.bool_]
 
 
@@ -116,7 +119,7 @@ def read_header(data: bytes, path: Path) -> tuple[Header, int]:
                 f"{path}: version {version} is newer than {VERSION}", "update profharness"
             )
         header = msgspec.json.decode(data[FIXED_BYTES : FIXED_BYTES + length], type=Header)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"{path}: its header is damaged ({error})", "the file was altered after it was written"
         ) from error
@@ -129,7 +132,34 @@ def read_header(data: bytes, path: Path) -> tuple[Header, int]:
                 for place, column in enumerate(header.columns)
             ),
         )
+    if why := _misfit(header):
+        raise InputError(f"{path}: its header is damaged ({why})", DAMAGED)
     return header, FIXED_BYTES + length
+
+
+def _misfit(header: Header) -> str:
+    """What of a header no row can hold, in words: fields outside of it, or more values than it has
+    bytes; empty where all fits.
+    """
+    if header.width <= 0:
+        return f"its rows have {header.width} bytes"
+    if len(header.columns) > min(header.width + _FIELD_BYTES, TELEMETRY_COLUMNS):
+        return f"{len(header.columns)} columns in rows of {header.width} bytes"
+    for column in header.columns:
+        if not -1 <= column.device < len(header.devices) or not abs(column.scale) <= NUMBER:
+            return f"{column.metric or column.role} is of no device of the file, or of no scale"
+        taken = column.taken if column.over is None else (*column.taken, column.over)
+        if not all(_fits(one, header.width) for one in taken):
+            return f"values of {column.metric or column.role} are outside of a row"
+        if not taken and not 0 <= column.at <= header.width - _FIELD_BYTES:
+            return f"{column.metric or column.role} is outside of a row"
+    return ""
+
+
+def _fits(taken: Taken, width: int) -> bool:
+    if taken.code not in _CODES or min(taken.offset, taken.repeat) < 0:
+        return False
+    return taken.offset + taken.repeat * np.dtype(f"<{taken.code}").itemsize <= width
 
 
 class Rows:

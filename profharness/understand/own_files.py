@@ -4,6 +4,8 @@ run, and the others still count.
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -39,12 +41,23 @@ def sound(
     root: Path, artifacts: Sequence[Artifact]
 ) -> tuple[tuple[Artifact, ...], tuple[Problem, ...]]:
     """The tools' files of a run that may be read, and a problem for each other one: a record that
-    names a file outside of the run, a link that leads there, a pipe.
+    names a file outside of the run, a link that leads there, a pipe, a file that is listed twice,
+    whose records would count twice.
     """
     inside = Inside(root)
     kept: list[Artifact] = []
-    refused: list[Problem] = []
+    times = Counter(os.path.normpath(artifact.path) for artifact in artifacts)
+    refused = [
+        Problem("warning", path, count - 1, "it is listed more than once, and was read once")
+        for path, count in times.items()
+        if count > 1
+    ]
+    seen: set[str] = set()
     for artifact in artifacts:
+        path = os.path.normpath(artifact.path)
+        if path in seen:
+            continue
+        seen.add(path)
         if why := inside.why_not_stated(artifact.path):
             refused.append(Problem("error", artifact.path, 1, why))
         else:

@@ -6,6 +6,8 @@ a command does not need is not imported: a table of hotspots takes no longer tha
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ import msgspec
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.errors import InputError, OutputExists
 from profharness.node import ceilings as calibration
-from profharness.rundir.outputs import require_writable
+from profharness.rundir.outputs import can_keep, require_writable
 from profharness.rundir.paths import MANIFEST
 from profharness.understand.load import Loaded, load, no_run, of_records
 
@@ -29,47 +31,83 @@ if TYPE_CHECKING:
 __all__ = ["Loaded", "finish", "load", "step_by_step", "summarise"]
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """What to write of a run, and where.
+
+    `report` is the page's place outside of the run, overwritten with `force`; with `raw_csv` the
+    two tables hold names unchanged that a spreadsheet takes for formulas; `figures_alone` asks for
+    no page where the run cannot be written into.
+    """
+
+    report: Path | None = None
+    force: bool = False
+    raw_csv: bool = False
+    figures_alone: bool = False
+
+
+IN_THE_RUN = Outputs()
+
+
 def finish(
     root: Path,
     *,
-    report: Path | None = None,
-    force: bool = False,
+    outputs: Outputs = IN_THE_RUN,
     step_range: str = "",
     operator_input: OperatorInput = NO_INPUT,
-    raw_csv: bool = False,
 ) -> Summary:
     """Understand one run and write merged.pftrace, summary.json, hotspots.csv, results.csv (of
     scans), the telemetry's tables and report.html into it.
 
-    `step_range` is for `steps.stepped`; with `raw_csv` the two tables hold names unchanged that a
-    spreadsheet takes for formulas. Raises InputError for a folder that is no run,
-    OutputExists for a `report` elsewhere that exists, and UsageError where one of them cannot be
-    written, or no range is a step as asked.
+    Of a run that cannot be written into, only a report elsewhere is written. `step_range` is for
+    `steps.stepped`. Raises InputError for a folder that is no run, OutputExists for a report
+    elsewhere that exists, and UsageError where one of them cannot be written, or no range is a step
+    as asked.
     """
-    from profharness.report.csv import hotspots_csv, results_csv
-    from profharness.report.json import summary_json
     from profharness.report.page import html
     from profharness.rundir.paths import RunDir, write_atomic
-    from profharness.understand import telemetry_products
     from profharness.understand.device_use import use_of
     from profharness.understand.replays import with_captures
 
-    if report is not None and report.exists() and not force:
+    report = outputs.report
+    if report is not None and report.exists() and not outputs.force:
         raise OutputExists(f"{report} exists", "name another with -o, or overwrite it with --force")
     _require_run(root)
     run = RunDir.open(root)
-    require_writable(
-        run.report,
-        "its trace, figures and report are kept there: copy the run to a place that can be written",
-    )
+    keeps = can_keep(root)
     if report is not None:
         require_writable(report, "name another place with -o")
-    recorded, write_trace = _loaded(root, run)
-    loaded = with_captures(recorded, operator_input.captures)
-    summary = msgspec.structs.replace(
-        summarise(loaded, step_range, operator_input), use=use_of(loaded, operator_input)
-    )
-    write_trace()
+    elif not (keeps or outputs.figures_alone):
+        require_writable(run.report, _READ_ONLY)
+    with tempfile.TemporaryDirectory(prefix="profharness-") as scratch:
+        merged = run.merged if keeps else Path(scratch) / run.merged.name
+        recorded, write_trace = _loaded(root, run, merged)
+        loaded = with_captures(recorded, operator_input.captures)
+        summary = msgspec.structs.replace(
+            summarise(loaded, step_range, operator_input), use=use_of(loaded, operator_input)
+        )
+        if keeps:
+            write_trace()
+    if keeps:
+        _keep(run, loaded, summary, raw_csv=outputs.raw_csv)
+    if report is not None or keeps:
+        write_atomic(report or run.report, html.render(summary).encode())
+    return summary
+
+
+_READ_ONLY = (
+    "name a place for the report with -o, or print the figures with --json; "
+    "the trace and the tables are kept in the run: copy it to a place that can be written"
+)
+
+
+def _keep(run: RunDir, loaded: Loaded, summary: Summary, *, raw_csv: bool) -> None:
+    """Write what a run keeps of its figures beside the report."""
+    from profharness.report.csv import hotspots_csv, results_csv
+    from profharness.report.json import summary_json
+    from profharness.rundir.paths import write_atomic
+    from profharness.understand import telemetry_products
+
     write_atomic(run.summary, summary_json(summary))
     if summary.hotspots:
         write_atomic(run.hotspots, hotspots_csv(summary.hotspots[0], raw=raw_csv).encode())
@@ -78,11 +116,9 @@ def finish(
     ):
         facts = _scan_facts(loaded.manifest)
         write_atomic(run.results, results_csv(summary, *facts, raw=raw_csv).encode())
-    write_atomic(report or run.report, html.render(summary).encode())
     if loaded.manifest is not None:
         telemetry_products.write(run, loaded.manifest)
-    _keep_calibrations(root, loaded)
-    return summary
+    _keep_calibrations(run.root, loaded)
 
 
 _FOR_FILES = "`profharness hotspots`, `metrics`, `compare` and `merge` take trace files"
@@ -100,9 +136,9 @@ def _require_run(root: Path) -> None:
         raise no_run(root, files=f"{_FOR_FILES}, such as {{}} in it")
 
 
-def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
-    """The records of a run, and what writes its trace: of a large run that was done on the way, one
-    group of its files after the other.
+def _loaded(root: Path, run: RunDir, merged: Path) -> tuple[Loaded, Callable[[], object]]:
+    """The records of a run, and what writes its trace to `merged`: of a large run that was done on
+    the way, one group of its files after the other.
     """
     from profharness.trace.parts.cutting import Cut
     from profharness.understand.merge.command import fits_in_memory
@@ -115,7 +151,7 @@ def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
     options = write_options(manifest)
     if not fits_in_memory([root]):
         job = MergeJob(
-            run.merged,
+            merged,
             Cut(),
             options,
             lambda sources: attributes(str(root), manifest, sources),
@@ -124,9 +160,7 @@ def _loaded(root: Path, run: RunDir) -> tuple[Loaded, Callable[[], object]]:
             return of_records(records, root), lambda: None
     loaded = load([root])
     stated = attributes(loaded.source, manifest, loaded.trace.sources)
-    return loaded, lambda: perfetto.write(
-        loaded.trace, run.merged, attributes=stated, options=options
-    )
+    return loaded, lambda: perfetto.write(loaded.trace, merged, attributes=stated, options=options)
 
 
 def _scan_facts(manifest: Manifest) -> tuple[str, str, dict[str, str]]:

@@ -324,10 +324,10 @@ def _delta(name: str, a: Figure, b: Figure, widening: float) -> Delta | None:
 
 
 def _log_half_width(figure: Figure) -> float | None:
-    """Infinite for an interval that reaches 0; None without an interval."""
-    if figure.value is None or figure.low is None or figure.high is None:
+    """Infinite for an interval that reaches 0 or has one end only; None without an interval."""
+    if figure.value is None or (figure.low is None and figure.high is None):
         return None
-    if figure.low <= 0:
+    if figure.low is None or figure.high is None or figure.low <= 0:
         return math.inf
     return math.log(figure.high / figure.low) / 2
 

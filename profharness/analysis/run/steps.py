@@ -300,10 +300,11 @@ def _figures(kept: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
     )
     stats = summarise_trials(kept.durations_ns[shared], 1, f"steps/{kept.pass_name}")
     rate = float(np.mean(counts / times)) * 1e9
-    # The interval of the mean time, around the rate of the processes together.
+    # The interval of the mean time, around the rate of the processes together; times that may be 0
+    # do not bound a rate.
     scale = rate * stats.latency_mean_ns
     low, high = (
-        None if end is None else scale / end
+        None if end is None or end <= 0 else scale / end
         for end in (stats.latency_high_ns, stats.latency_low_ns)
     )
     words = (

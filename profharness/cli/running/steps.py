@@ -196,10 +196,10 @@ def show(summary: Summary, root: Path, report: Path) -> None:
     from profharness.report.text.classic_lines import classic_lines
     from profharness.report.text.terminal import render
 
-    made = (
-        (near(report), ""),
-        (near(root / "merged.pftrace"), f"profharness view {near(root)}"),
-    )
+    merged = root / "merged.pftrace"
+    made = [(near(report), "")]
+    if merged.exists():  # not so in a run that cannot be written into
+        made.append((near(merged), f"profharness view {near(root)}"))
     text = render(summary, _width(), sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made)
     classic = "".join(f"{line}\n" for line in classic_lines(summary))
     printed(Painted(f"{visible(classic)}\n{text}") if classic else text, report)

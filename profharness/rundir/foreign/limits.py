@@ -15,7 +15,7 @@ MANIFEST_BYTES = 128 << 20
 
 RECORDS = {
     "points": 20_000,
-    "passes": 10_000,
+    "passes": 1_000,
     "artifacts": 1_000_000,
     "clocks": 2_000_000,
     "processes": 200_000,

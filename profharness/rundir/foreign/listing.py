@@ -57,7 +57,7 @@ def runs_below(folder: Path) -> list[Path]:
     nobody may look into; in order. Raises OSError where the folder itself cannot be read.
     """
     with os.scandir(folder) as entries:
-        found = [Path(entry.path) for entry in entries if entry.is_dir() and _may_be_run(entry)]
+        found = [Path(entry.path) for entry in entries if _may_be_run(entry)]
     return sorted(found)
 
 
@@ -66,7 +66,7 @@ def _may_be_run(entry: os.DirEntry[str]) -> bool:
         os.lstat(f"{entry.path}/{MANIFEST}")
     except PermissionError:
         return True
-    except OSError:
+    except OSError:  # a file, a folder without one, a link that leads nowhere or to itself
         return False
     return True
 

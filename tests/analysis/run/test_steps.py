@@ -147,6 +147,14 @@ def test_one_estimate_behind_all_three():
     assert rate.note == ""
 
 
+def test_times_that_may_be_none_do_not_bound_a_rate():
+    log = Log()
+    log.steps([0.1] * 8 + [40, 0.1, 0.1, 0.1, 0.1], items=8)
+    rate = step_figures(of_command("telemetry"), log.trace())["steps_per_second"]
+    assert rate.high is None
+    assert 0 < rate.low < rate.value
+
+
 def test_each_process_has_its_own_window():
     log = Log()
     starts, ends = log.steps([FAST] * 5 + [PROFILED] * 10 + [EXPORT] + [FAST] * 20, pid=7)
