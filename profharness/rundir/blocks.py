@@ -18,6 +18,13 @@ GZIP = b"\x1f\x8b"
 BLOCK_BYTES = 2 << 20
 _WITH_HEADER = 16 + zlib.MAX_WBITS
 _STEP = 256
+_SHORTEST_STEP = 1 << 12
+_TOGETHER = 1 << 16  # bytes of short members that make one block
+LARGEST_RATIO = 100
+"""A gzipped file may hold so many times its own size (DEFLATE reaches 1,032; traces reach 10 to
+40), and `ANY_RATIO_BYTES` more.
+"""
+ANY_RATIO_BYTES = 64 << 20
 
 
 class Blocks:
@@ -84,19 +91,44 @@ class Blocks:
 
     def _gathered(self, blocks: Iterator[bytes]) -> Iterator[bytearray]:
         found: list[bytes] = []
+        size = 0
         for block in blocks:
             found.append(block)
-            if sum(map(len, found)) >= self._least:
+            size += len(block)
+            if size >= self._least:
                 yield bytearray().join((self._lead, *found))
-                found = []
+                found, size = [], 0
         if found:
             yield bytearray().join((self._lead, *found))
 
     def _inflate(self, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+        short: list[bytes] = []  # blocks of short members, which are given together
+        waiting = 0
+        for block in self._members(_chain(first, rest)):
+            if not waiting and len(block) >= _TOGETHER:
+                yield block
+                continue
+            short.append(block)
+            waiting += len(block)
+            if waiting >= min(_TOGETHER, self.size):
+                yield from self._cut(b"".join(short))
+                short, waiting = [], 0
+        if waiting:
+            yield from self._cut(b"".join(short))
+
+    def _cut(self, block: bytes) -> Iterator[bytes]:
+        return (block[at : at + self.size] for at in range(0, len(block), self.size))
+
+    def _members(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """What each member of the file gives. Of many short members only a stretch of their own
+        size is handed on at once: what is left behind one is copied.
+        """
         member = zlib.decompressobj(_WITH_HEADER)
-        for compressed in _chain(first, rest):
-            pending = compressed
-            while pending:
+        step, used, given = self.size, 0, 0
+        for compressed in chunks:
+            at = 0
+            while at < len(compressed):
+                pending = compressed[at : at + step] if at or step < len(compressed) else compressed
                 if member.eof:
                     if not pending.startswith(GZIP[: len(pending)]):
                         self.damage = "bytes that are not gzip follow its compressed data"
@@ -109,9 +141,17 @@ class Blocks:
                     yield from _salvage(before, pending)
                     self.damage = f"its compressed data is damaged ({error})"
                     return
+                taken = len(pending) - len(member.unconsumed_tail or member.unused_data)
+                at, used, given = at + taken, used + taken, given + len(block)
+                step = max(_SHORTEST_STEP, 4 * taken) if member.eof else min(2 * step, BLOCK_BYTES)
                 if block:
                     yield block
-                pending = member.unconsumed_tail or member.unused_data
+                if given > ANY_RATIO_BYTES + LARGEST_RATIO * used:
+                    self.damage = (
+                        f"it holds more than {LARGEST_RATIO} times its size, as no trace does; "
+                        "decompress it yourself to read it whole"
+                    )
+                    return
         if not member.eof:
             self.damage = "its compressed data ends early"
 

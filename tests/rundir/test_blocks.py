@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.errors import InputError
-from profharness.rundir.blocks import Blocks, read_head
+from profharness.rundir.blocks import ANY_RATIO_BYTES, LARGEST_RATIO, Blocks, read_head
 
 TEXT = b"".join(b"line %d of something that compresses\n" % i for i in range(20_000))
 
@@ -144,3 +145,36 @@ def test_a_buffer_that_nothing_refers_to_is_used_again(tmp_path: Path) -> None:
     first = blocks.behind(b"")
     assert blocks.behind(b"", used=first) is first
     assert first == bytes(range(4, 8))
+
+
+def test_a_gzip_bomb_ends_at_a_multiple_of_its_size(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.json.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(160):
+            file.write(bytes(1 << 20))
+    blocks = Blocks(path)
+    given = sum(map(len, blocks))
+    assert given <= ANY_RATIO_BYTES + LARGEST_RATIO * path.stat().st_size + blocks.size
+    assert "times its size" in blocks.damage
+
+
+def test_many_short_members_are_given_together(tmp_path: Path) -> None:
+    path = tmp_path / "members.gz"
+    path.write_bytes(b"".join(gzip.compress(b"ab") + gzip.compress(b"") for _ in range(3000)))
+    blocks = list(Blocks(path))
+    assert b"".join(blocks) == b"ab" * 3000
+    assert len(blocks) == 1
+    assert b"".join(Blocks(path, 2)) == b"ab" * 3000
+
+
+def test_empty_members_take_time_as_their_number(tmp_path: Path) -> None:
+    """What stands behind a member is not copied for each of them."""
+
+    def cpu(count: int) -> float:
+        path = tmp_path / f"{count}.gz"
+        path.write_bytes(gzip.compress(b"x") + gzip.compress(b"") * count)
+        begun = time.process_time()
+        assert list(Blocks(path)) == [b"x"]
+        return time.process_time() - begun
+
+    assert cpu(80_000) < 20 * max(cpu(8_000), 0.01)

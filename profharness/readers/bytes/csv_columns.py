@@ -11,6 +11,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +45,12 @@ class Table:
 
     def first(self, *names: str) -> list[str] | None:
         """The first of these columns that is there; spelling of case does not count."""
-        low = {name.lower(): column for name, column in self.columns.items()}
+        low = self._by_lower_name
         return next((low[name.lower()] for name in names if name.lower() in low), None)
+
+    @cached_property
+    def _by_lower_name(self) -> dict[str, list[str]]:
+        return {name.lower(): column for name, column in self.columns.items()}
 
     def problems(self) -> list[Problem]:
         """What is wrong with the file itself."""
