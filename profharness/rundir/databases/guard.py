@@ -159,8 +159,14 @@ _OF_VALUES = """
     -> ->>
 """
 _FUNCTIONS = frozenset(f"{_AGGREGATES} {_OF_VALUES}".split())
-_COMPUTED = re.compile(r"\bAS\b|\bON\b", re.IGNORECASE)  # a generated column; an index
-_COSTLY = frozenset({"replace", "instr", "like", "glob", "zeroblob", "randomblob", "match"})
+_GENERATED = re.compile(r"\bAS\b", re.IGNORECASE)
+# functions whose time is not bounded by their values' length, as they are called (a comment may
+# stand before the bracket), and two that are operators
+_COSTLY = re.compile(
+    r"\b(replace|instr|zeroblob|randomblob)\b[\"'`\]]?\s*(?:\(|/\*|--)|\b(like|glob)\b",
+    re.IGNORECASE,
+)
+_NEEDLESS = "which no trace needs"
 _PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "page_count", "encoding"})
 _MOST_VIEWS_IN_A_VIEW = 4096
 
@@ -190,7 +196,7 @@ class Permissions:
             )
         )
         self._check_views({str(name): str(text) for kind, name, text in entries if kind == "view"})
-        self._check_tables([str(text) for kind, _, text in entries if kind in ("table", "index")])
+        self._check_tables([(kind, str(text)) for kind, _, text in entries])
         connection.set_authorizer(self._answer)
 
     def _check_views(self, views: dict[str, str]) -> None:
@@ -217,15 +223,16 @@ class Permissions:
                 self.denied = f"its view {name[:80]} is made of too many others"
                 raise sqlite3.DataError(self.denied)
 
-    def _check_tables(self, texts: list[str]) -> None:
-        """Columns that are worked out when they are read: SQLite asks for no permission of their
-        functions, of which some need the square of their values' length.
+    def _check_tables(self, entries: list[tuple[str, str]]) -> None:
+        """Columns that are worked out when they are read, and indices of expressions: SQLite asks
+        for no permission of their functions.
         """
-        for text in texts:
-            words = _COMPUTED.search(text) and frozenset(_words(text)) & _COSTLY
-            if words:
-                self.denied = f"it asks for the function {min(words)}, which no trace needs"
-                raise sqlite3.DataError(self.denied)
+        for kind, text in entries:
+            if kind == "index" or (kind == "table" and _GENERATED.search(text)):
+                called = _COSTLY.search(text)
+                if called:
+                    self.denied = f"it asks for the function {called[1] or called[2]}, " + _NEEDLESS
+                    raise sqlite3.DataError(self.denied)
 
     def _answer(self, action: int, one: Any, two: Any, *_: Any) -> int:
         """SQLite's question about one part of a statement
@@ -247,7 +254,7 @@ class Permissions:
             what = "a view that is defined by itself"
         else:
             what = f"more than reading (action {action})"
-        self.denied = self.denied or f"it asks for {what[:120]}, which no trace needs"
+        self.denied = self.denied or f"it asks for {what[:120]}, {_NEEDLESS}"
         return sqlite3.SQLITE_DENY
 
 
