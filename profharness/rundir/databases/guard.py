@@ -42,12 +42,14 @@ _LIMITS = (
 class Allowance:
     """What reading may cost: a start, and a share that grows with the file."""
 
-    instructions: int = 20_000_000
+    instructions: int = 10_000_000
+    instructions_per_table: int = 100_000
     instructions_per_byte: int = 4  # a trace of rocpd needs 0.3 for all of its tables and views
     seconds: float = 3.0
     seconds_per_table: float = 0.02
-    """Of tables and views beyond those of one process: a merged database of eight costs 3 s, since
-    each of its views unites the tables of all."""
+    """Of tables and views beyond those of one process, as `instructions_per_table`: a merged
+    database of eight costs 3 s and 6 million instructions, since each of its views unites the
+    tables of all."""
 
     seconds_per_mib: float = 0.3
     memory_bytes: int = 200 << 20
@@ -68,13 +70,18 @@ class Bounds:
     """What a connection may still cost, and whether it asked for more."""
 
     def __init__(self, size: int, tables: int, allowance: Allowance) -> None:
-        instructions = allowance.instructions + allowance.instructions_per_byte * size
+        more = min(max(tables - _OF_ONE, 0), _MOST_PAID)
+        instructions = (
+            allowance.instructions
+            + allowance.instructions_per_byte * size
+            + allowance.instructions_per_table * more
+        )
         self._steps = repeat(0, instructions // STEP)
         self._seconds = (
             time.thread_time()
             + allowance.seconds
             + allowance.seconds_per_mib * size / (1 << 20)
-            + allowance.seconds_per_table * min(max(tables - _OF_ONE, 0), _MOST_PAID)
+            + allowance.seconds_per_table * more
         )
         self._kib = float(
             _peak_kib() + (allowance.memory_bytes + allowance.memory_per_byte * size) // 1024
