@@ -36,7 +36,7 @@ from profharness.analysis.time.whole import Whole
 from profharness.analysis.verdict import integrity
 from profharness.analysis.verdict.above_peak import above_peak, kernels_above_peak
 from profharness.analysis.verdict.grounds import grounds_of, kernel_parts
-from profharness.analysis.verdict.impossible import impossible_figures
+from profharness.analysis.verdict.impossible import impossible_figures, impossible_in
 from profharness.analysis.verdict.window import judge
 from profharness.findings import Finding
 from profharness.trace.columns.table import NULL
@@ -76,12 +76,7 @@ def summarise_trace(
     every_finding = (
         *every_finding,
         *_above_peak(whole, values, points),
-        *impossible_figures(values, split),
-        *(
-            item
-            for point in points
-            for item in impossible_figures(point.metrics, point.partition, point.point)
-        ),
+        *impossible_in(values, split, points),
         *efficiency_findings(whole),
     )
     grounds = grounds_of(whole)

@@ -58,8 +58,7 @@ def broken(trace: Trace) -> tuple[Broken, ...]:
 
 
 def _times(name: str, table: Table) -> Iterator[Broken]:
-    start: npt.NDArray[np.int64] = getattr(table, "start_ns")  # noqa: B009  every timed table has it
-    lasts: npt.NDArray[np.int64] = getattr(table, "dur_ns")  # noqa: B009  as above
+    start, lasts = _column(table, "start_ns"), _column(table, "dur_ns")
     if not len(lasts):
         return
     if lasts.min() < 0:
@@ -70,6 +69,11 @@ def _times(name: str, table: Table) -> Iterator[Broken]:
         yield Broken(f"{name} end beyond what 64 bits hold", int(wrapped.sum()))
     if float(lasts.sum(dtype=np.float64)) >= _LARGEST:
         yield Broken(f"{name} together last longer than 64 bits hold", len(lasts))
+
+
+def _column(table: Table, name: str) -> npt.NDArray[np.int64]:
+    column: npt.NDArray[np.int64] = getattr(table, name)
+    return column
 
 
 def _counts(trace: Trace) -> Iterator[Broken]:

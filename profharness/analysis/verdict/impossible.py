@@ -6,9 +6,9 @@ times of a window that do not sum to it, and numbers below zero or without bound
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from profharness.analysis.records import Figure, Partition
+from profharness.analysis.records import Figure, Partition, PointSummary
 from profharness.analysis.time.device_work import Work
 from profharness.findings import Finding, finding
 from profharness.trace.invariants import broken
@@ -45,6 +45,15 @@ def impossible_figures(
             point=point,
             count=len(wrong),
         )
+
+
+def impossible_in(
+    figures: Mapping[str, Figure], split: Partition | None, points: Sequence[PointSummary]
+) -> Iterator[Finding]:
+    """As `impossible_figures`, of a whole trace and then of each of its points."""
+    yield from impossible_figures(figures, split)
+    for point in points:
+        yield from impossible_figures(point.metrics, point.partition, point.point)
 
 
 def _numbers(figures: Mapping[str, Figure]) -> Iterator[str]:

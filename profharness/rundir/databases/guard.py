@@ -42,12 +42,14 @@ _LIMITS = (
 class Allowance:
     """What reading may cost: a start, and a share that grows with the file."""
 
-    instructions: int = 20_000_000
+    instructions: int = 10_000_000
+    instructions_per_table: int = 100_000
     instructions_per_byte: int = 4  # a trace of rocpd needs 0.3 for all of its tables and views
     seconds: float = 3.0
     seconds_per_table: float = 0.02
-    """Of tables and views beyond those of one process: a merged database of eight costs 3 s, since
-    each of its views unites the tables of all."""
+    """Of tables and views beyond those of one process, as `instructions_per_table`: a merged
+    database of eight costs 3 s and 6 million instructions, since each of its views unites the
+    tables of all."""
 
     seconds_per_mib: float = 0.3
     memory_bytes: int = 200 << 20
@@ -68,13 +70,18 @@ class Bounds:
     """What a connection may still cost, and whether it asked for more."""
 
     def __init__(self, size: int, tables: int, allowance: Allowance) -> None:
-        instructions = allowance.instructions + allowance.instructions_per_byte * size
+        more = min(max(tables - _OF_ONE, 0), _MOST_PAID)
+        instructions = (
+            allowance.instructions
+            + allowance.instructions_per_byte * size
+            + allowance.instructions_per_table * more
+        )
         self._steps = repeat(0, instructions // STEP)
         self._seconds = (
             time.thread_time()
             + allowance.seconds
             + allowance.seconds_per_mib * size / (1 << 20)
-            + allowance.seconds_per_table * min(max(tables - _OF_ONE, 0), _MOST_PAID)
+            + allowance.seconds_per_table * more
         )
         self._kib = float(
             _peak_kib() + (allowance.memory_bytes + allowance.memory_per_byte * size) // 1024
@@ -159,8 +166,14 @@ _OF_VALUES = """
     -> ->>
 """
 _FUNCTIONS = frozenset(f"{_AGGREGATES} {_OF_VALUES}".split())
-_COMPUTED = re.compile(r"\bAS\b|\bON\b", re.IGNORECASE)  # a generated column; an index
-_COSTLY = frozenset({"replace", "instr", "like", "glob", "zeroblob", "randomblob", "match"})
+_GENERATED = re.compile(r"\bAS\b", re.IGNORECASE)
+# functions whose time is not bounded by their values' length, as they are called (a comment may
+# stand before the bracket), and two that are operators
+_COSTLY = re.compile(
+    r"\b(replace|instr|zeroblob|randomblob)\b[\"'`\]]?\s*(?:\(|/\*|--)|\b(like|glob)\b",
+    re.IGNORECASE,
+)
+_NEEDLESS = "which no trace needs"
 _PRAGMAS = frozenset({"table_info", "table_xinfo", "table_list", "page_count", "encoding"})
 _MOST_VIEWS_IN_A_VIEW = 4096
 
@@ -190,7 +203,7 @@ class Permissions:
             )
         )
         self._check_views({str(name): str(text) for kind, name, text in entries if kind == "view"})
-        self._check_tables([str(text) for kind, _, text in entries if kind in ("table", "index")])
+        self._check_tables([(kind, str(text)) for kind, _, text in entries])
         connection.set_authorizer(self._answer)
 
     def _check_views(self, views: dict[str, str]) -> None:
@@ -217,15 +230,16 @@ class Permissions:
                 self.denied = f"its view {name[:80]} is made of too many others"
                 raise sqlite3.DataError(self.denied)
 
-    def _check_tables(self, texts: list[str]) -> None:
-        """Columns that are worked out when they are read: SQLite asks for no permission of their
-        functions, of which some need the square of their values' length.
+    def _check_tables(self, entries: list[tuple[str, str]]) -> None:
+        """Columns that are worked out when they are read, and indices of expressions: SQLite asks
+        for no permission of their functions.
         """
-        for text in texts:
-            words = _COMPUTED.search(text) and frozenset(_words(text)) & _COSTLY
-            if words:
-                self.denied = f"it asks for the function {min(words)}, which no trace needs"
-                raise sqlite3.DataError(self.denied)
+        for kind, text in entries:
+            if kind == "index" or (kind == "table" and _GENERATED.search(text)):
+                called = _COSTLY.search(text)
+                if called:
+                    self.denied = f"it asks for the function {called[1] or called[2]}, " + _NEEDLESS
+                    raise sqlite3.DataError(self.denied)
 
     def _answer(self, action: int, one: Any, two: Any, *_: Any) -> int:
         """SQLite's question about one part of a statement
@@ -247,7 +261,7 @@ class Permissions:
             what = "a view that is defined by itself"
         else:
             what = f"more than reading (action {action})"
-        self.denied = self.denied or f"it asks for {what[:120]}, which no trace needs"
+        self.denied = self.denied or f"it asks for {what[:120]}, {_NEEDLESS}"
         return sqlite3.SQLITE_DENY
 
 

@@ -162,9 +162,13 @@ def _check_finished(path: Path, plain: Path) -> None:
 
 
 def _doubt(path: Path, plain: Path) -> str:
+    """What may be missing; nothing where a log is there and empty: all of it is in the file."""
+    log = f"{path.name.removesuffix('.gz')}-wal"
+    if path.with_name(log).exists():
+        return ""
     with plain.open("rb") as file:
         logged = header.header_of(file.read(header.HEADER_BYTES)).is_logged
-    return _LOG_ABSENT.format(f"{path.name.removesuffix('.gz')}-wal") if logged else ""
+    return _LOG_ABSENT.format(log) if logged else ""
 
 
 def _used_bytes(plain: Path) -> int:

@@ -85,6 +85,21 @@ def caught(connection: sqlite3.Connection) -> None:
         connection.execute("SELECT randomblob(9)")
 
 
+def test_plain_clauses_of_tables_are_no_calls(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1))
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE kept (a INTEGER PRIMARY KEY ON CONFLICT REPLACE, b TEXT)")
+        file.execute("CREATE INDEX of_kept ON kept (b)")
+        file.execute("CREATE TABLE made (a INT, b INT AS (a + 1), UNIQUE (a) ON CONFLICT REPLACE)")
+        file.commit()
+    assert len(readers.read(path).kernels) == 40
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE INDEX worse ON kept (instr(b, 'x'))")
+        file.commit()
+    with pytest.raises(InputError, match="the function instr"):
+        readers.read(path)
+
+
 def test_texts_are_decoded_once_and_forgotten_in_time() -> None:
     texts = Texts()
     assert texts[b"a\xffb"] == "a\ufffdb"

@@ -93,6 +93,9 @@ def test_a_file_whose_log_is_gone_says_what_may_be_missing(tmp_path: Path) -> No
     path.with_name("results.db-wal").unlink()
     with opened(path) as file:
         assert "results.db-wal" in file.doubt
+    path.with_name("results.db-wal").touch()
+    with opened(path) as file:
+        assert not file.doubt
 
 
 def test_the_journal_of_another_database_is_refused(tmp_path: Path, temporary: Path) -> None:
