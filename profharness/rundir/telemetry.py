@@ -108,9 +108,7 @@ def read_raw(path: Path) -> Trace:
     """
     with reading(path):
         data = _bytes(path)
-        if data.startswith(PARQUET_MAGIC):
-            return _read_parquet(path, data)
-        return _read_rows(path, data)
+        return (_read_parquet if data.startswith(PARQUET_MAGIC) else _read_rows)(path, data)
 
 
 def _bytes(path: Path) -> bytes:
