@@ -25,7 +25,11 @@ def each(
     """What `read` makes of each file that a glob pattern finds in the run, in order; it raises
     InputError, or anything, for a damaged one, which becomes one of the `problems`.
     """
-    found = inside.found(pattern)
+    try:
+        found = inside.found(pattern)
+    except InputError as error:
+        problems.append(Problem("error", pattern, 1, error.message))
+        return
     problems += found.refused
     for path in found.paths:
         try:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profharness.errors import InputError
+from profharness.rundir.foreign.border import reading
 from profharness.rundir.foreign.names import wrong_path
 from profharness.rundir.foreign.small_files import kind_of
 
@@ -40,8 +41,12 @@ class Inside:
         self._folders: dict[Path, str] = {}
 
     def found(self, pattern: str, *, folders: bool = False) -> Found:
-        """The ordinary files (or `folders`) that match a glob pattern below the run."""
-        return self.sorted_out(sorted(self.root.glob(pattern)), folders=folders)
+        """The ordinary files (or `folders`) that match a glob pattern below the run. Raises
+        InputError where its folders cannot be looked through.
+        """
+        with reading(self.root / pattern.partition("*")[0]):
+            paths = sorted(self.root.glob(pattern))
+        return self.sorted_out(paths, folders=folders)
 
     def sorted_out(self, paths: Iterable[Path], *, folders: bool = False) -> Found:
         """Those of the paths, all below the run, that may be read."""

@@ -33,7 +33,8 @@ def read_file(path: Path, limit: int) -> bytes:
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(limit + 1) if size <= limit else b""
+        # not more than it has: Python takes the memory for all that is asked for at once
+        data = file.read(min(limit, size) + 1) if size <= limit else b""
     if size > limit or len(data) > limit:
         raise InputError(
             f"{path} has {format_bytes(max(size, len(data)))}, more than the "

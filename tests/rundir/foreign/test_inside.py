@@ -82,3 +82,12 @@ def test_names_of_folders() -> None:
     assert is_plain_name("rocprofv3~1")
     assert is_plain_name("..more")
     assert not any(is_plain_name(name) for name in ("", ".", "..", "a/b", "/a", "a\0"))
+
+
+def test_folders_without_end_are_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object) -> None:
+        raise RecursionError("maximum recursion depth exceeded")  # as pathlib of 3.11, 1,000 deep
+
+    monkeypatch.setattr(Path, "glob", endless)
+    with pytest.raises(InputError, match="nested too deeply"):
+        Inside(run).found("**/file")

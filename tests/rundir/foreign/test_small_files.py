@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,17 @@ def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     assert read_file(path, 5) == b"12345"
     with pytest.raises(InputError, match="f has 5 B, more than the 4 B"):
         read_file(path, 4)
+
+
+def test_a_small_file_takes_no_memory_of_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"12345")
+    tracemalloc.start()
+    try:
+        assert read_file(path, 64 << 30) == b"12345"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_sparse_file_is_refused_unread(tmp_path: Path) -> None:
