@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -309,7 +310,9 @@ def test_compiling_stays_out_of_the_trials_and_is_noticed_inside_of_them(
     assert again["compile_ns"] < 0.1e9
     assert max(first["trials_ns"]) < 0.2e9
     assert "recompiled" not in first["notes"]
-    assert third["notes"]["recompiled"].startswith("1 of 6 trials took up to 0.3")
+    told = re.match(r"1 of 6 trials took up to ([\d.]+) s", third["notes"]["recompiled"])
+    assert told is not None
+    assert float(told[1]) == pytest.approx(max(third["trials_ns"]) / 1e9, rel=0.01)
     assert sum(t >= 0.3e9 for t in third["trials_ns"]) == 1
 
 
@@ -361,9 +364,12 @@ def test_a_served_model_tells_what_compiled_before_and_inside_of_a_level(
     served.open_window("c2")
     call(batches[4])
     notes = served.level_notes()
-    assert notes["recompiled"].startswith(
-        "executions of shapes that were new to their session: 1, of up to 0.05"
+    told = re.match(
+        r"executions of shapes that were new to their session: 1, of up to ([\d.]+) s",
+        notes["recompiled"],
     )
+    assert told is not None
+    assert 0.05 <= float(told[1]) < 5  # of 0.05 s; a busy machine adds to it
     assert "compile_ns" not in notes
 
 
