@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from profharness.rundir.capture import period
 from profharness.rundir.foreign.border import reading
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.foreign.names import is_plain_name
-from profharness.rundir.manifest import ClockSnapshot, PassRecord
+from profharness.rundir.manifest import ClockSnapshot, Manifest, PassRecord
 from profharness.rundir.paths import RunDir
 from profharness.trace.clocks import align as clocks
 from profharness.trace.clocks.align import TIME_COLUMNS
@@ -40,10 +39,13 @@ _OWN = frozenset(
 
 @dataclass(frozen=True)
 class Clocks:
-    """How times of a host come onto the run's clock."""
+    """How times of a host come onto the run's clock, and by its name each pass that is to be cut
+    there (`cut_passes`).
+    """
 
     snapshots: Mapping[str, Sequence[ClockSnapshot]]
     reference: str
+    cut: Mapping[str, PassRecord] = field(default_factory=dict)
 
     def monotonic(self, host: str, at_ns: int) -> int | None:
         """A reading of CLOCK_MONOTONIC of that host; None where its readings do not allow it."""
@@ -51,19 +53,21 @@ class Clocks:
         return None if isinstance(way, str) else int(way(np.array([at_ns], np.int64))[0])
 
 
+def cut_passes(manifest: Manifest) -> dict[str, PassRecord]:
+    """The passes that are to be cut, by name; most runs have none."""
+    return {record.name: record for record in manifest.passes if record.cut}
+
+
 def within_window(run: RunDir, trace: Trace, at: Clocks) -> Trace:
     """The aligned trace of some tool's files without what lies outside of the window that its pass
     was asked for.
     """
-    records = _cut_passes(run.root, _stamp(run))
-    if not any(
-        source.pass_name in records and source.layer not in _OWN for source in trace.sources
-    ):
+    if not any(source.pass_name in at.cut and source.layer not in _OWN for source in trace.sources):
         return trace
     windows: list[Window] = []
     problems: list[Problem] = []
     for source in trace.sources:
-        record = records.get(source.pass_name) if source.layer not in _OWN else None
+        record = at.cut.get(source.pass_name) if source.layer not in _OWN else None
         window = _EVER if record is None else _window(run, source, record, at)
         if window is None:
             problems.append(
@@ -82,23 +86,6 @@ def within_window(run: RunDir, trace: Trace, at: Clocks) -> Trace:
         np.array([high for _, high in windows], np.int64),
     )
     return replace(kept, problems=(*kept.problems, *problems))
-
-
-def _stamp(run: RunDir) -> int:
-    try:
-        return (run.root / "manifest.json").stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-@lru_cache(maxsize=4)
-# the stamp says when a kept answer is out of date
-def _cut_passes(root: Path, stamp: int) -> dict[str, PassRecord]:  # noqa: ARG001  part of the key
-    """The passes that are to be cut, by name; most runs have none."""
-    try:
-        return {record.name: record for record in RunDir(root).read_manifest().passes if record.cut}
-    except InputError:
-        return {}
 
 
 def _window(run: RunDir, source: Source, record: PassRecord, at: Clocks) -> Window | None:

@@ -16,7 +16,7 @@ from profharness.rundir.manifest import Artifact, Manifest
 from profharness.rundir.paths import RunDir
 from profharness.trace.model import Problem
 from profharness.trace.wanted import Wanted
-from profharness.understand.capture_window import Clocks
+from profharness.understand.capture_window import Clocks, cut_passes
 from profharness.understand.many.jobs import IN_ONE, Workers
 from profharness.understand.many.spread import Here, Spread
 from profharness.understand.run_clock import (
@@ -108,8 +108,10 @@ def read_run(
         if ranks is None or group[0].rank is None or group[0].rank in ranks
     ]
     reference = reference_host(manifest, own_files.snapshots)
+    cut = cut_passes(manifest)
+    at = Clocks(own_files.snapshots, reference, cut)
     parts = [
-        keep(align_trace(run, trace, Clocks(own_files.snapshots, reference)), f"own{number}")
+        keep(align_trace(run, trace, at), f"own{number}")
         for number, trace in enumerate(own_files.traces)
     ]
     problems = [*own_files.trace_problems, *found.refused]
@@ -118,7 +120,7 @@ def read_run(
             run.root,
             group,
             host_of(manifest),
-            Clocks(_needed_snapshots(own_files, manifest, group, reference), reference),
+            Clocks(_needed_snapshots(own_files, manifest, group, reference), reference, cut),
             keep,
             str(number),
             records,

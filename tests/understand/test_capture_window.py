@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from profharness.rundir.manifest import ClockSnapshot, Manifest, PassRecord
 from profharness.rundir.paths import RunDir
 from profharness.trace.model import Api, ClockDomain, Kernels, Marks, Source, Strings, Trace
-from profharness.understand.capture_window import Clocks, within_window
+from profharness.understand.capture_window import Clocks, cut_passes, within_window
 
 SLEPT = 1_000_000  # BOOTTIME is ahead of MONOTONIC by this much
 AT = Clocks(
@@ -59,6 +60,10 @@ def made(root: Path, capture: str, *, steps: dict[int, list[int]]) -> RunDir:
         )
     )
     return run
+
+
+def cut_to(run: RunDir, trace: Trace) -> Trace:
+    return within_window(run, trace, replace(AT, cut=cut_passes(run.read_manifest())))
 
 
 def recorded(pid: int = 5, clock: ClockDomain = ClockDomain.RUN) -> Trace:
@@ -118,7 +123,7 @@ def test_records_stay_where_their_launches_are(
     tmp_path: Path, capture: str, first: int, count: int
 ) -> None:
     run = made(tmp_path / "run", capture, steps={5: [200, 400, 600, 800]})
-    kept = within_window(run, recorded(), AT)
+    kept = cut_to(run, recorded())
     assert kept.api.start_ns.tolist() == [
         SLEPT + 100 * number for number in range(first, first + count)
     ]
@@ -130,13 +135,13 @@ def test_records_stay_where_their_launches_are(
 
 def test_a_process_without_steps_keeps_what_lies_in_those_of_the_others(tmp_path: Path) -> None:
     run = made(tmp_path / "run", "steps=1:2", steps={6: [200, 400], 7: [300, 500]})
-    assert len(within_window(run, recorded(), AT).api) == 3  # 200 to 500
+    assert len(cut_to(run, recorded()).api) == 3  # 200 to 500
 
 
 def test_what_cannot_be_cut_stays_and_says_so(tmp_path: Path) -> None:
     run = made(tmp_path / "run", "steps=1:2", steps={})
     for trace in (recorded(), recorded(clock=ClockDomain.UNKNOWN)):
-        kept = within_window(run, trace, AT)
+        kept = cut_to(run, trace)
         assert len(kept.kernels) == 10
         assert "nothing was cut off" in kept.problems[0].message
 
@@ -144,7 +149,7 @@ def test_what_cannot_be_cut_stays_and_says_so(tmp_path: Path) -> None:
 def test_other_passes_are_left_alone(tmp_path: Path) -> None:
     run = made(tmp_path / "run", "", steps={5: [200]})
     trace = recorded()
-    assert within_window(run, trace, AT) is trace
+    assert cut_to(run, trace) is trace
 
 
 def test_steps_outside_of_the_window_go_with_their_device_work(tmp_path: Path) -> None:
@@ -169,5 +174,5 @@ def test_steps_outside_of_the_window_go_with_their_device_work(tmp_path: Path) -
         pass_name="rocprofv3",
         layer="steps",
     )
-    kept = within_window(run, Trace(sources=(log,), strings=strings, marks=marks), AT)
+    kept = cut_to(run, Trace(sources=(log,), strings=strings, marks=marks))
     assert [strings[int(code)] for code in kept.marks.name] == ["step 2", "step 3"]

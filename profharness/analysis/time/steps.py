@@ -59,8 +59,13 @@ def steps(trace: Trace, point: str | None = None) -> list[Step]:
 
     Where several sources mark them (a tool's file and the harness's own record of the trials),
     those of sources with device work count alone, else those of sources with operators: they share
-    its clock.
+    its clock. Kept with the marks: figures and findings all ask for it.
     """
+    others = (trace.kernels, trace.copies, trace.ops, trace.strings)
+    return trace.marks.kept((steps, point), others, lambda: _steps(trace, point)).copy()
+
+
+def _steps(trace: Trace, point: str | None) -> list[Step]:
     marks = trace.marks
     for kind in ("trial", "step"):
         wanted = marks.kind == trace.strings.find(kind)
@@ -86,18 +91,21 @@ def _read(trace: Trace, rows: I64) -> list[Step]:
     process = pack([marks.source[rows], marks.pid[rows]])
     order = np.lexsort((marks.start_ns[rows], process))
     numbers = numbers_of(trace, rows, ("trial", "step"))
-    return [
-        Step(
-            label=trace.strings[int(marks.name[row])],
-            start_ns=int(marks.start_ns[row]),
-            end_ns=int(marks.start_ns[row] + marks.dur_ns[row]),
-            items=None if marks.items[row] == NULL else int(marks.items[row]),
-            process=int(owner),
-            point=trace.strings[int(marks.point[row])],
-            number=None if number == NULL else int(number),
-        )
-        for row, owner, number in zip(rows[order], process[order], numbers[order], strict=True)
+    rows = rows[order]
+    columns = [
+        trace.strings.decode(marks.name[rows]),
+        marks.start_ns[rows].tolist(),
+        (marks.start_ns[rows] + marks.dur_ns[rows]).tolist(),
+        _known(marks.items[rows]),
+        process[order].tolist(),
+        trace.strings.decode(marks.point[rows]),
+        _known(numbers[order]),
     ]
+    return [Step(*one) for one in zip(*columns, strict=True)]
+
+
+def _known(column: I64) -> list[int | None]:
+    return [None if value == NULL else value for value in column.tolist()]
 
 
 def steady(of_process: list[Step]) -> list[Step]:
