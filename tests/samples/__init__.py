@@ -1,0 +1,1 @@
+"""Run directories as earlier versions left them, packed, each with the figures that it held."""
