@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -346,6 +346,7 @@ def _by_pci(pci_id: str) -> DeviceModel | None:
     )
 
 
+@lru_cache(maxsize=256)  # a trace may name thousands of devices, nearly all of them alike
 def _by_name(name: str) -> DeviceModel | None:
     """The longest of the table's names that stands in `name` as words of its own (MI250 is not in
     MI250X, A10 not in A100).

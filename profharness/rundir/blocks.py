@@ -7,6 +7,8 @@ the file is missing, so the members are decompressed here.
 
 from __future__ import annotations
 
+import errno
+import os
 import zlib
 from collections.abc import Iterator
 from io import BufferedReader
@@ -30,12 +32,18 @@ ANY_RATIO_BYTES = 64 << 20
 class Blocks:
     """Decompressed blocks of a file, once. After the last one, `damage` says in words why it ended
     early, if it did.
+
+    Of a file that is `text`, blocks of nothing but zero bytes are passed over and told as damage: a
+    crash of the machine, or a full disk, leaves a file's length without its data, and such a hole
+    may be larger than the memory while it takes no room on the disk.
     """
 
-    def __init__(self, path: Path, size: int = BLOCK_BYTES) -> None:
+    def __init__(self, path: Path, size: int = BLOCK_BYTES, *, text: bool = False) -> None:
         self.path = path
         self.size = max(size, len(GZIP))
         self.damage = ""
+        self._text = text
+        self._zeros = 0
         self._lead = b""
         self._least = 0
         self._used: bytearray | None = None
@@ -49,9 +57,14 @@ class Blocks:
             with _opened(self.path) as file:
                 first = file.read(self.size)
                 rest = iter(lambda: file.read(self.size), b"")
-                yield from (
-                    self._inflate(first, rest) if first.startswith(GZIP) else _chain(first, rest)
-                )
+                if first.startswith(GZIP):
+                    yield from self._inflated(first, rest)
+                    return
+                for block in _chain(first, rest):
+                    if self._text and _is_empty(block):
+                        self._pass_over(file, len(block))
+                    else:
+                        yield block
         except OSError as error:
             raise _unreadable(self.path, error) from error
 
@@ -72,9 +85,8 @@ class Blocks:
             with _opened(self.path) as file:
                 first = file.read(len(GZIP))
                 if first == GZIP:
-                    yield from self._gathered(
-                        self._inflate(first, iter(lambda: file.read(self.size), b""))
-                    )
+                    rest = iter(lambda: file.read(self.size), b"")
+                    yield from self._gathered(self._inflated(first, rest))
                     return
                 while True:
                     lead = self._lead + first
@@ -85,6 +97,10 @@ class Blocks:
                         return
                     first = b""
                     del text[len(lead) + read :]
+                    if self._text and _is_empty(memoryview(text)[len(self._lead) :]):
+                        self._pass_over(file, len(text) - len(self._lead))
+                        self._used = None
+                        continue
                     yield text
         except OSError as error:
             raise _unreadable(self.path, error) from error
@@ -100,6 +116,34 @@ class Blocks:
                 found, size = [], 0
         if found:
             yield bytearray().join((self._lead, *found))
+
+    def _pass_over(self, file: BufferedReader, length: int) -> None:
+        """Goes on behind the hole in which the last `length` bytes lie, without reading it where
+        the file system knows of it.
+        """
+        here = file.tell()
+        behind = here
+        # a file of its own: moving in it must not move what is buffered of the other
+        with self.path.open("rb", buffering=0) as probe:
+            try:
+                behind = os.lseek(probe.fileno(), here, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # no data behind
+                    behind = os.fstat(probe.fileno()).st_size
+                # else the file system does not say, and what follows is read
+        file.seek(max(behind, here))
+        self._tell_zeros(length + max(behind - here, 0))
+
+    def _tell_zeros(self, count: int) -> None:
+        self._zeros += count
+        self.damage = f"{self._zeros} zero bytes stand in it, as a crash of the machine leaves them"
+
+    def _inflated(self, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+        for block in self._inflate(first, rest):
+            if self._text and _is_empty(block):
+                self._tell_zeros(len(block))
+            else:
+                yield block
 
     def _inflate(self, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
         short: list[bytes] = []  # blocks of short members, which are given together
@@ -154,6 +198,15 @@ class Blocks:
                     return
         if not member.eof:
             self.damage = "its compressed data ends early"
+
+
+def _is_empty(block: bytes | memoryview) -> bool:
+    """Whether all its bytes are zero, of which there is one at least."""
+    return (
+        len(block) > 0
+        and not (block[0] or block[-1])
+        and bytes(memoryview(block)) == bytes(len(block))
+    )
 
 
 def _opened(path: Path) -> BufferedReader:

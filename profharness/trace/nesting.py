@@ -20,6 +20,11 @@ from profharness.trace.columns.table import NULL
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
+# where one pass over all threads, or over all rows, is quicker than one for each thread or level
+_FEW_THREADS = 256
+_FEW_LEVELS = 1024
+_ROWS_OF_A_LEVEL = 32
+
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
@@ -47,10 +52,24 @@ def nest(start_ns: I64, dur_ns: I64, thread: I64) -> Nesting:
     order = _in_order(start_ns, dur_ns, thread)
     depth, parent = np.zeros(len(order), np.int32), np.full(len(order), NULL, np.int64)
     borders = np.flatnonzero(np.diff(thread[order])) + 1
+    if len(borders) > _FEW_THREADS:
+        begin, end = _one_behind_another(thread, start_ns, start_ns + dur_ns)
+        depth[order], parent[order] = _one_thread(begin[order], (end - begin)[order], order)
+        return Nesting(depth, parent, order)
     for rows in np.split(order, borders):
         if len(rows):
             depth[rows], parent[rows] = _one_thread(start_ns[rows], dur_ns[rows], rows)
     return Nesting(depth, parent, order)
+
+
+def _one_behind_another(thread: I64, *times: I64) -> list[I64]:
+    """The times as ranks that keep the order inside of each thread, and in which all of one thread
+    lie behind all of the one before: many threads are then treated as one.
+    """
+    codes = np.unique(thread, return_inverse=True)[1].reshape(-1)
+    distinct, ranks = np.unique(np.concatenate(times), return_inverse=True)
+    parts = np.split(ranks.reshape(-1), len(times))
+    return [codes * (len(distinct) + 1) + part for part in parts]
 
 
 def _in_order(start_ns: I64, dur_ns: I64, thread: I64) -> I64:
@@ -82,7 +101,10 @@ def _one_thread(start: I64, dur: I64, rows: I64) -> tuple[I64, I64]:
     depth = before - np.searchsorted(np.sort(end[lasting]), start, side="right")
     parent = np.full(len(rows), NULL, np.int64)
     by_depth = np.argsort(_narrow(depth), kind="stable")
-    levels = np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)
+    borders = np.flatnonzero(np.diff(depth[by_depth])) + 1
+    if len(borders) > _FEW_LEVELS and len(borders) * _ROWS_OF_A_LEVEL > len(rows):
+        return depth, _parents_one_by_one(start, end, depth, rows)
+    levels = np.split(by_depth, borders)
     for level, inner in pairwise(levels):
         outer = level[lasting[level]]
         if not len(outer):  # only where spans overlap without nesting
@@ -92,6 +114,21 @@ def _one_thread(start: I64, dur: I64, rows: I64) -> tuple[I64, I64]:
         holds = (nearest >= 0) & (end[candidate] > start[inner])
         parent[inner[holds]] = rows[candidate[holds]]
     return depth, parent
+
+
+def _parents_one_by_one(start: I64, end: I64, depth: I64, rows: I64) -> I64:
+    """The parent rows of spans in order, in time that does not depend on how deep they nest."""
+    parent = np.full(len(rows), NULL, np.int64)
+    last: list[tuple[int, int]] = [(0, NULL)] * (int(depth.max()) + 1)  # end and row, by depth
+    spans = zip(start.tolist(), end.tolist(), depth.tolist(), rows.tolist(), strict=True)
+    for at, (begin, stop, level, row) in enumerate(spans):
+        if level:
+            holder_end, holder = last[level - 1]
+            if holder != NULL and holder_end > begin:
+                parent[at] = holder
+        if stop > begin:
+            last[level] = stop, row
+    return parent
 
 
 def innermost(
@@ -110,8 +147,20 @@ def innermost(
     found = np.full(len(at_ns), NULL, np.int64)
     if not len(start_ns):
         return found
-    borders = np.flatnonzero(np.diff(thread[nesting.order])) + 1
-    for rows in np.split(nesting.order, borders):
+    order = nesting.order
+    borders = np.flatnonzero(np.diff(thread[order])) + 1
+    if len(borders) > _FEW_THREADS:
+        [ranks] = _one_behind_another(
+            np.concatenate((thread, at_thread)), np.concatenate((start_ns, at_ns))
+        )
+        begin, asked_at = ranks[: len(thread)], ranks[len(thread) :]
+        last = np.searchsorted(begin[order], asked_at, side="right") - 1
+        nearest = order[np.maximum(last, 0)]
+        found = np.where((last >= 0) & (thread[nearest] == at_thread), nearest, NULL)
+        borders, order = borders[:0], order[:0]
+    for rows in np.split(order, borders):
+        if not len(rows):
+            continue
         asked = np.flatnonzero(at_thread == thread[rows[0]])
         last = np.searchsorted(start_ns[rows], at_ns[asked], side="right") - 1
         found[asked] = np.where(last >= 0, rows[np.maximum(last, 0)], NULL)

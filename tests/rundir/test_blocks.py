@@ -178,3 +178,33 @@ def test_empty_members_take_time_as_their_number(tmp_path: Path) -> None:
         return time.process_time() - begun
 
     assert cpu(80_000) < 20 * max(cpu(8_000), 0.01)
+
+
+def test_holes_in_a_text_are_passed_over_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    hole = 3 << 30
+    with path.open("wb") as file:
+        file.write(TEXT[:4096])
+        file.truncate(hole)
+        file.seek(hole)
+        file.write(b"behind it")
+    blocks = Blocks(path, 4096, text=True)
+    assert b"".join(blocks) == TEXT[:4096] + b"behind it"
+    assert "zero bytes" in blocks.damage
+    path.write_bytes(gzip.compress(TEXT[:4096] + bytes(1 << 20)))
+    blocks = Blocks(path, 4096, text=True)
+    assert len(b"".join(blocks)) < len(TEXT[:4096]) + 3 * 4096
+    assert "zero bytes" in blocks.damage
+
+
+def test_a_hole_is_passed_over_where_blocks_are_read_behind_what_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    with path.open("wb") as file:
+        file.write(TEXT[:4096])
+        file.truncate(3 << 30)
+    blocks, text = Blocks(path, 4096, text=True), b""
+    while len(more := blocks.behind(text, len(text))) > len(text):
+        text = bytes(more)
+    assert text.rstrip(b"\0") == TEXT[:4096]
+    assert len(text) < 3 * 4096
+    assert "zero bytes" in blocks.damage

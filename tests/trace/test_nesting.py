@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from time import process_time
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profharness.trace import nesting
 from profharness.trace.columns.table import NULL
 from profharness.trace.nesting import innermost, nest, threads
 
@@ -106,3 +109,45 @@ def test_overlap_without_nesting_gives_no_wrong_parent() -> None:
 def test_threads_need_both_numbers() -> None:
     assert len(set(threads(np.array([1, 1, 2, 2]), np.array([1, 2, 1, 2])).tolist())) == 4
     assert threads(np.zeros(0, np.int64), np.zeros(0, np.int64)).tolist() == []
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-5, 40), st.integers(0, 12), st.integers(-2, 4)),
+        min_size=1,
+        max_size=40,
+    ),
+    st.lists(st.tuples(st.integers(-8, 60), st.integers(-3, 6)), max_size=20),
+)
+def test_ways_for_many_threads_and_levels_answer_the_same(
+    spans: list[tuple[int, int, int]], asked: list[tuple[int, int]]
+) -> None:
+    start, dur, thread = (np.array(column, np.int64) for column in zip(*spans, strict=True))
+    at = (
+        np.array([time for time, _ in asked], np.int64),
+        np.array([on for _, on in asked], np.int64),
+    )
+    usual = nest(start, dur, thread)
+    inside = innermost(start, dur, thread, usual, at)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(nesting, "_FEW_THREADS", 0)
+        for few_levels in (1 << 10, 0):
+            patched.setattr(nesting, "_FEW_LEVELS", few_levels)
+            found = nest(start, dur, thread)
+            assert found.depth.tolist() == usual.depth.tolist()
+            assert found.parent.tolist() == usual.parent.tolist()
+            assert innermost(start, dur, thread, found, at).tolist() == inside.tolist()
+
+
+@pytest.mark.parametrize("deep", [True, False])
+def test_a_hundred_thousand_threads_or_levels_take_no_square_of_time(deep: bool) -> None:
+    rows = np.arange(100_000)
+    start = rows if deep else np.zeros_like(rows)
+    dur = 400_000 - 2 * rows if deep else np.ones_like(rows)
+    thread = np.zeros_like(rows) if deep else rows
+    began = process_time()
+    found = nest(start, dur, thread)
+    row = innermost(start, dur, thread, found, (start[-1:], thread[-1:]))
+    assert process_time() - began < 3  # a second and less on a free processor
+    assert row.tolist() == [99_999]
+    assert int(found.depth.max()) == (99_999 if deep else 0)

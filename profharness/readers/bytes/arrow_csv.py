@@ -209,7 +209,7 @@ class CsvColumns:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        source = Blocks(self.path)
+        source = Blocks(self.path, text=True)
         stream = io.BufferedReader(_Bytes(source, clean=self._clean), 1 << 16)
         header, lines = _header(stream.peek(_LONGEST_HEADER))
         names = _once(header[:width] or [""])

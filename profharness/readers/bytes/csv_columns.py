@@ -80,7 +80,7 @@ def read_text(path: Path) -> tuple[str, str]:
     """The whole file as text, plain or gzipped, and what damaged it. Raises InputError when it
     cannot be read.
     """
-    blocks = Blocks(path)
+    blocks = Blocks(path, text=True)
     whole = b"".join(blocks)
     return whole.decode("utf-8-sig", "replace"), blocks.damage
 

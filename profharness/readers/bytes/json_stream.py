@@ -70,7 +70,7 @@ class EventStream(Generic[EventT]):
         self._decoder: msgspec.json.Decoder[list[EventT]] = _of_lists(event)
         self._usual: msgspec.json.Decoder[list[EventT]] | None = _of_lists(usual) if usual else None
         self._unusual = 0
-        self._blocks = Blocks(path, block_bytes)
+        self._blocks = Blocks(path, block_bytes, text=True)
         self._text = bytearray()
         self._start = 0
         self._closed = False

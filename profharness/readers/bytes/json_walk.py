@@ -42,7 +42,7 @@ class JsonWalk:
         self.unreadable = 0
         self.repaired = 0
         self.first_error = ""
-        self._blocks = Blocks(path, block_bytes)
+        self._blocks = Blocks(path, block_bytes, text=True)
         self._supply = iter(self._blocks)
         self._text = b""
         self._at = 0

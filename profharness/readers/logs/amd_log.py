@@ -45,6 +45,7 @@ _SIGNAL = re.compile(r"Signal = \(0x([0-9a-f]+)\), start = (\d{1,18}), end = (\d
 _DIM3 = re.compile(r"\{(\d{1,10}),(\d{1,10}),(\d{1,10})\}")
 _NEVER_RETURN = frozenset({"hipGetLastError", "hipPeekAtLastError"})  # they log their entry alone
 _DEEPEST = 256
+_LONGEST_LINE = 1 << 20  # a record has some 5,000 bytes, a progress bar without line ends more
 
 
 @dataclass
@@ -80,7 +81,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 
     Raises InputError when no line is of the log.
     """
-    log, blocks = _Log(), Blocks(path)
+    log, blocks = _Log(), Blocks(path, text=True)
     for record in records(_lines(blocks), log.counts):
         _take(log, record)
     if not log.counts["lines"]:
@@ -92,13 +93,19 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 
 
 def _lines(blocks: Blocks) -> Iterator[str]:
-    rest = b""
+    """The lines, of which one that is longer than any record is cut."""
+    rest: list[bytes] = []  # of the last line; joined once, however many blocks it goes through
+    length = 0
     for block in blocks:
-        whole, newline, rest = (rest + block).rpartition(b"\n")
+        whole, newline, behind = block.rpartition(b"\n")
         if newline:
-            yield from _decoded(whole)
-    if rest:
-        yield from _decoded(rest)
+            yield from _decoded(b"".join((*rest, whole)))
+            rest, length = [behind], len(behind)
+        elif length < _LONGEST_LINE:
+            rest.append(block)
+            length += len(block)
+    if length:
+        yield from _decoded(b"".join(rest))
 
 
 def _decoded(lines: bytes) -> Iterator[str]:

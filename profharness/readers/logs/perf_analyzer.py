@@ -114,7 +114,7 @@ def _export(path: Path) -> tuple[_Export, tuple[Problem, ...]]:
     """The whole export. Where it is not as expected, it is read again, one request after the
     other, and those that cannot be read are counted.
     """
-    blocks = Blocks(path)
+    blocks = Blocks(path, text=True)
     data = b"".join(blocks)
     try:
         return msgspec.json.decode(data, type=_Export), ()
@@ -243,7 +243,7 @@ def read_levels(path: Path) -> tuple[Level, ...]:
     """The rows of a report by load. Raises InputError for a file that is none, naming the column or
     the line.
     """
-    damage = Blocks(path)
+    damage = Blocks(path, text=True)
     text = b"".join(damage).decode("utf-8-sig", "replace")
     if damage.damage:
         raise InputError(f"{path}: {damage.damage}", _CSV_HINT)
