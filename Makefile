@@ -9,6 +9,7 @@
 #   make fuzz        FUZZ_SECONDS=3600: readers under atheris, guided by the branches that inputs reach
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
 #   make faults      TRIES=4 SEED=1: kills, full disks, signals at random moments, and what each cost
+#   make soak        SOAK_MINUTES=60 SOAK_SCALE=1 SOAK_PARTS=...: long telemetry, many points, many runs
 #   make audit       known vulnerabilities and licences of what is installed
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
@@ -34,7 +35,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations fuzz damaged faults coverage audit check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations fuzz damaged faults soak coverage audit check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -93,6 +94,10 @@ statistics: setup-dev
 # What kills, full disks and signals at random moments cost, as one table; TRIES=200 takes hours.
 faults: setup-dev
 	@$(BIN)/python -m tests.faults --tries $(or $(TRIES),4) --seed $(or $(SEED),1)
+
+# An hour of telemetry at 1 kHz, a scan of 2,000 points, 1,000 runs in ls: time, memory, what was lost.
+soak: setup-dev
+	@$(BIN)/python -m tests.soak --minutes $(or $(SOAK_MINUTES),60) --scale $(or $(SOAK_SCALE),1) $(SOAK_PARTS)
 
 thorough: setup-dev tensorflow
 	$(PYTEST) -m thorough

@@ -6,6 +6,7 @@ of their kinds (`profharness/findings/kinds_of_records.py` and `kinds_of_results
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol, cast
 
 import msgspec
@@ -27,6 +28,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, float | int | str] = {}
     advice: str = ""
     point: str | None = None
+
+
+def by_point(findings: Iterable[Finding]) -> dict[str | None, list[Finding]]:
+    """Under a point's name what is about it, under None what is about every point; in order."""
+    grouped: dict[str | None, list[Finding]] = {}
+    for item in findings:
+        grouped.setdefault(item.point, []).append(item)
+    return grouped
 
 
 def problem_text(source: str, count: int, message: str) -> str:

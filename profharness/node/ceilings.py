@@ -95,9 +95,15 @@ def store(calibration: Calibration, folder: Path | None = None) -> Path:
 
 
 def stored(folder: Path | None = None) -> tuple[Calibration, ...]:
-    """All that the cache holds, newest first. A file that cannot be read counts as not there."""
+    """All that the cache holds, newest first. What cannot be read counts as not there, the cache of
+    another user's home included.
+    """
     found = []
-    for path in sorted(_folder(folder).glob("*.json")):
+    try:
+        paths = sorted(_folder(folder).glob("*.json"))
+    except OSError:
+        return ()
+    for path in paths:
         try:
             found.append(msgspec.json.decode(path.read_bytes(), type=Calibration))
         except (msgspec.DecodeError, OSError):

@@ -48,7 +48,18 @@ def complete_run(whole: Trace, notes: RunNotes) -> RunRecords:
     whole = replace(whole, problems=(*whole.problems, *notes.problems))
     findings = (
         *notes.findings,
-        *clock_checks.clock_findings(whole, notes.snapshots),
+        *clock_checks.clock_findings(whole, notes.snapshots, _measured(notes.manifest)),
         *causality_findings(whole),
     )
     return RunRecords(whole, notes.manifest, findings)
+
+
+def _measured(manifest: Manifest) -> tuple[clock_checks.Measured, ...]:
+    """When each point of the run was measured, where the run says so."""
+    return tuple(
+        clock_checks.Measured(
+            point.id, point.host, point.start_monotonic_ns, point.end_monotonic_ns
+        )
+        for point in manifest.points
+        if point.start_monotonic_ns is not None and point.end_monotonic_ns is not None
+    )

@@ -223,6 +223,7 @@ def summarise(
     InputError for a damaged copy in the run, and UsageError as `steps.stepped` does for a
     `step_range`.
     """
+    from profharness.analysis.verdict.asleep import without_sleep
     from profharness.understand.steps import stepped
 
     loaded = stepped(loaded, step_range)
@@ -240,7 +241,7 @@ def summarise(
             loaded.manifest, loaded.trace, loaded.source, calibrations, operator_input
         )
     return msgspec.structs.replace(
-        summary,
+        without_sleep(summary, loaded.findings),
         steps_from=loaded.steps_from,
         findings=_once((*_incomplete(loaded), *summary.findings, *loaded.findings)),
     )

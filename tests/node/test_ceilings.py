@@ -123,3 +123,11 @@ def test_the_probes_name_stands_beside_torchs():
     assert typed(measured, "cuda:1", node, "now").aliases == ("Second",)
     cpu = typed(msgspec.structs.replace(measured, kind="cpu", name=""), "cpu", node, "now")
     assert (cpu.name, cpu.aliases) == ("EPYC", ())
+
+
+def test_a_cache_that_may_not_be_looked_into_counts_as_empty(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.glob", refuse)
+    assert stored(tmp_path) == ()

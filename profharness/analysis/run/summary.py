@@ -39,7 +39,7 @@ from profharness.analysis.summarise import problem_row, source_row, summarise_tr
 from profharness.analysis.verdict.above_peak import above_peak
 from profharness.analysis.verdict.telemetry import telemetry_verdict, units_counted
 from profharness.analysis.verdict.window import Judgement, judge
-from profharness.findings import Finding, finding
+from profharness.findings import Finding, by_point, finding
 from profharness.node.ceilings import Calibration
 from profharness.rundir.levels import SHARED
 from profharness.rundir.manifest import Manifest
@@ -83,9 +83,9 @@ def summarise_run(
     of_telemetry = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
     measured = _measured_findings(view, trace, device, results)
     eased = eased_by_pressure(measured, summaries, of_telemetry)
-    added = (*of_telemetry, *package_findings(view.packages))
-    findings = _unique((*eased, *_overhead_findings(rows), *added))
-    points = _in_order(tuple(_judged(summary, findings, cores) for summary in summaries))
+    added = (*_overhead_findings(rows), *of_telemetry, *package_findings(view.packages))
+    of = by_point(findings := _unique((*eased, *added)))
+    points = _in_order(tuple(_judged(summary, of, cores) for summary in summaries))
     metrics = {
         **device.metrics,
         **ceilings_of_points(points[0].metrics if points else None, device.metrics),
@@ -256,7 +256,7 @@ def _unique(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 
 
 def _judged(
-    point: PointSummary, findings: tuple[Finding, ...], cores: float | None
+    point: PointSummary, findings: Mapping[str | None, Sequence[Finding]], cores: float | None
 ) -> PointSummary:
     """The verdict once the figures of all passes stand together; none for a point that failed."""
     metrics = dict(point.metrics)
@@ -265,7 +265,7 @@ def _judged(
         and metrics.get("cores_allowed", Figure(value=None, unit="")).value is None
     ):
         metrics["cores_allowed"] = Figure(value=cores, unit="cores", source="the probe")
-    of_point = [item for item in findings if item.point in (None, point.point)]
+    of_point = (*findings.get(None, ()), *findings.get(point.point, ()))
     judged = (
         judge(point.partition, metrics, of_point, point.grounds)
         if point.state == "ok"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -107,15 +108,28 @@ def residual_finding(source: Source, check: MarkerCheck) -> Finding | None:
     )
 
 
+@dataclass(frozen=True)
+class Measured:
+    """When a point was measured and where: CLOCK_MONOTONIC ns of its host."""
+
+    point: str
+    host: str
+    start_ns: int
+    end_ns: int
+
+
 def clock_findings(
-    trace: Trace, snapshots: Mapping[str, Sequence[SnapshotLike]]
+    trace: Trace,
+    snapshots: Mapping[str, Sequence[SnapshotLike]],
+    points: Sequence[Measured] = (),
 ) -> tuple[Finding, ...]:
-    """What the snapshots say against the sources of this trace, aligned or not: steps, suspends,
-    sources left out.
+    """What the snapshots say against the sources of this trace, aligned or not: steps, suspends and
+    the points in which the host slept, sources left out.
     """
     found: list[Finding] = []
     confused = _kineto_on_amd(trace)
-    for host, readings in snapshots.items():
+    for host, taken in snapshots.items():
+        readings = sorted(taken, key=lambda reading: reading.monotonic_ns)
         sources = [source for source in trace.sources if source.host == host]
         here = sum(trace.sources[position].host == host for position in confused)
         found += [
@@ -123,6 +137,7 @@ def clock_findings(
             for one in (_stepped(host, readings, sources), _suspended(host, readings, here))
             if one
         ]
+        found += _slept_in(readings, [one for one in points if one.host in ("", host)])
     left = unaligned(trace)
     if len(trace.sources) > 1 and left:
         found += [
@@ -135,20 +150,60 @@ def clock_findings(
 def _stepped(
     host: str, readings: Sequence[SnapshotLike], sources: Sequence[Source]
 ) -> Finding | None:
-    """NTP slews REALTIME and MONOTONIC alike, so that their difference changes by steps only."""
-    offsets = [reading.realtime_ns - reading.monotonic_ns for reading in readings]
+    """NTP slews REALTIME and MONOTONIC alike, so that their difference changes by steps only; while
+    the host sleeps both the wall clock and BOOTTIME go on.
+    """
+    offsets = [reading.realtime_ns - reading.boot_ns for reading in readings]
     step = max(offsets, default=0) - min(offsets, default=0)
     if step <= STEP_NS:
         return None
     affected = sum(recorded_clock(source) is ClockDomain.REALTIME for source in sources)
     return finding(
         "clock-stepped",
-        f"{host}: the wall clock was set by {format_ns(step)} during the run; {affected} of its "
-        f"{len(sources)} sources stamp it",
+        f"{host}: the wall clock was set by {format_ns(step)} during the run{_when(readings)}; "
+        f"{affected} of its {len(sources)} sources stamp it",
         severity=None if affected else "info",
         step_ns=step,
         sources=affected,
     )
+
+
+def _when(readings: Sequence[SnapshotLike]) -> str:
+    """Between which readings the wall clock was set first, as times since the first reading."""
+    for before, after in pairwise(readings):
+        moved = (after.realtime_ns - after.boot_ns) - (before.realtime_ns - before.boot_ns)
+        if abs(moved) > STEP_NS:
+            first = readings[0].monotonic_ns
+            way = "forward" if moved > 0 else "back"
+            return (
+                f" (first {way} by {format_ns(abs(moved))}, "
+                f"{format_ns(before.monotonic_ns - first)} to "
+                f"{format_ns(after.monotonic_ns - first)} after its first reading)"
+            )
+    return ""
+
+
+def _slept_in(readings: Sequence[SnapshotLike], points: Sequence[Measured]) -> list[Finding]:
+    """One for each point that was measured while the host slept, as far as two readings tell."""
+    found = []
+    for before, after in pairwise(readings):
+        slept = (after.boot_ns - after.monotonic_ns) - (before.boot_ns - before.monotonic_ns)
+        if slept < SUSPENDED_NS:
+            continue
+        width = after.monotonic_ns - before.monotonic_ns
+        found += [
+            finding(
+                "suspended-host",
+                f"the host slept for {format_ns(slept)} while this point was measured, or within "
+                f"{format_ns(width)} of it",
+                point=one.point,
+                slept_ns=slept,
+                slept_during_run_ns=slept,
+            )
+            for one in points
+            if one.start_ns <= after.monotonic_ns and before.monotonic_ns <= one.end_ns
+        ]
+    return found
 
 
 def _kineto_on_amd(trace: Trace) -> list[int]:

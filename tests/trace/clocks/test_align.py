@@ -20,6 +20,7 @@ from profharness.trace.clocks.align import (
 from profharness.trace.clocks.checks import (
     RESOLUTION_NS,
     MarkerCheck,
+    Measured,
     clock_findings,
     marker_check,
     residual_finding,
@@ -370,6 +371,30 @@ def test_a_host_that_slept_matters_during_the_run_or_under_kineto_on_amd() -> No
             kernels=kernels,
         )
         assert [one.id for one in clock_findings(trace, before)] == expected
+
+
+def test_a_step_is_told_with_its_moment_and_sleep_is_none() -> None:
+    read = [snapshot(at * SECOND, real=EPOCH - (at > 1) * 3600 * SECOND) for at in (2, 0, 1)]
+    (found,) = clock_findings(_trace(ClockDomain.REALTIME, EPOCH), {"a": read})
+    assert "back by 3\u2009600 s, 1.000 s to 2.000 s after its first reading" in found.message
+    slept = [snapshot(0), snapshot(60 * SECOND, slept=59 * SECOND)]
+    (asleep,) = clock_findings(_trace(ClockDomain.REALTIME, EPOCH), {"a": slept})
+    assert asleep.id == "suspended-host"
+
+
+def test_a_point_in_which_the_host_slept_has_a_finding_of_its_own() -> None:
+    read = [snapshot(0), snapshot(SECOND), snapshot(62 * SECOND, slept=60 * SECOND)]
+    points = [
+        Measured("b1", "a", 0, SECOND - 1),
+        Measured("b2", "a", SECOND + 5, SECOND + 6),
+        Measured("b3", "other", SECOND + 5, SECOND + 6),
+    ]
+    found = clock_findings(_trace(ClockDomain.BOOTTIME, 0), {"a": read}, points)
+    assert [(one.id, one.point) for one in found] == [
+        ("suspended-host", None),
+        ("suspended-host", "b2"),
+    ]
+    assert found[1].figures["slept_ns"] == 60 * SECOND
 
 
 def test_sources_that_stay_apart_are_named() -> None:
