@@ -41,14 +41,14 @@ def scrub(
     failed: list[InputError] = []
     for named in paths:
         files, left = scrubbing.files_of(named)
-        clean = 0
+        clean, removed = 0, 0
         for path in files:
             try:
                 found = (scrubbing.scan if dry_run else scrubbing.scrub)(path, left)
             except InputError as error:
                 failed.append(error)
                 continue
-            clean += not found
+            clean, removed = clean + (not found), removed + bool(found)
             if found:
                 values = f"{found.total()} value{'s' if found.total() > 1 else ''}"
                 typer.echo(
@@ -57,9 +57,8 @@ def scrub(
                 )
         failed += (InputError(f"not looked at: {part}", _LEFT) for part in left)
         if clean and not (left and files == [named]):
-            typer.echo(
-                f"{named}: nothing that looks secret"
-                + ("" if files == [named] else f" in {clean} {'file' if clean == 1 else 'files'}")
-            )
+            other = " other" if removed else ""
+            where = f" in {clean}{other} {'file' if clean == 1 else 'files'}"
+            typer.echo(f"{named}: nothing that looks secret{'' if files == [named] else where}")
     if failed:
         raise InputError("\n".join(error.message for error in failed), failed[0].hint)

@@ -52,6 +52,7 @@ def import_all(lines: Sequence[Sequence[str]], folder: Path) -> None:
     pid = os.fork()
     if pid == 0:
         _quiet(folder / "out", folder / "err")
+        os.chdir(folder)  # what `merge` writes belongs to no checkout
         for line in lines:
             _entry(line)
         listed.write_text("\n".join(sorted(sys.modules)))

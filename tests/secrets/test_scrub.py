@@ -195,7 +195,7 @@ def test_the_folder_of_a_scan_with_the_empty_logs_of_its_points(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         f"{logs / 'stderr.log'}: removed 1 value (HF_TOKEN)",
-        f"{run}: nothing that looks secret in 2 files",
+        f"{run}: nothing that looks secret in 2 other files",
     ]
     assert (logs / "stdout.log").read_bytes() == b""
     assert TOKEN not in (logs / "stderr.log").read_text()

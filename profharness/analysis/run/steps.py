@@ -307,6 +307,7 @@ def _figures(kept: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
         None if end is None or end <= 0 else scale / end
         for end in (stats.latency_high_ns, stats.latency_low_ns)
     )
+    shortest = None if low is None else 0.0
     words = (
         f", {kept.left_out} slower {'one' if kept.left_out == 1 else 'ones'} at the start left out"
         if kept.left_out
@@ -326,7 +327,7 @@ def _figures(kept: SteadySteps, *, slowed: bool) -> dict[str, Figure]:
         "step_time": Figure(
             value=1e9 / rate,
             unit="ns",
-            low=None if high is None else 1e9 / high,
+            low=shortest if high is None else 1e9 / high,
             high=None if low is None else 1e9 / low,
             source=origin,
             note=note or "mean",

@@ -41,14 +41,19 @@ def needs_text(needs: str) -> str:
 
 
 def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
-    """A figure with unit and, where `interval`, its half-width or ends; `not measured: needs X`
-    without a value.
+    """A figure with unit and, where `interval`, its half-width or ends (`750 steps/s (365 steps/s
+    or more)` where it is bounded on one side); `not measured: needs X` without a value.
     """
     if figure is None:
         return NOT_MEASURED
     value = finite(figure.value)
     if value is None:
         return needs_text(figure.needs)
+    low, high = finite(figure.low), finite(figure.high)
+    if interval and (low is None) != (high is None):
+        end = low if high is None else high
+        side = "more" if high is None else "less"
+        return f"{quantity_text(value, figure.unit)} ({quantity_text(end, figure.unit)} or {side})"
     if not interval or figure.low is None or figure.high is None:
         return quantity_text(value, figure.unit)
     half = half_width(value, figure.low, figure.high)

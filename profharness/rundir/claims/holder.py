@@ -5,9 +5,9 @@ The file appears whole and only where there is none: it is written under another
 some parallel file systems have none, or keep them to one node.
 
 The file of a process that was killed stays. Who wants its place must first link a file named after
-the dead holder's token, which one process alone can do, then see that the dead holder's file is
+the dead holder's nonce, which one process alone can do, then see that the dead holder's file is
 still there, and only then put its own in that place. A process that is killed in between is
-succeeded in the same way: its own token names the next file.
+succeeded in the same way: its own nonce names the next file.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Claim:
     """The right to measure in a run directory, which this process has."""
 
     path: Path
-    token: str
+    nonce: str
 
     def release(self) -> None:
         """Give it back. A folder that vanished, or takes no more, changes nothing: the process is
@@ -53,7 +53,7 @@ class Claim:
         """
         try:
             found = read(self.path)
-            if isinstance(found, Holder) and found.token == self.token:
+            if isinstance(found, Holder) and found.nonce == self.nonce:
                 self.path.unlink(missing_ok=True)
         except OSError:
             return
@@ -73,7 +73,7 @@ class Claimant:
 def identify(job: str = "", restart: int = 0) -> Holder:
     """The record of the process that calls this."""
     return Holder(
-        token=os.urandom(16).hex(),
+        nonce=os.urandom(16).hex(),
         harness=harness_process.identify(),
         since=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         job=job,
@@ -85,7 +85,7 @@ def claim(root: Path, claimant: Claimant) -> Claim:
     """Become the holder of the run directory `root`. Raises UsageError where another process is,
     or may be, and where nothing can be written.
     """
-    own = root / f"{BESIDE_HOLDER}{claimant.record.token}"
+    own = root / f"{BESIDE_HOLDER}{claimant.record.nonce}"
     try:
         _write(own, msgspec.json.encode(claimant.record))
         try:
@@ -102,7 +102,7 @@ def _claimed(root: Path, claimant: Claimant, own: Path) -> Claim:
     while True:
         if _link(own, place):
             _sweep(root, claimant)
-            return Claim(place, claimant.record.token)
+            return Claim(place, claimant.record.nonce)
         standing = read(place)
         if standing is None:
             continue
@@ -114,7 +114,7 @@ def _claimed(root: Path, claimant: Claimant, own: Path) -> Claim:
         succeeded, passing = _succeed(root, standing, claimant, own)
         if succeeded:
             _sweep(root, claimant)
-            return Claim(place, claimant.record.token)
+            return Claim(place, claimant.record.nonce)
         if passing is not None and late:
             named = passing.named if isinstance(passing, Holder) else "another process"
             raise UsageError(
@@ -132,7 +132,7 @@ def _succeed(
     """
     place, chain, victim = root / HOLDER, list[Path](), dead
     while True:
-        right = root / f"{BESIDE_HOLDER}after-{victim.token}"
+        right = root / f"{BESIDE_HOLDER}after-{victim.nonce}"
         if _link(own, right):
             break
         before = read(right)
@@ -144,7 +144,7 @@ def _succeed(
         victim = before
     # the right was won, but perhaps late: of a holder whose place another one has taken since
     still = read(place)
-    if still is None or still.token != dead.token:
+    if still is None or still.nonce != dead.nonce:
         right.unlink(missing_ok=True)
         return False, None
     right.replace(place)

@@ -16,19 +16,19 @@ _MOST_BYTES = 16 << 10
 _SHOWN = 64  # characters of a foreign name
 _MOST_NUMBER = 2**31 - 1
 
-Token = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
+Nonce = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 _Short = Annotated[str, msgspec.Meta(max_length=512)]
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A process that measures in a run directory, or is about to.
 
-    `token` is its own, drawn at random. `job` is the batch job that it belongs to (`slurm 4711`),
+    `nonce` is its own, drawn at random. `job` is the batch job that it belongs to (`slurm 4711`),
     `restart` how often that job was started again, `since` the time in UTC.
     """
 
     schema: int = 1
-    token: Token
+    nonce: Nonce
     harness: HarnessRecord
     since: _Short = ""
     job: _Short = ""
@@ -43,11 +43,11 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A file in the place of a holder's that is none. `token` names this file with this content;
+    """A file in the place of a holder's that is none. `nonce` names this file with this content;
     `empty`: its writer may be about to fill it.
     """
 
-    token: str
+    nonce: str
     why: str
     empty: bool = False
 
@@ -64,30 +64,30 @@ def read(path: Path) -> Holder | Unreadable | None:
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
-            return Unreadable(_token_of(status), "it is not a plain file")
+            return Unreadable(_nonce_of(status), "it is not a plain file")
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         data = file.read(_MOST_BYTES + 1)
-    return _decoded(data, _token_of(status))
+    return _decoded(data, _nonce_of(status))
 
 
-def _decoded(data: bytes, token: str) -> Holder | Unreadable:
+def _decoded(data: bytes, nonce: str) -> Holder | Unreadable:
     if not data:
-        return Unreadable(token, "it is empty", empty=True)
+        return Unreadable(nonce, "it is empty", empty=True)
     if len(data) > _MOST_BYTES:
-        return Unreadable(token, "it is too long")
+        return Unreadable(nonce, "it is too long")
     try:
         holder = msgspec.json.decode(data, type=Holder)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return Unreadable(token, "it does not say which process that is")
+        return Unreadable(nonce, "it does not say which process that is")
     if not 0 < holder.harness.pid <= _MOST_NUMBER:
-        return Unreadable(token, f"there is no process of the number {holder.harness.pid}")
+        return Unreadable(nonce, f"there is no process of the number {holder.harness.pid}")
     return holder
 
 
-def _token_of(status: os.stat_result) -> str:
-    """Of a file that does not name itself: another one, or another content, has another token."""
+def _nonce_of(status: os.stat_result) -> str:
+    """Of a file that does not name itself: another one, or another content, has another nonce."""
     return f"unreadable-{status.st_ino:x}-{status.st_mtime_ns:x}"

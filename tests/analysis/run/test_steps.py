@@ -150,9 +150,11 @@ def test_one_estimate_behind_all_three():
 def test_times_that_may_be_none_do_not_bound_a_rate():
     log = Log()
     log.steps([0.1] * 8 + [40, 0.1, 0.1, 0.1, 0.1], items=8)
-    rate = step_figures(of_command("telemetry"), log.trace())["steps_per_second"]
+    figures = step_figures(of_command("telemetry"), log.trace())
+    rate, time = figures["steps_per_second"], figures["step_time"]
     assert rate.high is None
     assert 0 < rate.low < rate.value
+    assert (time.low, time.high) == (0.0, pytest.approx(1e9 / rate.low))
 
 
 def test_each_process_has_its_own_window():

@@ -63,6 +63,15 @@ def test_a_lopsided_interval_shows_its_ends() -> None:
     assert figure_text(Figure(value=0.59, unit="share", low=0.57, high=0.61)) == "0.590 ± 0.020"
 
 
+def test_an_interval_with_one_end_shows_it() -> None:
+    rate = Figure(value=750.0, unit="steps/s", low=365.0)
+    assert figure_text(rate) == "750 steps/s (365 steps/s or more)"
+    assert figure_text(Figure(value=750.0, unit="steps/s", high=800.0)).endswith(
+        "(800 steps/s or less)"
+    )
+    assert figure_text(rate, interval=False) == "750 steps/s"
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_broken_figure_is_not_measured(value: float) -> None:
     assert figure_text(Figure(value=value, unit="W", low=value, high=value)) == "not measured"

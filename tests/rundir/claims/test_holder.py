@@ -15,6 +15,7 @@ from profharness.rundir import harness_process
 from profharness.rundir.claims import holder
 from profharness.rundir.claims.holder import Claim, Claimant
 from profharness.rundir.claims.record import Holder, Unreadable, read
+from profharness.secrets import scrub
 
 OWN = harness_process.identify()
 DEAD = msgspec.structs.replace(OWN, start_ticks=OWN.start_ticks + 1)
@@ -56,13 +57,22 @@ def test_one_process_holds_a_run_and_gives_it_back(tmp_path: Path) -> None:
     holder.claim(tmp_path, claimant()).release()
 
 
+def test_nothing_in_a_holders_file_is_taken_for_a_secret(tmp_path: Path) -> None:
+    """Else `scrub` of a run that is measured would take its place from it."""
+    held = holder.claim(tmp_path, claimant())
+    before = (tmp_path / "holder.json").read_bytes()
+    assert scrub.scrub(tmp_path / "holder.json") == {}
+    assert (tmp_path / "holder.json").read_bytes() == before
+    held.release()
+
+
 def test_the_place_of_a_dead_process_is_taken(tmp_path: Path) -> None:
     left_by(DEAD, tmp_path)
     after = claimant()
     held = holder.claim(tmp_path, after)
     found = read(tmp_path / "holder.json")
     assert isinstance(found, Holder)
-    assert found.token == after.record.token
+    assert found.nonce == after.record.nonce
     assert names(tmp_path) == ["holder.json"]
     held.release()
     assert names(tmp_path) == []
@@ -89,12 +99,12 @@ def test_of_a_process_elsewhere_only_the_user_or_the_scheduler_knows(tmp_path: P
         b"\xff\xfe",
         b"[" * 5000,
         b"x" * 100_000,
-        msgspec.json.encode({"token": "../" * 10, "harness": msgspec.to_builtins(OWN)}),
+        msgspec.json.encode({"nonce": "../" * 10, "harness": msgspec.to_builtins(OWN)}),
         msgspec.json.encode(
-            {"token": "0" * 32, "harness": {**msgspec.to_builtins(OWN), "pid": 2**70}}
+            {"nonce": "0" * 32, "harness": {**msgspec.to_builtins(OWN), "pid": 2**70}}
         ),
         msgspec.json.encode(
-            {"token": "0" * 32, "harness": {**msgspec.to_builtins(OWN), "pid": -1}}
+            {"nonce": "0" * 32, "harness": {**msgspec.to_builtins(OWN), "pid": -1}}
         ),
     ],
     ids=[
@@ -165,8 +175,8 @@ def test_a_killed_taker_is_succeeded(tmp_path: Path) -> None:
     first = left_by(DEAD, tmp_path)
     second, third = claimant(DEAD).record, claimant(DEAD).record
     for before, after in ((first, second), (second, third)):
-        (tmp_path / f".holder.after-{before.token}").write_bytes(msgspec.json.encode(after))
-    (tmp_path / f".holder.{third.token}").write_bytes(msgspec.json.encode(third))
+        (tmp_path / f".holder.after-{before.nonce}").write_bytes(msgspec.json.encode(after))
+    (tmp_path / f".holder.{third.nonce}").write_bytes(msgspec.json.encode(third))
     holder.claim(tmp_path, claimant())
     assert names(tmp_path) == ["holder.json"]
 
@@ -174,13 +184,13 @@ def test_a_killed_taker_is_succeeded(tmp_path: Path) -> None:
 def test_files_of_killed_claimants_go_and_those_of_the_living_stay(tmp_path: Path) -> None:
     dead, alive = claimant(DEAD).record, claimant().record
     for one in (dead, alive):
-        (tmp_path / f".holder.{one.token}").write_bytes(msgspec.json.encode(one))
+        (tmp_path / f".holder.{one.nonce}").write_bytes(msgspec.json.encode(one))
     for name, age_s in (("old", 3600), ("new", 0)):  # of one that was killed as it began to write
         path = tmp_path / f".holder.{name}"
         path.touch()
         os.utime(path, (time.time() - age_s,) * 2)
     holder.claim(tmp_path, claimant())
-    assert names(tmp_path) == sorted([f".holder.{alive.token}", ".holder.new", "holder.json"])
+    assert names(tmp_path) == sorted([f".holder.{alive.nonce}", ".holder.new", "holder.json"])
 
 
 def test_a_living_taker_is_told_from_the_holder(
@@ -188,7 +198,7 @@ def test_a_living_taker_is_told_from_the_holder(
 ) -> None:
     monkeypatch.setattr(holder, "_SETTLES_S", 0.05)
     dead = left_by(DEAD, tmp_path)
-    (tmp_path / f".holder.after-{dead.token}").write_bytes(msgspec.json.encode(claimant().record))
+    (tmp_path / f".holder.after-{dead.nonce}").write_bytes(msgspec.json.encode(claimant().record))
     with pytest.raises(UsageError, match=rf"process {os.getpid()} .* is about to take over"):
         holder.claim(tmp_path, claimant())
 
@@ -196,14 +206,14 @@ def test_a_living_taker_is_told_from_the_holder(
 def test_who_looked_long_ago_does_not_take_a_living_ones_place(tmp_path: Path) -> None:
     """It saw the holder dead, and went on only after another had taken the place."""
     dead, late = left_by(DEAD, tmp_path), claimant()
-    own = tmp_path / f".holder.{late.record.token}"
+    own = tmp_path / f".holder.{late.record.nonce}"
     own.write_bytes(msgspec.json.encode(late.record))
     winner = claimant()
     holder.claim(tmp_path, winner)
     assert holder._succeed(tmp_path, dead, late, own) == (False, None)
     found = read(tmp_path / "holder.json")
     assert isinstance(found, Holder)
-    assert found.token == winner.record.token
+    assert found.nonce == winner.record.nonce
     assert names(tmp_path) == sorted(["holder.json", own.name])
 
 
