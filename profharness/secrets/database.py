@@ -27,9 +27,14 @@ from profharness.secrets.replacing import is_gzipped, private, replacing, take_p
 
 BUSY_S = 5.0
 _LARGEST_CELL = 64 << 20
-_STEP = 100_000  # instructions of SQLite's machine between two looks at the clock
+_STEP = 1000  # instructions of SQLite's machine between two looks at the clock
 _LEAST_S, _S_PER_MIB = 60.0, 10.0
-_BESIDE = ("-journal", "-wal", "-shm")
+# what indexes, constraints and generated columns may call: no longer than their values
+_CALLED = frozenset(
+    ["typeof", "length", "lower", "upper", "trim", "coalesce", "ifnull", "nullif", "iif", "abs", "json_valid", "json_type"]
+)
+_PAGES = ("-journal", "-wal")
+_BESIDE = (*_PAGES, "-shm")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,16 @@ class Found:
     counts: Counter[str]
     columns: frozenset[tuple[str, str]]
     left: tuple[str, ...]
+
+
+def lies_beside_one(path: Path) -> bool:
+    """Whether this is the journal, log or shared memory of a database, which goes with that."""
+    for suffix in _BESIDE:
+        of = path.with_name(path.name.removesuffix(suffix))
+        if of.name != path.name and of.name and of.is_file():
+            with of.open("rb") as file:
+                return file.read(len(sqlite_file.MAGIC)) == sqlite_file.MAGIC
+    return False
 
 
 def find(path: Path) -> Found:
@@ -79,7 +94,17 @@ def find(path: Path) -> Found:
             raise InputError(
                 f"{path} is damaged: {error}", "copy or record it again; nothing was changed"
             ) from error
+    if not counts:
+        left += _beside(path)  # otherwise it goes with the secrets
     return Found(counts, frozenset(columns), tuple(dict.fromkeys(left)))
+
+
+def _beside(path: Path) -> Iterator[str]:
+    """What of a database without a secret holds pages as they were before, where one may stand."""
+    for suffix in _PAGES:
+        file = path.resolve().with_name(f"{path.resolve().name}{suffix}")
+        if file.is_file() and file.stat().st_size:
+            yield f"{file.name} beside it, which holds parts of it as they were before"
 
 
 def clean(path: Path, columns: frozenset[tuple[str, str]]) -> None:
@@ -190,6 +215,7 @@ def _clean_copy(path: Path, columns: frozenset[tuple[str, str]]) -> None:
         seconds = _LEAST_S + _S_PER_MIB * path.stat().st_size / (1 << 20)
         ends = time.monotonic() + seconds
         connection.set_progress_handler(lambda: time.monotonic() > ends, _STEP)
+        _check_definitions(connection)
         triggers = connection.execute(
             "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
         ).fetchall()
@@ -204,6 +230,26 @@ def _clean_copy(path: Path, columns: frozenset[tuple[str, str]]) -> None:
         for _, text in triggers:
             connection.execute(text)
         connection.execute("VACUUM")
+
+
+def _check_definitions(connection: sqlite3.Connection) -> None:
+    """Make the tables and indexes anew without rows, where SQLite asks for each function that an
+    expression calls; of a schema that it reads from a file it does not. Raises sqlite3.Error for
+    a function whose cost the size of the rows does not bound.
+    """
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
+        empty.set_authorizer(_may)
+        for (text,) in connection.execute(
+            "SELECT sql FROM sqlite_master WHERE type IN ('table', 'index') AND rootpage > 0 "
+            "AND sql NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type = 'index'"
+        ):
+            empty.execute(text)
+
+
+def _may(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
+    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in _CALLED:
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
 
 
 def _clean_table(

@@ -50,7 +50,8 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
             file = Path(folder) / name
             mode = file.lstat().st_mode
             if stat.S_ISREG(mode):
-                files.append(file)
+                if not database.lies_beside_one(file):
+                    files.append(file)
             elif stat.S_ISLNK(mode):
                 left.append(f"{file} is a link, and is not followed")
             else:

@@ -36,6 +36,7 @@ ROWS = (
     Row("kill -9 of the server", "kills:of_server"),
     Row("kill -9 of the tool", "kills:of_tool"),
     Row("kill -9 of a SQLite writer", "sqlite_writer:attempt"),
+    Row("kill -9 of scrub", "scrub_writer:attempt"),
     Row("disk full", "disks:of_full"),
     Row("quota", "disks:of_quota"),
     Row("ulimit -f", "disks:of_limit"),

@@ -420,3 +420,53 @@ def test_what_a_killed_writer_left_beside_a_database_goes_with_its_secrets(tmp_p
     leftover.write_text(TOKEN)
     assert scrubbing.scrub(path) == {"HF_TOKEN": 1, "DB_PASSWORD": 1}
     assert [file.name for file in tmp_path.iterdir()] == ["r.db"]
+
+
+@pytest.mark.parametrize("later", [TOKEN.swapcase(), "none"])
+def test_journals_of_a_runs_databases_go_with_these_or_are_told(tmp_path: Path, later: str) -> None:
+    (tmp_path / MANIFEST).write_text("{}")
+    path, journal = tmp_path / "r.db", tmp_path / "r.db-journal"
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("PRAGMA journal_mode = PERSIST")
+    writer.execute("CREATE TABLE said (name TEXT, text TEXT)")
+    writer.execute("INSERT INTO said VALUES ('HF_TOKEN', ?)", (TOKEN,))
+    writer.execute("UPDATE said SET text = ?", (later,))
+    writer.close()
+    assert TOKEN.encode() in journal.read_bytes()
+    done = profharness("scrub", str(tmp_path))
+    if later == "none":
+        assert done.returncode == 4
+        assert f"not looked at: {path}: r.db-journal beside it" in done.stderr
+        return
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{path}: removed 1 value (HF_TOKEN)" in done.stdout
+    assert not journal.exists()
+    assert TOKEN.encode() not in path.read_bytes()
+    assert sqlite3.connect(path).execute("SELECT text FROM said").fetchall() == [(MARKER,)]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "CREATE INDEX i ON said (length(printf('%9000000d', text)))",
+        "CREATE TABLE other (n CHECK (printf('%9000000d', n) <> ''))",
+        "CREATE TABLE other (n, m AS (printf('%9000000d', n)))",
+    ],
+)
+def test_a_definition_that_makes_much_of_little_is_not_carried_out(
+    tmp_path: Path, definition: str
+) -> None:
+    path = tmp_path / "r.db"
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("CREATE TABLE said (name TEXT, text TEXT)")
+    writer.execute("CREATE INDEX j ON said (lower(name))")
+    writer.execute("INSERT INTO said VALUES ('HF_TOKEN', ?)", (TOKEN,))
+    writer.close()
+    assert scrubbing.scrub(path) == {"HF_TOKEN": 1}
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("UPDATE said SET text = ?", (TOKEN,))
+    writer.execute(definition)
+    writer.close()
+    with pytest.raises(InputError, match=r"cannot be cleaned: .*printf|asks for"):
+        scrubbing.scrub(path)
+    assert TOKEN.encode() in path.read_bytes()
