@@ -9,7 +9,7 @@
 #   make fuzz        FUZZ_SECONDS=3600: readers under atheris, guided by the branches that inputs reach
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
 #   make faults      TRIES=4 SEED=1: kills, full disks, signals at random moments, and what each cost
-#   make soak        SOAK_MINUTES=60 SOAK_SCALE=1 SOAK_PARTS=...: long telemetry, many points, many runs
+#   make soak        SOAK_MINUTES=60 SOAK_SCALE=1 SOAK_PARTS=...: long telemetry, many points, requests, runs
 #   make audit       known vulnerabilities and licences of what is installed
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
@@ -95,7 +95,7 @@ statistics: setup-dev
 faults: setup-dev
 	@$(BIN)/python -m tests.faults --tries $(or $(TRIES),4) --seed $(or $(SEED),1)
 
-# An hour of telemetry at 1 kHz, a scan of 2,000 points, 1,000 runs in ls: time, memory, what was lost.
+# An hour of telemetry at 1 kHz, 2,000 points, 100,000 requests, 1,000 runs in ls: time, memory, what was lost.
 soak: setup-dev
 	@$(BIN)/python -m tests.soak --minutes $(or $(SOAK_MINUTES),60) --scale $(or $(SOAK_SCALE),1) $(SOAK_PARTS)
 

@@ -30,12 +30,22 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     point: str | None = None
 
 
-def by_point(findings: Iterable[Finding]) -> dict[str | None, list[Finding]]:
-    """Under a point's name what is about it, under None what is about every point; in order."""
-    grouped: dict[str | None, list[Finding]] = {}
-    for item in findings:
-        grouped.setdefault(item.point, []).append(item)
+Grouped = dict[str | None, list[tuple[int, Finding]]]
+"""Findings with their places in the whole, by their points."""
+
+
+def by_point(findings: Iterable[Finding]) -> Grouped:
+    """Under a point's name what is about it, under None what is about every point."""
+    grouped: Grouped = {}
+    for place, item in enumerate(findings):
+        grouped.setdefault(item.point, []).append((place, item))
     return grouped
+
+
+def about(point: str, grouped: Grouped) -> list[Finding]:
+    """What is about this point, and what is about every one, in the order of the whole."""
+    both = (*grouped.get(None, ()), *grouped.get(point, ()))
+    return [item for _, item in sorted(both, key=lambda placed: placed[0])]
 
 
 def problem_text(source: str, count: int, message: str) -> str:

@@ -16,6 +16,7 @@ from tests.soak.row import HEAD, Row
 PARTS: dict[str, Callable[[Path, float, float], Row]] = {
     "telemetry": lambda place, minutes, _: parts.telemetry(place, seconds=60 * minutes),
     "points": lambda place, _, scale: parts.points(place, count=max(round(2000 * scale), 10)),
+    "requests": lambda place, _, scale: parts.requests(place, count=round(100_000 * scale)),
     "runs": lambda place, _, scale: parts.runs(place, count=max(round(1000 * scale), 10)),
 }
 

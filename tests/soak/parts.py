@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -11,10 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
+from profharness.rundir.requests import read as read_requests
+from profharness.trace.columns.table import NULL
 from tests.samples.keep import unpacked
 from tests.soak.row import Memory, Row
 
 _OURS = (sys.executable, "-m", "profharness")
+_SERVER = Path(__file__).parents[1] / "fakes" / "stand_in_timed_server.py"
+_PER_SECOND = 800  # requests that the stand-in for a server answers
 _FLAT = 1.25  # of a long run's memory at its end over that after a tenth
 _SLOWER = 1.5  # of the last tenth of points over the first
 
@@ -57,7 +62,8 @@ def telemetry(place: Path, *, seconds: float) -> Row:
 
 
 def points(place: Path, *, count: int) -> Row:
-    """A scan of many points of a trivial model: time per point and memory stay flat."""
+    """A scan of many points of a trivial model: the harness's time per point and its memory
+    stay flat."""
     began = time.monotonic()
     run, model = place / "points", place / "tiny.onnx"
     _write_model(model)
@@ -70,14 +76,16 @@ def points(place: Path, *, count: int) -> Row:
     kept = [point for point in every if not point.get("repeat")]
     good = {point["id"] for point in kept if point.get("state", "ok") == "ok"}
     ends = np.array(sorted(point["end_monotonic_ns"] for point in kept))
-    each = np.diff(ends)
+    begins = np.array(sorted(point["start_monotonic_ns"] for point in kept))
+    # from one point's end to the next one's begin: what the harness does, whatever the workload
+    each = begins[1:] - ends[:-1]
     tenth = max(len(each) // 10, 2)
     first, last = np.median(each[:tenth]) / 1e6, np.median(each[-tenth:]) / 1e6
-    faults = () if last <= _SLOWER * first + 5 else (f"{first:.1f} ms, then {last:.1f} ms",)
+    faults = () if last <= _SLOWER * first + 5 else (f"{first:.2f} ms, then {last:.2f} ms",)
     reported = time.monotonic()
     _done(["report", str(run)])
     page = (run / "report.html").stat().st_size / 2**20
-    amount = f"{count} points, {first:.0f} > {last:.0f} ms"
+    amount = f"{count}, {first:.2f} > {last:.2f} ms each"
     row = Row(
         "points of one scan",
         amount,
@@ -89,6 +97,49 @@ def points(place: Path, *, count: int) -> Row:
     )
     print(f"  report: {time.monotonic() - reported:.1f} s, {page:.1f} MiB", file=sys.stderr)
     return row
+
+
+def requests(place: Path, *, count: int) -> Row:
+    """A closed loop of 8 on a server whose capacity is known, for as long as `count` requests take:
+    each has a row that says how it ended, and those that a level counts are there one by one.
+    """
+    began = time.monotonic()
+    run, seconds = place / "requests", max(count / _PER_SECOND, 1.0)
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    server = f"{sys.executable} {_SERVER} {port} --instances 4 --service-ms {4e3 / _PER_SECOND:g}"
+    asked = ["run", "-o", str(run), "--server-command", server, "--model", "sleeper", "--quiet"]
+    asked += ["--ready", f"http://127.0.0.1:{port}/v2/health/ready", "--concurrency", "8"]
+    asked += ["--time", f"{seconds:g}", "--telemetry", "off"]
+    with Memory(("profharness run", str(run))) as memory:
+        _done(asked)
+    levels = [
+        point["level"]
+        for point in json.loads((run / "manifest.json").read_bytes())["points"]
+        if "level" in point
+    ]
+    rows = answered = failed = cut = ended = 0
+    for path in run.rglob("requests.parquet"):
+        sent = read_requests(path, path.parent.name).requests
+        rows += len(sent)
+        answered += int((sent.ok == 1).sum())
+        failed += int((sent.ok == 0).sum())
+        cut += int((sent.ok == NULL).sum())
+        done = sent.done_ns[sent.ok != NULL]
+        ended += sum(
+            int(((one["window_start_ns"] <= done) & (done < one["window_end_ns"])).sum())
+            for one in levels
+        )
+    told = sum(one.get("requests", 0) for one in levels)
+    return Row(
+        f"requests, {failed} failed, {cut} cut",
+        f"{rows:,} sent, {told:,} measured",
+        time.monotonic() - began,
+        memory.early,
+        memory.late,
+        abs(told - ended) + abs(rows - answered - failed - cut),
+    )
 
 
 def runs(place: Path, *, count: int) -> Row:

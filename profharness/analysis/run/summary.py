@@ -39,7 +39,7 @@ from profharness.analysis.summarise import problem_row, source_row, summarise_tr
 from profharness.analysis.verdict.above_peak import above_peak
 from profharness.analysis.verdict.telemetry import telemetry_verdict, units_counted
 from profharness.analysis.verdict.window import Judgement, judge
-from profharness.findings import Finding, by_point, finding
+from profharness.findings import Finding, Grouped, about, by_point, finding
 from profharness.node.ceilings import Calibration
 from profharness.rundir.levels import SHARED
 from profharness.rundir.manifest import Manifest
@@ -255,9 +255,7 @@ def _unique(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple({(item.id, item.point, item.message): item for item in findings}.values())
 
 
-def _judged(
-    point: PointSummary, findings: Mapping[str | None, Sequence[Finding]], cores: float | None
-) -> PointSummary:
+def _judged(point: PointSummary, findings: Grouped, cores: float | None) -> PointSummary:
     """The verdict once the figures of all passes stand together; none for a point that failed."""
     metrics = dict(point.metrics)
     if (
@@ -265,7 +263,7 @@ def _judged(
         and metrics.get("cores_allowed", Figure(value=None, unit="")).value is None
     ):
         metrics["cores_allowed"] = Figure(value=cores, unit="cores", source="the probe")
-    of_point = (*findings.get(None, ()), *findings.get(point.point, ()))
+    of_point = about(point.point, findings)
     judged = (
         judge(point.partition, metrics, of_point, point.grounds)
         if point.state == "ok"
