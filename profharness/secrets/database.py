@@ -31,7 +31,20 @@ _STEP = 1000  # instructions of SQLite's machine between two looks at the clock
 _LEAST_S, _S_PER_MIB = 60.0, 10.0
 # what indexes, constraints and generated columns may call: no longer than their values
 _CALLED = frozenset(
-    "typeof length lower upper trim coalesce ifnull nullif iif abs json_valid json_type".split()
+    [
+        "typeof",
+        "length",
+        "lower",
+        "upper",
+        "trim",
+        "coalesce",
+        "ifnull",
+        "nullif",
+        "iif",
+        "abs",
+        "json_valid",
+        "json_type",
+    ]
 )
 _PAGES = ("-journal", "-wal")
 _BESIDE = (*_PAGES, "-shm")
