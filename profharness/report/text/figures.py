@@ -50,10 +50,10 @@ def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
     if value is None:
         return needs_text(figure.needs)
     low, high = finite(figure.low), finite(figure.high)
-    if interval and (low is None) != (high is None):
-        end = low if high is None else high
-        side = "more" if high is None else "less"
-        return f"{quantity_text(value, figure.unit)} ({quantity_text(end, figure.unit)} or {side})"
+    if interval and low is not None and high is None:
+        return f"{quantity_text(value, figure.unit)} ({quantity_text(low, figure.unit)} or more)"
+    if interval and low is None and high is not None:
+        return f"{quantity_text(value, figure.unit)} ({quantity_text(high, figure.unit)} or less)"
     if not interval or figure.low is None or figure.high is None:
         return quantity_text(value, figure.unit)
     half = half_width(value, figure.low, figure.high)
