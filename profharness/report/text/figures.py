@@ -67,9 +67,10 @@ def _one_ended(figure: Figure) -> bool:
 
 def _bound_text(figure: Figure) -> str:
     """`365 steps/s or more`, of an interval that has one end."""
-    if figure.low is not None:
-        return f"{quantity_text(figure.low, figure.unit)} or more"
-    return "" if figure.high is None else f"{quantity_text(figure.high, figure.unit)} or less"
+    low, high = finite(figure.low), finite(figure.high)
+    if low is not None:
+        return f"{quantity_text(low, figure.unit)} or more"
+    return "" if high is None else f"{quantity_text(high, figure.unit)} or less"
 
 
 def interval_text(value: float, low: float | None, high: float | None) -> str:
