@@ -49,13 +49,9 @@ def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
     value = finite(figure.value)
     if value is None:
         return needs_text(figure.needs)
-    low, high = finite(figure.low), finite(figure.high)
-    if interval and low is not None and high is None:
-        return f"{quantity_text(value, figure.unit)} ({quantity_text(low, figure.unit)} or more)"
-    if interval and high is not None and low is None:
-        return f"{quantity_text(value, figure.unit)} ({quantity_text(high, figure.unit)} or less)"
     if not interval or figure.low is None or figure.high is None:
-        return quantity_text(value, figure.unit)
+        known = quantity_text(value, figure.unit)
+        return f"{known} ({_bound_text(figure)})" if interval and _one_ended(figure) else known
     half = half_width(value, figure.low, figure.high)
     if half is not None and _lopsided(value, figure.low, figure.high):
         return (
@@ -63,6 +59,18 @@ def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
             f"to {quantity_text(figure.high, figure.unit)})"
         )
     return quantity_text(value, figure.unit, half or None)
+
+
+def _one_ended(figure: Figure) -> bool:
+    return (finite(figure.low) is None) != (finite(figure.high) is None)
+
+
+def _bound_text(figure: Figure) -> str:
+    """`365 steps/s or more`, of an interval that has one end."""
+    low, high = finite(figure.low), finite(figure.high)
+    if low is not None:
+        return f"{quantity_text(low, figure.unit)} or more"
+    return "" if high is None else f"{quantity_text(high, figure.unit)} or less"
 
 
 def interval_text(value: float, low: float | None, high: float | None) -> str:
