@@ -161,7 +161,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     keep_freed_memory()
     reader = find_reader(path)
     with reading(path, reader.name):
-        trace = reader.read(path, wanted=wanted)
+        trace = _bounded(reader.read(path, wanted=wanted), path)
     lacking = _WRITTEN_BESIDE.get(reader.name) if isinstance(path, SpooledPath) else None
     if lacking is None:
         return trace
@@ -172,6 +172,18 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
         f"it came through a pipe, without what the tool wrote beside: {lacking}",
     )
     return replace(trace, problems=(*trace.problems, problem))
+
+
+def _bounded(trace: Trace, path: Path) -> Trace:
+    """The trace, if it names no more devices than can be measured. Raises InputError else."""
+    from profharness.readers.bytes.limits import DEVICES
+
+    if len(trace.devices) > DEVICES:
+        raise InputError(
+            f"{path} names {len(trace.devices)} devices, more than the {DEVICES} of one file",
+            "name the files of the single ranks",
+        )
+    return trace
 
 
 def stated_rank(path: Path) -> int | None:
@@ -237,8 +249,8 @@ def read_group(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trace:
 
     with reading(paths[0]):
         if rocprof_compute.is_workload(paths):
-            return rocprof_compute.read_set(paths)
-        return rocprofv3_csv.read_set(paths)
+            return _bounded(rocprof_compute.read_set(paths), paths[0])
+        return _bounded(rocprofv3_csv.read_set(paths), paths[0])
 
 
 def foreign_names() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import struct
 import sys
 import zlib
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -96,3 +97,23 @@ def test_a_beginning_that_breaks_the_look_at_it_is_an_unreadable_file(
     monkeypatch.setattr(readers, "_foreign", lambda: (Careless(),))
     with pytest.raises(InputError, match=r"table\.txt cannot be read as careless: .*no text"):
         readers.find_reader(path)
+
+
+def test_a_file_of_more_devices_than_can_be_measured_is_refused(tmp_path: Path) -> None:
+    def write(count: int) -> Path:
+        path = tmp_path / f"{count}.json"
+        events = ",".join(
+            f'{{"ph":"X","cat":"kernel","name":"k","pid":{i},"tid":7,"ts":{i},"dur":2,'
+            f'"args":{{"device":{i},"stream":{i}}}}}'
+            for i in range(count)
+        )
+        path.write_text(f'{{"schemaVersion":1,"traceEvents":[{events}]}}')
+        return path
+
+    trace = readers.read(write(4096))
+    assert [stream.device for stream in trace.streams] == list(range(4096))
+    assert trace.kernels.stream.tolist() == list(range(4096))
+    began = process_time()
+    with pytest.raises(InputError, match="names 20000 devices, more than the 4096 of one file"):
+        readers.read(write(20_000))
+    assert process_time() - began < 5

@@ -14,6 +14,10 @@ import msgspec
 LARGEST: Final = 2**63 - 1
 """A column is int64."""
 
+DEVICES: Final = 4096
+"""Devices that one file names: those of a machine are a hundred, of a file of many ranks some
+thousand. Each is measured by itself, which takes a millisecond."""
+
 LATEST_NS: Final = 2**62 - 1
 """The times of a record lie within this on both sides of zero (the year 2116 for a clock of the
 day), so that neither a difference of two nor a start plus a duration leaves int64."""

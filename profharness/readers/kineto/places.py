@@ -15,6 +15,9 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Device, Stream
 
 UNKNOWN = DeviceProperties()
+# a table of all pairs of devices and streams is made up to so many for each row
+_DENSE = 4
+_SMALL = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,8 @@ class Places:
         self._device = np.array([*(rank[name] for name in rows.devices), NULL], np.int64)
         met = list(rows.streams)
         self._stream_names = sorted(met, key=natural)
-        self._stream = np.array([*(self._stream_names.index(name) for name in met), NULL], np.int64)
+        place = {name: position for position, name in enumerate(self._stream_names)}
+        self._stream = np.array([*(place[name] for name in met), NULL], np.int64)
         self._streams: dict[tuple[int, int], int] = {}
 
     def device(self, codes: I64) -> I64:
@@ -56,6 +60,14 @@ class Places:
         if not len(pairs):
             return pairs
         low = int(pairs.min())
+        if int(pairs.max()) - low > max(_DENSE * len(pairs), _SMALL):
+            found, at = np.unique(pairs, return_inverse=True)
+            new = [
+                self._streams.setdefault(divmod(pair, width), len(self._streams))
+                for pair in found.tolist()
+            ]
+            placed: I64 = np.array(new, np.int64)[at.reshape(-1)]
+            return placed
         # as many as there are devices times streams
         present = np.zeros(int(pairs.max()) - low + 1, np.bool_)
         present[pairs - low] = True

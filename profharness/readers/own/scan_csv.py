@@ -14,6 +14,7 @@ import gzip
 import io
 import math
 import zlib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from profharness.trace.scan_table import AXES, Axis, ScanTable
 _FIGURES = ("throughput", "throughput_sem", "latency_ms", "latency_sem_ms")
 _DELIMITERS = (",", ";", "\t")
 _MISSING = ("", "nan", "na", "null", "none", "-")
+_LARGEST = 8 << 20  # a hundred thousand rows; each takes some kilobytes of memory
 _GZIP = b"\x1f\x8b"
 _SHAPE = "expected batch_size (or concurrency, or processes) and throughput, one row per level"
 
@@ -67,8 +69,13 @@ def read_scan_csv(path: Path) -> ScanTable:
 
 def _text(path: Path) -> str:
     try:
-        data = path.read_bytes()
-        data = gzip.decompress(data) if data.startswith(_GZIP) else data
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+        if data.startswith(_GZIP):
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
+                data = unpacked.read(_LARGEST + 1)
+        if len(data) > _LARGEST:
+            raise InputError(f"{path}: more than {_LARGEST >> 20} MiB, as no scan has", _OTHER)
         text = data.decode("utf-8-sig")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: cut or damaged gzip file", _OTHER) from error
@@ -96,7 +103,7 @@ def _cells(path: Path) -> tuple[list[str], list[_Row]]:
     if not lines:
         raise InputError(f"{path}: an empty table", _SHAPE)
     columns = lines[0][1]
-    repeated = {name for name in columns if columns.count(name) > 1}
+    repeated = {name for name, times in Counter(columns).items() if times > 1}
     if repeated:
         raise InputError(f"{path}: column {min(repeated)!r} stands twice", "name each column once")
     rows = []

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from profharness.readers.bytes.limits import LATEST_NS
 from profharness.readers.kineto.tables import marks_from
 from profharness.readers.rocprofv3.agents import Places, Process
 from profharness.readers.rocprofv3.memory import MemoryRows, held
@@ -344,7 +345,10 @@ def _geometry(columns: Columns) -> tuple[list[I64], list[I64]]:
 
 
 def _product(count: list[I64]) -> I64:
-    product: I64 = np.where(count[0] == NULL, NULL, count[0] * count[1] * count[2])
+    """Workgroups of each launch; NULL where they are not known, or more than a column holds."""
+    size = np.abs(count[0].astype(np.float64) * count[1] * count[2])
+    known = (count[0] != NULL) & (size < LATEST_NS)
+    product: I64 = np.where(known, count[0] * count[1] * count[2], NULL)
     return product
 
 

@@ -128,3 +128,11 @@ def test_any_bytes_give_a_table_or_an_input_error(tmp_path_factory, data):
         read_scan_csv(path)
     except InputError:
         pass
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_more_than_a_scan_can_have_is_refused(tmp_path, pack):
+    path = tmp_path / "scan.csv"
+    path.write_bytes(pack(b"batch_size,throughput\n" + b"1,2\n" * (1 << 22)))
+    with pytest.raises(InputError, match="more than 8 MiB"):
+        read_scan_csv(path)
