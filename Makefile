@@ -120,10 +120,11 @@ audit: setup-dev
 FUZZ_SECONDS ?= 30
 fuzz: setup-dev
 	@$(PIP) -c $(CONSTRAINTS) -e '.[fuzz]' || echo "atheris could not be installed here"
-	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --jobs $(JOBS)
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --inputs $(or $(FUZZ_INPUTS),0) --jobs $(JOBS)
 
-# What continuous integration runs of both.
+# What continuous integration runs of both: the same each time.
 damaged: TRIES = 2000
+damaged: FUZZ_INPUTS = 250
 damaged: mutations fuzz
 
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.

@@ -175,13 +175,21 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
 
 
 def _bounded(trace: Trace, path: Path) -> Trace:
-    """The trace, if it names no more devices than can be measured. Raises InputError else."""
+    """The trace, if it names no more devices than can be measured, and its times can be summed up.
+    Raises InputError else.
+    """
     from profharness.readers.bytes.limits import DEVICES
+    from profharness.trace.invariants import too_long_together
 
     if len(trace.devices) > DEVICES:
         raise InputError(
             f"{path} names {len(trace.devices)} devices, more than the {DEVICES} of one file",
             "name the files of the single ranks",
+        )
+    if endless := too_long_together(trace):
+        raise InputError(
+            f"{path} cannot be trusted: its {endless} together last longer than 292 years",
+            "the file was damaged: copy or record it again",
         )
     return trace
 

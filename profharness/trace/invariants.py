@@ -33,6 +33,8 @@ _COUNTED = {
 _VALUES = {"counters": "value", "samples": "value", "ops": "flops"}
 _REFERRED = {"device": "devices", "stream": "streams", "source": "sources", "name": "strings"}
 _LARGEST = float(2**63 - 1)
+# less by more than what summing in floating point may miss
+_SUMMABLE = 0.99 * _LARGEST
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,16 @@ def broken(trace: Trace) -> tuple[Broken, ...]:
         )
         if one.rows
     )
+
+
+def too_long_together(trace: Trace) -> str:
+    """What lasts, summed up, longer than a number of 64 bits holds (292 years), so that no figure
+    of it could be right: `kernels`, or nothing.
+    """
+    for name in _TIMED:
+        if float(_column(getattr(trace, name), "dur_ns").sum(dtype=np.float64)) >= _SUMMABLE:
+            return name
+    return ""
 
 
 def _times(name: str, table: Table) -> Iterator[Broken]:

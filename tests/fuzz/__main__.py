@@ -1,5 +1,6 @@
 """Fuzz every reader for an equal share of the time: `python -m tests.fuzz --seconds 30`, or one for
-as long as you like with --target. Ends with 1 where an input was answered wrongly; it lies in --keep,
+as long as you like with --target; with --inputs the same number of inputs of each, which are the
+same each time. Ends with 1 where an input was answered wrongly; it lies in --keep,
 and `profharness metrics FILE` repeats it.
 """
 
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conftest import ROOT
@@ -30,6 +32,9 @@ def main() -> int:
     names = [one.name for one in TARGETS]
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=int, default=30, help="of each of the --jobs together")
+    parser.add_argument(
+        "--inputs", type=int, default=0, help="of each target, however long it takes"
+    )
     parser.add_argument("--target", action="append", default=[], choices=names)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="targets at once")
@@ -44,29 +49,42 @@ def main() -> int:
         seconds = max(1, given.seconds * jobs // len(wanted))
 
         def fuzzed(target: Target) -> int:
-            return fuzz(target, corpora[target.name], given.keep.resolve(), (seconds, given.seed))
+            much = Much(seconds, given.inputs, given.seed)
+            return fuzz(target, corpora[target.name], given.keep.resolve(), much)
 
         with ThreadPoolExecutor(jobs) as pool:
             statuses = list(pool.map(fuzzed, wanted))
     return int(any(statuses))
 
 
-def fuzz(target: Target, corpus: Path, keep: Path, how: tuple[int, int]) -> int:
-    """Fuzzes one target for so many seconds, from this seed; its exit status."""
-    seconds, seed = how
+@dataclass(frozen=True)
+class Much:
+    """How long to fuzz one target: so many seconds, or `inputs` where that is not 0."""
+
+    seconds: int
+    inputs: int
+    seed: int
+
+    @property
+    def bound(self) -> str:
+        return f"-runs={self.inputs}" if self.inputs else f"-max_total_time={self.seconds}"
+
+
+def fuzz(target: Target, corpus: Path, keep: Path, much: Much) -> int:
+    """Fuzzes one target; its exit status."""
     keep = keep / target.name
     work = corpus.parent / "work"
     for folder in (keep, work):
         folder.mkdir(parents=True, exist_ok=True)
     line = [
         sys.executable, "-m", "tests.fuzz.target", target.file_name,
-        (corpus.parent / "kind").read_text(), str(work), str(corpus), f"-max_total_time={seconds}",
-        f"-seed={seed}", f"-rss_limit_mb={_MEMORY_MB}", f"-timeout={_SECONDS_OF_AN_INPUT}",
+        (corpus.parent / "kind").read_text(), str(work), str(corpus), much.bound,
+        f"-seed={much.seed}", f"-rss_limit_mb={_MEMORY_MB}", f"-timeout={_SECONDS_OF_AN_INPUT}",
         f"-artifact_prefix={keep}/",
     ]  # fmt: skip
     done = subprocess.run(
-        line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
-        timeout=seconds + _START,
+        line, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": "0"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+        timeout=much.seconds + _START + much.inputs,
     )  # fmt: skip
     print(told(target.name, done.returncode, done.stdout), flush=True)
     return done.returncode

@@ -117,3 +117,18 @@ def test_a_file_of_more_devices_than_can_be_measured_is_refused(tmp_path: Path) 
     with pytest.raises(InputError, match="names 20000 devices, more than the 4096 of one file"):
         readers.read(write(20_000))
     assert process_time() - began < 5
+
+
+def test_times_that_cannot_be_summed_up_are_refused(tmp_path: Path) -> None:
+    """Two kernels of 146 years fit into 64 bits, their sum does not: it was negative."""
+    path = tmp_path / "r_kernel_trace.csv"
+    rows = "".join(
+        f"KERNEL_DISPATCH,1,1,1,{i},7,k,{i},0,{2**62 - 1},0,0,64,1,1,64,1,1\n" for i in (1, 2, 3)
+    )
+    path.write_text(
+        "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,"
+        "Start_Timestamp,End_Timestamp,Private_Segment_Size,Group_Segment_Size,Workgroup_Size_X,"
+        "Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z\n" + rows
+    )
+    with pytest.raises(InputError, match="kernels together last longer than 292 years"):
+        readers.read(path)
