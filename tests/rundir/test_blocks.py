@@ -173,11 +173,14 @@ def test_empty_members_take_time_as_their_number(tmp_path: Path) -> None:
     def cpu(count: int) -> float:
         path = tmp_path / f"{count}.gz"
         path.write_bytes(gzip.compress(b"x") + gzip.compress(b"") * count)
-        begun = time.process_time()
-        assert list(Blocks(path)) == [b"x"]
-        return time.process_time() - begun
+        spent = []
+        for _ in range(3):
+            begun = time.process_time()
+            assert list(Blocks(path)) == [b"x"]
+            spent.append(time.process_time() - begun)
+        return min(spent)
 
-    assert cpu(80_000) < 20 * max(cpu(8_000), 0.01)
+    assert cpu(80_000) < 40 * max(cpu(8_000), 0.01)  # copies would make it 100
 
 
 def test_holes_in_a_text_are_passed_over_and_told(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_slow_sampler_flushes_and_ends_in_time(tmp_path: Path) -> None:
         written = sampler.file("samples.bin").stat().st_size
         begin = time.monotonic()
         done = sampler.stop()
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 8  # of the ten until its next sample
     assert (done["reason"], done["rows"], done["missed"]) == (
         "terminated",
         2,

@@ -352,9 +352,9 @@ def test_a_wrong_specification_is_named(tmp_path: Path, spec: str, said: str) ->
 
 def test_it_starts_cheaply_and_without_numpy(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from profharness.telemetry import sampler; "
+        "import sys; from profharness.telemetry import sampler; "
         "import profharness.telemetry.sources.host.family; "
-        "print(time.process_time()); "
+        "print(len(sys.modules)); "
         "print(*sorted(m.split('.')[0] for m in sys.modules if m.split('.')[0] not in "
         "sys.stdlib_module_names))"
     )
@@ -366,6 +366,6 @@ def test_it_starts_cheaply_and_without_numpy(tmp_path: Path) -> None:
         check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    seconds, modules = ended.stdout.split("\n")[:2]
-    assert float(seconds) < 0.15
+    imported, modules = ended.stdout.split("\n")[:2]
+    assert int(imported) < 130  # a quarter of them Python's own start
     assert set(modules.split()) <= {"profharness", "__main__"}

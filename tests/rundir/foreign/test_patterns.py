@@ -78,4 +78,4 @@ def test_what_is_used_is_quick_on_a_long_name(pieces: str, often: str) -> None:
         return
     before = time.process_time()
     re.fullmatch(pattern, "a" * 40)
-    assert time.process_time() - before < 1
+    assert time.process_time() - before < 10  # what is refused takes years
