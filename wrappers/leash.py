@@ -41,6 +41,9 @@ def main(arguments: List[str]) -> NoReturn:
         if os.getppid() != starter:
             raise StarterGoneError
 
+    # the background job of a script (`profharness run ... &`) ignores SIGINT, and so would the
+    # command, which profharness asks to end by SIGINT so that it still writes what it recorded
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     process = child.start(arguments[1:])
     try:
         signal.signal(LOOK, look)

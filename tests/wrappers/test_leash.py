@@ -87,3 +87,22 @@ def test_a_signal_to_the_group_reaches_the_command_once(tmp_path: Path) -> None:
     until("its start", note.exists)
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(30) == 41
+
+
+def test_a_command_of_a_background_job_still_ends_at_an_interrupt(tmp_path: Path) -> None:
+    """A shell that runs a script starts what stands before `&` with SIGINT ignored."""
+    up = tmp_path / "up"
+    program = (
+        "import pathlib, sys, time\ntry:\n    pathlib.Path(sys.argv[1]).touch()\n"
+        "    time.sleep(100)\nexcept KeyboardInterrupt:\n    sys.exit(42)\n"
+    )
+    command = [sys.executable, "-S", str(LEASH), "--", sys.executable, "-c", program, str(up)]
+    ignoring = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]
+    with subprocess.Popen(ignoring, process_group=0) as leash:
+        until("the command's start", up.exists)
+        os.killpg(leash.pid, signal.SIGINT)
+        try:
+            assert leash.wait(60) == 42
+        finally:
+            if leash.poll() is None:
+                os.killpg(leash.pid, signal.SIGKILL)
