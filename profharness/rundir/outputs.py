@@ -20,12 +20,15 @@ _RECORDS = frozenset(
 
 def require_writable(path: Path, instead: str) -> None:
     """A file can be made (or replaced) at `path`. Raises UsageError with the hint `instead`, also
-    where its folder is not there.
+    where its folder is not there, and for a device, a pipe or a socket: a file would take its
+    place.
     """
     folder = path.parent
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a folder", instead)
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path} is no file, and would be replaced by one", instead)
         there = folder.is_dir()
     except OSError as error:
         raise unwritable(path, error, instead) from error
