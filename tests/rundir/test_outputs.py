@@ -102,6 +102,8 @@ def test_a_device_or_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no file, and would be replaced by one"):
         require_writable(target, "name another with -o")
     require_writable(tmp_path / "new", "name another with -o")
+    done = started.run("topology", "-o", target, "--force")
+    assert (done.returncode, target.is_fifo()) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize("linked", ["itself", "symbolic", "hard"])
