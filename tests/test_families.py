@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from profharness import families, layers, readers, scans
 from profharness.analysis import verdict
+from profharness.errors import UsageError
+from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 from profharness.telemetry import sources
 from profharness.understand import load
 
@@ -166,3 +169,13 @@ def test_without_plug_ins_nothing_is_said_of_them() -> None:
         check=False,
     )
     assert done.returncode == 0
+
+
+def test_a_layer_whose_runs_no_reader_would_take_is_refused_before_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theirs = layers.named(("rocprof",))[0]
+    facts = LayerFacts(LeftFiles("execution", (LeftFile(r"(?:\w+-)*results\.json", "demo"),)))
+    monkeypatch.setattr(theirs, "about", replace(theirs.about, facts=facts))
+    with pytest.raises(UsageError, match=r"the layer rocprof cannot be used: .* repeats"):
+        layers.named(("rocprof",))

@@ -43,6 +43,8 @@ def scrub(
         files, left = scrubbing.files_of(named)
         clean, removed = 0, 0
         for path in files:
+            if scrubbing.went_with_another(path):
+                continue
             try:
                 found = (scrubbing.scan if dry_run else scrubbing.scrub)(path, left)
             except InputError as error:

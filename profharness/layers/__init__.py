@@ -15,6 +15,7 @@ from profharness.launchers.command import Command
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers.contract import Description, Layer, Where
 from profharness.rundir import left_files
+from profharness.rundir.foreign.patterns import why_not
 from profharness.rundir.manifest import Artifact
 
 LAYERS = (
@@ -47,7 +48,9 @@ def descriptions() -> tuple[Description, ...]:
 
 
 def named(names: Sequence[str]) -> tuple[Layer, ...]:
-    """The layers asked for, in that order. Raises UsageError for an unknown or repeated name."""
+    """The layers asked for, in that order. Raises UsageError for an unknown or repeated name, and
+    for a layer of a package whose runs no reader would take.
+    """
     known = {layer.name: layer for layer in members()}
     for name in names:
         if name not in known:
@@ -56,7 +59,22 @@ def named(names: Sequence[str]) -> tuple[Layer, ...]:
         raise UsageError(
             f"--profile: {','.join(names)} names a layer twice", "name each layer once"
         )
+    for name in names:
+        _require_readable(known[name])
     return tuple(known[name] for name in names)
+
+
+def _require_readable(layer: Layer) -> None:
+    """Raises UsageError where the names of the layer's files are searched in a way that is refused
+    when the run is read (docs/extending.md#layer).
+    """
+    for pattern in layer.about.facts.patterns:
+        if why := why_not(pattern):
+            raise UsageError(
+                f"the layer {layer.name} cannot be used: it looks for its files by '{pattern}', "
+                f"and {why}",
+                "the package that adds the layer has to write that in a simpler way",
+            )
 
 
 def probe_command(python: str) -> Command:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from profharness import layers
+from profharness.errors import UsageError
 from profharness.layers import options as tracers
 from profharness.layers.options import TracerOptions
 from profharness.options import trace_ranks
@@ -41,11 +42,19 @@ def _counters(value: object, _named: str) -> object:
 
 
 def _step_range(pattern: str) -> None:
-    """Raises UsageError for what is no regular expression."""
+    """Raises UsageError for what is no regular expression, and for one that a run would record and
+    no reader of the run would use.
+    """
+    from profharness.rundir.foreign.patterns import why_not
     from profharness.trace.parts.step_ranges import compiled
 
     if pattern:
         compiled(pattern)
+        if why := why_not(pattern):
+            raise UsageError(
+                f"--step-range: '{pattern}': {why}",
+                r"write it without a repetition of repetitions, such as '[\w/]*step (\d+)'",
+            )
 
 
 def _capture(text: str) -> None:

@@ -24,8 +24,7 @@ def require_writable(path: Path, instead: str) -> None:
     """
     folder = path.parent
     try:
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder", instead)
+        require_replaceable(path, instead)
         there = folder.is_dir()
     except OSError as error:
         raise unwritable(path, error, instead) from error
@@ -35,6 +34,16 @@ def require_writable(path: Path, instead: str) -> None:
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(f"{path} cannot be written: the folder {folder} is not writable", instead)
+
+
+def require_replaceable(path: Path, instead: str) -> None:
+    """What is at `path`, if anything, is a file. Raises UsageError for a folder, a device, a pipe
+    and a socket: a file would take its place.
+    """
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder", instead)
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no file, and would be replaced by one", instead)
 
 
 def can_keep(root: Path) -> bool:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,15 @@ from typing import BinaryIO
 from profharness.rundir.blocks import GZIP
 
 
-def is_leftover(path: Path) -> bool:
-    """Whether a scrub that was killed left this, or one that runs writes it."""
-    return path.name.startswith(".") and _SUFFIX in path.name
+def is_temporary(path: Path) -> bool:
+    """Whether it is called as what a scrub writes beside a file, and a killed one leaves there."""
+    return _TEMPORARY.match(path.name) is not None
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether it is called as what a process writes that still runs."""
+    found = _TEMPORARY.match(path.name)
+    return found is not None and _is_alive(int(found[1]))
 
 
 @contextmanager
@@ -77,6 +84,7 @@ def is_gzipped(path: Path) -> bool:
 
 
 _SUFFIX = ".scrub-"
+_TEMPORARY = re.compile(r"\..+\.scrub-([0-9]{1,18})-")
 _LONGEST_NAME = 160  # a name has at most 255 bytes
 
 

@@ -23,7 +23,7 @@ from profharness.rundir.paths import MANIFEST
 from profharness.secrets import database, parquet
 from profharness.secrets import perfetto as perfetto_secrets
 from profharness.secrets.patterns import clean_blocks
-from profharness.secrets.replacing import is_leftover, replacing
+from profharness.secrets.replacing import is_being_written, is_temporary, replacing
 
 _HEAD_BYTES = 1 << 18
 _TEXT_BYTES = 4096
@@ -38,7 +38,7 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
     """The file itself, or all files of a run directory; and in words what of it is not looked at.
 
     The run directory's own path may be a link, those inside are not followed: they may lead to
-    anybody's files.
+    anybody's files. What killed scrubs left comes last: it goes when the file beside it is cleaned.
     """
     if not (path / MANIFEST).is_file():
         return [path], []
@@ -49,14 +49,21 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         for name in (*(one for one in folders if (Path(folder) / one).is_symlink()), *names):
             file = Path(folder) / name
             mode = file.lstat().st_mode
-            if stat.S_ISREG(mode):
+            if is_being_written(file):
+                left.append(f"{file} is written by a scrub that runs")
+            elif stat.S_ISREG(mode):
                 if not database.lies_beside_one(file):
                     files.append(file)
             elif stat.S_ISLNK(mode):
                 left.append(f"{file} is a link, and is not followed")
             else:
                 left.append(f"{file} is no regular file")
-    return sorted(file for file in files if not is_leftover(file)), sorted(left)
+    return sorted(files, key=lambda file: (is_temporary(file), file)), sorted(left)
+
+
+def went_with_another(path: Path) -> bool:
+    """Whether this was left by a killed scrub, and is gone since the file beside it was cleaned."""
+    return is_temporary(path) and not path.exists()
 
 
 def scan(path: Path, left: list[str] | None = None) -> Counter[str]:

@@ -2,17 +2,21 @@
 second, so that the rules look at little else. Pure.
 
 The words are looked for all at once (RE2, through pyarrow); Python's own `re` and one search per
-word read 6 MB/s, which is a minute for a large trace.
+word read 6 MB/s, which is a minute for a large trace. The names in an ordinary trace are not worth
+loading pyarrow, which takes a third of a second and 60 MiB.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 
 _SHORT = 1 << 14
 _CHUNK = 2048  # bytes; longer than twice any word
+_WORTH_LOADING = 512 << 10
+_seen = {"bytes": 0}
 
 
 def regions(small: bytes, pattern: str) -> list[tuple[int, int]]:
@@ -20,7 +24,7 @@ def regions(small: bytes, pattern: str) -> list[tuple[int, int]]:
     nowhere: in order and apart from each other. A short text is one part.
     """
     size = len(small)
-    if size <= _SHORT:
+    if _is_short(size):
         return [(0, size)]
     import numpy as np
     import pyarrow as pa
@@ -42,9 +46,19 @@ def regions(small: bytes, pattern: str) -> list[tuple[int, int]]:
 
 def may_match(small: bytes, pattern: str) -> bool:
     """Whether the pattern may match somewhere in a text in small letters."""
-    if len(small) > _SHORT:
-        return bool(regions(small, pattern))
-    return _compiled(pattern).search(small) is not None
+    if _is_short(len(small)):
+        return _compiled(pattern).search(small) is not None
+    return bool(regions(small, pattern))
+
+
+def _is_short(size: int) -> bool:
+    """Whether a text of that size is looked through as it is: a short one, and longer ones until
+    they are so much together that pyarrow is worth loading.
+    """
+    if size <= _SHORT:
+        return True
+    _seen["bytes"] += size
+    return "pyarrow.compute" not in sys.modules and _seen["bytes"] <= _WORTH_LOADING
 
 
 @lru_cache(maxsize=2)

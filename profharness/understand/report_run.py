@@ -7,6 +7,8 @@ a command does not need is not imported: a table of hotspots takes no longer tha
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,9 +81,8 @@ def finish(
         require_writable(report, "name another place with -o")
     elif not (keeps or outputs.figures_alone):
         require_writable(run.report, _READ_ONLY)
-    with tempfile.TemporaryDirectory(prefix="profharness-") as scratch:
-        merged = run.merged if keeps else Path(scratch) / run.merged.name
-        recorded, write_trace = _loaded(root, run, merged)
+    with nullcontext(root) if keeps else _scratch() as folder:
+        recorded, write_trace = _loaded(root, run, folder / run.merged.name)
         loaded = with_captures(recorded, operator_input.captures)
         summary = msgspec.structs.replace(
             summarise(loaded, step_range, operator_input), use=use_of(loaded, operator_input)
@@ -93,6 +94,13 @@ def finish(
     if report is not None or keeps:
         write_atomic(report or run.report, html.render(summary).encode())
     return summary
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for the trace of a run that cannot be written into."""
+    with tempfile.TemporaryDirectory(prefix="profharness-") as folder:
+        yield Path(folder)
 
 
 _READ_ONLY = (

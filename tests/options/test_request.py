@@ -163,3 +163,10 @@ def test_the_rest_is_the_command() -> None:
         None, {"profile": "torch"}, Rest(("python", "train.py", "--", "x"), given=True)
     )
     assert request.command == ("python", "train.py", "--", "x")
+
+
+def test_a_step_range_that_no_reader_of_the_run_would_use_is_refused_before_it() -> None:
+    rest = Rest(("true",), given=True)
+    with pytest.raises(UsageError, match="repeats a repetition"):
+        build_request(None, {"step_range": r"(?:\w+/)*step (\d+)"}, rest)
+    assert build_request(None, {"step_range": r"[\w/]*step (\d+)"}, rest).step_range

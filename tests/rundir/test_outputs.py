@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from profharness.errors import UsageError
-from profharness.rundir.outputs import refuse_inputs, temporary_beside, whole_file
+from profharness.rundir.outputs import (
+    refuse_inputs,
+    require_writable,
+    temporary_beside,
+    whole_file,
+)
 from tests import started
 
 
@@ -89,6 +94,16 @@ def test_a_temporary_file_has_the_mode_asked_for(tmp_path: Path) -> None:
             assert path.name.startswith(".x.")
     finally:
         os.umask(before)
+
+
+def test_a_device_or_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    target = tmp_path / "pipe"
+    os.mkfifo(target)  # a device, such as /dev/null, can be made by the administrator alone
+    with pytest.raises(UsageError, match="is no file, and would be replaced by one"):
+        require_writable(target, "name another with -o")
+    require_writable(tmp_path / "new", "name another with -o")
+    done = started.run("topology", "-o", target, "--force")
+    assert (done.returncode, target.is_fifo()) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize("linked", ["itself", "symbolic", "hard"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -314,11 +317,27 @@ def test_each_module_of_the_library_is_used_or_left_out_with_a_reason() -> None:
 
 
 def test_a_value_far_inside_of_a_long_text_is_found_wherever_it_lies() -> None:
-    """Long texts go through a sieve in parts of 2,048 bytes."""
+    """Long texts go through a sieve in parts of 2,048 bytes, once pyarrow is loaded for it."""
+    importlib.import_module("pyarrow.compute")
     token = ("nvapi-" + "Ab3_" * 16).encode()
     for at in (*range(20_000 - 20, 20_000 + 3), *range(20_480 - 80, 20_480 + 3), 2048 * 11 - 3):
         text = b" " * at + token + b" " * 9000
         assert [span[:2] for span in secret_spans(text)] == [(at, at + len(token))]
+
+
+def test_the_names_of_an_ordinary_trace_do_not_load_a_library_for_tables() -> None:
+    asked = """
+import sys
+from profharness.secrets.patterns import may_hold_secrets, secret_spans
+text = b"void at::native::vectorized_elementwise_kernel<4> " * 2000
+assert not may_hold_secrets(text) and not secret_spans(text)
+assert secret_spans(text + b" HF_TOKEN=hf_" + b"Ab3" * 12)
+assert "pyarrow" not in sys.modules
+for _ in range(9):
+    secret_spans(text)
+assert "pyarrow" in sys.modules  # where there is much to look through, it is quicker
+"""
+    subprocess.run([sys.executable, "-c", asked], check=True)
 
 
 def test_a_private_key_is_found_wherever_blocks_end() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -420,6 +421,22 @@ def test_what_a_killed_writer_left_beside_a_database_goes_with_its_secrets(tmp_p
     leftover.write_text(TOKEN)
     assert scrubbing.scrub(path) == {"HF_TOKEN": 1, "DB_PASSWORD": 1}
     assert [file.name for file in tmp_path.iterdir()] == ["r.db"]
+
+
+def test_no_file_of_a_run_is_passed_over_for_its_name(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text("{}")
+    told = f"HF_TOKEN={TOKEN}\n"
+    for name in ("a.txt", ".a.txt.scrub-999999999-x", ".b.txt.scrub-999999999-x", ".c.scrub-mine"):
+        (tmp_path / name).write_text(told)
+    written = tmp_path / f".d.txt.scrub-{os.getpid()}-x"
+    written.write_text(told)
+    done = profharness("scrub", str(tmp_path))
+    assert done.returncode == 4
+    assert f"not looked at: {written} is written by a scrub that runs" in done.stderr
+    assert done.stdout.count("removed 1 value (HF_TOKEN)") == 3
+    holding = [file.name for file in tmp_path.iterdir() if TOKEN in file.read_text()]
+    assert holding == [written.name]
+    assert not (tmp_path / ".a.txt.scrub-999999999-x").exists()
 
 
 @pytest.mark.parametrize("later", [TOKEN.swapcase(), "none"])

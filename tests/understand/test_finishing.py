@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,7 @@ from profharness.understand.load_run import load_run
 from profharness.understand.merge import command, merger
 from profharness.understand.merge.spilled import merge_spilled, spill
 from tests.run_files import run_of
+from tests.samples.keep import unpacked
 from tests.understand.merge.decoded_records import records
 from tests.writers.decode import decode
 from tests.writers.strategies import traces
@@ -100,6 +102,7 @@ def test_a_large_run_of_which_nothing_can_be_read(tmp_path, monkeypatch):
 
 PEAK = """
 import sys
+import tempfile
 from pathlib import Path
 from profharness.understand.merge import command; from profharness.understand import report_run as understand
 command.LARGE = int(sys.argv[2])
@@ -166,3 +169,13 @@ def _of_ranks(root: Path, ranks: int, kernels: int) -> RunDir:
         )
     run.write_manifest(msgspec.structs.replace(manifest, artifacts=tuple(artifacts)))
     return run
+
+
+def test_a_run_that_takes_its_report_needs_no_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = unpacked("0.1-command", tmp_path)
+    (root / "report.html").unlink(missing_ok=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))  # as TMPDIR on a full disk
+    understand.finish(root)
+    assert (root / "report.html").is_file()

@@ -1,5 +1,6 @@
 """Going on with a run that somebody else may have made: its manifest names the interpreter, the
-model and the commands that are started, so that the user is shown them first.
+model and the commands that are started, and files and addresses that these open, so that the user
+is shown them first.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from pathlib import Path
 from profharness.cli.running.plan_text import starts_text
 from profharness.errors import UsageError
 from profharness.measure.planning import plan_run
+from profharness.options.declared import declared
 from profharness.options.request import Request
+from profharness.rundir.shown.screen import encoded
 
 
 def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
@@ -23,7 +26,8 @@ def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
     print(
         f"resume  {root} has no seal of yours: somebody else made this run, or changed it, or you "
         "did on another host, in another folder or by an older version.\n"
-        f"        Going on starts, in {Path.cwd()}:\n{starts_text(prepared)}",
+        f"        Going on starts, in {Path.cwd()}:\n{starts_text(prepared)}\n"
+        f"        with these settings, which name what is loaded:\n{_settings_text(recorded)}",
         file=sys.stderr,
     )
     if agreed:
@@ -36,3 +40,14 @@ def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
     print("Start this? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError(f"--resume: nothing was started in {root}", "make a new run of your own")
+
+
+def _settings_text(recorded: Request) -> str:
+    """What the run was asked beyond the defaults: workers get the model, the inputs and the
+    addresses by a file, and no command line names them.
+    """
+    return "\n".join(
+        f"  {field.names[-1]:<22} {encoded(getattr(recorded, field.name)).decode()}"
+        for field in declared(Request)
+        if field.name != "output" and getattr(recorded, field.name) != field.default
+    )

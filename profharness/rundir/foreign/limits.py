@@ -10,8 +10,9 @@ WHOLE = (1 << 62) - 1
 """The largest whole number: the difference of two such numbers still fits into 64 bits, so that no
 time or count wraps round. As a time it is 146 years."""
 
-MANIFEST_BYTES = 128 << 20
-"""A manifest of 2,000 served points has 6 MB, one of 5,000 ranks 20 MB."""
+MANIFEST_BYTES = 512 << 20
+"""A manifest of 2,000 served points has 6 MB, one of 5,000 ranks 20 MB, one with the clocks of many
+nodes 95 MB; earlier versions wrote 240 bytes for each second of each node, however many."""
 
 RECORDS = {
     "points": 20_000,

@@ -1,8 +1,9 @@
 """A private temporary folder (mode 0700, in TMPDIR) that is removed when its user is done: after an
 exception and after SIGTERM and SIGHUP, too. What a killed process left is swept by the next one.
 
-The name says which process owns it: host, process id and the process's start in clock ticks since
-boot (field 22 of /proc/PID/stat), so that a later process of the same number is not taken for it.
+The name says which process owns it: host, namespace of process ids, process id and the process's
+start in clock ticks since boot (field 22 of /proc/PID/stat), so that neither a later process of the
+same number nor a container that shares the folder misleads.
 """
 
 from __future__ import annotations
@@ -59,7 +60,15 @@ def sweep() -> tuple[Path, ...]:
 
 
 def _own_prefix() -> str:
-    return f"{_PREFIX}-{os.getpid()}-{_start_of(os.getpid())}-{_host()}"
+    return f"{_PREFIX}-{os.getpid()}-{_start_of(os.getpid())}-{_namespace()}-{_host()}"
+
+
+def _namespace() -> str:
+    """The number of our namespace of process ids; 0 where the kernel does not say."""
+    try:
+        return str(Path("/proc/self/ns/pid").stat().st_ino)
+    except OSError:
+        return "0"
 
 
 def _host() -> str:
@@ -67,9 +76,9 @@ def _host() -> str:
 
 
 def _is_left(name: str) -> bool:
-    """Whether the owner is seen dead; the folders of other hosts are theirs."""
-    pid, start, host, *_ = [*name.removeprefix(f"{_PREFIX}-").split("-"), "", ""]
-    if not pid.isdecimal() or not start.isdecimal() or host != _host():
+    """Whether the owner is seen dead; the folders of other hosts and containers are theirs."""
+    pid, start, *place = [*name.removeprefix(f"{_PREFIX}-").split("-"), "", ""]
+    if not pid.isdecimal() or not start.isdecimal() or place[:2] != [_namespace(), _host()]:
         return False
     return _start_of(int(pid)) != int(start)
 

@@ -55,6 +55,18 @@ def check_is_file(path: Path, mode: int) -> None:
             raise InputError(f"{path} is {what}, not a file", "name a file, or pipe one in with -")
 
 
+def _path_of_stdin() -> str:
+    """Where the file or folder lies that standard input is; empty for a pipe, and for a file that
+    has no name (as a shell makes for a long here-document) or that may not be opened by its name.
+    """
+    path = Path("/proc/self/fd/0").resolve()
+    try:
+        is_there = os.path.samestat(path.stat(), os.fstat(0)) and os.access(path, os.R_OK)
+    except OSError:
+        is_there = False
+    return str(path) if is_there else ""
+
+
 def refuse_pipes(paths: Iterable[Path]) -> None:
     """Raises UsageError where one came through a pipe: there is nothing to write back to."""
     for path in paths:
@@ -74,7 +86,7 @@ class Spool:
         self._done: dict[str, Path] = {}
 
     def file(self, path: Path) -> Path:
-        """The path itself where it names a file or a folder, or nothing; else what came through
+        """The path itself where it names a file or a folder, or nothing; else what comes through
         it. Raises InputError for a device or socket, and where there is no room.
         """
         given = str(path)
@@ -85,10 +97,10 @@ class Spool:
         except OSError:  # told where it is read
             return path
         check_is_file(Path("standard input") if given == STDIN else path, mode)
-        if stat.S_ISFIFO(mode):
+        if given == STDIN:
+            self._done[given] = _named(given, _path_of_stdin() or self._keep(given))
+        elif stat.S_ISFIFO(mode):
             self._done[given] = _named(given, self._keep(given))
-        elif given == STDIN:
-            self._done[given] = _named(given, str(Path("/proc/self/fd/0").resolve()))
         return self._done.get(given, path)
 
     def _keep(self, given: str) -> str:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from profharness.cli.running.consent import require_consent
@@ -69,3 +70,18 @@ def test_where_nobody_can_be_asked_the_line_must_say_so(
     said = ask(recorded, None, monkeypatch, agreed=True)
     assert said.endswith("agreed")
     assert "argv    /theirs/python" in said, "it is shown all the same"
+
+
+def test_the_model_and_the_inputs_are_shown_which_no_command_line_names(
+    recorded: Request, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, inputs = tmp_path / "theirs\u202e.pt", tmp_path / "theirs.npz"
+    for path in (model, inputs):
+        path.touch()
+    asked = msgspec.structs.replace(
+        recorded, model=str(model), inputs=str(inputs), shape={"x": (16,)}
+    )
+    said = ask(asked, None, monkeypatch)
+    assert f'--model                "{tmp_path}/theirs\\u202e.pt"' in said
+    assert f'--inputs               "{inputs}"' in said
+    assert "--telemetry-hz" not in said, "what is as it always is says nothing"

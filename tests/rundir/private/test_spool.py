@@ -90,6 +90,21 @@ def test_metrics_of_a_pipe_are_those_of_its_file(tmp_path: Path, kind: str) -> N
     assert through.stdout == of_file
 
 
+def test_standard_input_without_a_name_is_read_as_a_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "here-document"
+    path.write_text(KINETO)
+    with path.open("rb") as file:
+        path.unlink()  # as a shell does with a here-document that is longer than a pipe holds
+        done = subprocess.run(
+            [sys.executable, "-m", "profharness", "hotspots", "-"],
+            stdin=file,
+            capture_output=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"1 call" in done.stdout
+
+
 def test_what_a_tool_wrote_beside_a_piped_file_is_named(shared: Path) -> None:
     path = shared / "fixtures/rocm/rocprofv3/csv/gfx950_bank_test_counter_collection.csv"
 
@@ -133,6 +148,23 @@ def test_what_is_too_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_pipe_cannot_be_changed_in_place() -> None:
     with pytest.raises(UsageError, match="in place"):
         spool.refuse_pipes([spool.SpooledPath("-")])
+
+
+def test_what_another_containers_process_keeps_is_not_swept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may share the folder and the host's name, and no process here has its number."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with folders.private_folder() as own:
+        _, _, pid, start, namespace, *rest = own.name.split("-")
+        assert namespace == str(Path("/proc/self/ns/pid").stat().st_ino)
+        dead = "-".join(("profharness-private", pid, str(int(start) + 1), namespace, *rest))
+        theirs = "-".join(("profharness-private", pid, str(int(start) + 1), "1", *rest))
+        for name in (dead, theirs):
+            (tmp_path / name).mkdir()
+        assert folders.sweep() == (tmp_path / dead,)
+        assert own.is_dir()
+    assert [folder.name for folder in tmp_path.iterdir()] == [theirs]
 
 
 def test_a_signal_removes_what_was_kept(tmp_path: Path) -> None:
