@@ -32,6 +32,7 @@ from profharness.launchers.group_end import (
     end_stragglers,
     kill_group,
 )
+from profharness.launchers.leash import leashed
 from profharness.launchers.process_tree import kill, leaves, tree
 from profharness.rundir.lost import LostFile
 
@@ -98,18 +99,20 @@ class LocalLauncher:
         )
 
     def capture(self, command: Command, timeout_s: float) -> bytes:
-        """The stdout of a short command, its stdin closed.
+        """The stdout of a short command, its stdin closed. It ends with the harness, since what it
+        asks (a driver, say) may never answer.
 
         Raises Unavailable when it cannot be started, fails, or takes longer than `timeout_s`.
         """
         started = self.composed(command)
-        try:
-            done = _answered(started, timeout_s)
-        except FileNotFoundError as error:
+        search = started.env.get("PATH") or os.environ.get("PATH")
+        if shutil.which(started.argv[0], os.F_OK, search) is None:
             raise Unavailable(
                 f"{started.argv[0]}: no such program here",
                 "check the spelling, the PATH, or --python",
-            ) from error
+            )
+        try:
+            done = _answered(started, timeout_s)
         except (subprocess.SubprocessError, OSError) as error:
             said = (
                 (getattr(error, "stderr", None) or b"")
@@ -129,10 +132,10 @@ class LocalLauncher:
 
 def _answered(command: Command, timeout_s: float) -> subprocess.CompletedProcess[bytes]:
     """As `subprocess.run(check=True)`, with the whole group ended where it takes too long, or where
-    something ends the wait. Raises OSError and SubprocessError.
+    something ends the wait or the harness. Raises OSError and SubprocessError.
     """
     process = subprocess.Popen(
-        command.argv,
+        leashed(command).argv,
         env=command.environment(os.environ),
         cwd=command.cwd,
         stdin=subprocess.DEVNULL,
@@ -140,6 +143,7 @@ def _answered(command: Command, timeout_s: float) -> subprocess.CompletedProcess
         stderr=subprocess.PIPE,
         process_group=0,
     )
+    process.args = command.argv  # errors name the command, not the leash
     with process:
         try:
             out, said = process.communicate(timeout=timeout_s)

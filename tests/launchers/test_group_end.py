@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -118,6 +119,35 @@ def test_a_capture_that_takes_too_long_ends_with_all_that_it_started(tmp_path: P
     while time.monotonic() < deadline and not gone(told.read_text().strip()):
         time.sleep(0.01)
     assert gone(told.read_text().strip())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_is_asked_ends_with_the_harness_that_asks(tmp_path: Path, number: int) -> None:
+    told = tmp_path / "told"
+    asking = (
+        "import sys\nfrom profharness.launchers.command import Command\n"
+        "from profharness.launchers.local import LocalLauncher\n"
+        "LocalLauncher().capture(Command(('sh', '-c', sys.argv[1], sys.argv[2])), 600)\n"
+    )
+    words = 'sleep 600 & echo $! > "$0.part"; mv "$0.part" "$0"; wait'
+    harness = subprocess.Popen([sys.executable, "-c", asking, words, str(told)])
+    try:
+        until(told.exists)
+        asked = told.read_text().strip()
+        assert not gone(asked)
+        harness.send_signal(number)
+        assert harness.wait() == -number
+        until(lambda: gone(asked))
+    finally:
+        harness.kill()
+        harness.wait()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def at(*moments: tuple[float, int]) -> Callable[[pytest.MonkeyPatch, Signals], bool]:
