@@ -15,7 +15,6 @@ from profharness.errors import UsageError
 from profharness.launchers.command import Command
 from profharness.launchers.leash import leashed
 from profharness.layers import around
-from profharness.layers.contract import Where
 from profharness.measure.plan import RunPlan, worker_setup
 from profharness.options.request import Request
 from profharness.rundir.paths import write_atomic

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from profharness.errors import UsageError
-from profharness.rundir.outputs import refuse_inputs, temporary_beside, whole_file
+from profharness.rundir.outputs import (
+    refuse_inputs,
+    require_writable,
+    temporary_beside,
+    whole_file,
+)
 from tests import started
 
 
@@ -50,6 +55,20 @@ def test_what_a_run_makes_again_may_be_overwritten(run: Path) -> None:
     refuse_inputs(run / "merged.pftrace", [run])
     refuse_inputs(run / "figure.pdf", [run])
     refuse_inputs(run / "manifest.json", [run.parent / "another"])
+
+
+def test_no_device_or_pipe_gives_way_to_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    (tmp_path / "null").symlink_to("/dev/null")
+    places = [pipe, tmp_path / "link", tmp_path / "null"]
+    for place in [*places, Path("/dev/null"), Path("/dev/stdout")]:
+        with pytest.raises(UsageError, match="is no plain file"):
+            require_writable(place, "name another place with -o")
+    (tmp_path / "broken").symlink_to("nowhere")
+    for name in ("new", "broken"):
+        require_writable(tmp_path / name, "name another place with -o")
 
 
 def test_files_of_a_tools_folder_are_refused(tmp_path: Path) -> None:
