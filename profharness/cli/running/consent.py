@@ -7,15 +7,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from profharness.cli.running.plan_text import starts_text
+from profharness.cli.running.plan_text import asked_text, starts_text
 from profharness.errors import UsageError
 from profharness.measure.planning import plan_run
 from profharness.options.request import Request
 
 
 def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
-    """Show what going on would start, and ask, unless it was `agreed` to on the line. Nothing is
-    started for that.
+    """Show what going on would start, with which model, files and addresses, and ask, unless it was
+    `agreed` to on the line. Nothing is started for that.
 
     Raises UsageError where the user does not agree, or cannot be asked.
     """
@@ -23,7 +23,8 @@ def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
     print(
         f"resume  {root} has no seal of yours: somebody else made this run, or changed it, or you "
         "did on another host, in another folder or by an older version.\n"
-        f"        Going on starts, in {Path.cwd()}:\n{starts_text(prepared)}",
+        f"        Going on starts, in {Path.cwd()}:\n{starts_text(prepared)}\n"
+        f"        as it was asked to:\n{asked_text(recorded)}",
         file=sys.stderr,
     )
     if agreed:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from profharness.cli.running.consent import require_consent
@@ -60,6 +61,18 @@ def test_nothing_else_is_an_agreement(
     recorded: Request, monkeypatch: pytest.MonkeyPatch, typed: str
 ) -> None:
     assert "nothing was started" in ask(recorded, typed, monkeypatch)
+
+
+def test_what_stands_in_no_command_line_is_shown_too(
+    recorded: Request, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model = tmp_path / "theirs\x1b[2K.pt"
+    model.touch()
+    theirs = msgspec.structs.replace(recorded, model=str(model), shape={"x": (4,)})
+    shown = [line for line in ask(theirs, "n\n", monkeypatch).splitlines() if "  with " in line]
+    assert f"  with    --model {tmp_path}/theirs\\x1b[2K.pt" in shown
+    assert "  with    --batch-sizes 1,2" in shown
+    assert not any("--output" in line or "--trials" in line for line in shown), shown
 
 
 def test_where_nobody_can_be_asked_the_line_must_say_so(
