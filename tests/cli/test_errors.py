@@ -216,3 +216,21 @@ def test_ctrl_c_is_told(tmp_path: Path) -> None:
         [sys.executable, "-c", words], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_changes_no_exit_status(tmp_path: Path, closed: str) -> None:
+    words = (sys.executable, "-m", "profharness", "run", "--telemetry", "off", "-o", "run", "--")
+    command = ("sh", "-c", "exit 5")
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *words, *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 5, done.stderr
+    assert "could not be analysed" not in done.stderr
+    assert (tmp_path / "run" / "report.html").exists()
