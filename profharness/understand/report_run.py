@@ -6,7 +6,6 @@ a command does not need is not imported: a table of hotspots takes no longer tha
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from profharness.errors import InputError, OutputExists
 from profharness.node import ceilings as calibration
 from profharness.rundir.outputs import can_keep, require_writable
 from profharness.rundir.paths import MANIFEST
+from profharness.rundir.private.folders import private_folder
 from profharness.understand.load import Loaded, load, no_run, of_records
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ def finish(
         require_writable(report, "name another place with -o")
     elif not (keeps or outputs.figures_alone):
         require_writable(run.report, _READ_ONLY)
-    with tempfile.TemporaryDirectory(prefix="profharness-") as scratch:
-        merged = run.merged if keeps else Path(scratch) / run.merged.name
+    with private_folder() as scratch:
+        merged = run.merged if keeps else scratch / run.merged.name
         recorded, write_trace = _loaded(root, run, merged)
         loaded = with_captures(recorded, operator_input.captures)
         summary = msgspec.structs.replace(
