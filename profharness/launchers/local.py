@@ -10,22 +10,19 @@ from __future__ import annotations
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 from profharness.errors import Unavailable
 from profharness.launchers import Job, Outcome, Surrounding
 from profharness.launchers.command import Command
 from profharness.launchers.copying import Copier
+from profharness.launchers.forwarding import Forwarding
 from profharness.launchers.group_end import (
     Signals,
     end_by_force,
@@ -44,7 +41,6 @@ POLL_S = 0.05
 # How long a tool may take to write its files once the processes that it waited for have been
 # killed.
 LAST_WORDS_S = 10.0
-_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class LocalLauncher:
@@ -68,20 +64,21 @@ class LocalLauncher:
         """
         own_group = job.log is not None or not sys.stdin.isatty()
         start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        process, copiers = _start(
-            replace(job, command=self.composed(job.command)), own_group=own_group
-        )
         signals = Signals(job.grace_s, own_interrupts=job.is_command and not own_group)
-        watch = _Watch(process, job, signals, poll, own_group=own_group)
+        composed, copiers = replace(job, command=self.composed(job.command)), list[Copier]()
         try:
-            # the pid goes first: a sampler must know the process even if a poll fails
-            watch.guarded(started, process.pid)
-            with _forwarding(process.pid, signals, own_group=own_group):
-                watch.wait()
-        except BaseException:  # Ctrl-C too: no workload may outlive us
-            end_by_force(process.pid, own_group=own_group)
-            process.wait()
-            raise
+            with Forwarding(signals, own_group=own_group) as forwarding:
+                process, copiers = _start(composed, own_group=own_group)
+                watch = _Watch(process, job, signals, poll, own_group=own_group)
+                try:
+                    # the pid goes first: a sampler must know the process even if a poll fails
+                    watch.guarded(started, process.pid)
+                    forwarding.begin(process.pid)
+                    watch.wait()
+                except BaseException:  # Ctrl-C too: no workload may outlive us
+                    end_by_force(process.pid, own_group=own_group)
+                    process.wait()
+                    raise
         finally:
             for copier in copiers:
                 copier.join(timeout=5)
@@ -187,33 +184,6 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[
     for copier in copiers:
         copier.start()
     return process, copiers
-
-
-@contextmanager
-def _forwarding(pid: int, signals: Signals, *, own_group: bool) -> Iterator[None]:
-    """Pass signals that the harness gets on to the child (SIGINT on a terminal reached it
-    already).
-    """
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        signals.add(number)
-        try:
-            if own_group:
-                os.killpg(pid, number)
-            elif number != signal.SIGINT:
-                os.kill(pid, number)
-        except ProcessLookupError:
-            pass  # it ended in the meantime
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, forward) for number in _FORWARDED}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _Watch:

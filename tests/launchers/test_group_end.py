@@ -12,10 +12,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from profharness.launchers import Job, Outcome, group_end
+from profharness.launchers.between import Terminated, ended_by_signals
 from profharness.launchers.command import Command
 from profharness.launchers.group_end import Signals
 from profharness.launchers.local import LocalLauncher
@@ -119,6 +121,41 @@ def test_a_capture_that_takes_too_long_ends_with_all_that_it_started(tmp_path: P
     while time.monotonic() < deadline and not gone(told.read_text().strip()):
         time.sleep(0.01)
     assert gone(told.read_text().strip())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_the_middle_of_a_start_reaches_what_is_started(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+
+    class Start(subprocess.Popen[bytes]):
+        """It has started, and whoever started it does not know that yet."""
+
+        def __init__(self, *words: Any, **settings: Any) -> None:
+            super().__init__(*words, **settings)
+            begun.append(self)
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(subprocess, "Popen", Start)
+    job = Job(Command(("sleep", "600")), grace_s=60, is_command=True)
+    try:
+        with ended_by_signals():
+            ended = LocalLauncher().run(job, lambda _: None, lambda: None)
+        assert (ended.exit_status, ended.forwarded) == (128 + number, (number,))
+    finally:
+        begun[0].kill()
+        begun[0].wait()
+
+
+def test_a_signal_in_a_start_that_fails_ends_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        raise OSError(8, "Exec format error")
+
+    monkeypatch.setattr(subprocess, "Popen", failing)
+    with ended_by_signals(), pytest.raises(Terminated):
+        LocalLauncher().run(Job(Command(("sleep", "600"))), lambda _: None, lambda: None)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
