@@ -126,6 +126,7 @@ def run(
       multi-process                   1, 2, ... pinned copies at once
     """
     elsewhere = _planned_for(switches)
+    _require_here()
     if switches.resume:
         return _resumed(switches, settings, ctx.obj)
     if switches.retry_failed:
@@ -149,6 +150,16 @@ def run(
         quiet=switches.quiet,
         take_over=switches.take_over,
     )
+
+
+def _require_here() -> None:
+    """Raises UsageError where the working directory was removed: nothing can be started in it."""
+    try:
+        Path.cwd()
+    except FileNotFoundError as error:
+        raise UsageError(
+            "the working directory was removed", "go to one that is there: cd FOLDER"
+        ) from error
 
 
 def _planned_for(switches: RunSwitches) -> planned_node.PlannedNode | None:

@@ -13,7 +13,7 @@ from profharness.errors import UsageError
 from profharness.node import topology as places
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.listing import listing
-from profharness.rundir.outputs import require_replaceable
+from profharness.rundir.outputs import require_plain
 from profharness.rundir.paths import write_atomic
 from profharness.rundir.shown.screen import mention
 
@@ -57,7 +57,7 @@ def topology(
         return
     if output.exists() and not force:
         raise UsageError(f"{output} exists", "name another file, or add --force to overwrite it")
-    require_replaceable(output, "name another file with -o")
+    require_plain(output, "name another file, or leave -o out to print it")
     write_atomic(output, text.encode())
     columns = (
         Column("process", "right", width=3),

@@ -10,28 +10,26 @@ from __future__ import annotations
 import os
 import select
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 from profharness.errors import Unavailable
 from profharness.launchers import Job, Outcome, Surrounding
 from profharness.launchers.command import Command
 from profharness.launchers.copying import Copier
+from profharness.launchers.forwarding import Forwarding
 from profharness.launchers.group_end import (
     Signals,
     end_by_force,
     end_stragglers,
     kill_group,
 )
+from profharness.launchers.leash import leashed
 from profharness.launchers.process_tree import kill, leaves, tree
 from profharness.rundir.lost import LostFile
 
@@ -43,7 +41,6 @@ POLL_S = 0.05
 # How long a tool may take to write its files once the processes that it waited for have been
 # killed.
 LAST_WORDS_S = 10.0
-_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 class LocalLauncher:
@@ -67,20 +64,21 @@ class LocalLauncher:
         """
         own_group = job.log is not None or not sys.stdin.isatty()
         start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        process, copiers = _start(
-            replace(job, command=self.composed(job.command)), own_group=own_group
-        )
         signals = Signals(job.grace_s, own_interrupts=job.is_command and not own_group)
-        watch = _Watch(process, job, signals, poll, own_group=own_group)
+        composed, copiers = replace(job, command=self.composed(job.command)), list[Copier]()
         try:
-            # the pid goes first: a sampler must know the process even if a poll fails
-            watch.guarded(started, process.pid)
-            with _forwarding(process.pid, signals, own_group=own_group):
-                watch.wait()
-        except BaseException:  # Ctrl-C too: no workload may outlive us
-            end_by_force(process.pid, own_group=own_group)
-            process.wait()
-            raise
+            with Forwarding(signals, own_group=own_group) as forwarding:
+                process, copiers = _start(composed, own_group=own_group)
+                watch = _Watch(process, job, signals, poll, own_group=own_group)
+                try:
+                    # the pid goes first: a sampler must know the process even if a poll fails
+                    watch.guarded(started, process.pid)
+                    forwarding.begin(process.pid)
+                    watch.wait()
+                except BaseException:  # Ctrl-C too: no workload may outlive us
+                    end_by_force(process.pid, own_group=own_group)
+                    process.wait()
+                    raise
         finally:
             for copier in copiers:
                 copier.join(timeout=5)
@@ -98,18 +96,20 @@ class LocalLauncher:
         )
 
     def capture(self, command: Command, timeout_s: float) -> bytes:
-        """The stdout of a short command, its stdin closed.
+        """The stdout of a short command, its stdin closed. It ends with the harness, since what it
+        asks (a driver, say) may never answer.
 
         Raises Unavailable when it cannot be started, fails, or takes longer than `timeout_s`.
         """
         started = self.composed(command)
-        try:
-            done = _answered(started, timeout_s)
-        except FileNotFoundError as error:
+        search = started.env.get("PATH") or os.environ.get("PATH")
+        if shutil.which(started.argv[0], os.F_OK, search) is None:
             raise Unavailable(
                 f"{started.argv[0]}: no such program here",
                 "check the spelling, the PATH, or --python",
-            ) from error
+            )
+        try:
+            done = _answered(started, timeout_s)
         except (subprocess.SubprocessError, OSError) as error:
             said = (
                 (getattr(error, "stderr", None) or b"")
@@ -129,10 +129,10 @@ class LocalLauncher:
 
 def _answered(command: Command, timeout_s: float) -> subprocess.CompletedProcess[bytes]:
     """As `subprocess.run(check=True)`, with the whole group ended where it takes too long, or where
-    something ends the wait. Raises OSError and SubprocessError.
+    something ends the wait or the harness. Raises OSError and SubprocessError.
     """
     process = subprocess.Popen(
-        command.argv,
+        leashed(command).argv,
         env=command.environment(os.environ),
         cwd=command.cwd,
         stdin=subprocess.DEVNULL,
@@ -140,6 +140,7 @@ def _answered(command: Command, timeout_s: float) -> subprocess.CompletedProcess
         stderr=subprocess.PIPE,
         process_group=0,
     )
+    process.args = command.argv  # errors name the command, not the leash
     with process:
         try:
             out, said = process.communicate(timeout=timeout_s)
@@ -183,33 +184,6 @@ def _start(job: Job, *, own_group: bool) -> tuple[subprocess.Popen[bytes], list[
     for copier in copiers:
         copier.start()
     return process, copiers
-
-
-@contextmanager
-def _forwarding(pid: int, signals: Signals, *, own_group: bool) -> Iterator[None]:
-    """Pass signals that the harness gets on to the child (SIGINT on a terminal reached it
-    already).
-    """
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        signals.add(number)
-        try:
-            if own_group:
-                os.killpg(pid, number)
-            elif number != signal.SIGINT:
-                os.kill(pid, number)
-        except ProcessLookupError:
-            pass  # it ended in the meantime
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, forward) for number in _FORWARDED}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class _Watch:

@@ -7,6 +7,7 @@ under any launcher.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 GRACE_S = 15.0
+_PR_SET_PDEATHSIG = 1
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -26,12 +28,13 @@ def start(argv: Sequence[str], ranks: int) -> int:
     When one rank fails, the others, which may wait for it in a collective, are ended after a grace
     time.
     """
-    port = _free_port()
+    port, dies_with_us = _free_port(), _dying_with(os.getpid())
     processes = [
         subprocess.Popen(
             argv,
             env={**os.environ, **variables(rank, ranks, port)},
             stdin=None if rank == 0 else subprocess.DEVNULL,
+            preexec_fn=dies_with_us,  # noqa: PLW1509  no other thread runs yet
         )
         for rank in range(ranks)
     ]
@@ -56,6 +59,20 @@ def variables(rank: int, ranks: int, port: int) -> dict[str, str]:
         "MASTER_PORT": str(port),
         "TORCHELASTIC_RUN_ID": f"local-{os.getpid()}",
     }
+
+
+def _dying_with(starter: int) -> Callable[[], None]:
+    """Called in each rank before it becomes a harness: whatever kills the process that started all
+    of them kills them too, and so ends all that a killed harness does not leave behind.
+    """
+    prctl = ctypes.CDLL(None).prctl
+
+    def die_with_it() -> None:
+        prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != starter:  # it had gone before the kernel knew that we care
+            os._exit(128 + signal.SIGKILL)
+
+    return die_with_it
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]]) -> int:

@@ -5,7 +5,6 @@ generator under none.
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,8 @@ import msgspec
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
+from profharness.launchers.leash import leashed
 from profharness.layers import around
-from profharness.layers.contract import Where
 from profharness.measure.plan import RunPlan, worker_setup
 from profharness.options.request import Request
 from profharness.rundir.paths import write_atomic
@@ -72,23 +71,12 @@ def target_setup(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> T
         folder=client.control,
         label=label,
         plain=plain,
-        wrapped=wrapped if own_server is not None else _leashed(wrapped, where),
+        wrapped=wrapped if own_server is not None else leashed(wrapped),
         managed=own_server is not None,
         prepare=_nothing if own_server is None else own_server.write_spec,
         find=partial(foreign.find, spec.ready, spec.command, spec.model),
     )
     return TargetSetup(server, client)
-
-
-def _leashed(command: Command, where: Where) -> Command:
-    """A server that is not ours would outlive a harness that is killed. The leash itself is under
-    no hook (-S), its child is.
-    """
-    return Command(
-        (sys.executable, "-S", str(where.wrappers / "leash.py"), "--", *command.argv),
-        command.env,
-        command.cwd,
-    )
 
 
 def _with_protocol(client: WorkerSetup, protocol: str) -> WorkerSetup:

@@ -5,6 +5,7 @@ user's to mend, not a fault of ours), and the temporary file that takes a place 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from profharness.errors import UsageError
 
 _MARK = "manifest.json"  # of a run directory
+_DEVICES = Path("/dev")
 # what a run directory holds that nothing makes again, with what keeps it (docs/run-directory.md)
 _RECORDS = frozenset(
     {_MARK, "holder.json", "calibration.json", "control", "points", "telemetry", "artifacts"}
@@ -22,9 +24,11 @@ def require_writable(path: Path, instead: str) -> None:
     """A file can be made (or replaced) at `path`. Raises UsageError with the hint `instead`, also
     where its folder is not there.
     """
+    require_plain(path, instead)
     folder = path.parent
     try:
-        require_replaceable(path, instead)
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder", instead)
         there = folder.is_dir()
     except OSError as error:
         raise unwritable(path, error, instead) from error
@@ -36,14 +40,23 @@ def require_writable(path: Path, instead: str) -> None:
         raise UsageError(f"{path} cannot be written: the folder {folder} is not writable", instead)
 
 
-def require_replaceable(path: Path, instead: str) -> None:
-    """What is at `path`, if anything, is a file. Raises UsageError for a folder, a device, a pipe
-    and a socket: a file would take its place.
+def require_plain(path: Path, instead: str) -> None:
+    """What is at `path`, if anything, is a file that a new one may take the place of: a device or a
+    pipe would be removed for it, and with it `/dev/null` for every program of the node. Raises
+    UsageError.
     """
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder", instead)
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path} is no file, and would be replaced by one", instead)
+    try:
+        mode = path.stat().st_mode
+        is_device = not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or (
+            path.parent.resolve() == _DEVICES  # `/dev/stdout` leads to a file where that is one
+        )
+    except OSError:  # nothing is there, or told where it is written
+        return
+    if is_device:
+        raise UsageError(
+            f"{path} is no plain file: what is written would not go there, but take its place",
+            instead,
+        )
 
 
 def can_keep(root: Path) -> bool:

@@ -6,9 +6,7 @@ a command does not need is not imported: a table of hotspots takes no longer tha
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +18,7 @@ from profharness.errors import InputError, OutputExists
 from profharness.node import ceilings as calibration
 from profharness.rundir.outputs import can_keep, require_writable
 from profharness.rundir.paths import MANIFEST
+from profharness.rundir.private.folders import private_folder
 from profharness.understand.load import Loaded, load, no_run, of_records
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def finish(
         require_writable(report, "name another place with -o")
     elif not (keeps or outputs.figures_alone):
         require_writable(run.report, _READ_ONLY)
-    with nullcontext(root) if keeps else _scratch() as folder:
+    with nullcontext(root) if keeps else private_folder() as folder:
         recorded, write_trace = _loaded(root, run, folder / run.merged.name)
         loaded = with_captures(recorded, operator_input.captures)
         summary = msgspec.structs.replace(
@@ -94,13 +93,6 @@ def finish(
     if report is not None or keeps:
         write_atomic(report or run.report, html.render(summary).encode())
     return summary
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    """A folder for the trace of a run that cannot be written into."""
-    with tempfile.TemporaryDirectory(prefix="profharness-") as folder:
-        yield Path(folder)
 
 
 _READ_ONLY = (

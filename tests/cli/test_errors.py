@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from profharness import cli
+from profharness.cli.running.steps import near
 from tests import started
 
 
@@ -216,3 +217,34 @@ def test_ctrl_c_is_told(tmp_path: Path) -> None:
         [sys.executable, "-c", words], capture_output=True, text=True, check=False, cwd=tmp_path
     )
     assert (done.returncode, done.stderr) == (130, "error: interrupted\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_changes_no_exit_status(tmp_path: Path, closed: str) -> None:
+    words = (sys.executable, "-m", "profharness", "run", "--telemetry", "off", "-o", "run", "--")
+    command = ("sh", "-c", "exit 5")
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *words, *command],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 5, done.stderr
+    assert "could not be analysed" not in done.stderr
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_a_working_directory_that_was_removed_is_said_at_the_start_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    assert near(here / "run") == "run"
+    here.rmdir()
+    assert near(here / "run") == str(here / "run"), "what ran meanwhile has its answer"
+    assert cli.run_cli(["run", "--telemetry", "off", "--", "true"]) == 2
+    assert "the working directory was removed" in capsys.readouterr().err

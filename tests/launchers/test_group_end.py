@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from profharness.launchers import Job, Outcome, group_end
+from profharness.launchers.between import Terminated, ended_by_signals
 from profharness.launchers.command import Command
 from profharness.launchers.group_end import Signals
 from profharness.launchers.local import LocalLauncher
@@ -118,6 +121,70 @@ def test_a_capture_that_takes_too_long_ends_with_all_that_it_started(tmp_path: P
     while time.monotonic() < deadline and not gone(told.read_text().strip()):
         time.sleep(0.01)
     assert gone(told.read_text().strip())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_the_middle_of_a_start_reaches_what_is_started(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+
+    class Start(subprocess.Popen[bytes]):
+        """It has started, and whoever started it does not know that yet."""
+
+        def __init__(self, *words: Any, **settings: Any) -> None:
+            super().__init__(*words, **settings)
+            begun.append(self)
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(subprocess, "Popen", Start)
+    job = Job(Command(("sleep", "600")), grace_s=60, is_command=True)
+    try:
+        with ended_by_signals():
+            ended = LocalLauncher().run(job, lambda _: None, lambda: None)
+        assert (ended.exit_status, ended.forwarded) == (128 + number, (number,))
+    finally:
+        begun[0].kill()
+        begun[0].wait()
+
+
+def test_a_signal_in_a_start_that_fails_ends_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        raise OSError(8, "Exec format error")
+
+    monkeypatch.setattr(subprocess, "Popen", failing)
+    with ended_by_signals(), pytest.raises(Terminated):
+        LocalLauncher().run(Job(Command(("sleep", "600"))), lambda _: None, lambda: None)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_is_asked_ends_with_the_harness_that_asks(tmp_path: Path, number: int) -> None:
+    told = tmp_path / "told"
+    asking = (
+        "import sys\nfrom profharness.launchers.command import Command\n"
+        "from profharness.launchers.local import LocalLauncher\n"
+        "LocalLauncher().capture(Command(('sh', '-c', sys.argv[1], sys.argv[2])), 600)\n"
+    )
+    words = 'sleep 600 & echo $! > "$0.part"; mv "$0.part" "$0"; wait'
+    harness = subprocess.Popen([sys.executable, "-c", asking, words, str(told)])
+    try:
+        until(told.exists)
+        asked = told.read_text().strip()
+        assert not gone(asked)
+        harness.send_signal(number)
+        assert harness.wait() == -number
+        until(lambda: gone(asked))
+    finally:
+        harness.kill()
+        harness.wait()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def at(*moments: tuple[float, int]) -> Callable[[pytest.MonkeyPatch, Signals], bool]:

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from profharness.launchers import local_ranks
 from profharness.measure.ranks import detect
+from tests.processes import gone
 
 
 def code(text: str) -> tuple[str, ...]:
@@ -50,6 +52,36 @@ def test_the_first_failure_is_the_status_and_the_others_do_not_wait_for_ever(
     )
     assert status == 5
     assert time.monotonic() - began < 30
+
+
+def test_no_rank_outlives_a_kill_of_what_started_them(tmp_path: Path) -> None:
+    rank = (
+        "import os, pathlib, sys, time\n"
+        "part = pathlib.Path(sys.argv[1], 'part' + os.environ['RANK'])\n"
+        "part.write_text(str(os.getpid()))\n"
+        "part.rename(part.with_name('pid' + os.environ['RANK']))\ntime.sleep(600)\n"
+    )
+    start = (
+        "import sys\nfrom profharness.launchers import local_ranks\n"
+        "local_ranks.start((sys.executable, '-c', *sys.argv[1:]), 2)\n"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", start, rank, str(tmp_path)])
+    try:
+        until(lambda: len(list(tmp_path.glob("pid*"))) == 2)
+        pids = [path.read_text() for path in tmp_path.glob("pid*")]
+        starter.kill()
+        starter.wait()
+        until(lambda: all(gone(pid) for pid in pids))
+    finally:
+        starter.kill()
+        starter.wait()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.slow

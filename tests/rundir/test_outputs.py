@@ -57,6 +57,20 @@ def test_what_a_run_makes_again_may_be_overwritten(run: Path) -> None:
     refuse_inputs(run / "manifest.json", [run.parent / "another"])
 
 
+def test_no_device_or_pipe_gives_way_to_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    (tmp_path / "null").symlink_to("/dev/null")
+    places = [pipe, tmp_path / "link", tmp_path / "null"]
+    for place in [*places, Path("/dev/null"), Path("/dev/stdout")]:
+        with pytest.raises(UsageError, match="is no plain file"):
+            require_writable(place, "name another place with -o")
+    (tmp_path / "broken").symlink_to("nowhere")
+    for name in ("new", "broken"):
+        require_writable(tmp_path / name, "name another place with -o")
+
+
 def test_files_of_a_tools_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "sysinfo.csv").touch()
     (tmp_path / "merged.pftrace").touch()
@@ -99,7 +113,7 @@ def test_a_temporary_file_has_the_mode_asked_for(tmp_path: Path) -> None:
 def test_a_device_or_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     target = tmp_path / "pipe"
     os.mkfifo(target)  # a device, such as /dev/null, can be made by the administrator alone
-    with pytest.raises(UsageError, match="is no file, and would be replaced by one"):
+    with pytest.raises(UsageError, match="is no plain file"):
         require_writable(target, "name another with -o")
     require_writable(tmp_path / "new", "name another with -o")
     done = started.run("topology", "-o", target, "--force")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from profharness.rundir.manifest import Artifact
 from profharness.rundir.paths import RunDir
+from profharness.rundir.private.folders import HIDDEN
 from profharness.trace.merge import merge
 from profharness.trace.model import Trace
 from profharness.trace.parts.cutting import Cut
@@ -80,7 +81,7 @@ def test_the_same_records_trace_and_figures(tmp_path, monkeypatch, seed, ranks, 
     assert msgspec.json.encode(in_parts) == msgspec.json.encode(in_memory)
     assert {name: (run.root / name).read_bytes() for name in written} == written
     assert records(decode(run.merged)) == whole
-    assert not list(run.root.glob(f"{merger.SCRATCH}*"))
+    assert not list(run.root.glob(f"{HIDDEN}*"))
 
 
 def test_a_large_run_of_which_nothing_can_be_read(tmp_path, monkeypatch):

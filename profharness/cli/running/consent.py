@@ -8,17 +8,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from profharness.cli.running.plan_text import starts_text
+from profharness.cli.running.plan_text import asked_text, starts_text
 from profharness.errors import UsageError
 from profharness.measure.planning import plan_run
-from profharness.options.declared import declared
 from profharness.options.request import Request
-from profharness.rundir.shown.screen import encoded
 
 
 def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
-    """Show what going on would start, and ask, unless it was `agreed` to on the line. Nothing is
-    started for that.
+    """Show what going on would start, with which model, files and addresses, and ask, unless it was
+    `agreed` to on the line. Nothing is started for that.
 
     Raises UsageError where the user does not agree, or cannot be asked.
     """
@@ -27,7 +25,7 @@ def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
         f"resume  {root} has no seal of yours: somebody else made this run, or changed it, or you "
         "did on another host, in another folder or by an older version.\n"
         f"        Going on starts, in {Path.cwd()}:\n{starts_text(prepared)}\n"
-        f"        with these settings, which name what is loaded:\n{_settings_text(recorded)}",
+        f"        as it was asked to:\n{asked_text(recorded)}",
         file=sys.stderr,
     )
     if agreed:
@@ -40,14 +38,3 @@ def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
     print("Start this? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise UsageError(f"--resume: nothing was started in {root}", "make a new run of your own")
-
-
-def _settings_text(recorded: Request) -> str:
-    """What the run was asked beyond the defaults: workers get the model, the inputs and the
-    addresses by a file, and no command line names them.
-    """
-    return "\n".join(
-        f"  {field.names[-1]:<22} {encoded(getattr(recorded, field.name)).decode()}"
-        for field in declared(Request)
-        if field.name != "output" and getattr(recorded, field.name) != field.default
-    )

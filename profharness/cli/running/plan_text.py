@@ -15,6 +15,8 @@ from profharness.measure.pass_commands import (
     planned_follow_up,
 )
 from profharness.measure.plan import RunPlan
+from profharness.options.declared import declared
+from profharness.options.request import Request
 from profharness.options.trace_ranks import shown
 from profharness.supervise.pass_plan import PassPlan
 from profharness.units import format_bytes, format_clock
@@ -109,6 +111,22 @@ def starts_text(prepared: RunPlan) -> str:
         if line.split(maxsplit=1)[:1] in (["env"], ["unset"], ["file"], ["argv"], ["then"])
     ]
     return "\n".join(_spelled(line) for line in dict.fromkeys(lines))
+
+
+def asked_text(request: Request) -> str:
+    """What was asked for beyond what every run does, an option per line: the model, which is a
+    program, and files and addresses that stand in no command line.
+    """
+    given = [(field, getattr(request, field.name)) for field in declared(Request)]
+    return "\n".join(
+        _spelled(f"  with    {field.names[0]} {_one_word(value)}")
+        for field, value in given
+        if value != field.default and field.name != "output"
+    )
+
+
+def _one_word(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _spelled(line: str) -> str:

@@ -227,10 +227,9 @@ def printed(text: str, kept: Path) -> None:
 
 
 def near(path: Path) -> str:
-    """Relative to the working directory where it lies below it."""
-    absolute = path.absolute()
-    return (
-        str(absolute.relative_to(Path.cwd()))
-        if absolute.is_relative_to(Path.cwd())
-        else str(absolute)
-    )
+    """Relative to the working directory where it lies below it, and where there still is one."""
+    try:
+        absolute, here = path.absolute(), Path.cwd()
+    except FileNotFoundError:
+        return str(path)
+    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)

@@ -1,4 +1,4 @@
-"""A private temporary folder (mode 0700, in TMPDIR) that is removed when its user is done: after an
+"""A private temporary folder (mode 0700) that is removed when its user is done: after an
 exception and after SIGTERM and SIGHUP, too. What a killed process left is swept by the next one.
 
 The name says which process owns it: host, namespace of process ids, process id and the process's
@@ -20,22 +20,26 @@ from pathlib import Path
 from types import FrameType
 
 _PREFIX = "profharness-private"
+HIDDEN = f".{_PREFIX}"  # among a user's files
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
-_state = {"swept": False}
+_swept: set[Path] = set()
 
 
 @contextmanager
-def private_folder() -> Iterator[Path]:
-    """An empty folder. Raises OSError where none can be made.
+def private_folder(beside: Path | None = None) -> Iterator[Path]:
+    """An empty folder in TMPDIR, or hidden in the folder `beside`, where what will be moved
+    into place or is too large for TMPDIR belongs. Raises OSError where none can be made.
 
     While it is there, SIGTERM and SIGHUP first remove it and then end the process as they would
     have.
     """
-    if not _state["swept"]:
-        _state["swept"] = True
-        sweep()
+    place = beside or Path(tempfile.gettempdir())
+    prefix = _PREFIX if beside is None else HIDDEN
+    if place not in _swept:
+        _swept.add(place)
+        sweep(place, prefix)
     with _removed_at_signals():
-        folder = Path(tempfile.mkdtemp(prefix=f"{_own_prefix()}-"))
+        folder = Path(tempfile.mkdtemp(prefix=f"{prefix}-{_own_name()}-", dir=place))
         try:
             yield folder
         finally:
@@ -47,38 +51,39 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def sweep() -> tuple[Path, ...]:
+def sweep(place: Path, prefix: str) -> tuple[Path, ...]:
     """Remove the folders of this user that dead processes of this host left; which they were."""
     removed = []
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}-*"):
+    for folder in place.glob(f"{prefix}-*"):
         with contextlib.suppress(OSError):
             status = folder.lstat()
-            if status.st_uid == os.getuid() and folder.is_dir() and _is_left(folder.name):
+            named = folder.name.removeprefix(f"{prefix}-")
+            if status.st_uid == os.getuid() and folder.is_dir() and _is_left(named):
                 shutil.rmtree(folder, ignore_errors=True)
                 removed.append(folder)
     return tuple(removed)
 
 
-def _own_prefix() -> str:
-    return f"{_PREFIX}-{os.getpid()}-{_start_of(os.getpid())}-{_namespace()}-{_host()}"
-
-
-def _namespace() -> str:
-    """The number of our namespace of process ids; 0 where the kernel does not say."""
-    try:
-        return str(Path("/proc/self/ns/pid").stat().st_ino)
-    except OSError:
-        return "0"
+def _own_name() -> str:
+    return f"{os.getpid()}-{_start_of(os.getpid())}-{_host()}"
 
 
 def _host() -> str:
-    return "".join(letter for letter in os.uname().nodename if letter.isalnum())
+    """The host, and where process ids are counted: a container with ids of its own sees none of
+    the others, and may share their folders.
+    """
+    host = "".join(letter for letter in os.uname().nodename if letter.isalnum())
+    try:
+        counted = "".join(filter(str.isdigit, str(Path("/proc/self/ns/pid").readlink())))
+    except OSError:
+        counted = ""
+    return f"{host}n{counted}"
 
 
 def _is_left(name: str) -> bool:
-    """Whether the owner is seen dead; the folders of other hosts and containers are theirs."""
-    pid, start, *place = [*name.removeprefix(f"{_PREFIX}-").split("-"), "", ""]
-    if not pid.isdecimal() or not start.isdecimal() or place[:2] != [_namespace(), _host()]:
+    """Whether the owner is seen dead; the folders of other hosts are theirs."""
+    pid, start, host, *_ = [*name.split("-"), "", ""]
+    if not pid.isdecimal() or not start.isdecimal() or host != _host():
         return False
     return _start_of(int(pid)) != int(start)
 

@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from profharness.errors import UsageError
 from profharness.rundir.paths import MANIFEST
+from profharness.rundir.private.folders import private_folder
 from profharness.trace.merge import Places, merge_with_places
 from profharness.trace.model import ClockDomain, Problem, Source, Trace
 from profharness.trace.parts.cutting import Cut
@@ -39,8 +38,6 @@ from profharness.understand.merge.spilled import Spill, SpilledTrace, merge_spil
 from profharness.understand.merge.writing import GroupWriter, Merged, MergeJob
 from profharness.understand.run_parts import RunParts, read_run
 
-SCRATCH = ".profharness-merge-"
-
 
 def merge_spilled_parts(paths: Sequence[Path], job: MergeJob) -> Merged:
     """Write one trace of what was named: runs first, then loose files.
@@ -48,7 +45,7 @@ def merge_spilled_parts(paths: Sequence[Path], job: MergeJob) -> Merged:
     Raises InputError where a run or all files cannot be read, and UsageError where nothing is left
     or the sources share no clock.
     """
-    with _scratch(job) as scratch:
+    with private_folder(job.target.parent) as scratch:
         merger = Merger(job, scratch, several=len(paths) > 1)
         for path, run_name in zip(paths, run_names(paths), strict=True):
             if path.is_dir():
@@ -65,7 +62,7 @@ def merge_and_load(root: Path, job: MergeJob) -> RunRecords | None:
 
     None, and no trace, where nothing could be read.
     """
-    with _scratch(job) as scratch:
+    with private_folder(job.target.parent) as scratch:
         run = read_run(root, Spill(scratch, job.cut), job.workers, job.cut.ranks)
         if not run.parts:
             return None
@@ -74,13 +71,6 @@ def merge_and_load(root: Path, job: MergeJob) -> RunRecords | None:
         merger.write([root])
         whole = merge_spilled(run.parts)
     return complete_run(whole, run.notes)
-
-
-@contextmanager
-def _scratch(job: MergeJob) -> Iterator[Path]:
-    """A folder beside the output for the time of the merge."""
-    with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=job.target.parent) as name:
-        yield Path(name)
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,6 +63,18 @@ def test_nothing_else_is_an_agreement(
     assert "nothing was started" in ask(recorded, typed, monkeypatch)
 
 
+def test_what_stands_in_no_command_line_is_shown_too(
+    recorded: Request, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    model = tmp_path / "theirs\x1b[2K.pt"
+    model.touch()
+    theirs = msgspec.structs.replace(recorded, model=str(model), shape={"x": (4,)})
+    shown = [line for line in ask(theirs, "n\n", monkeypatch).splitlines() if "  with " in line]
+    assert f"  with    --model {tmp_path}/theirs\\x1b[2K.pt" in shown
+    assert "  with    --batch-sizes 1,2" in shown
+    assert not any("--output" in line or "--trials" in line for line in shown), shown
+
+
 def test_where_nobody_can_be_asked_the_line_must_say_so(
     recorded: Request, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +94,6 @@ def test_the_model_and_the_inputs_are_shown_which_no_command_line_names(
         recorded, model=str(model), inputs=str(inputs), shape={"x": (16,)}
     )
     said = ask(asked, None, monkeypatch)
-    assert f'--model                "{tmp_path}/theirs\\u202e.pt"' in said
-    assert f'--inputs               "{inputs}"' in said
+    assert f"--model {tmp_path}/theirs\\u202e.pt\n" in said
+    assert f"--inputs {inputs}\n" in said
     assert "--telemetry-hz" not in said, "what is as it always is says nothing"

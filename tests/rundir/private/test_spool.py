@@ -156,13 +156,15 @@ def test_what_another_containers_process_keeps_is_not_swept(
     """It may share the folder and the host's name, and no process here has its number."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with folders.private_folder() as own:
-        _, _, pid, start, namespace, *rest = own.name.split("-")
-        assert namespace == str(Path("/proc/self/ns/pid").stat().st_ino)
-        dead = "-".join(("profharness-private", pid, str(int(start) + 1), namespace, *rest))
-        theirs = "-".join(("profharness-private", pid, str(int(start) + 1), "1", *rest))
+        _, _, pid, start, place, *rest = own.name.split("-")
+        counted = str(Path("/proc/self/ns/pid").stat().st_ino)
+        assert place.endswith(f"n{counted}")
+        dead = "-".join(("profharness-private", pid, str(int(start) + 1), place, *rest))
+        elsewhere = f"{place.removesuffix(counted)}1"
+        theirs = "-".join(("profharness-private", pid, str(int(start) + 1), elsewhere, *rest))
         for name in (dead, theirs):
             (tmp_path / name).mkdir()
-        assert folders.sweep() == (tmp_path / dead,)
+        assert folders.sweep(tmp_path, "profharness-private") == (tmp_path / dead,)
         assert own.is_dir()
     assert [folder.name for folder in tmp_path.iterdir()] == [theirs]
 

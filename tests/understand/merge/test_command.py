@@ -10,6 +10,7 @@ import pytest
 from profharness.cli import run_cli
 from profharness.errors import UsageError
 from profharness.rundir.paths import RunDir
+from profharness.rundir.private.folders import HIDDEN
 from profharness.trace.parts.cutting import Cut
 from profharness.understand.many.jobs import Workers
 from profharness.understand.merge import command, merger
@@ -216,4 +217,4 @@ def test_files_that_only_their_bodies_tell_apart_are_refused_at_the_second(tmp_p
     with pytest.raises(UsageError, match="does not say which clock or host"):
         merge_to_file(paths, tmp_path / "m.pftrace", MergeOptions())
     assert len(taken) == 2
-    assert not list(tmp_path.glob("*.pftrace")) + list(tmp_path.glob(".profharness-merge-*"))
+    assert not list(tmp_path.glob("*.pftrace")) + list(tmp_path.glob(f"{HIDDEN}*"))

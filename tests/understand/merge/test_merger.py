@@ -15,13 +15,13 @@ import pytest
 
 from profharness.errors import InputError, UsageError
 from profharness.rundir.paths import RunDir
+from profharness.rundir.private.folders import HIDDEN
 from profharness.trace.parts import cutting
 from profharness.trace.parts.cutting import Cut
 from profharness.understand.load import load
 from profharness.understand.many.jobs import IN_ONE, Workers
 from profharness.understand.merge.command import MergeOptions, merge_to_file
 from profharness.understand.merge.head import attributes, gpu_representation, write_options
-from profharness.understand.merge.merger import SCRATCH
 from profharness.understand.merge.report import MergeReport
 from profharness.writers import perfetto
 from tests.generated import Generated
@@ -140,7 +140,7 @@ def in_parts(paths: list[Path], folder: Path, options: MergeOptions) -> MergeRep
     for kind, counted in expected.items():
         assert written[kind] == counted, kind
     assert any(written[kind] for kind in ("gpu", "slices", "counters"))
-    assert not list(folder.glob(f"{SCRATCH}*"))
+    assert not list(folder.glob(f"{HIDDEN}*"))
     return parts
 
 
