@@ -1,0 +1,151 @@
+"""A value that a damaged table lost, or holds by half, is told: of a table that was cut within its
+last field, of fields that are no numbers, and of what lies beside.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profharness import readers
+from profharness.trace.model import Trace
+
+_OPEN = "its last line has no end"
+_NO_NUMBER = "values are no numbers"
+
+
+@pytest.fixture
+def rocm(shared: Path) -> Path:
+    return shared / "fixtures" / "rocm"
+
+
+def told(trace: Trace, sentence: str) -> int:
+    """How often the problems say so."""
+    return sum(problem.count for problem in trace.problems if sentence in problem.message)
+
+
+def changed(folder: Path, original: Path, old: str, new: str, times: int = 1) -> Path:
+    """A copy of a file with another text in its place, at its first `times` occurrences."""
+    text = original.read_text()
+    assert old in text
+    path = folder / original.name
+    path.write_text(text.replace(old, new, times))
+    return path
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rocprofv3/csv/gfx950_bank_test_counter_collection.csv",
+        "rocprofv3/readme_snippets/hip_readme_9_kernel_stats.csv",
+        "rocprof_v1/kokkos_2021/results.hip_stats.csv",
+        "rocprof_v1/mi300a_vecadd/output_vec_add_gpu.csv",
+        "rocprof_compute/vcopy_MI300X/SQ_LEVEL_WAVES.csv",
+        "rocprof_compute/analyze_csv_MI300X/17.1_Speed-of-Light.csv",
+        "rocprof_sys/wall_clock_jacobi_openmp_cxx_a.txt",
+        "amd_log_level/rocm5_level4_vadd.log",
+        "miopen_log/gfx942_info_pr3522.log",
+    ],
+)
+def test_a_file_that_was_cut_within_its_last_value_says_so(
+    rocm: Path, tmp_path: Path, name: str
+) -> None:
+    whole = (rocm / name).read_bytes()
+    path = tmp_path / Path(name).name
+    path.write_bytes(whole)
+    assert told(readers.read(path), _OPEN) == 0
+    path.write_bytes(whole.rstrip()[:-1])
+    assert told(readers.read(path), _OPEN) == 1
+
+
+@pytest.mark.parametrize("lost", ["x", "", "12 34", "8\0"])
+def test_a_counter_that_is_no_number_is_told(rocm: Path, tmp_path: Path, lost: str) -> None:
+    original = rocm / "rocprofv3" / "docs_samples_0.5.0" / "counter_collection.csv"
+    whole = readers.read(original)
+    trace = readers.read(changed(tmp_path, original, ",16384", f',"{lost}"'))
+    assert told(whole, _NO_NUMBER) == 0
+    assert told(trace, _NO_NUMBER) == 1
+    assert np.nansum(trace.counters.value) == whole.counters.value.sum() - 16384
+
+
+def test_a_field_that_is_no_number_loses_itself_and_not_its_column(
+    rocm: Path, tmp_path: Path
+) -> None:
+    """In a table with a column for each counter."""
+    original = rocm / "rocprof_v1" / "mi300a_vecadd" / "output_vec_add_gpu.csv"
+    header, row, *rest = original.read_text().splitlines(keepends=True)
+    path = tmp_path / original.name
+    path.write_text("".join((header, row, row.replace("15625000.0000000000", "-"), *rest)))
+    counters = len(readers.read(original).counters)
+    trace = readers.read(path)
+    assert told(trace, _NO_NUMBER) == 1
+    assert len(trace.counters) == 2 * counters - 1
+
+
+@pytest.mark.parametrize(("old", "new"), [("1000000000", "10x"), (",256,", ",25\0,")])
+def test_a_size_that_is_no_number_is_told(rocm: Path, tmp_path: Path, old: str, new: str) -> None:
+    original = rocm / "rocprof_v1" / "mi300a_vecadd" / "output_vec_add_gpu.csv"
+    trace = readers.read(changed(tmp_path, original, old, new))
+    assert told(trace, _NO_NUMBER) == 1
+    assert trace.kernels.workgroups[0] == -1
+
+
+def test_a_zero_byte_makes_no_shorter_number(rocm: Path, tmp_path: Path) -> None:
+    original = rocm / "rocprofv3" / "readme_snippets" / "hip_readme_9_kernel_stats.csv"
+    total = readers.read(original).statistics[0].total_ns
+    path = changed(tmp_path, original, f"{total}", f"{total // 10}\0")
+    trace = readers.read(path)
+    assert all(row.total_ns != total // 10 for row in trace.statistics)
+    assert told(trace, "no whole number") == 1
+
+
+def test_sums_below_zero_are_left_out(rocm: Path, tmp_path: Path) -> None:
+    original = rocm / "rocprofv3" / "readme_snippets" / "hip_readme_9_kernel_stats.csv"
+    rows = readers.read(original).statistics
+    trace = readers.read(changed(tmp_path, original, f"{rows[0].total_ns}", "-5"))
+    assert trace.statistics == rows[1:]
+    assert told(trace, "no whole number") == 1
+
+
+def test_one_deviation_that_is_no_number_leaves_the_others(rocm: Path, tmp_path: Path) -> None:
+    original = rocm / "rocprofv3" / "readme_snippets" / "hip_readme_9_kernel_stats.csv"
+    rows = readers.read(original).statistics
+    trace = readers.read(changed(tmp_path, original, "8821.418627", "8821.x"))
+    assert [row.std_ns for row in trace.statistics].count(None) == 1
+    assert sum(row.std_ns is None for row in rows) == 0
+    assert told(trace, _NO_NUMBER) == 1
+
+
+@pytest.mark.parametrize("agent", ["nan", "1_000", "Agent x", ""])
+def test_a_device_of_no_number_is_told(rocm: Path, tmp_path: Path, agent: str) -> None:
+    original = rocm / "rocprofv3" / "docs_samples_0.5.0" / "kernel_trace.csv"
+    trace = readers.read(changed(tmp_path, original, 'DISPATCH",1,', f'DISPATCH","{agent}",'))
+    assert told(trace, "name a device by no number") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "beside", "sentence"),
+    [
+        ("rocprof_v1/mi300a_vecadd/results.json", "results.sysinfo.txt", "its end is missing"),
+        ("rocprof_v1/mi300a_vecadd/results.db", "results.sysinfo.txt", "its end is missing"),
+        ("rocprof_compute/vcopy_MI100/pmc_perf.csv", "sysinfo.csv", "more or fewer fields"),
+        (
+            "rocprofv3/csv/gfx950_bank_test_counter_collection.csv",
+            "gfx950_bank_test_agent_info.csv",
+            "more or fewer fields",
+        ),
+    ],
+)
+def test_a_cut_file_of_facts_beside_is_told(
+    rocm: Path, tmp_path: Path, name: str, beside: str, sentence: str
+) -> None:
+    original = rocm / name
+    path = Path(shutil.copy(original, tmp_path))
+    facts = original.with_name(beside).read_bytes()
+    (tmp_path / beside).write_bytes(facts)
+    assert told(readers.read(path), sentence) == 0
+    (tmp_path / beside).write_bytes(facts[: len(facts) * 3 // 4])
+    assert told(readers.read(path), sentence) == 1
