@@ -4,7 +4,9 @@ last field, of fields that are no numbers, and of what lies beside.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,10 @@ import pytest
 
 from profharness import readers
 from profharness.trace.model import Trace
+from tests.fakes.rocpd_files import write_rocpd
+from tests.fakes.rocprofv3_program import program
 
+PAGE = 4096
 _OPEN = "its last line has no end"
 _NO_NUMBER = "values are no numbers"
 
@@ -149,3 +154,25 @@ def test_a_cut_file_of_facts_beside_is_told(
     assert told(readers.read(path), sentence) == 0
     (tmp_path / beside).write_bytes(facts[: len(facts) * 3 // 4])
     assert told(readers.read(path), sentence) == 1
+
+
+def test_an_old_page_in_place_of_a_new_one_is_told(rocm: Path, tmp_path: Path) -> None:
+    """SQLite reads it without an error: its rows stand twice, and others are gone."""
+    pages = bytearray((rocm / "rocprof_v1" / "kokkos_2021" / "results.db").read_bytes())
+    path = tmp_path / "results.db"
+    path.write_bytes(pages)
+    assert told(readers.read(path), "cut or damaged") == 0
+    pages[6 * PAGE : 7 * PAGE] = pages[5 * PAGE : 6 * PAGE]
+    path.write_bytes(pages)
+    assert told(readers.read(path), "out of order") == 1
+
+
+def test_facts_of_a_device_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    path = write_rocpd(tmp_path / "a.db", program(1, 3))
+    assert told(readers.read(path), "facts of a device") == 0
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        (name,) = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'rocpd_info_agent_%'"
+        ).fetchone()
+        count = connection.execute(f"UPDATE {name} SET extdata = '{{\"cu_count\": 30'").rowcount
+    assert told(readers.read(path), "facts of a device") == count
