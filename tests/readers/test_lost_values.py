@@ -5,6 +5,7 @@ last field, of fields that are no numbers, and of what lies beside.
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from profharness import readers
+from profharness.errors import InputError
 from profharness.trace.model import Trace
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_program import program
@@ -176,3 +178,49 @@ def test_facts_of_a_device_that_cannot_be_read_are_told(tmp_path: Path) -> None:
         ).fetchone()
         count = connection.execute(f"UPDATE {name} SET extdata = '{{\"cu_count\": 30'").rowcount
     assert told(readers.read(path), "facts of a device") == count
+
+
+def test_a_header_that_names_a_column_twice_is_told(rocm: Path, tmp_path: Path) -> None:
+    for name, column in (
+        ("rocprofv3/csv/gfx1151_decode_kernel_trace.csv", "Start_Timestamp"),
+        ("rocprof_v1/mi300a_vecadd/output_vec_add_gpu.csv", "grd"),
+    ):
+        lines = (rocm / name).read_text().splitlines()
+        path = tmp_path / Path(name).name
+        twice = [f"{lines[0]},{column}", *(f"{line},5" for line in lines[1:])]
+        path.write_text("\n".join(twice) + "\n")
+        whole, trace = readers.read(rocm / name), readers.read(path)
+        assert told(whole, "name of another") == 0
+        assert told(trace, "name of another") == 1
+        assert np.array_equal(whole.kernels.start_ns, trace.kernels.start_ns)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("distributedInfo", {"rank": 2**63, "world_size": 2}),
+        ("distributedInfo", {"rank": 0, "world_size": 2**63}),
+        ("baseTimeNanoseconds", 2**63),
+        ("deviceProperties", [{"id": 0, "name": "A", "numSms": -4}]),
+    ],
+)
+def test_a_number_in_a_head_that_no_column_holds_is_told(
+    tmp_path: Path, key: str, value: object
+) -> None:
+    """A rank of 2**63 became rank 0 of another process."""
+    event = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "pid": 0, "tid": 7}
+    document = {"schemaVersion": 1, key: value, "traceEvents": [{**event, "args": {"device": 0}}]}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(document))
+    trace = readers.read(path)
+    assert len(trace.kernels) == 1
+    assert trace.sources[0].rank is None
+    assert told(trace, f"unexpected form: {key}") == 1
+    assert readers.stated_rank(path) in (None, 0)
+
+
+def test_the_reason_why_no_event_is_read_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"schemaVersion": 1, "traceEvents": [' + "[" * 99_999 + "]" * 99_999 + "]}")
+    with pytest.raises(InputError, match="event: a value that is no object"):
+        readers.read(path)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from profharness.errors import InputError
 from profharness.readers.border import without_reports
 from profharness.readers.bytes.csv_columns import figures as figures_of
-from profharness.readers.bytes.csv_columns import not_numbers, open_line
+from profharness.readers.bytes.csv_columns import name_repeated, not_numbers, open_line, repeated
 from profharness.readers.bytes.limits import LATEST_NS, whole
 from profharness.rundir.blocks import Blocks, read_head
 from profharness.trace.columns.table import NULL
@@ -117,6 +117,7 @@ class CsvColumns:
     first_bad: str = ""
     damage: str = ""
     is_open: bool = False
+    repeated: tuple[str, ...] = ()
     bad_header: bool = False
     _lengths: Counter[int | None] = field(default_factory=Counter)
     _clean: bool = False
@@ -202,6 +203,7 @@ class CsvColumns:
         if self.unreadable:
             yield from not_numbers(self.path, self.unreadable)
         yield from open_line(self.path, is_open=self.is_open)
+        yield from name_repeated(self.path, self.repeated)
 
     def _read(self, width: int | None, *, careful: bool) -> Iterator[Block]:
         """The blocks, with as many names of the header as `width` says."""
@@ -211,6 +213,7 @@ class CsvColumns:
         source = Blocks(self.path, text=True)
         stream = io.BufferedReader(_Bytes(source, clean=self._clean), 1 << 16)
         header, lines = _header(stream.peek(_LONGEST_HEADER))
+        self.repeated = tuple(name for name in repeated(header[:width]) if name in self.wanted)
         names = _once(header[:width] or [""])
         kept = [name for name in names if name in self.wanted]
         code = pa.dictionary(pa.int32(), pa.binary())

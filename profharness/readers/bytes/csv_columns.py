@@ -34,7 +34,8 @@ _FIELD_LIMIT = 1 << 24
 class Table:
     """Columns by name as the header spells them, all of one length. `uneven` counts rows that were
     left out because they have more or fewer fields than the header; `damage` says in words why the
-    file ended early, if it did, and `is_open` that its last line has no end.
+    file ended early, if it did, and `is_open` that its last line has no end. Of columns of one name
+    (`repeated`) the first is there.
     """
 
     path: Path
@@ -43,6 +44,7 @@ class Table:
     uneven: int = 0
     damage: str = ""
     is_open: bool = False
+    repeated: tuple[str, ...] = ()
 
     def first(self, *names: str) -> list[str] | None:
         """The first of these columns that is there; spelling of case does not count."""
@@ -74,7 +76,11 @@ class Table:
                     "rows have more or fewer fields than the header and were left out",
                 )
             )
-        return [*problems, *open_line(self.path, is_open=self.is_open)]
+        return [
+            *problems,
+            *open_line(self.path, is_open=self.is_open),
+            *name_repeated(self.path, self.repeated),
+        ]
 
 
 def open_line(path: Path, *, is_open: bool) -> tuple[Problem, ...]:
@@ -83,6 +89,17 @@ def open_line(path: Path, *, is_open: bool) -> tuple[Problem, ...]:
     """
     said = "its last line has no end: where the file was cut there, the last value in it is short"
     return (Problem("warning", str(path), 1, said),) if is_open else ()
+
+
+def name_repeated(path: Path, names: Sequence[str]) -> tuple[Problem, ...]:
+    """The problem of a header in which several columns have one name."""
+    said = f"columns have the name of another: the first counts ({', '.join(names[:3])})"
+    return (Problem("warning", str(path), len(names), said),) if names else ()
+
+
+def repeated(names: Sequence[str]) -> tuple[str, ...]:
+    """The names that stood before, as often as they do; columns without a name are passed over."""
+    return tuple(name for at, name in enumerate(names) if name and name in names[:at])
 
 
 def is_open(text: str) -> bool:
@@ -131,7 +148,8 @@ def parse_table(path: Path, text: str, damage: str = "") -> Table:
     named: dict[str, list[str]] = {}
     for name, column in zip(header, columns, strict=True):
         named.setdefault(name, column)
-    return Table(path, named, len(even), len(rows) - 1 - len(even), damage, is_open(text))
+    uneven = len(rows) - 1 - len(even)
+    return Table(path, named, len(even), uneven, damage, is_open(text), repeated(header))
 
 
 def _by_line(text: str) -> list[list[str]]:

@@ -243,7 +243,9 @@ class EventStream(Generic[EventT]):
             scalars, brace, piece = whole.partition(
                 b"{"
             )  # elements without brackets have no end of their own
-            self.unreadable += bool(scalars.strip(_BETWEEN))
+            if scalars.strip(_BETWEEN):
+                self.unreadable += 1
+                self.first_error = self.first_error or "a value that is no object"
             decoded = self._decode_one(brace + piece)
             if decoded is None:
                 parts = json_scan.pieces_at_borders(brace + piece)
