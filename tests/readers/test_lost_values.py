@@ -5,6 +5,7 @@ last field, of fields that are no numbers, and of what lies beside.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import shutil
 import sqlite3
@@ -224,3 +225,17 @@ def test_the_reason_why_no_event_is_read_is_said(tmp_path: Path) -> None:
     path.write_text('{"schemaVersion": 1, "traceEvents": [' + "[" * 99_999 + "]" * 99_999 + "]}")
     with pytest.raises(InputError, match="event: a value that is no object"):
         readers.read(path)
+
+
+def test_a_hole_in_the_head_of_a_trace_is_told(shared: Path, tmp_path: Path) -> None:
+    """Within quotes it leaves JSON that reads well and lacks a key."""
+    packed = (shared / "fixtures" / "kineto" / "mi250_minitoy_rocm6.2.json.gz").read_bytes()
+    text = bytearray(gzip.decompress(packed))
+    path = tmp_path / "a.json"
+    path.write_bytes(text)
+    assert told(readers.read(path), "says of itself") == 0
+    first = text.index(b'"maxThreadsPerBlock"') + 4
+    last = text.index(b'"numSms"') + 4
+    text[first:last] = bytes(last - first)
+    path.write_bytes(text)
+    assert told(readers.read(path), "says of itself") == 1
