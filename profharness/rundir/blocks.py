@@ -31,7 +31,7 @@ ANY_RATIO_BYTES = 64 << 20
 
 class Blocks:
     """Decompressed blocks of a file, once. After the last one, `damage` says in words why it ended
-    early, if it did.
+    early, if it did, and `last` is the last byte that iteration gave.
 
     Of a file that is `text`, blocks of nothing but zero bytes are passed over and told as damage: a
     crash of the machine, or a full disk, leaves a file's length without its data, and such a hole
@@ -42,6 +42,7 @@ class Blocks:
         self.path = path
         self.size = max(size, len(GZIP))
         self.damage = ""
+        self.last = b""
         self._text = text
         self._zeros = 0
         self._lead = b""
@@ -58,12 +59,15 @@ class Blocks:
                 first = file.read(self.size)
                 rest = iter(lambda: file.read(self.size), b"")
                 if first.startswith(GZIP):
-                    yield from self._inflated(first, rest)
+                    for block in self._inflated(first, rest):
+                        self.last = block[-1:]
+                        yield block
                     return
                 for block in _chain(first, rest):
                     if self._text and _is_empty(block):
                         self._pass_over(file, len(block))
                     else:
+                        self.last = block[-1:]
                         yield block
         except OSError as error:
             raise _unreadable(self.path, error) from error

@@ -20,6 +20,8 @@ import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.readers.border import without_reports
+from profharness.readers.bytes.csv_columns import figures as figures_of
+from profharness.readers.bytes.csv_columns import name_repeated, not_numbers, open_line, repeated
 from profharness.readers.bytes.limits import LATEST_NS, whole
 from profharness.rundir.blocks import Blocks, read_head
 from profharness.trace.columns.table import NULL
@@ -114,6 +116,8 @@ class CsvColumns:
     unreadable: int = 0
     first_bad: str = ""
     damage: str = ""
+    is_open: bool = False
+    repeated: tuple[str, ...] = ()
     bad_header: bool = False
     _lengths: Counter[int | None] = field(default_factory=Counter)
     _clean: bool = False
@@ -146,7 +150,7 @@ class CsvColumns:
         # that are none: where reading fails, they are replaced first. Arrow's own report of that
         # goes to where nobody sees it
         for clean, careful in ((False, False), (True, False), (True, True)):
-            self.rows = self.uneven = self.not_whole = 0
+            self.rows = self.uneven = self.not_whole = self.unreadable = 0
             self._lengths.clear()
             self._clean = clean
             try:
@@ -197,12 +201,9 @@ class CsvColumns:
                 f"{self.first_bad!r}; a spreadsheet cuts digits)",
             )
         if self.unreadable:
-            yield Problem(
-                "warning",
-                where,
-                self.unreadable,
-                "values are no whole numbers: taken as not recorded",
-            )
+            yield from not_numbers(self.path, self.unreadable)
+        yield from open_line(self.path, is_open=self.is_open)
+        yield from name_repeated(self.path, self.repeated)
 
     def _read(self, width: int | None, *, careful: bool) -> Iterator[Block]:
         """The blocks, with as many names of the header as `width` says."""
@@ -212,6 +213,7 @@ class CsvColumns:
         source = Blocks(self.path, text=True)
         stream = io.BufferedReader(_Bytes(source, clean=self._clean), 1 << 16)
         header, lines = _header(stream.peek(_LONGEST_HEADER))
+        self.repeated = tuple(name for name in repeated(header[:width]) if name in self.wanted)
         names = _once(header[:width] or [""])
         kept = [name for name in names if name in self.wanted]
         code = pa.dictionary(pa.int32(), pa.binary())
@@ -238,7 +240,7 @@ class CsvColumns:
                 block = self._judged(batch, kept) if careful else self._plain(batch, kept)
                 self.rows += block.rows
                 yield block
-        self.damage = source.damage
+        self.damage, self.is_open = source.damage, source.last not in (b"\n", b"\r")
 
     def _skip(self, row: Any) -> Literal["skip", "error"]:
         if row.text:
@@ -254,6 +256,7 @@ class CsvColumns:
                 integers[name] = self._codes(column)
             elif self.wanted[name] == "figure":
                 figures[name] = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
+                self.unreadable += int(np.isnan(figures[name]).sum())
             else:
                 # copied, so that Arrow can use the block's memory for the next one
                 integers[name] = np.array(
@@ -288,7 +291,8 @@ class CsvColumns:
                 (value or b"").decode("utf-8", "replace").strip() for value in column.to_pylist()
             ]
             if self.wanted[name] == "figure":
-                figures[name] = np.array([_figure(text) for text in texts], np.float64)
+                figures[name] = figures_of(texts).values
+                self.unreadable += int(np.isnan(figures[name]).sum())
                 continue
             numbers = [_whole(text) for text in texts]
             if self.wanted[name] == "time":
@@ -354,10 +358,3 @@ def _whole(text: str) -> int | None:
     digits, point, fraction = text.partition(".")
     number = None if fraction.strip("0") else whole(digits)
     return None if number is None or (point and abs(number) >= _EXACT) else number
-
-
-def _figure(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")

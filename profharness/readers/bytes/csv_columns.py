@@ -34,7 +34,8 @@ _FIELD_LIMIT = 1 << 24
 class Table:
     """Columns by name as the header spells them, all of one length. `uneven` counts rows that were
     left out because they have more or fewer fields than the header; `damage` says in words why the
-    file ended early, if it did.
+    file ended early, if it did, and `is_open` that its last line has no end. Of columns of one name
+    (`repeated`) the first is there.
     """
 
     path: Path
@@ -42,6 +43,8 @@ class Table:
     rows: int
     uneven: int = 0
     damage: str = ""
+    is_open: bool = False
+    repeated: tuple[str, ...] = ()
 
     def first(self, *names: str) -> list[str] | None:
         """The first of these columns that is there; spelling of case does not count."""
@@ -73,7 +76,35 @@ class Table:
                     "rows have more or fewer fields than the header and were left out",
                 )
             )
-        return problems
+        return [
+            *problems,
+            *open_line(self.path, is_open=self.is_open),
+            *name_repeated(self.path, self.repeated),
+        ]
+
+
+def open_line(path: Path, *, is_open: bool) -> tuple[Problem, ...]:
+    """The problem of a file whose last line has no end: cut within the last field of a row, the row
+    looks whole, and `16384` became `163`. Tools end every line.
+    """
+    said = "its last line has no end: where the file was cut there, the last value in it is short"
+    return (Problem("warning", str(path), 1, said),) if is_open else ()
+
+
+def name_repeated(path: Path, names: Sequence[str]) -> tuple[Problem, ...]:
+    """The problem of a header in which several columns have one name."""
+    said = f"columns have the name of another: the first counts ({', '.join(names[:3])})"
+    return (Problem("warning", str(path), len(names), said),) if names else ()
+
+
+def repeated(names: Sequence[str]) -> tuple[str, ...]:
+    """The names that stood before, as often as they do; columns without a name are passed over."""
+    return tuple(name for at, name in enumerate(names) if name and name in names[:at])
+
+
+def is_open(text: str) -> bool:
+    """Whether the last line of a text has no end."""
+    return bool(text) and not text.endswith(("\n", "\r"))
 
 
 def read_text(path: Path) -> tuple[str, str]:
@@ -96,7 +127,8 @@ def read_table(path: Path) -> Table:
 def parse_table(path: Path, text: str, damage: str = "") -> Table:
     """`read_table` of text that was read already."""
     csv.field_size_limit(_FIELD_LIMIT)
-    text = text.replace("\0", "")
+    # a zero byte stands where another was lost: it must not make a shorter number of what is left
+    text = text.replace("\0", "\ufffd")
     try:
         rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
         if any(len(row) != len(rows[0]) for row in rows):
@@ -116,7 +148,8 @@ def parse_table(path: Path, text: str, damage: str = "") -> Table:
     named: dict[str, list[str]] = {}
     for name, column in zip(header, columns, strict=True):
         named.setdefault(name, column)
-    return Table(path, named, len(even), len(rows) - 1 - len(even), damage)
+    uneven = len(rows) - 1 - len(even)
+    return Table(path, named, len(even), uneven, damage, is_open(text), repeated(header))
 
 
 def _by_line(text: str) -> list[list[str]]:
@@ -183,9 +216,45 @@ def _each(texts: Sequence[str]) -> Integers:
     return Integers(values, valid, scientific, fractions)
 
 
-def figures(texts: Sequence[str]) -> F64 | None:
-    """Numbers of a column, NaN where a field is empty; None if any other field is no number."""
+@dataclass(frozen=True, eq=False)
+class Figures:
+    """`values[i]` is NaN where a field is empty or no number; `unreadable` says where it is the
+    latter.
+    """
+
+    values: F64
+    unreadable: Mask
+
+    @property
+    def are_most(self) -> bool:
+        """Whether more of the fields that are not empty are numbers than are none."""
+        return int(self.unreadable.sum()) <= int((~np.isnan(self.values)).sum())
+
+
+def figures(texts: Sequence[str]) -> Figures:
+    """Numbers of a column, each by itself."""
+    values = np.array([_figure(text) for text in texts], np.float64)
+    lost = np.isnan(values)
+    if lost.any():
+        lost &= np.array([bool(text.strip()) for text in texts], np.bool_)
+    return Figures(values, lost)
+
+
+def _figure(text: str) -> float:
     try:
-        return np.array([float(text) if text.strip() else np.nan for text in texts], np.float64)
+        return float(text)
     except ValueError:
-        return None
+        return float("nan")
+
+
+def unreadable(texts: Sequence[str] | None, parsed: Integers) -> int:
+    """How many fields of a column are neither empty nor whole numbers."""
+    if texts is None or parsed.valid.all():
+        return 0
+    return sum(bool(texts[row].strip()) for row in np.flatnonzero(~parsed.valid).tolist())
+
+
+def not_numbers(path: Path, count: int) -> tuple[Problem, ...]:
+    """The problem of fields that hold something else than the number that belongs there."""
+    said = "values are no numbers: taken as not recorded"
+    return (Problem("warning", str(path), count, said),) if count else ()

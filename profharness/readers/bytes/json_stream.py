@@ -73,7 +73,7 @@ class EventStream(Generic[EventT]):
         self._blocks = Blocks(path, block_bytes, text=True)
         self._text = bytearray()
         self._start = 0
-        self._closed = False
+        self._closed = self._is_mended = False
 
     def __iter__(self) -> Iterator[list[EventT]]:
         """Lists of decoded events in file order. Raises InputError when the file holds no list of
@@ -114,6 +114,14 @@ class EventStream(Generic[EventT]):
                 where,
                 self.repaired,
                 f"events were no valid JSON and were repaired (first: {self.first_error})",
+            )
+        if self._is_mended:
+            yield Problem(
+                "info",
+                where,
+                1,
+                "what the file says of itself was no valid JSON and was repaired: a key or value "
+                "of it may be lost",
             )
 
     def _find_list(self) -> bytes:
@@ -243,7 +251,9 @@ class EventStream(Generic[EventT]):
             scalars, brace, piece = whole.partition(
                 b"{"
             )  # elements without brackets have no end of their own
-            self.unreadable += bool(scalars.strip(_BETWEEN))
+            if scalars.strip(_BETWEEN):
+                self.unreadable += 1
+                self.first_error = self.first_error or "a value that is no object"
             decoded = self._decode_one(brace + piece)
             if decoded is None:
                 parts = json_scan.pieces_at_borders(brace + piece)
@@ -290,24 +300,26 @@ class EventStream(Generic[EventT]):
         while self._closed and self._more(len(self._text)):
             pass
         tail = bytes(self._text[self._start :]) if self._closed else b""
-        keys = _top_level(prefix + b"]" + tail)
+        keys, self._is_mended = _top_level(prefix + b"]" + tail)
         if not keys:
-            keys = _top_level(prefix + b"]}")
+            keys, self._is_mended = _top_level(prefix + b"]}")
             keys.update((key.decode(), value) for key, value in _BASE.findall(tail))
             self.damage = self.damage or "it ends early or is damaged behind its events"
         keys.pop("traceEvents", None)
         self.keys = keys
 
 
-def _top_level(text: bytes) -> dict[str, bytes]:
-    """Raw values of a JSON object by key, those of almost-JSON repaired; nothing where `text` is no
-    such object.
+def _top_level(text: bytes) -> tuple[dict[str, bytes], bool]:
+    """Raw values of a JSON object by key, and whether it was almost JSON and repaired; nothing
+    where `text` is no such object.
     """
+    mended = False
     try:
         found = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except json_scan.NOT_JSON:
+        mended = True
         try:
             found = msgspec.json.decode(json_scan.repair(text), type=dict[str, msgspec.Raw])
         except json_scan.NOT_JSON:
-            return {}
-    return {key: bytes(value) for key, value in found.items()}
+            return {}, False
+    return {key: bytes(value) for key, value in found.items()}, mended

@@ -30,7 +30,9 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=LARGEST)]
 Nanoseconds = Annotated[int, msgspec.Meta(ge=-LATEST_NS, le=LATEST_NS)]
 """A JSON number that is a time of a record."""
 
-Rank = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
+MOST_RANK: Final = 2**31 - 1
+
+Rank = Annotated[int, msgspec.Meta(ge=-1, le=MOST_RANK)]
 """The number of a process among those that work together: MPI's and NCCL's are 32 bits wide."""
 
 Extent = Annotated[int, msgspec.Meta(ge=-1, le=2**32 - 1)]

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
 from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.bytes.limits import LARGEST, MOST_RANK, Nanoseconds, Rank, whole
 
 _VERSIONS = (
     "schemaVersion",
@@ -34,6 +36,7 @@ _VERSIONS = (
 )
 
 
+_Amount = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 _MOST_THREADS = 1024  # of one block, on every device that ROCm or CUDA knows
 
 # HIP tells generations apart by the minor number from gfx942 on; 9.0 may be gfx908 or gfx90a.
@@ -45,11 +48,11 @@ class DeviceProperties(msgspec.Struct, frozen=True):
 
     id: int = -1
     name: str = ""
-    compute_units: int | None = msgspec.field(default=None, name="numSms")
-    memory_bytes: int | None = msgspec.field(default=None, name="totalGlobalMem")
+    compute_units: _Amount | None = msgspec.field(default=None, name="numSms")
+    memory_bytes: _Amount | None = msgspec.field(default=None, name="totalGlobalMem")
     major: int | None = msgspec.field(default=None, name="computeMajor")
     minor: int | None = msgspec.field(default=None, name="computeMinor")
-    most_threads: int | None = msgspec.field(default=None, name="maxThreadsPerBlock")
+    most_threads: _Amount | None = msgspec.field(default=None, name="maxThreadsPerBlock")
 
     def architecture(self, vendor: str) -> str:
         """`sm_80`, `gfx942`; empty where the entry does not say, or does not say enough."""
@@ -71,8 +74,8 @@ class Distributed(msgspec.Struct, frozen=True):
     versions.
     """
 
-    rank: int | None = None
-    world_size: int | None = None
+    rank: Rank | None = None
+    world_size: Rank | None = None
     backend: str = ""
     nccl_version: str = ""
     pg_config: msgspec.Raw = msgspec.Raw(b"[]")
@@ -148,7 +151,8 @@ def stated_rank(head: bytes) -> int | None:
     nowhere.
     """
     match = _STATED_RANK.search(head)
-    return int(match[1]) if match else None
+    rank = whole(match[1].decode()) if match else None
+    return None if rank is None or rank > MOST_RANK else rank
 
 
 def stated_host(head: bytes) -> str:
@@ -172,7 +176,7 @@ def read_header(keys: dict[str, bytes]) -> Header:
             unreadable.append(key)
             return None
 
-    base, host = value("baseTimeNanoseconds", int), value("host_name", str)
+    base, host = value("baseTimeNanoseconds", Nanoseconds), value("host_name", str)
     distributed, devices = (
         value("distributedInfo", Distributed),
         value("deviceProperties", tuple[DeviceProperties, ...]),

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from profharness.errors import InputError
+from profharness.readers.bytes.csv_columns import open_line
 from profharness.readers.logs.amd_log_lines import Record, records
 from profharness.readers.logs.amd_log_rows import Geometry, LogRows, Moment, trace_of
 from profharness.rundir.blocks import Blocks
@@ -89,7 +90,11 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
             f"{path} holds no line of a HIP log", "record it with AMD_LOG_LEVEL=3 or more"
         )
     _close(log)
-    return trace_of(log.rows, path, name, tuple(_problems(path, log, blocks.damage)))
+    problems = (
+        *_problems(path, log, blocks.damage),
+        *open_line(path, is_open=blocks.last != b"\n"),
+    )
+    return trace_of(log.rows, path, name, problems)
 
 
 def _lines(blocks: Blocks) -> Iterator[str]:

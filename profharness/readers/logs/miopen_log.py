@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import read_text
+from profharness.readers.bytes.csv_columns import is_open, open_line, read_text
 from profharness.readers.bytes.limits import LATEST_NS, whole
 from profharness.trace import log_names
 from profharness.trace.columns.table import NULL
@@ -93,7 +93,10 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         sources=(source,),
         strings=strings,
         marks=marks,
-        problems=tuple(_problems(path, lines, other_lines, damage)),
+        problems=(
+            *_problems(path, lines, other_lines, damage),
+            *open_line(path, is_open=is_open(text)),
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import read_text
+from profharness.readers.bytes.csv_columns import is_open, open_line, read_text
 from profharness.readers.bytes.limits import count_of, cut
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import StatRow
@@ -72,6 +72,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     ]
     if damage:
         problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {damage}"))
+    problems += open_line(path, is_open=is_open(text))
     if unreadable:
         problems.append(
             Problem(

@@ -132,9 +132,9 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     )
 
 
-def machine_beside(path: Path) -> Machine | None:
-    """The machine of sysinfo.csv in the same folder, or of a file below `out` in the workload's;
-    None where there is no readable one.
+def machine_beside(path: Path) -> tuple[Machine | None, list[Problem]]:
+    """The machine of sysinfo.csv in the same folder, or of a file below `out` in the workload's,
+    None where there is no readable one; and what is wrong with that file.
     """
     parts = path.parts[:-1]
     folders = [path.parent]
@@ -145,10 +145,10 @@ def machine_beside(path: Path) -> Machine | None:
         if beside.is_file():
             try:
                 table = read_table(beside)
-                return _machine(table) if table.rows else None
-            except InputError:
-                return None
-    return None
+            except InputError as error:
+                return None, [Problem("warning", str(beside), 1, error.message)]
+            return _machine(table) if table.rows else None, table.problems()
+    return None, []
 
 
 def _columns(line: str) -> list[str]:

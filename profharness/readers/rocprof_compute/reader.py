@@ -18,7 +18,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.allocation import without_collection
-from profharness.readers.bytes.csv_columns import Table, read_table
+from profharness.readers.bytes.csv_columns import Table, not_numbers, read_table
 from profharness.readers.rocprof_compute import dies, replay_database, replays
 from profharness.readers.rocprof_compute.machine_reader import machine_beside
 from profharness.readers.rocprof_compute.replays import Replays
@@ -129,8 +129,8 @@ def trace_of(tables: Sequence[Table], format_name: str) -> Trace:
     table, or of one for each execution.
     """
     path, strings = tables[0].path, Strings()
-    machine = machine_beside(path)
-    more: tuple[Problem, ...] = ()
+    machine, beside = machine_beside(path)
+    more: tuple[Problem, ...] = tuple(beside)
     if len(tables) == 1 and not replays.is_long(tables[0]):
         whole = dispatches(tables[0], strings)
         counters, lost, table = whole.counters, 0, tables[0]
@@ -138,7 +138,7 @@ def trace_of(tables: Sequence[Table], format_name: str) -> Trace:
         joined = replays.replays_of(tables)
         table = joined.table
         whole, counters, lost = _long(joined, strings)
-        more = tuple(_of_replays(joined))
+        more = (*more, *_of_replays(joined))
     if machine:
         machine, said = dies.checked(machine, whole.kernels, counters, strings)
         if said:
@@ -261,6 +261,7 @@ def _problems(table: Table, dispatched: Dispatches, lost: int) -> Iterator[Probl
             "counter values are no numbers, or belong to a dispatch without times, "
             "and were left out",
         )
+    yield from not_numbers(table.path, dispatched.unreadable)
     if dispatched.unknown:
         yield Problem(
             "info",

@@ -201,7 +201,9 @@ def _melted(table: Table) -> Table:
     }
     columns["Counter_Name"] = [name for _, name, _ in chosen]
     columns["Counter_Value"] = [value for _, _, value in chosen]
-    return Table(table.path, columns, len(chosen), table.uneven, table.damage)
+    return Table(
+        table.path, columns, len(chosen), table.uneven, table.damage, table.is_open, table.repeated
+    )
 
 
 def concatenated(tables: Sequence[Table]) -> Table:
@@ -223,6 +225,8 @@ def concatenated(tables: Sequence[Table]) -> Table:
         sum(table.rows for table in tables),
         sum(table.uneven for table in tables),
         "; ".join(table.damage for table in tables if table.damage),
+        any(table.is_open for table in tables),
+        tuple(name for table in tables for name in table.repeated),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import Table, integers, read_table
+from profharness.readers.bytes.csv_columns import Table, integers, not_numbers, read_table
 from profharness.readers.rocprof_v1.dispatch_table import Dispatches, dispatches, listed
 from profharness.readers.rocprof_v1.rocminfo import agents_beside
 from profharness.readers.rocprof_v1.rows import gpus_only
@@ -73,7 +73,7 @@ def trace_of(table: Table, format_name: str) -> Trace:
         streams=dispatched.places.streams,
         kernels=dispatched.kernels,
         counters=dispatched.counters,
-        problems=(*table.problems(), *_problems(table, dispatched)),
+        problems=(*table.problems(), *agents.problems, *_problems(table, dispatched)),
     )
 
 
@@ -126,6 +126,7 @@ def _problems(table: Table, dispatched: Dispatches) -> Iterator[Problem]:
             "dispatches state a duration that is not their end less their begin: "
             "the latter is taken",
         )
+    yield from not_numbers(table.path, dispatched.unreadable)
     if dispatched.unknown:
         yield Problem(
             "info",

@@ -2,19 +2,26 @@
 and rocprof-compute's pmc_perf.csv, under the column names of all their releases.
 
 Grid and workgroup sizes are products over the axes, in work-items. Every column whose name is not
-known and that holds numbers alone is a counter.
+known is a counter, unless most of its fields are no numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 import numpy as np
 
-from profharness.readers.bytes.csv_columns import Integers, Mask, Table, figures, integers
+from profharness.readers.bytes.csv_columns import (
+    Integers,
+    Mask,
+    Table,
+    figures,
+    integers,
+    unreadable,
+)
 from profharness.readers.rocprofv3.places import Places, places
 from profharness.trace.columns.build import Pool
 from profharness.trace.columns.table import NULL, concat
@@ -94,7 +101,8 @@ class Times:
 class Dispatches:
     """The dispatches of one file. `kernels` has one row per row of the file that `kept` names;
     where no row is timed, all are kept, without a start and with a duration of 0. `unknown` are
-    columns that are neither known nor numbers.
+    columns that are neither known nor numbers, `unreadable` counts fields that are no numbers among
+    others that are.
     """
 
     kernels: Kernels
@@ -103,6 +111,7 @@ class Dispatches:
     times: Times
     kept: I64
     unknown: tuple[str, ...]
+    unreadable: int = 0
 
     @property
     def untimed(self) -> int:
@@ -114,9 +123,14 @@ def dispatches(table: Table, strings: Strings) -> Dispatches:
     """All rows of a table. Counter values stand in order of their column, then row."""
     times = read_times(table)
     kept = np.flatnonzero(times.timed) if times.timed.any() else np.arange(table.rows)
-    kernels, placed = _kernels(table, strings, times, kept)
-    counters, unknown = _counters(table, strings, kept)
-    return Dispatches(kernels, counters, placed, times, kept, unknown)
+    read = {
+        role: integers(table.first(*NAMES[role]), table.rows)
+        for role in (*_PLAIN, "device", "grid", "group")
+    }
+    kernels, placed = _kernels(table, strings, times, kept, read)
+    counters, unknown, lost = _counters(table, strings, kept)
+    lost += sum(unreadable(table.first(*NAMES[role]), column) for role, column in read.items())
+    return Dispatches(kernels, counters, placed, times, kept, unknown, lost)
 
 
 def read_times(table: Table) -> Times:
@@ -150,11 +164,9 @@ def _rounded_difference(begin: str, end: str) -> int:
     return int(difference) if abs(difference) <= _LARGEST else 0
 
 
-def _kernels(table: Table, strings: Strings, times: Times, kept: I64) -> tuple[Kernels, Places]:
-    read: dict[str, Integers] = {
-        role: integers(table.first(*NAMES[role]), table.rows)
-        for role in (*_PLAIN, "device", "grid", "group")
-    }
+def _kernels(
+    table: Table, strings: Strings, times: Times, kept: I64, read: Mapping[str, Integers]
+) -> tuple[Kernels, Places]:
     column = {role: parsed.values[kept] for role, parsed in read.items()}
     names = table.first(*NAMES["name"]) or [""] * table.rows
     code = Pool(strings.code).codes(names)[kept]
@@ -182,22 +194,28 @@ def _small(values: I64) -> I64:
     return np.where((values >= 0) & (values < 2**31), values, NULL)
 
 
-def _counters(table: Table, strings: Strings, kept: I64) -> tuple[Counters, tuple[str, ...]]:
+def _counters(table: Table, strings: Strings, kept: I64) -> tuple[Counters, tuple[str, ...], int]:
+    """The counters, names of columns that are none, and how many values of the others are no
+    numbers.
+    """
     counters, unknown = [], []
+    lost = 0
     for name, texts in table.columns.items():
         if _is_known(name):
             continue
-        values = figures(texts)
-        if values is None:
+        parsed = figures(texts)
+        if not parsed.are_most:
             unknown.append(name)
             continue
+        values = parsed.values
+        lost += int(parsed.unreadable.sum())
         rows = np.flatnonzero(~np.isnan(values[kept]))
         counters.append(
             Counters.build(
                 len(rows), kernel=rows, name=strings.code(name), value=values[kept][rows], source=0
             )
         )
-    return concat(counters) if counters else Counters.empty(), tuple(unknown)
+    return concat(counters) if counters else Counters.empty(), tuple(unknown), lost
 
 
 def is_counter(name: str) -> bool:
@@ -217,20 +235,13 @@ def long_counters(table: Table, strings: Strings, kernel: I64) -> tuple[Counters
     Also how many values are no number or have no kernel.
     """
     names, texts = table.first("Counter_Name") or [], table.first("Counter_Value") or []
-    values = np.array([_figure(text) for text in texts], np.float64)
+    values = figures(texts).values
     good = np.flatnonzero(~np.isnan(values) & (kernel != NULL))
     code = Pool(strings.code).codes(names)
     counters = Counters.build(
         len(good), kernel=kernel[good], name=code[good], value=values[good], source=0
     )
     return counters, table.rows - len(good)
-
-
-def _figure(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
 from profharness.readers.rocprofv3.agents import pci_address
-from profharness.trace.model import ClockDomain, Device, Source, Strings, Trace
+from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
 
 name = "rocminfo"
@@ -26,6 +26,7 @@ _BLOCK = re.compile(r"^\*+\s*\n(Agent \d+)\s*\n\*+\s*\n", re.MULTILINE)
 _KEY = re.compile(
     r"^  (\S[^:]*):[ \t]*(.*?)\s*$", re.MULTILINE
 )  # facts of the agent itself are indented by two
+_END = "*** Done ***"
 _RESULTS = (".csv", ".json", ".db")
 _PLACEHOLDERS = ("", "GPU-XX", "CPU-XX", "N/A")
 
@@ -60,9 +61,12 @@ class Agent:
 
 @dataclass(frozen=True)
 class Agents:
-    """The agents of one node, in HSA order; none where no dump was found."""
+    """The agents of one node, in HSA order; none where no dump was found. `problems` are those of
+    the dump.
+    """
 
     agents: tuple[Agent, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
 
     @property
     def gpus(self) -> tuple[Agent, ...]:
@@ -92,7 +96,7 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  all of it is read
     """The GPUs as devices, and no records. Raises InputError when no GPU is listed."""
-    agents = parse_agents(read_text(path)[0])
+    agents = _read(path)
     if not agents.gpus:
         raise InputError(
             f"{path} lists no GPU",
@@ -100,7 +104,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         )
     devices = agents.devices([agent.node for agent in agents.gpus], gpus_only=False)
     source = Source(str(path), name, ClockDomain.UNKNOWN, has_host_calls=False)
-    return Trace(sources=(source,), strings=Strings(), devices=devices)
+    return Trace(sources=(source,), strings=Strings(), devices=devices, problems=agents.problems)
 
 
 def agents_beside(results: Path) -> Agents:
@@ -113,10 +117,22 @@ def agents_beside(results: Path) -> Agents:
         path = results.with_name(base + ending)
         if path.is_file():
             try:
-                return parse_agents(read_text(path)[0])
-            except InputError:
-                return Agents()
+                return _read(path)
+            except InputError as error:
+                return Agents(problems=(Problem("warning", str(path), 1, error.message),))
     return Agents()
+
+
+def _read(path: Path) -> Agents:
+    """The agents of a dump, which ends with a line that says so. Raises InputError when it cannot
+    be read.
+    """
+    text, damage = read_text(path)
+    agents = parse_agents(text)
+    if damage or (agents.agents and not _COLOUR.sub("", text).rstrip().endswith(_END)):
+        said = f"the list of devices is cut or damaged: {damage or 'its end is missing'}"
+        return replace(agents, problems=(Problem("warning", str(path), 1, said),))
+    return agents
 
 
 def parse_agents(text: str) -> Agents:

@@ -124,7 +124,13 @@ def build_trace(
         ),
     )
     return replace(
-        tables, problems=(*problems, *_problems(path, rows, negative), *_emptiness(path, tables))
+        tables,
+        problems=(
+            *problems,
+            *agents.problems,
+            *_problems(path, rows, negative),
+            *_emptiness(path, tables),
+        ),
     )
 
 

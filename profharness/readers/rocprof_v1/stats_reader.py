@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import read_text
+from profharness.readers.bytes.csv_columns import is_open, open_line, read_text
 from profharness.readers.bytes.limits import whole
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import COPIES, KERNELS, StatRow
@@ -58,6 +58,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
                 f"the file is cut or damaged: {damage}; {len(good)} rows were read",
             )
         )
+    problems += open_line(path, is_open=is_open(text))
     if len(good) < len(lines):
         problems.append(
             Problem(

@@ -7,13 +7,15 @@ from pathlib import Path
 from profharness.readers.bytes.csv_columns import Table, integers, read_table
 from profharness.readers.rocprofv3.agents import Agent, pci_id
 from profharness.trace.columns.table import NULL
+from profharness.trace.model import Problem
 
 
-def read_agents(path: Path) -> tuple[Agent, ...]:
-    """The agents, GPUs numbered among themselves in the order of their nodes. Raises InputError
-    when the file cannot be read.
+def read_agents(path: Path, problems: list[Problem]) -> tuple[Agent, ...]:
+    """The agents, GPUs numbered among themselves in the order of their nodes; what is wrong with
+    the file goes to `problems`. Raises InputError when the file cannot be read.
     """
     table = read_table(path)
+    problems += table.problems()
     kinds = table.first("Agent_Type") or []
     nodes = _numbers(table, "Node_Id")
     gpus = sorted(node for node, kind in zip(nodes, kinds, strict=True) if kind == "GPU")

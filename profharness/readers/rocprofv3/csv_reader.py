@@ -72,7 +72,9 @@ def sets(paths: Iterable[Path]) -> list[list[Path]]:
 def _read(paths: Sequence[Path], main: Path) -> Trace:
     kinds = {path: _kind(path) for path in paths}
     agents = [path for path, kind in kinds.items() if kind == "agent"] or _beside(main)
-    reader = SetReader(read_agents(agents[0]) if agents else ())
+    beside: list[Problem] = []
+    reader = SetReader(read_agents(agents[0], beside) if agents else ())
+    reader.problems += beside
     statistics = []
     for path, kind in kinds.items():
         if kind == "stats":

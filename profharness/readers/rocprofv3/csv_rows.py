@@ -13,6 +13,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.arrow_csv import CsvColumns
+from profharness.readers.bytes.limits import whole
 from profharness.readers.rocprofv3.agents import Agent, Process
 from profharness.readers.rocprofv3.counters import join
 from profharness.readers.rocprofv3.csv_kinds import COLUMNS, Kind
@@ -31,6 +32,7 @@ _SAID = {
     "sample": "samples of the program counter (hotspots --by line lists them)",
 }
 _NUMBER = re.compile(r"(\d+)\s*$")
+_AGENT = re.compile(r"\s*(?:[A-Za-z]+\s+)?(\d+)\s*\Z", re.ASCII)
 _PER_PROCESS = 1 << 40
 
 
@@ -274,7 +276,12 @@ class SetReader:
             self._style = (
                 "GPU" if text.startswith("GPU") else "node" if text.isdigit() else "logical"
             )
-        return per_text(self.strings, codes, _number)
+        numbers = per_text(self.strings, codes, _agent)
+        if lost := int((numbers == NULL).sum()):
+            where = str(self._paths[0]) if self._paths else ""
+            said = "records name a device by no number: where they ran is not known"
+            self.problems.append(Problem("warning", where, lost, said))
+        return numbers
 
     def _pid(self, prefix: str, parts: Sequence[Mapping[str, I64]]) -> int | None:
         """The one id that rows state. Else the number that ends the files' names, if it is all of
@@ -333,6 +340,6 @@ def _joined(parts: Sequence[Mapping[str, I64]]) -> dict[str, I64]:
     }
 
 
-def _number(text: str) -> int:
-    match = _NUMBER.search(text)
-    return int(match[1]) if match else NULL
+def _agent(text: str) -> int:
+    number = whole(match[1]) if (match := _AGENT.match(text)) else None
+    return NULL if number is None else number

@@ -10,8 +10,14 @@ import re
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import figures, integers, read_table
-from profharness.trace.columns.table import NULL
+from profharness.readers.bytes.csv_columns import (
+    Integers,
+    figures,
+    integers,
+    not_numbers,
+    read_table,
+    unreadable,
+)
 from profharness.trace.model import Problem
 from profharness.trace.statistics import COPIES, KERNELS, StatRow
 
@@ -21,41 +27,40 @@ _CALL = re.compile(r"^(?:_*hip[A-Z]|hsa_|roctx|nccl[A-Z]|roc(?:Dec|JPEG|Jpeg))")
 
 
 def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
-    """The rows of one file; those whose calls or total are no whole numbers are left out and
-    counted in `problems`.
+    """The rows of one file; those whose calls or total are no whole numbers, or below zero, are
+    left out and counted in `problems`.
 
     Raises InputError when the file cannot be read, and when no row is usable.
     """
     table = read_table(path)
     problems += table.problems()
-    calls, total = (
-        integers(table.first("Calls"), table.rows),
-        integers(table.first("TotalDurationNs"), table.rows),
-    )
-    low, high = (
-        integers(table.first("MinNs"), table.rows),
-        integers(table.first("MaxNs"), table.rows),
+    calls, total, low, high = (
+        integers(table.first(column), table.rows)
+        for column in ("Calls", "TotalDurationNs", "MinNs", "MaxNs")
     )
     deviations = figures(table.first("StdDev") or [""] * table.rows)
+    lost = int(deviations.unreadable.sum()) + sum(
+        unreadable(table.first(column), column_of)
+        for column, column_of in (("MinNs", low), ("MaxNs", high))
+    )
+    problems += not_numbers(path, lost)
     names = table.first("Name") or []
     domain = _domain(path.name, names)
-    usable = calls.valid & total.valid
+    usable = calls.valid & total.valid & (calls.values >= 0) & (total.values >= 0)
     rows = [
         StatRow(
             name=names[row],
             domain=domain,
             calls=int(calls.values[row]),
             total_ns=int(total.values[row]),
-            min_ns=None if low.values[row] == NULL else int(low.values[row]),
-            max_ns=None if high.values[row] == NULL else int(high.values[row]),
-            std_ns=None
-            if deviations is None or deviations[row] != deviations[row]
-            else float(deviations[row]),
+            min_ns=_stated(low, row),
+            max_ns=_stated(high, row),
+            std_ns=float(deviations.values[row]) if deviations.values[row] >= 0 else None,
         )
         for row in range(table.rows)
         if usable[row]
     ]
-    if lost := table.rows - len(rows):
+    if left_out := table.rows - len(rows):
         if not rows:
             raise InputError(
                 f"{path}: no row has whole numbers as calls and total time",
@@ -65,11 +70,16 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
             Problem(
                 "error",
                 str(path),
-                lost,
+                left_out,
                 "rows have calls or a total time that is no whole number and were left out",
             )
         )
     return rows
+
+
+def _stated(column: Integers, row: int) -> int | None:
+    """A time that the file states, None where it is empty, no number, or below zero."""
+    return int(column.values[row]) if column.values[row] >= 0 else None
 
 
 def _domain(file: str, names: list[str]) -> str:

@@ -361,7 +361,7 @@ class ProcessReader:
         agents = {}
         for row in self._file.rows("rocpd_info_agent", AGENT):
             number, node, type_number, kind, name, generic, product, vendor, extra = row
-            record = _record(extra)
+            record = self._record(extra)
             if not isinstance(number, int) or kind not in ("CPU", "GPU"):
                 continue
             agents[number] = Agent(
@@ -381,13 +381,12 @@ class ProcessReader:
             )
         return agents
 
-
-def _record(text: Any) -> AgentRecord:
-    try:
-        return (
-            msgspec.json.decode(text, type=AgentRecord) if isinstance(text, str) else AgentRecord()
-        )
-    except NOT_JSON:
+    def _record(self, text: Any) -> AgentRecord:
+        try:
+            if isinstance(text, str):
+                return msgspec.json.decode(text, type=AgentRecord)
+        except NOT_JSON:
+            self.left_out["facts of a device or CPU that cannot be read"] += 1
         return AgentRecord()
 
 

@@ -29,8 +29,9 @@ _LOG_ABSENT = (
 
 @dataclass(frozen=True)
 class Opened:
-    """A database that may be read. `damage` says in words why a gzipped file ended early, if it
-    did; `recovered` that its writer was ended and what that means; `doubt` what may be missing.
+    """A database that may be read. `damage` says in words why a gzipped file ended early, or which
+    of its pages do not fit together; `recovered` that its writer was ended and what that means;
+    `doubt` what may be missing.
     """
 
     connection: sqlite3.Connection
@@ -59,8 +60,10 @@ def opened(
                 permissions = guard.Permissions()
                 try:
                     permissions.restrict(connection)
+                    asked = allowance.consistent and not damage
+                    wrong = permissions.inconsistency(connection) if asked else damage
                     connection.text_factory = guard.Texts().__getitem__
-                    yield Opened(connection, damage, recovered, doubt)
+                    yield Opened(connection, wrong, recovered, doubt)
                 except (*guard.DAMAGED, InputError):
                     _check_asked(path, bounds, permissions)
                     raise
