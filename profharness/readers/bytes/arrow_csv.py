@@ -12,6 +12,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.readers.border import without_reports
-from profharness.readers.bytes.limits import LATEST_NS, whole
+from profharness.readers.bytes.limits import LATEST_NS, records_of, whole
 from profharness.rundir.blocks import Blocks, read_head
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem, Strings
@@ -71,18 +72,40 @@ class _Bytes(io.RawIOBase):
         """`clean` replaces bytes that are no UTF-8, as the texts of fields are decoded anyway."""
         self._supply = _as_utf8(blocks) if clean else iter(blocks)
         self._rest = memoryview(b"")
+        self._is_over = False
 
     def readable(self) -> bool:
         return True
 
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """After an error nothing more is given, and no read is under way any more."""
+        if kind is not None:
+            self._is_over = True
+            _wait_for_reads()
+
     def readinto(self, buffer: Any) -> int:
         target = memoryview(buffer)
+        if self._is_over:
+            return 0
         if not self._rest:
             self._rest = memoryview(next(self._supply, b""))
         size = min(len(target), len(self._rest))
         target[:size] = self._rest[:size]
         self._rest = self._rest[size:]
         return size
+
+
+def _wait_for_reads() -> None:
+    """Arrow reads ahead in a thread of its own, which goes on after an error. A process that ends
+    meanwhile is aborted, since the thread comes back into an interpreter that is gone. Its only
+    thread for reading takes one task after the other: when it has read something else, it has done
+    what was asked for before, and once more what that had asked for.
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    for _ in range(2):
+        arrow_csv.open_csv(pa.BufferReader(b"a\n1\n")).read_all()
 
 
 def _as_utf8(blocks: Blocks) -> Iterator[bytes]:
@@ -155,7 +178,7 @@ class CsvColumns:
             except pa.ArrowInvalid as error:
                 if "Empty CSV" in str(error):
                     return []
-                if careful:
+                if careful or self.uneven > self._most_uneven:
                     raise InputError(
                         f"{self.path} is no readable CSV file: {error}",
                         "copy it again from where the tool wrote it",
@@ -209,42 +232,63 @@ class CsvColumns:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
+        pa.set_io_thread_count(1)
         source = Blocks(self.path, text=True)
-        stream = io.BufferedReader(_Bytes(source, clean=self._clean), 1 << 16)
+        supply = _Bytes(source, clean=self._clean)
+        stream = io.BufferedReader(supply, 1 << 16)
         header, lines = _header(stream.peek(_LONGEST_HEADER))
         names = _once(header[:width] or [""])
         kept = [name for name in names if name in self.wanted]
         code = pa.dictionary(pa.int32(), pa.binary())
         types = {"text": code, "figure": pa.float64(), "time": pa.int64(), "integer": pa.int64()}
-        with arrow_csv.open_csv(
-            stream,
-            read_options=arrow_csv.ReadOptions(
-                use_threads=False, block_size=self.block_bytes, column_names=names, skip_rows=lines
-            ),
-            parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._skip),
-            convert_options=arrow_csv.ConvertOptions(
-                check_utf8=False,
-                null_values=[""],
-                include_columns=kept,
-                column_types={
-                    name: pa.binary()
-                    if careful and self.wanted[name] != "text"
-                    else types[self.wanted[name]]
-                    for name in kept
-                },
-            ),
-        ) as batches:
+        with (
+            supply,
+            arrow_csv.open_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=False,
+                    block_size=self.block_bytes,
+                    column_names=names,
+                    skip_rows=lines,
+                ),
+                parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._skip),
+                convert_options=arrow_csv.ConvertOptions(
+                    check_utf8=False,
+                    null_values=[""],
+                    include_columns=kept,
+                    column_types={
+                        name: pa.binary()
+                        if careful and self.wanted[name] != "text"
+                        else types[self.wanted[name]]
+                        for name in kept
+                    },
+                ),
+            ) as batches,
+        ):
             for batch in batches:
                 block = self._judged(batch, kept) if careful else self._plain(batch, kept)
                 self.rows += block.rows
                 yield block
+                if self.rows > self._most:
+                    self.damage = "it holds more rows than a file of its size can"
+                    return
         self.damage = source.damage
 
     def _skip(self, row: Any) -> Literal["skip", "error"]:
         if row.text:
             self.uneven += 1
             self._lengths[row.actual_columns] += 1
-        return "skip"
+        return "error" if self.uneven > self._most_uneven else "skip"
+
+    @property
+    def _most_uneven(self) -> int:
+        """Each costs a call from Arrow's parser, which takes as long as reading a hundred rows."""
+        return self._most // 5
+
+    @cached_property
+    def _most(self) -> int:
+        """Rows that are read."""
+        return records_of(self.path)
 
     def _plain(self, batch: Any, names: list[str]) -> Block:
         integers, figures = {}, {}
