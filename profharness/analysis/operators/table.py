@@ -140,7 +140,7 @@ def read(text: str, source: str) -> Iterable[Row]:
     """The rows of a TOML text. Raises InputError that names the entry and the key."""
     try:
         held = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{source}: no TOML: {error}", _HINT) from error
     strange = sorted(set(held) - {"formula"})
     listed = held.get("formula", [])

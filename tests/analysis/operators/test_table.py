@@ -232,3 +232,8 @@ def test_a_name_costs_the_rows_that_search_in_it_and_not_every_row():
     ours.meant_for("some_kernel", kernel=True)
     cost = calls_of(lambda: ours.meant_for("another_kernel", kernel=True))
     assert cost < 20 + 6 * searched < len(ours.rows)
+
+
+def test_a_table_nested_without_end_is_no_toml(tmp_path):
+    with pytest.raises(InputError, match=r"mine\.toml: no TOML"):
+        engine_of(tmp_path, "x = " + "[" * 20_000)
