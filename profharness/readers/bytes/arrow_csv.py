@@ -6,7 +6,6 @@ library.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 from collections import Counter
@@ -21,6 +20,7 @@ import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.readers.border import without_reports
+from profharness.readers.bytes.arrow_bytes import ArrowBytes
 from profharness.readers.bytes.limits import LATEST_NS, records_of, whole
 from profharness.rundir.blocks import Blocks, read_head
 from profharness.trace.columns.table import NULL
@@ -63,57 +63,6 @@ class Block:
     rows: int
     integers: dict[str, I64]
     figures: dict[str, F64]
-
-
-class _Bytes(io.RawIOBase):
-    """The decompressed bytes of a file as Arrow wants to read them."""
-
-    def __init__(self, blocks: Blocks, *, clean: bool = False) -> None:
-        """`clean` replaces bytes that are no UTF-8, as the texts of fields are decoded anyway."""
-        self._supply = _as_utf8(blocks) if clean else iter(blocks)
-        self._rest = memoryview(b"")
-        self._is_over = False
-
-    def readable(self) -> bool:
-        return True
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """After an error nothing more is given, and no read is under way any more."""
-        if kind is not None:
-            self._is_over = True
-            _wait_for_reads()
-
-    def readinto(self, buffer: Any) -> int:
-        target = memoryview(buffer)
-        if self._is_over:
-            return 0
-        if not self._rest:
-            self._rest = memoryview(next(self._supply, b""))
-        size = min(len(target), len(self._rest))
-        target[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
-
-
-def _wait_for_reads() -> None:
-    """Arrow reads ahead in a thread of its own, which goes on after an error. A process that ends
-    meanwhile is aborted, since the thread comes back into an interpreter that is gone. Its only
-    thread for reading takes one task after the other: when it has read something else, it has done
-    what was asked for before, and once more what that had asked for.
-    """
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    for _ in range(2):
-        arrow_csv.open_csv(pa.BufferReader(b"a\n1\n")).read_all()
-
-
-def _as_utf8(blocks: Blocks) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for block in blocks:
-        if text := decoder.decode(block).encode():
-            yield text
-    yield decoder.decode(b"", final=True).encode()
 
 
 @dataclass(eq=False)
@@ -234,7 +183,7 @@ class CsvColumns:
 
         pa.set_io_thread_count(1)
         source = Blocks(self.path, text=True)
-        supply = _Bytes(source, clean=self._clean)
+        supply = ArrowBytes(source, clean=self._clean)
         stream = io.BufferedReader(supply, 1 << 16)
         header, lines = _header(stream.peek(_LONGEST_HEADER))
         names = _once(header[:width] or [""])
