@@ -141,7 +141,7 @@ def read_scan_file(path: Path) -> dict[str, object]:
             f"{path}: cannot be read ({error.strerror})",
             "name an existing scan file, or a scan: particlenet",
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"{path}: not a TOML file ({error})",
             "a scan file holds lines such as batch_sizes = [1, 4, 16]",

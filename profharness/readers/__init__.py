@@ -175,16 +175,23 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
 
 
 def _bounded(trace: Trace, path: Path) -> Trace:
-    """The trace, if it names no more devices than can be measured, and its times can be summed up.
-    Raises InputError else.
+    """The trace, if it names no more devices than can be measured, no operators nest without end,
+    and its times can be summed up. Raises InputError else.
     """
-    from profharness.readers.bytes.limits import DEVICES
+    from profharness.readers.bytes.limits import LEVELS, devices_of
     from profharness.trace.invariants import too_long_together
 
-    if len(trace.devices) > DEVICES:
+    if len(trace.devices) > (most := devices_of(path)):
         raise InputError(
-            f"{path} names {len(trace.devices)} devices, more than the {DEVICES} of one file",
+            f"{path} names {len(trace.devices)} devices, more than the {most} that a file of its "
+            "size may",
             "name the files of the single ranks",
+        )
+    if len(trace.ops) and int(trace.ops.depth.max()) > LEVELS:
+        raise InputError(
+            f"{path} cannot be trusted: more than {LEVELS} of its operators lie inside of one "
+            "another",
+            "the file was damaged: copy or record it again",
         )
     if endless := too_long_together(trace):
         raise InputError(

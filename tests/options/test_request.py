@@ -7,7 +7,7 @@ import pytest
 from profharness.cli import Rest
 from profharness.cli.run import build_request
 from profharness.errors import InputError, ProfharnessError, UsageError
-from profharness.options.settings import COMMAND_LINE, from_mapping
+from profharness.options.settings import COMMAND_LINE, from_mapping, read_scan_file
 from profharness.options.texts import parse_shape
 
 NO_REST = Rest((), given=False)
@@ -170,3 +170,10 @@ def test_a_step_range_that_no_reader_of_the_run_would_use_is_refused_before_it()
     with pytest.raises(UsageError, match="repeats a repetition"):
         build_request(None, {"step_range": r"(?:\w+/)*step (\d+)"}, rest)
     assert build_request(None, {"step_range": r"[\w/]*step (\d+)"}, rest).step_range
+
+
+def test_a_scan_file_nested_without_end_is_no_toml(tmp_path):
+    path = tmp_path / "deep.toml"
+    path.write_text("x = " + "[" * 20_000)
+    with pytest.raises(InputError, match="not a TOML file"):
+        read_scan_file(path)

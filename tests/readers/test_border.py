@@ -100,26 +100,46 @@ def test_a_beginning_that_breaks_the_look_at_it_is_an_unreadable_file(
 
 
 def test_a_file_of_more_devices_than_can_be_measured_is_refused(tmp_path: Path) -> None:
-    def write(count: int) -> Path:
+    def write(count: int, padding: int = 0) -> Path:
         path = tmp_path / f"{count}.json"
         events = ",".join(
             f'{{"ph":"X","cat":"kernel","name":"k","pid":{i},"tid":7,"ts":{i},"dur":2,'
             f'"args":{{"device":{i},"stream":{i}}}}}'
             for i in range(count)
         )
-        path.write_text(f'{{"schemaVersion":1,"traceEvents":[{events}]}}')
+        path.write_text(
+            f'{{"schemaVersion":1,"traceEvents":[{events}],"padding":"{" " * padding}"}}'
+        )
         return path
 
-    trace = readers.read(write(4096))
-    assert [stream.device for stream in trace.streams] == list(range(4096))
-    assert trace.kernels.stream.tolist() == list(range(4096))
+    for devices, padding in ((512, 0), (1000, 4 << 20)):
+        trace = readers.read(write(devices, padding))
+        assert [stream.device for stream in trace.streams] == list(range(devices))
+        assert trace.kernels.stream.tolist() == list(range(devices))
+    with pytest.raises(InputError, match="names 1000 devices, more than the 5"):
+        readers.read(write(1000))
     path = write(20_000)
 
     def refused() -> None:
-        with pytest.raises(InputError, match="names 20000 devices, more than the 4096 of one file"):
+        with pytest.raises(InputError, match="names 20000 devices, more than the "):
             readers.read(path)
 
     assert calls_of(refused) < 100 * 20_000  # not a step for each pair of devices
+
+
+def test_operators_inside_of_one_another_without_end_are_refused(tmp_path: Path) -> None:
+    def write(levels: int) -> Path:
+        path = tmp_path / f"{levels}.json"
+        events = ",".join(
+            f'{{"ph":"X","cat":"cpu_op","name":"o","pid":1,"tid":7,"ts":{i},"dur":{90_000 - 2 * i}}}'
+            for i in range(levels)
+        )
+        path.write_text(f'{{"schemaVersion":1,"traceEvents":[{events}]}}')
+        return path
+
+    assert readers.read(write(10_000)).ops.depth.max() == 9_999
+    with pytest.raises(InputError, match="more than 10000 of its operators lie inside"):
+        readers.read(write(10_002))
 
 
 def test_times_that_cannot_be_summed_up_are_refused(tmp_path: Path) -> None:

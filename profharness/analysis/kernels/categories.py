@@ -296,12 +296,20 @@ def op_category(name: str) -> Category:
     )
 
 
+@lru_cache(None)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Kept by the pattern alone: looking it up in Python's own cache takes longer than searching a
+    short name, and a file may hold a new name in every record.
+    """
+    return re.compile(pattern)
+
+
 def _first(rules: tuple[Rule, ...], function: str, whole: str) -> Category:
     return next(
         (
             rule.category
             for rule in rules
-            if re.search(rule.pattern, whole if rule.whole else function)
+            if _compiled(rule.pattern).search(whole if rule.whole else function)
         ),
         "other",
     )

@@ -39,6 +39,11 @@ _LOGS = frozenset({"steps", "trials", "level"})
 their marks, since no other record is of their source.
 """
 _OWN = "profharness."
+_PATHS = 48 << 20
+"""Characters of all paths together: those of a model of 1,000 modules, or of 10,000 lines of code,
+have a tenth. Paths beyond that name their own span alone, since each is as long as it is deep.
+"""
+_CUT = "…"
 _HOOKS, _THREADING = "profharness_hooks/", "threading.py("
 
 
@@ -244,6 +249,7 @@ def _paths(own: I64, tree: Nests, texts: list[str], kind: SpanKind) -> tuple[tup
     modules; of frames the innermost first, `forward < __call__ < main`.
     """
     names: list[str] = []
+    room = _PATHS
     path = np.full(len(own), NULL, np.int64)
     for rows in tree.levels:
         parent = tree.parent[rows]
@@ -251,9 +257,10 @@ def _paths(own: I64, tree: Nests, texts: list[str], kind: SpanKind) -> tuple[tup
         first, number = first_rows(pack([outer, own[rows]]))
         path[rows] = number + len(names)
         new = zip(outer[first].tolist(), own[rows][first].tolist(), strict=True)
-        names += [
-            _path(names[holder] if holder != NULL else "", texts[at], kind) for holder, at in new
-        ]
+        for holder, at in new:
+            outside = "" if holder == NULL else names[holder] if room > 0 else _CUT
+            names.append(_path(outside, texts[at], kind))
+            room -= len(names[-1])
     return tuple(names), path
 
 

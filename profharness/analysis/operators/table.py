@@ -61,24 +61,28 @@ class Table:
     refused: tuple[Plugin, ...] = ()
     _found: dict[tuple[str, bool], tuple[Row, ...]] = field(default_factory=dict, repr=False)
     _exact: dict[str, list[int]] = field(default_factory=dict, repr=False)
+    _searched: dict[bool, list[int]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for place, row in enumerate(self.rows):
             for name in row.entry.names:
                 self._exact.setdefault(name, []).append(place)
+            if row.patterns:
+                self._searched.setdefault(row.entry.kernel, []).append(place)
 
     def meant_for(self, name: str, *, kernel: bool = False) -> tuple[Row, ...]:
         """The rows for an operator (or a kernel) of this name, the one that wins first."""
         known = self._found.get((name, kernel))
         if known is not None:
             return known
-        exact = set(self._exact.get(name, ()))
-        found = tuple(
-            row
-            for place, row in reversed(tuple(enumerate(self.rows)))
-            if row.entry.kernel is kernel
-            and (place in exact or (row.patterns and row.found_in(name) is not None))
+        # a file may hold a new name in every record, and most rows know theirs exactly
+        places = {at for at in self._exact.get(name, ()) if self.rows[at].entry.kernel is kernel}
+        places.update(
+            at
+            for at in self._searched.get(kernel, ())
+            if at not in places and self.rows[at].found_in(name) is not None
         )
+        found = tuple(self.rows[at] for at in sorted(places, reverse=True))
         self._found[name, kernel] = found
         return found
 
@@ -136,7 +140,7 @@ def read(text: str, source: str) -> Iterable[Row]:
     """The rows of a TOML text. Raises InputError that names the entry and the key."""
     try:
         held = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{source}: no TOML: {error}", _HINT) from error
     strange = sorted(set(held) - {"formula"})
     listed = held.get("formula", [])

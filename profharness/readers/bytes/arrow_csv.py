@@ -6,12 +6,12 @@ library.
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,9 +20,10 @@ import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.readers.border import without_reports
+from profharness.readers.bytes.arrow_bytes import ArrowBytes
 from profharness.readers.bytes.csv_columns import figures as figures_of
 from profharness.readers.bytes.csv_columns import name_repeated, not_numbers, open_line, repeated
-from profharness.readers.bytes.limits import LATEST_NS, whole
+from profharness.readers.bytes.limits import LATEST_NS, records_of, whole
 from profharness.rundir.blocks import Blocks, read_head
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem, Strings
@@ -64,35 +65,6 @@ class Block:
     rows: int
     integers: dict[str, I64]
     figures: dict[str, F64]
-
-
-class _Bytes(io.RawIOBase):
-    """The decompressed bytes of a file as Arrow wants to read them."""
-
-    def __init__(self, blocks: Blocks, *, clean: bool = False) -> None:
-        """`clean` replaces bytes that are no UTF-8, as the texts of fields are decoded anyway."""
-        self._supply = _as_utf8(blocks) if clean else iter(blocks)
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        target = memoryview(buffer)
-        if not self._rest:
-            self._rest = memoryview(next(self._supply, b""))
-        size = min(len(target), len(self._rest))
-        target[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
-
-
-def _as_utf8(blocks: Blocks) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for block in blocks:
-        if text := decoder.decode(block).encode():
-            yield text
-    yield decoder.decode(b"", final=True).encode()
 
 
 @dataclass(eq=False)
@@ -159,7 +131,7 @@ class CsvColumns:
             except pa.ArrowInvalid as error:
                 if "Empty CSV" in str(error):
                     return []
-                if careful:
+                if careful or self.uneven > self._most_uneven:
                     raise InputError(
                         f"{self.path} is no readable CSV file: {error}",
                         "copy it again from where the tool wrote it",
@@ -210,43 +182,64 @@ class CsvColumns:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
+        pa.set_io_thread_count(1)
         source = Blocks(self.path, text=True)
-        stream = io.BufferedReader(_Bytes(source, clean=self._clean), 1 << 16)
+        supply = ArrowBytes(source, clean=self._clean)
+        stream = io.BufferedReader(supply, 1 << 16)
         header, lines = _header(stream.peek(_LONGEST_HEADER))
         self.repeated = tuple(name for name in repeated(header[:width]) if name in self.wanted)
         names = _once(header[:width] or [""])
         kept = [name for name in names if name in self.wanted]
         code = pa.dictionary(pa.int32(), pa.binary())
         types = {"text": code, "figure": pa.float64(), "time": pa.int64(), "integer": pa.int64()}
-        with arrow_csv.open_csv(
-            stream,
-            read_options=arrow_csv.ReadOptions(
-                use_threads=False, block_size=self.block_bytes, column_names=names, skip_rows=lines
-            ),
-            parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._skip),
-            convert_options=arrow_csv.ConvertOptions(
-                check_utf8=False,
-                null_values=[""],
-                include_columns=kept,
-                column_types={
-                    name: pa.binary()
-                    if careful and self.wanted[name] != "text"
-                    else types[self.wanted[name]]
-                    for name in kept
-                },
-            ),
-        ) as batches:
+        with (
+            supply,
+            arrow_csv.open_csv(
+                stream,
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=False,
+                    block_size=self.block_bytes,
+                    column_names=names,
+                    skip_rows=lines,
+                ),
+                parse_options=arrow_csv.ParseOptions(invalid_row_handler=self._skip),
+                convert_options=arrow_csv.ConvertOptions(
+                    check_utf8=False,
+                    null_values=[""],
+                    include_columns=kept,
+                    column_types={
+                        name: pa.binary()
+                        if careful and self.wanted[name] != "text"
+                        else types[self.wanted[name]]
+                        for name in kept
+                    },
+                ),
+            ) as batches,
+        ):
             for batch in batches:
                 block = self._judged(batch, kept) if careful else self._plain(batch, kept)
                 self.rows += block.rows
                 yield block
+                if self.rows > self._most:
+                    self.damage = "it holds more rows than a file of its size can"
+                    return
         self.damage, self.is_open = source.damage, source.last not in (b"\n", b"\r")
 
     def _skip(self, row: Any) -> Literal["skip", "error"]:
         if row.text:
             self.uneven += 1
             self._lengths[row.actual_columns] += 1
-        return "skip"
+        return "error" if self.uneven > self._most_uneven else "skip"
+
+    @property
+    def _most_uneven(self) -> int:
+        """Each costs a call from Arrow's parser, which takes as long as reading a hundred rows."""
+        return self._most // 5
+
+    @cached_property
+    def _most(self) -> int:
+        """Rows that are read."""
+        return records_of(self.path)
 
     def _plain(self, batch: Any, names: list[str]) -> Block:
         integers, figures = {}, {}

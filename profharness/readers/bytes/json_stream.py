@@ -19,6 +19,7 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.readers.bytes import json_scan
+from profharness.readers.bytes.limits import records_of
 from profharness.rundir.blocks import BLOCK_BYTES, Blocks
 from profharness.trace.model import Problem
 
@@ -29,7 +30,9 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BETWEEN = b", \t\r\n"
 _LIST = b"[]"
 _WINDOW = 1 << 16
-_LONGEST_EVENT = 64 << 20
+_LONGEST_EVENT = 8 << 20  # an exact scan takes 20 times as much; real ones have some kilobytes
+_TOO_LONG = f"an event is longer than {_LONGEST_EVENT >> 20} MiB"
+_TOO_MANY = "it holds more events than a file of its size can"
 _UNUSUAL = 16  # blocks in a row
 _HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
 
@@ -160,13 +163,18 @@ class EventStream(Generic[EventT]):
 
     def _batches(self) -> Iterator[list[EventT]]:
         ended = False
+        most = records_of(self.path)
         while True:
             batch = None if ended else self._by_guess()
             if batch is None:
                 batch = self._by_scan()
             left = len(self._text) - self._start
-            if not batch and not self._closed and (ended or left > _LONGEST_EVENT):
+            too_long = left > _LONGEST_EVENT
+            if not batch and not self._closed and (ended or too_long):
                 batch = self._by_borders()
+                if not batch and too_long:
+                    self.damage = _TOO_LONG
+                    return
             any_events = bool(batch)
             if batch:
                 self.events += len(batch)
@@ -175,6 +183,9 @@ class EventStream(Generic[EventT]):
                     batch
                 )  # before the next is decoded: its memory, still in the cache, is used again
             if self._closed:
+                return
+            if self.events + self.unreadable > most:
+                self.damage = _TOO_MANY
                 return
             if ended:
                 rest = self._text[self._start :].strip(_BETWEEN)

@@ -16,6 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from profharness.readers.bytes import json_scan
+from profharness.readers.bytes.limits import records_of
 from profharness.rundir.blocks import BLOCK_BYTES, Blocks
 
 ValueT = TypeVar("ValueT")
@@ -27,6 +28,7 @@ _FIRST_LOOK = 1 << 12
 _WINDOW = 1 << 16
 _LONGEST_VALUE = 256 << 20
 _BRACKETS = b"{["
+_TOO_MANY = "it holds more records than a file of its size can"
 
 
 class DocumentEnds(Exception):  # noqa: N818  # not an error of the caller: what was read stays read
@@ -46,6 +48,7 @@ class JsonWalk:
         self._supply = iter(self._blocks)
         self._text = b""
         self._at = 0
+        self._left = records_of(path)  # elements of lists that may still be decoded
 
     @property
     def damage(self) -> str:
@@ -127,6 +130,9 @@ class JsonWalk:
         """The elements of the list at the cursor, objects or lists themselves, in lists."""
         decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # a class as a value
         for stretch, ends in self._stretches():
+            self._left -= len(ends)
+            if self._left < 0:
+                raise DocumentEnds(_TOO_MANY)
             try:
                 batch = decoder.decode(b"[" + stretch + b"]")
             except json_scan.NOT_JSON:

@@ -7,6 +7,7 @@ A limit that grows with the file stands as a share of it, so that no honest file
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
@@ -15,8 +16,39 @@ LARGEST: Final = 2**63 - 1
 """A column is int64."""
 
 DEVICES: Final = 4096
+SMALL_DEVICES: Final = 512
+_DEVICE_BYTES: Final = 8 << 10
 """Devices that one file names: those of a machine are a hundred, of a file of many ranks some
-thousand. Each is measured by itself, which takes a millisecond."""
+thousand, and each of these brings kilobytes of records. Each is measured by itself, which takes
+milliseconds: some thousand in a small file are refused."""
+
+LEVELS: Final = 10_000
+"""Operators or host calls inside of one another: Python stops at a thousand. What lies inside of
+what is worked out level by level."""
+
+_RECORDS, _RECORD_BYTES = 500_000, 4
+"""Records of a file besides one for so many of its bytes: gzipped traces have 15 and more for each
+event, and plain ones 60."""
+
+
+def devices_of(path: Path) -> int:
+    """How many devices a file may name."""
+    return min(DEVICES, SMALL_DEVICES + _size(path) // _DEVICE_BYTES)
+
+
+def records_of(path: Path) -> int:
+    """How many records a file may hold, gzipped or plain, before it is one that was made to cost
+    much: several times what any trace of this size has.
+    """
+    return _RECORDS + _size(path) // _RECORD_BYTES
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # whoever opens it says why
+        return 0
+
 
 LATEST_NS: Final = 2**62 - 1
 """The times of a record lie within this on both sides of zero (the year 2116 for a clock of the

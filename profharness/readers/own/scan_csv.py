@@ -28,7 +28,11 @@ from profharness.trace.scan_table import AXES, Axis, ScanTable
 _FIGURES = ("throughput", "throughput_sem", "latency_ms", "latency_sem_ms")
 _DELIMITERS = (",", ";", "\t")
 _MISSING = ("", "nan", "na", "null", "none", "-")
-_LARGEST = 8 << 20  # a hundred thousand rows; each takes some kilobytes of memory
+_LARGEST = 8 << 20
+_MOST_ROWS, _MOST_SERIES = 5_000, 100
+"""Each series is fitted some hundred times, which takes tens of milliseconds, and each row counts
+in every fit. The largest studies known to us have 121 rows.
+"""
 _GZIP = b"\x1f\x8b"
 _SHAPE = "expected batch_size (or concurrency, or processes) and throughput, one row per level"
 
@@ -54,11 +58,17 @@ def read_scan_csv(path: Path) -> ScanTable:
     axis, other_levels = _axis(path, columns, rows)
     keys = [name for name in columns if name not in (*AXES, *_FIGURES) and _is_text(rows, name)]
     split = [*keys, *other_levels]
+    values = tuple(tuple(row.cells[name] for name in split) for row in rows)
+    if (series := len(set(values))) > _MOST_SERIES:
+        raise InputError(
+            f"{path}: {series} series, more than the {_MOST_SERIES} of one table",
+            f"a series is told by: {', '.join(split)}; leave out what differs in each row",
+        )
     return ScanTable(
         source=str(path),
         axis=axis,
         key_columns=tuple(split),
-        keys=tuple(tuple(row.cells[name] for name in split) for row in rows),
+        keys=values,
         level=_numbers(path, rows, axis, needed=True),
         throughput=_numbers(path, rows, "throughput", needed=True),
         throughput_sem=_numbers(path, rows, "throughput_sem"),
@@ -102,6 +112,8 @@ def _cells(path: Path) -> tuple[list[str], list[_Row]]:
         raise InputError(f"{path}: line {reader.line_num}: not CSV ({error})", _SHAPE) from error
     if not lines:
         raise InputError(f"{path}: an empty table", _SHAPE)
+    if len(lines) > 1 + _MOST_ROWS:
+        raise InputError(f"{path}: more than {_MOST_ROWS} rows, as no scan has", _OTHER)
     columns = lines[0][1]
     repeated = {name for name, times in Counter(columns).items() if times > 1}
     if repeated:

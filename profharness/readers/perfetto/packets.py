@@ -51,6 +51,10 @@ _MOST_UNPACKED = (
     1 << 26
 )  # what is unpacked at all, so that a damaged or hostile bundle cannot fill the memory
 
+_ALL_UNPACKED, _UNPACKED_RATIO = 16 << 20, 20
+"""Bytes that all bundles together become, besides so many for each byte of the file: packets
+compress to a fifth."""
+
 
 @dataclass(frozen=True)
 class Packets:
@@ -155,12 +159,14 @@ def _unpacked(packets: Packets, ends: I64) -> tuple[U8, int, int]:
     pieces: list[bytes] = []
     bad = large = 0
     upto = 0
+    room = _ALL_UNPACKED + _UNPACKED_RATIO * len(packets.data)
     for row in packets.of_kind(COMPRESSED):
         # the record begins with its tag and length, right after the record before it
         pieces.append(packets.data[upto : ends[row - 1] if row else 0].tobytes())
         inflated = _inflated(
-            packets.data[packets.payload_start[row] : packets.payload_end[row]].tobytes()
+            packets.data[packets.payload_start[row] : packets.payload_end[row]].tobytes(), room
         )
+        room -= len(inflated or b"")
         bad += inflated is None
         large += len(inflated or b"") > _MOST_INFLATED
         pieces.append(inflated or b"")
@@ -169,13 +175,13 @@ def _unpacked(packets: Packets, ends: I64) -> tuple[U8, int, int]:
     return np.frombuffer(b"".join(pieces), np.uint8), bad, large
 
 
-def _inflated(bundle: bytes) -> bytes | None:
+def _inflated(bundle: bytes, room: int) -> bytes | None:
     """The packets of a bundle; None where it is damaged, or grows beyond any size that a writer
     would make.
     """
     member = zlib.decompressobj()
     try:
-        inflated = member.decompress(bundle, _MOST_UNPACKED)
+        inflated = member.decompress(bundle, max(min(_MOST_UNPACKED, room), 1))
     except zlib.error:
         return None
     return inflated if member.eof else None

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.hotspots import grouped, tally
 from profharness.analysis.kernels.tally import Grouping, join
+from profharness.analysis.operators import around
 from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.readers.kineto import reader
 from profharness.trace.model import Source
@@ -323,3 +324,18 @@ def test_the_work_of_rows_is_that_of_the_operators(shared: Path, by: Grouping) -
     assert all(0 <= row.peak_share <= 1 for row in rows if row.peak_share is not None)
     if by == "kernel":  # without what tells the work, nothing of it is worked out
         assert all(row.flops is None for row in grouped(trace, "kernel").rows)
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("stack", "f"), ("module", "nn.Module: f")])
+def test_paths_of_spans_nested_without_end_take_bounded_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, begins: str
+) -> None:
+    """Each path is as long as it is deep: 30,000 frames of 6 MB took 5 GB."""
+    monkeypatch.setattr(around, "_PATHS", 40_000)
+    frames = [event("python_function", f"{begins}{i}", i, 9000 - 2 * i) for i in range(2000)]
+    trace = reader.read(write(tmp_path / "t.json", document(frames)), wanted=Wanted.STACKS)
+    names = around.around(trace, kind).names
+    assert len(names) == 2000
+    assert sum(map(len, names)) < 40_000 + 2000 * 20
+    first, last = ("f1 < f0", "f1999 < …") if kind == "stack" else ("f0/f1", "…/f1999")
+    assert (names[1], names[-1]) == (first, last)

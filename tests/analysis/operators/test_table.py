@@ -13,6 +13,7 @@ from profharness.analysis.operators.engine import Engine
 from profharness.analysis.operators.records import NOTHING
 from profharness.errors import InputError
 from tests import needs
+from tests.steps import calls_of
 
 MINE = """
 [[formula]]
@@ -223,3 +224,16 @@ def test_every_entry_of_ours_says_what_it_is_for():
     rows = table.own()
     assert len(rows) > 100
     assert len({row.label for row in rows}) == len(rows)
+
+
+def test_a_name_costs_the_rows_that_search_in_it_and_not_every_row():
+    ours = table.load()
+    searched = sum(len(row.patterns) for row in ours.rows if row.entry.kernel)
+    ours.meant_for("some_kernel", kernel=True)
+    cost = calls_of(lambda: ours.meant_for("another_kernel", kernel=True))
+    assert cost < 20 + 6 * searched < len(ours.rows)
+
+
+def test_a_table_nested_without_end_is_no_toml(tmp_path):
+    with pytest.raises(InputError, match=r"mine\.toml: no TOML"):
+        engine_of(tmp_path, "x = " + "[" * 20_000)

@@ -187,3 +187,22 @@ def test_nothing_usable_is_an_error(tmp_path: Path, text: str) -> None:
         read(write(tmp_path / "t", text))
     assert str(tmp_path / "t") in caught.value.message
     assert caught.value.hint
+
+
+def test_events_beyond_what_a_files_size_explains_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "many.json.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b'{"traceEvents":[' + b'{"n":1},' * 2_000_000 + b'{"n":1}]}')
+    events, stream = read(path)
+    assert 500_000 <= len(events) < 1_000_000
+    assert stream.damage == "it holds more events than a file of its size can"
+
+
+@pytest.mark.parametrize("filling", [b"[],", b"1,"], ids=["lists", "numbers"])
+def test_an_event_of_any_length_is_given_up_in_time(tmp_path: Path, filling: bytes) -> None:
+    path = tmp_path / "long.json.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(b'{"traceEvents":[{"n":1},{"args":[' + filling * 10_000_000 + b"1]}]}")
+    events, stream = read(path)
+    assert [event.n for event in events] == [1]
+    assert stream.damage == "an event is longer than 8 MiB"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,13 @@ def test_what_is_no_object_ends(tmp_path: Path, text: str) -> None:
 
 def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
     assert read_all(walk_of(tmp_path, b'\xef\xbb\xbf{"a": 1}')) == {"a": 1}
+
+
+def test_records_beyond_what_a_files_size_explains_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "many.json.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"[" + b'{"n":1},' * 2_000_000 + b'{"n":1}]')
+    lengths: list[int] = []
+    with pytest.raises(DocumentEnds, match="more records than a file of its size can"):
+        lengths.extend(map(len, JsonWalk(path).batches(Numbered)))
+    assert 0 < sum(lengths) < 1_000_000

@@ -136,3 +136,14 @@ def test_more_than_a_scan_can_have_is_refused(tmp_path, pack):
     path.write_bytes(pack(b"batch_size,throughput\n" + b"1,2\n" * (1 << 22)))
     with pytest.raises(InputError, match="more than 8 MiB"):
         read_scan_csv(path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "name", "words"),
+    [(5_001, "a", "more than 5000 rows"), (101, "a{}", "101 series, more than the 100")],
+)
+def test_more_rows_or_series_than_can_be_fitted_are_refused(tmp_path, rows, name, words):
+    lines = (f"{level},{level},{name.format(level)}\n" for level in range(1, rows + 1))
+    path = written(tmp_path, "batch_size,throughput,provider\n" + "".join(lines))
+    with pytest.raises(InputError, match=words):
+        read_scan_csv(path)

@@ -19,6 +19,7 @@ from profharness.errors import InputError
 from profharness.readers.bytes.proto_scan import scan
 from profharness.readers.perfetto.check import check_file
 from profharness.readers.perfetto.faults import RULES, Check
+from profharness.readers.perfetto.packets import read_packets
 from profharness.trace.model import Trace
 from profharness.writers.perfetto import WriteOptions, write
 from tests.conftest import shared_path
@@ -409,3 +410,15 @@ def test_a_missing_file_and_a_folder_are_said_so(tmp_path: Path) -> None:
     for path in (tmp_path / "none.pftrace", tmp_path):
         with pytest.raises(InputError):
             check_file(path)
+
+
+def test_bundles_together_unpack_to_what_the_size_of_the_file_allows(tmp_path: Path) -> None:
+    """Bundles of 1.5 MB, none too large by itself, became 3 GB in memory."""
+    packed = pb.Trace()
+    for _ in range(12):
+        packed.packet.add(compressed_packets=zlib.compress(bytes(8 << 20)))
+    path = tmp_path / "bomb.pftrace"
+    path.write_bytes(packed.SerializeToString())
+    packets, framing = read_packets(path)
+    assert len(packets.data) < 32 << 20
+    assert framing.bad_bundles >= 9

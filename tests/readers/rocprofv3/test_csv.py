@@ -5,6 +5,8 @@ damaged files.
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -396,3 +398,40 @@ def test_blocks_of_any_size_give_the_same_columns(
     assert [strings[code] for part in blocks for code in part.integers["kernel_name"].tolist()] == [
         f"k{n}" for n in range(1, count + 1)
     ]
+
+
+def test_a_row_that_does_not_end_leaves_no_thread_that_aborts_the_process(tmp_path: Path) -> None:
+    """Arrow's thread read on while the interpreter ended: exit code 134 behind the sentence."""
+    path = tmp_path / "r_kernel_trace.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(f'{HEAD}\n"'.encode() + b"a" * (60 << 20))
+    for _ in range(3):
+        ended = subprocess.run(
+            [sys.executable, "-m", "profharness", "metrics", str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == 4, ended.stderr
+        assert "is no readable CSV file" in ended.stderr
+        assert "Fatal" not in ended.stderr
+
+
+def test_uneven_rows_beyond_what_a_files_size_explains_end_the_reading(tmp_path: Path) -> None:
+    path = tmp_path / "r_kernel_trace.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(f"{HEAD}\n".encode() + b"1\n" * 1_000_000)
+    columns = CsvColumns(path, {"kernel_name": "text"}, Strings())
+    with pytest.raises(InputError, match="is no readable CSV file"):
+        columns.blocks()
+    assert columns.uneven < 200_000
+
+
+def test_rows_beyond_what_a_files_size_explains_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "r_kernel_trace.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        file.write(f"{HEAD}\n".encode() + f"{rows(1)[0]}\n".encode() * 1_500_000)
+    columns = CsvColumns(path, {"kernel_name": "text"}, Strings())
+    columns.blocks()
+    assert 500_000 < columns.rows < 1_200_000
+    assert "more rows than a file of its size can" in columns.damage

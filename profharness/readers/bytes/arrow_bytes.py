@@ -1,0 +1,63 @@
+"""A file's decompressed bytes as Arrow reads them, and the end of its reading ahead."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from profharness.rundir.blocks import Blocks
+
+
+class ArrowBytes(io.RawIOBase):
+    """The decompressed bytes of a file as Arrow wants to read them."""
+
+    def __init__(self, blocks: Blocks, *, clean: bool = False) -> None:
+        """`clean` replaces bytes that are no UTF-8, as the texts of fields are decoded anyway."""
+        self._supply = _as_utf8(blocks) if clean else iter(blocks)
+        self._rest = memoryview(b"")
+        self._is_over = False
+
+    def readable(self) -> bool:
+        """Arrow asks before it reads."""
+        return True
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """After an error nothing more is given, and no read is under way any more."""
+        if kind is not None:
+            self._is_over = True
+            _wait_for_reads()
+
+    def readinto(self, buffer: Any) -> int:
+        """How many bytes were put into the buffer; none at the end or after an error."""
+        target = memoryview(buffer)
+        if self._is_over:
+            return 0
+        if not self._rest:
+            self._rest = memoryview(next(self._supply, b""))
+        size = min(len(target), len(self._rest))
+        target[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+
+def _wait_for_reads() -> None:
+    """Arrow reads ahead in a thread of its own, which goes on after an error. A process that ends
+    meanwhile is aborted, since the thread comes back into an interpreter that is gone. Its only
+    thread for reading takes one task after the other: when it has read something else, it has done
+    what was asked for before, and once more what that had asked for.
+    """
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    for _ in range(2):
+        arrow_csv.open_csv(pa.BufferReader(b"a\n1\n")).read_all()
+
+
+def _as_utf8(blocks: Blocks) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for block in blocks:
+        if text := decoder.decode(block).encode():
+            yield text
+    yield decoder.decode(b"", final=True).encode()
