@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from profharness.secrets.names import STEMS, is_expression, is_loose_secret, is_secret, looks_secret
-from profharness.secrets.shapes import Span, hits
+from profharness.secrets.search import Span, hits
 
 NAME = re.compile(rb"[\w.-]+")
 _NAME_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")

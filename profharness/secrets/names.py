@@ -31,6 +31,11 @@ _STRONG = frozenset(
         "SSHPASS",
     }
 )
+_OWNERS = (
+    *("DB", "DATABASE", "SQL", "MYSQL", "PG", "POSTGRES", "REDIS", "MONGO", "LDAP", "STORAGE"),
+    *("USER", "LOGIN", "ROOT", "ADMIN", "BECOME", "SUDO", "SSH", "VNC", "IPMI", "BMC"),
+    *("SMTP", "MAIL", "EMAIL", "IMAP", "FTP", "HTTP", "PROXY", "MQTT", "AMQP", "RABBITMQ", "KEY"),
+)
 _PAIRS = frozenset(
     {
         ("API", "KEY"),
@@ -44,6 +49,11 @@ _PAIRS = frozenset(
         ("MUNGE", "KEY"),
         ("AUTH", "KEY"),
         ("MASTER", "KEY"),
+        ("KAGGLE", "KEY"),
+        ("SUBSCRIPTION", "KEY"),
+        ("APP", "KEY"),
+        # `pass` alone is one of a compiler, of a network or of a profiler
+        *((owner, "PASS") for owner in _OWNERS),
     }
 )
 # secret only as the last word, and with a value long enough to be one: traces of language models
@@ -95,9 +105,7 @@ STEMS = tuple(
     for stem in (
         "token",
         "secret",
-        "passw",
-        "passphrase",
-        "sshpass",
+        "pass",
         "key",
         "credential",
         "jwt",

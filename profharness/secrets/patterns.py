@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from profharness.secrets import heads, known, shapes
+from profharness.secrets import heads, known, search, shapes
 from profharness.secrets.heads import LONGEST_VALUE
 from profharness.secrets.names import (
     MARKER,
@@ -20,7 +20,7 @@ from profharness.secrets.names import (
     is_placeholder,
     is_secret,
 )
-from profharness.secrets.shapes import Span
+from profharness.secrets.search import Span
 from profharness.secrets.sieve import may_match, regions
 
 _MARK = MARKER.encode()
@@ -98,7 +98,7 @@ def secret_spans(text: bytes, end: int | None = None) -> list[Span]:
     for low, high, label in sorted(
         (
             *heads.spans(text, small, stop),
-            *shapes.spans(text, parts, small),
+            *search.spans(text, parts, small),
             *known.spans(text, parts, small),
         ),
         key=lambda span: (span[0], span[2].startswith("(")),
@@ -123,9 +123,9 @@ def suspicious(block: bytes, is_name: Callable[[int], bool]) -> Iterator[int]:
     small = block.lower()
     yield from heads.places(block, small, is_name)
     parts = regions(small, _sieve())
-    yield from shapes.places(block, parts, small)
+    yield from search.places(block, parts, small)
     for stem in known.stems():
-        yield from shapes.hits(small, stem, parts)
+        yield from search.hits(small, stem, parts)
 
 
 def may_hold_secrets(text: bytes) -> bool:
@@ -138,7 +138,7 @@ def may_hold_secrets(text: bytes) -> bool:
 def _sieve() -> str:
     """In RE2's syntax, what stands in every text in small letters that holds a value of a shape."""
     words = (re.escape(stem.decode()) for stem in known.stems())
-    return "|".join(dict.fromkeys((*shapes.sieves(), *words)))
+    return "|".join(dict.fromkeys((*search.sieves(), *words)))
 
 
 def _cut(text: bytes) -> int:

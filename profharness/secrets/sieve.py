@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _SHORT = 1 << 14
-_CHUNK = 2048  # bytes; longer than twice any word
+_CHUNK = 512  # bytes; longer than twice what any word of the pattern matches
 
 
 def regions(small: bytes, pattern: str) -> list[tuple[int, int]]:

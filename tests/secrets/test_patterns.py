@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from profharness.secrets import known
+from profharness.secrets import known, search
 from profharness.secrets.names import MARKER, STEMS, is_secret, looks_secret
 from profharness.secrets.patterns import (
     clean_argv,
@@ -49,8 +49,16 @@ SECRET_NAMES = (
     "SSHPASS",
     "authtoken",
     "SECRET_KEY_BASE",
+    "DB_PASS",
+    "StoragePass",
+    "ansible_become_pass",
+    "KAGGLE_KEY",
+    "DD_APP_KEY",
 )
 OTHER_NAMES = (
+    "forward_pass",
+    "PASS",
+    "cache_key",
     "AUTHOR",
     "GIT_AUTHOR_NAME",
     "author",
@@ -332,3 +340,48 @@ def test_a_private_key_is_found_wherever_blocks_end() -> None:
         cleaned = b"".join(clean_blocks((text,), found))
         assert b"MIIEow" not in cleaned
         assert found == {"(private key)": 1}
+
+
+@pytest.mark.parametrize("colour", ["\x1b[32m", "\x1b[1;31m", "\x1b[38;5;208m", "\\u001b[33m"])
+def test_a_value_behind_a_colour_of_the_terminal_is_found(colour: str) -> None:
+    assert clean_text(f"using {colour}{GITHUB}\x1b[0m now") == f"using {colour}{MARKER}\x1b[0m now"
+
+
+def test_a_private_key_without_its_end_is_found_and_a_word_about_one_is_not() -> None:
+    lines = "\n".join(["aB3/" * 16] * 3)
+    cut = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}"
+    assert "aB3" not in clean_text(f"read {cut}")
+    assert "aB3" not in clean_text(json.dumps({"key": cut}))
+    said = "if text.startswith('-----BEGIN PRIVATE KEY-----'): raise Refusal(text)"
+    assert clean_text(said) == said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rank 0 10.0.0.1:5432 to 10.0.0.2:5432, login of acca, a://b, sk-, xyz:aa",
+        "commit ac" + "0f" * 19 + " sk" + "1b" * 31,
+    ],
+)
+def test_a_long_text_is_searched_a_few_times_and_not_once_per_word(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"{line}\n".encode() * 3000
+    searched = 0
+
+    class Counting:
+        """A pattern that counts how much text its searches may walk over."""
+
+        def __init__(self, place: int, is_binary: bool) -> None:
+            self._pattern = pattern(place, is_binary)
+            self.match = self._pattern.match
+
+        def finditer(self, text: bytes, start: int, end: int) -> object:
+            nonlocal searched
+            searched += min(end, len(text)) - start
+            return self._pattern.finditer(text, start, end)
+
+    pattern = search._pattern
+    monkeypatch.setattr(search, "_pattern", Counting)
+    assert secret_spans(text) == []
+    assert searched < 5 * len(text)
