@@ -63,6 +63,8 @@ _FORMS: dict[bytes, tuple[_Form, ...]] = {
     ),
     b"\t": (_loose(rb"""\t""" + _LOOSE), _loose(rb"""\t+=[ \t]*["']?""" + _LOOSE)),
     b",": (_loose(rb""",["']?""" + _LOOSE),),
+    # `- name: X` and `value: Y` below it, as pods and services are described
+    b"\n": (_strict(rb"""\n[ ]*value:[ \t]+["']?([^\s"'\\]{1,4096})"""),),
 }
 _AFTER_EQUALS = (
     _strict(rb"""=[ \t]+\\*["]([^"\\\s]{5,4096})\\*["]"""),

@@ -95,6 +95,8 @@ _PLACE = re.compile(
     re.DOTALL,
 )
 _EXPRESSION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:[(\[]|==)|[a-z_]+(?:\.[a-z_]+)+\)?$")
+_NAME = re.compile(r"[\w.-]{1,128}")
+_BLANK = re.compile(r"\s")
 _METAVAR = re.compile(r"[A-Z][A-Z_]*")
 _PLAIN_WORD = re.compile(r"[A-Za-z][a-z]*(?:[-_][a-z]+)*")
 
@@ -129,6 +131,14 @@ def is_secret(name: str, value: str) -> bool:
     if value == name:
         return False  # a list of packages and what they are called
     return strength == 2 or (len(value) >= _WEAK_LENGTH and not is_expression(value))
+
+
+def is_secret_beside(name: str, value: str) -> bool:
+    """As `is_loose_secret`, where the two are cells side by side, of a table that says nothing: the
+    name has to look like a variable's, and the value like one word.
+    """
+    is_variable = _NAME.fullmatch(name) and (name.isupper() or _strength(name) == 2)
+    return bool(is_variable) and is_loose_secret(name, value) and not _BLANK.search(value)
 
 
 def is_expression(value: str) -> bool:

@@ -293,6 +293,7 @@ def test_plain_lines_of_an_environment() -> None:
         ("&quot;DB_PASSWORD&quot;: &quot;{}&quot;", "DB_PASSWORD"),
         ('{{"name": "DB_PASSWORD", "value": "{}"}}', "DB_PASSWORD"),
         ('"a\\nDB_PASSWORD={}\\nb"', "DB_PASSWORD"),
+        ("env:\n  - name: DB_PASSWORD\n    value: '{}'\n", "DB_PASSWORD"),
         ("machine a login b password {}", "(password of a login)"),
         ("curl -u me:{} https://host", "(password of a login)"),
         ("sshpass -p {} ssh host", "(password of a login)"),

@@ -131,7 +131,6 @@ def prefixed() -> list[Kind]:
         ("Sourcegraph token", "sgp_" + "0a" * 8 + "_", HEX, 40),
         ("PlanetScale password", "pscale_pw_", WORD, 43),
         ("Kaggle token", "KGAT_a1", HEX, 32),
-        ("munge credential", "MUNGE:", WORD, 140),
     )
     return [
         Kind(name, "ARGUMENT", after(prefix, letters, length))
@@ -210,6 +209,12 @@ KINDS: tuple[Kind, ...] = (
     Kind("JSON web token", "ARGUMENT", web_token),
     Kind("Slurm token", "SLURM_JWT", web_token),
     Kind("macaroon", "ARGUMENT", macaroon),
+    Kind(
+        "munge credential",
+        "ARGUMENT",
+        lambda draw: f"MUNGE:{some(BASE64, 140)(draw)}==:",
+        lambda text: text[6:146],
+    ),
     Kind(
         "encrypted web token",
         "ARGUMENT",
