@@ -95,6 +95,8 @@ _PLACE = re.compile(
     re.DOTALL,
 )
 _EXPRESSION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:[(\[]|==)|[a-z_]+(?:\.[a-z_]+)+\)?$")
+_SHORT_OPTIONS = frozenset({"pass", "pw", "pwd"})
+_DIGIT = re.compile(r"\d")
 _NAME = re.compile(r"[\w.-]{1,128}")
 _BLANK = re.compile(r"\s")
 _METAVAR = re.compile(r"[A-Z][A-Z_]*")
@@ -139,6 +141,18 @@ def is_secret_beside(name: str, value: str) -> bool:
     """
     is_variable = _NAME.fullmatch(name) and (name.isupper() or _strength(name) == 2)
     return bool(is_variable) and is_loose_secret(name, value) and not _BLANK.search(value)
+
+
+def is_given_secret(name: str, value: str) -> bool:
+    """As `is_secret`, behind an option of a command line: `--pass X` names no pass of a compiler
+    there, and a token may be short where it has a digit and is no number.
+    """
+    if is_secret(name, value):
+        return True
+    if len(value) < _LOOSE_LENGTH or value.isdigit() or not _DIGIT.search(value):
+        return False
+    is_known = _strength(name) or name.lower() in _SHORT_OPTIONS
+    return bool(is_known) and not (is_placeholder(value) or is_expression(value) or "/" in value)
 
 
 def is_expression(value: str) -> bool:

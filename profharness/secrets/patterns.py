@@ -17,6 +17,7 @@ from profharness.secrets.heads import LONGEST_VALUE
 from profharness.secrets.names import (
     MARKER,
     STEMS,
+    is_given_secret,
     is_placeholder,
     is_secret,
 )
@@ -26,7 +27,14 @@ from profharness.secrets.sieve import may_match, regions
 _MARK = MARKER.encode()
 _LONGEST_LINE = 4096
 _LONGEST_BEGIN = 64
-_LOGINS = ("-u", "--user", "--proxy-user")  # of curl, wget and their kin: name:password
+_LOGINS = (
+    "-u",
+    "--user",
+    "--proxy-user",
+    "--login",
+    "--auth",
+    "--creds",
+)  # of curl, wget and their kin: name:password
 
 
 # ---------------------------------------------------------------- what profharness writes
@@ -46,16 +54,23 @@ def clean_argv(argv: Sequence[str]) -> tuple[str, ...]:
     option = ""
     for word in argv:
         name, equals, value = word.partition("=")
-        if option and not word.startswith("-") and is_secret(option, word):
+        if option and not word.startswith("-") and is_given_secret(option.lstrip("-"), word):
             cleaned.append(MARKER)
-        elif equals and re.fullmatch(r"[\w.-]+", name) and is_secret(name, value):
+        elif equals and re.fullmatch(r"[\w.-]+", name) and _is_assigned_secret(name, value):
             cleaned.append(f"{name}={MARKER}")
+        elif name in _LOGINS and shapes.is_login(value):
+            cleaned.append(f"{name}={value.partition(':')[0]}:{MARKER}")
         elif option in _LOGINS and shapes.is_login(word):
             cleaned.append(f"{word.partition(':')[0]}:{MARKER}")
         else:
             cleaned.append(clean_text(word))
         option = word if word.startswith("-") and not equals else ""
     return tuple(cleaned)
+
+
+def _is_assigned_secret(name: str, value: str) -> bool:
+    judge = is_given_secret if name.startswith("-") else is_secret
+    return judge(name.lstrip("-"), value)
 
 
 def clean_text(text: str, found: Counter[str] | None = None) -> str:

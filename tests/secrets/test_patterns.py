@@ -386,3 +386,18 @@ def test_a_long_text_is_searched_a_few_times_and_not_once_per_word(
     monkeypatch.setattr(search, "_pattern", Counting)
     assert secret_spans(text) == []
     assert searched < 5 * len(text)
+
+
+def test_options_of_a_command_line_say_more_than_names_elsewhere() -> None:
+    line = "x --token hunter2 --access-token=abc12 --pass pass12 --user=al:pw1234 --login me:pw1234"
+    hidden = (
+        f"x --token {MARKER} --access-token={MARKER} --pass {MARKER} --user=al:{MARKER} "
+        f"--login me:{MARKER}"
+    )
+    # the mark has blanks
+    assert " ".join(clean_argv(line.split())) == hidden
+    kept = (
+        "x --pass inline --max-token 128 --token 65536 --eos-token s2s2s2 --pass=loops/2 "
+        "token=512 --user=1000:1000 --auth basic --login node"
+    )
+    assert " ".join(clean_argv(kept.split())) == kept
