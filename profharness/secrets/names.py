@@ -29,6 +29,8 @@ _STRONG = frozenset(
         "CREDENTIALS",
         "JWT",
         "SSHPASS",
+        "STORAGEPASS",
+        "DBPASS",
     }
 )
 _OWNERS = (

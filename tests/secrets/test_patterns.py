@@ -50,6 +50,7 @@ SECRET_NAMES = (
     "authtoken",
     "SECRET_KEY_BASE",
     "DB_PASS",
+    "storagepass",
     "StoragePass",
     "ansible_become_pass",
     "KAGGLE_KEY",
