@@ -296,7 +296,8 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "(Kaggle key)",
         b"username",
-        rb"username\\*\"\s*:\s*\\*\"[\w.-]{1,64}\\*\"\s*,\s*\\*\"key\\*\"\s*:\s*\\*\"([0-9a-f]{32})",
+        rb"username\\*\"\s*:\s*\\*\"[\w.-]{1,64}\\*\"\s*,\s*"
+        rb"\\*\"key\\*\"\s*:\s*\\*\"([0-9a-f]{32})",
     ),
     Shape(
         "(password of a login)",

@@ -402,3 +402,10 @@ def test_options_of_a_command_line_say_more_than_names_elsewhere() -> None:
         "token=512 --user=1000:1000 --auth basic --login node"
     )
     assert " ".join(clean_argv(kept.split())) == kept
+
+
+def test_the_file_of_kaggle_loses_its_key_and_other_keys_stay() -> None:
+    key = "0a1b2c3d" * 4
+    assert key not in clean_text(json.dumps({"username": "me", "key": key}))
+    other = json.dumps({"cache": "me", "key": key})
+    assert clean_text(other) == other
