@@ -14,19 +14,20 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes import sqlite_file
 from profharness.rundir.blocks import Blocks
-from profharness.secrets.cells import NAME_COLUMNS, VALUE_COLUMNS, Cell, cleaned
-from profharness.secrets.names import MARKER, MARKER_START
+from profharness.secrets.cells import NAME_COLUMNS, VALUE_COLUMNS, Cell, cleaned, closed
+from profharness.secrets.names import MARKER, MARKER_START, looks_secret
 from profharness.secrets.patterns import secret_spans
 from profharness.secrets.replacing import is_gzipped, private, replacing, take_place
 
 BUSY_S = 5.0
 _LARGEST_CELL = 64 << 20
+_LONGEST_NAME = 128
 _STEP = 1000  # instructions of SQLite's machine between two looks at the clock
 _LEAST_S, _S_PER_MIB = 60.0, 10.0
 # what indexes, constraints and generated columns may call: no longer than their values
@@ -46,13 +47,14 @@ _CALLED = frozenset(
         "json_type",
     ]
 )
+_UTF8 = "UTF-8"
 _PAGES = ("-journal", "-wal")
 _BESIDE = (*_PAGES, "-shm")
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table, its columns, and for each the column that names its value, if one does."""
+    """A table, its columns, and for each the column that names its value, or may do so."""
 
     name: str
     columns: tuple[str, ...]
@@ -99,6 +101,8 @@ def find(path: Path) -> Found:
                     left.append("values that look secret in the definitions of its tables")
             for table in _tables(connection):
                 for column, cell in _cells(connection, table):
+                    if not cell.is_text and (packed := closed(cell.raw)):
+                        left.append(f"blobs in {table.name}.{column} that are packed as {packed}")
                     found = cleaned(cell)[1]
                     if found:
                         counts += found
@@ -176,7 +180,10 @@ def _tables(connection: sqlite3.Connection) -> Iterator[_Table]:
         yield _Table(
             name,
             tuple(columns),
-            tuple(naming if one.lower() in VALUE_COLUMNS else "" for one in columns),
+            tuple(
+                naming if naming and one.lower() in VALUE_COLUMNS else before
+                for before, one in zip(("", *columns), columns, strict=False)
+            ),
         )
 
 
@@ -201,14 +208,23 @@ def _cells(connection: sqlite3.Connection, table: _Table) -> Iterator[tuple[str,
         for column, called_by, value in zip(table.columns, table.called_by, row, strict=True):
             if value is not None and value != "":
                 called = row[place[called_by]] if called_by and called_by != column else ""
-                yield column, _cell(value, column, called)
+                yield column, _cell(value, (column, called_by), called)
 
 
-def _cell(value: str | bytes, column: str, called: object) -> Cell:
+def _cell(value: str | bytes, columns: tuple[str, str], called: object) -> Cell:
     is_text = isinstance(value, str)
     # the connection gives texts that are no UTF-8 with marks in them
     raw = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-    return Cell(raw, is_text, column, called if isinstance(called, str) else "")
+    cell = Cell(raw, is_text, columns[0])
+    return _named(cell, columns[1], called if isinstance(called, str) else "")
+
+
+def _named(cell: Cell, called_by: str, called: str) -> Cell:
+    """With what names it in its row; not with other texts, so that cells repeat."""
+    if len(called) > _LONGEST_NAME or not looks_secret(called):
+        return cell
+    is_value = cell.column.lower() in VALUE_COLUMNS and called_by.lower() in NAME_COLUMNS
+    return replace(cell, called=called) if is_value else replace(cell, beside=called)
 
 
 def _quoted(name: str) -> str:
@@ -234,12 +250,10 @@ def _clean_copy(path: Path, columns: frozenset[tuple[str, str]]) -> None:
         ).fetchall()
         for name, _ in triggers:
             connection.execute(f"DROP TRIGGER {_quoted(name)}")
-        if connection.execute("PRAGMA encoding").fetchone()[0] != "UTF-8":
-            raise InputError(
-                f"{path} cannot be cleaned: its texts are UTF-16", "record it again as UTF-8"
-            )
+        # as bytes, a text has the encoding of its database
+        codec = str(connection.execute("PRAGMA encoding").fetchone()[0])
         for table in list(_tables(connection)):
-            _clean_table(connection, table, columns)
+            _clean_table(connection, table, columns, codec)
         for _, text in triggers:
             connection.execute(text)
         connection.execute("VACUUM")
@@ -266,26 +280,41 @@ def _may(action: int, _first: str | None, second: str | None, *_: str | None) ->
 
 
 def _clean_table(
-    connection: sqlite3.Connection, table: _Table, columns: frozenset[tuple[str, str]]
+    connection: sqlite3.Connection,
+    table: _Table,
+    columns: frozenset[tuple[str, str]],
+    codec: str,
 ) -> None:
     for column, called_by in zip(table.columns, table.called_by, strict=True):
         if (table.name, column) in columns:
             try:
-                _clean_column(connection, table.name, (column, called_by), is_unique=False)
+                _clean_column(connection, table.name, (column, called_by), codec, is_unique=False)
             except sqlite3.IntegrityError:
-                _clean_column(connection, table.name, (column, called_by), is_unique=True)
+                _clean_column(connection, table.name, (column, called_by), codec, is_unique=True)
 
 
 def _clean_column(
-    connection: sqlite3.Connection, table: str, columns: tuple[str, str], is_unique: bool
+    connection: sqlite3.Connection,
+    table: str,
+    columns: tuple[str, str],
+    codec: str,
+    *,
+    is_unique: bool,
 ) -> None:
     """Replace the secrets of a column, by marks that differ where its values have to."""
     column, called_by = columns
     seen: dict[bytes, int] = {}
 
     def renewed(raw: bytes, is_text: int, called: bytes | None) -> bytes:
-        name = (called or b"").decode("utf-8", "replace")
-        new = cleaned(Cell(raw, bool(is_text), column, name))[0]
+        name = (called or b"").decode(codec, "replace")
+        if is_text and codec != _UTF8:
+            plain = raw.decode(codec, "replace").encode("utf-8", "replace")
+            new = renewed_plain(plain, 1, name)
+            return raw if new == plain else new.decode().encode(codec)
+        return renewed_plain(raw, is_text, name)
+
+    def renewed_plain(raw: bytes, is_text: int, name: str) -> bytes:
+        new = cleaned(_named(Cell(raw, bool(is_text), column), called_by, name))[0]
         if is_unique and is_text and new != raw:
             number = seen.setdefault(raw, len(seen) + 1)
             new = new.replace(MARKER.encode(), f"{MARKER_START} {number}]".encode())

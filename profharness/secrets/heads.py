@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from profharness.secrets.names import STEMS, is_expression, is_loose_secret, is_secret, looks_secret
-from profharness.secrets.shapes import Span, hits
+from profharness.secrets.search import Span, hits
 
 NAME = re.compile(rb"[\w.-]+")
 _NAME_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
@@ -63,6 +63,8 @@ _FORMS: dict[bytes, tuple[_Form, ...]] = {
     ),
     b"\t": (_loose(rb"""\t""" + _LOOSE), _loose(rb"""\t+=[ \t]*["']?""" + _LOOSE)),
     b",": (_loose(rb""",["']?""" + _LOOSE),),
+    # `- name: X` and `value: Y` below it, as pods and services are described
+    b"\n": (_strict(rb"""\n[ ]*value:[ \t]+["']?([^\s"'\\]{1,4096})"""),),
 }
 _AFTER_EQUALS = (
     _strict(rb"""=[ \t]+\\*["]([^"\\\s]{5,4096})\\*["]"""),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from profharness.secrets.shapes import Part, Span, hits
+from profharness.secrets.search import Part, Span, hits
 
 _BEFORE, _BEHIND = 128, 1200  # bytes; longer than what its patterns look at
 _LEAST = 8

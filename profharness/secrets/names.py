@@ -29,7 +29,14 @@ _STRONG = frozenset(
         "CREDENTIALS",
         "JWT",
         "SSHPASS",
+        "STORAGEPASS",
+        "DBPASS",
     }
+)
+_OWNERS = (
+    *("DB", "DATABASE", "SQL", "MYSQL", "PG", "POSTGRES", "REDIS", "MONGO", "LDAP", "STORAGE"),
+    *("USER", "LOGIN", "ROOT", "ADMIN", "BECOME", "SUDO", "SSH", "VNC", "IPMI", "BMC"),
+    *("SMTP", "MAIL", "EMAIL", "IMAP", "FTP", "HTTP", "PROXY", "MQTT", "AMQP", "RABBITMQ", "KEY"),
 )
 _PAIRS = frozenset(
     {
@@ -44,6 +51,11 @@ _PAIRS = frozenset(
         ("MUNGE", "KEY"),
         ("AUTH", "KEY"),
         ("MASTER", "KEY"),
+        ("KAGGLE", "KEY"),
+        ("SUBSCRIPTION", "KEY"),
+        ("APP", "KEY"),
+        # `pass` alone is one of a compiler, of a network or of a profiler
+        *((owner, "PASS") for owner in _OWNERS),
     }
 )
 # secret only as the last word, and with a value long enough to be one: traces of language models
@@ -85,6 +97,10 @@ _PLACE = re.compile(
     re.DOTALL,
 )
 _EXPRESSION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:[(\[]|==)|[a-z_]+(?:\.[a-z_]+)+\)?$")
+_SHORT_OPTIONS = frozenset({"pass", "pw", "pwd"})
+_DIGIT = re.compile(r"\d")
+_NAME = re.compile(r"[\w.-]{1,128}")
+_BLANK = re.compile(r"\s")
 _METAVAR = re.compile(r"[A-Z][A-Z_]*")
 _PLAIN_WORD = re.compile(r"[A-Za-z][a-z]*(?:[-_][a-z]+)*")
 
@@ -95,9 +111,7 @@ STEMS = tuple(
     for stem in (
         "token",
         "secret",
-        "passw",
-        "passphrase",
-        "sshpass",
+        "pass",
         "key",
         "credential",
         "jwt",
@@ -121,6 +135,26 @@ def is_secret(name: str, value: str) -> bool:
     if value == name:
         return False  # a list of packages and what they are called
     return strength == 2 or (len(value) >= _WEAK_LENGTH and not is_expression(value))
+
+
+def is_secret_beside(name: str, value: str) -> bool:
+    """As `is_loose_secret`, where the two are cells side by side, of a table that says nothing: the
+    name has to look like a variable's, and the value like one word.
+    """
+    is_variable = _NAME.fullmatch(name) and (name.isupper() or _strength(name) == 2)
+    return bool(is_variable) and is_loose_secret(name, value) and not _BLANK.search(value)
+
+
+def is_given_secret(name: str, value: str) -> bool:
+    """As `is_secret`, behind an option of a command line: `--pass X` names no pass of a compiler
+    there, and a token may be short where it has a digit and is no number.
+    """
+    if is_secret(name, value):
+        return True
+    if len(value) < _LOOSE_LENGTH or value.isdigit() or not _DIGIT.search(value):
+        return False
+    is_known = _strength(name) or name.lower() in _SHORT_OPTIONS
+    return bool(is_known) and not (is_placeholder(value) or is_expression(value) or "/" in value)
 
 
 def is_expression(value: str) -> bool:

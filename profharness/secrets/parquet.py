@@ -5,11 +5,13 @@ The schema, the row groups and the compression of each column stay.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from profharness.errors import InputError
-from profharness.secrets.cells import NAME_COLUMNS, VALUE_COLUMNS, Cell, cleaned
+from profharness.secrets.cells import NAME_COLUMNS, VALUE_COLUMNS, Cell, cleaned, closed
+from profharness.secrets.patterns import secret_spans
 from profharness.secrets.replacing import private, take_place
 
 MAGIC = b"PAR1"
@@ -17,8 +19,10 @@ _ROWS = 1 << 14
 _SCHEMA_NOTE = b"ARROW:schema"  # Arrow's own, in base64, written anew with the file
 
 
-def find(path: Path) -> Counter[str]:
-    """The secrets of a file. Raises InputError when it cannot be read."""
+def find(path: Path, left: list[str] | None = None) -> Counter[str]:
+    """The secrets of a file; `left` is told in words what was not looked at. Raises InputError when
+    the file cannot be read.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -26,8 +30,12 @@ def find(path: Path) -> Counter[str]:
     try:
         with pq.ParquetFile(path) as file:
             _clean_notes(file.schema_arrow.metadata, found)
+            if left is not None and any(map(secret_spans, _said_of(file.schema_arrow))):
+                left.append(f"{path}: values that look secret in what its columns are called")
             for batch in file.iter_batches(batch_size=_ROWS):
                 _clean_batch(batch, found)
+                if left is not None:
+                    left += (f"{path}: {part}" for part in _closed(batch))
     except (pa.ArrowException, OSError, MemoryError) as error:
         raise _damaged(path, error) from error
     return found
@@ -54,6 +62,25 @@ def clean(path: Path) -> None:
             take_place(copy, path)
     except (pa.ArrowException, MemoryError) as error:
         raise _damaged(path, error) from error
+
+
+def _said_of(fields: Iterable[Any]) -> Iterator[bytes]:
+    """Names and notes of columns, at any depth."""
+    for field in fields:
+        yield field.name.encode()
+        yield from (field.metadata or {}).values()
+        kind = field.type
+        yield from _said_of(kind.field(at) for at in range(kind.num_fields))
+
+
+def _closed(batch: Any) -> Iterator[str]:
+    """Blobs that are packed in a way that is not looked into, of the columns that are no lists."""
+    import pyarrow as pa
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            ways = {closed(one.as_py()) for one in column if one.is_valid}
+            yield from (f"blobs in {name} that are packed as {way}" for way in sorted(ways - {""}))
 
 
 def _damaged(path: Path, error: BaseException) -> InputError:
@@ -115,6 +142,12 @@ def _values(column: Any, called: list[Any] | None, name: str, found: Counter[str
         import pyarrow.compute as pc
 
         plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        if pa.types.is_fixed_size_binary(plain.type):
+            return _fixed_values(plain, name, found)
+        if pa.types.is_string_view(plain.type) or pa.types.is_binary_view(plain.type):
+            # which Arrow does not compare
+            text = pa.types.is_string_view(plain.type)
+            plain = plain.cast(pa.large_string() if text else pa.large_binary())
         distinct = pc.unique(plain).to_pylist()
         trial: Counter[str] = Counter()
         for one in distinct:
@@ -133,6 +166,16 @@ def _values(column: Any, called: list[Any] | None, name: str, found: Counter[str
     return values if trial else None
 
 
+def _fixed_values(column: Any, name: str, found: Counter[str]) -> Any:
+    cells = [
+        None if one is None else cleaned(Cell(one, is_text=False, column=name, is_fixed=True))
+        for one in column.to_pylist()
+    ]
+    held = sum((cell[1] for cell in cells if cell), Counter[str]())
+    found += held
+    return [cell and cell[0] for cell in cells] if held else None
+
+
 def _any(value: Any, names: tuple[str, str], found: Counter[str]) -> Any:
     """A value of Python's, at any depth."""
     if isinstance(value, str | bytes):
@@ -143,7 +186,8 @@ def _any(value: Any, names: tuple[str, str], found: Counter[str]) -> Any:
     if isinstance(value, list):
         return [_any(one, names, found) for one in value]
     if isinstance(value, tuple):  # of a map
-        return (value[0], _any(value[1], (names[0], str(value[0])), found))
+        key = _any(value[0], (names[0], ""), found)
+        return (key, _any(value[1], (names[0], str(value[0])), found))
     if isinstance(value, dict):
         return {key: _any(one, (names[0], str(key)), found) for key, one in value.items()}
     return value
@@ -167,4 +211,7 @@ def _may_hold_text(kind: Any) -> bool:
         or pa.types.is_large_string(kind)
         or pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary_view(kind)
     )

@@ -12,21 +12,29 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from profharness.secrets import heads, known, shapes
+from profharness.secrets import heads, known, search, shapes
 from profharness.secrets.heads import LONGEST_VALUE
 from profharness.secrets.names import (
     MARKER,
     STEMS,
+    is_given_secret,
     is_placeholder,
     is_secret,
 )
-from profharness.secrets.shapes import Span
+from profharness.secrets.search import Span
 from profharness.secrets.sieve import may_match, regions
 
 _MARK = MARKER.encode()
 _LONGEST_LINE = 4096
 _LONGEST_BEGIN = 64
-_LOGINS = ("-u", "--user", "--proxy-user")  # of curl, wget and their kin: name:password
+_LOGINS = (
+    "-u",
+    "--user",
+    "--proxy-user",
+    "--login",
+    "--auth",
+    "--creds",
+)  # of curl, wget and their kin: name:password
 
 
 # ---------------------------------------------------------------- what profharness writes
@@ -46,16 +54,23 @@ def clean_argv(argv: Sequence[str]) -> tuple[str, ...]:
     option = ""
     for word in argv:
         name, equals, value = word.partition("=")
-        if option and not word.startswith("-") and is_secret(option, word):
+        if option and not word.startswith("-") and is_given_secret(option.lstrip("-"), word):
             cleaned.append(MARKER)
-        elif equals and re.fullmatch(r"[\w.-]+", name) and is_secret(name, value):
+        elif equals and re.fullmatch(r"[\w.-]+", name) and _is_assigned_secret(name, value):
             cleaned.append(f"{name}={MARKER}")
+        elif name in _LOGINS and shapes.is_login(value):
+            cleaned.append(f"{name}={value.partition(':')[0]}:{MARKER}")
         elif option in _LOGINS and shapes.is_login(word):
             cleaned.append(f"{word.partition(':')[0]}:{MARKER}")
         else:
             cleaned.append(clean_text(word))
         option = word if word.startswith("-") and not equals else ""
     return tuple(cleaned)
+
+
+def _is_assigned_secret(name: str, value: str) -> bool:
+    judge = is_given_secret if name.startswith("-") else is_secret
+    return judge(name.lstrip("-"), value)
 
 
 def clean_text(text: str, found: Counter[str] | None = None) -> str:
@@ -98,7 +113,7 @@ def secret_spans(text: bytes, end: int | None = None) -> list[Span]:
     for low, high, label in sorted(
         (
             *heads.spans(text, small, stop),
-            *shapes.spans(text, parts, small),
+            *search.spans(text, parts, small),
             *known.spans(text, parts, small),
         ),
         key=lambda span: (span[0], span[2].startswith("(")),
@@ -123,9 +138,9 @@ def suspicious(block: bytes, is_name: Callable[[int], bool]) -> Iterator[int]:
     small = block.lower()
     yield from heads.places(block, small, is_name)
     parts = regions(small, _sieve())
-    yield from shapes.places(block, parts, small)
+    yield from search.places(block, parts, small)
     for stem in known.stems():
-        yield from shapes.hits(small, stem, parts)
+        yield from search.hits(small, stem, parts)
 
 
 def may_hold_secrets(text: bytes) -> bool:
@@ -138,7 +153,7 @@ def may_hold_secrets(text: bytes) -> bool:
 def _sieve() -> str:
     """In RE2's syntax, what stands in every text in small letters that holds a value of a shape."""
     words = (re.escape(stem.decode()) for stem in known.stems())
-    return "|".join(dict.fromkeys((*shapes.sieves(), *words)))
+    return "|".join(dict.fromkeys((*search.sieves(), *words)))
 
 
 def _cut(text: bytes) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,7 +37,9 @@ from profharness.secrets.patterns import (
 )
 
 _DEEPEST = 8
-_LONGEST_TEXT = 1 << 16
+_CACHED_TEXT = 1 << 12
+_LONGEST_TEXT = 16 << 20
+_NO_TEXT = re.compile(rb"[\x00-\x08]")
 _OVERLAP = 256  # bytes; longer than any name
 _BLOCK = 8 << 20
 _IID, _TEXT = 1, 2
@@ -213,12 +216,20 @@ def _fields(packets: Packets, rows: I64) -> _Texts:
     )
 
 
-@lru_cache(maxsize=1 << 16)
 def _spans(text: bytes) -> tuple[Span, ...]:
-    """Secrets in a text; none in bytes that are no text."""
-    if not may_hold_secrets(text) or any(byte < 9 for byte in text):
+    """Secrets in a text, once for short ones that repeat; none in bytes that are no text."""
+    return (_cached_spans if len(text) <= _CACHED_TEXT else _spans_of)(text)
+
+
+def _spans_of(text: bytes) -> tuple[Span, ...]:
+    if _NO_TEXT.search(text) or not may_hold_secrets(text):
         return ()
     return tuple(secret_spans(text))
+
+
+@lru_cache(maxsize=1 << 16)
+def _cached_spans(text: bytes) -> tuple[Span, ...]:
+    return _spans_of(text)
 
 
 def _pairs(fields: _Texts, texts: Sequence[bytes], members: Sequence[int]) -> Iterator[Span]:

@@ -78,7 +78,7 @@ def scan(path: Path, left: list[str] | None = None) -> Counter[str]:
     if kind == "perfetto":
         return perfetto_secrets.find(path).counts
     if kind == "parquet":
-        return parquet.find(path)
+        return parquet.find(path, left)
     if kind == "database":
         found = database.find(path)
         if left is not None:

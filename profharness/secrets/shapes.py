@@ -9,23 +9,27 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 # not in the middle of a word; what JSON and addresses write for another character is no word
-_ESCAPED = rb"(?<=\\[bfnrt])|(?<=\\u00[0-9a-f]{2})|(?<=%[0-9A-Fa-f]{2})"
+_ESCAPED = (
+    rb"(?<=\\[bfnrt])|(?<=\\u00[0-9a-f]{2})|(?<=%[0-9A-Fa-f]{2})"
+    # nor are the colours of a terminal
+    rb"|(?<=\[\dm)|(?<=\[\d\dm)|(?<=\[\d;\d\dm)|(?<=;\d\dm)|(?<=;\d\d\dm)|(?<=;\dm)"
+)
 _WORD = rb"(?:(?<![A-Za-z0-9_])|" + _ESCAPED + rb")"
 _HYPHENED = rb"(?:(?<![A-Za-z0-9_-])|" + _ESCAPED + rb")"
-_LONGEST = 1 << 16
+# of every value that begins with a word of its own at least so much follows it
+_SOME = r"[\w+/=.%~-]{8}"
 
 
 @dataclass(frozen=True)
 class Shape:
     """`stem` stands in each value (or just before it) in small letters, at most `back` bytes behind
-    the start of `core`; `sieve` finds, in RE2's syntax, what has no stem. The last group of `core`
-    is the value, which `holds` may refuse. `before` and `after` tell it apart from the middle of a
-    word.
+    the start of `core`; `sieve` finds, in RE2's syntax and from where the stem begins, what has no
+    stem or one that many texts hold. The last group of `core` is the value, which `holds` may
+    refuse. `before` and `after` tell it apart from the middle of a word.
 
     The patterns are compiled once the stem is met, which in most texts none is.
     """
@@ -38,11 +42,6 @@ class Shape:
     back: int = 0
     holds: Callable[[bytes], bool] | None = None
     sieve: str = ""
-
-
-Part = tuple[int, int]
-"""Start and end of a part of a text."""
-Span = tuple[int, int, str]
 
 
 def _is_mixed(value: bytes) -> bool:
@@ -76,7 +75,9 @@ def _prefixed(label: str, *prefixes: str, rest: bytes, after: bytes = b"") -> It
         raw = prefix.encode()
         # `disk-0123456789` is no key
         before = _HYPHENED if raw.startswith(b"sk-") else _WORD
-        yield Shape(label, raw.lower(), b"(" + re.escape(raw) + rest + b")", before, after)
+        core = b"(" + re.escape(raw) + rest + b")"
+        sieve = re.escape(prefix.lower()) + _SOME
+        yield Shape(label, raw.lower(), core, before, after, sieve=sieve)
 
 
 SHAPES: tuple[Shape, ...] = (
@@ -87,7 +88,14 @@ SHAPES: tuple[Shape, ...] = (
         *("sk-proj-", "sk-svcacct-", "sk-admin-", "sk-None-"),
         rest=rb"[\w-]{20,}",
     ),
-    Shape("(API key)", b"sk-", rb"(sk-[A-Za-z0-9]{32,})", _HYPHENED, holds=_is_mixed),
+    Shape(
+        "(API key)",
+        b"sk-",
+        rb"(sk-[A-Za-z0-9]{32,})",
+        _HYPHENED,
+        holds=_is_mixed,
+        sieve="sk-[a-z0-9]{32}",
+    ),
     *_prefixed("(Anthropic key)", "sk-ant-", rest=rb"[\w-]{20,}"),
     *_prefixed("(OpenRouter key)", "sk-or-", rest=rb"[\w-]{32,}"),
     *_prefixed("(Langfuse key)", "sk-lf-", rest=rb"[0-9a-f-]{36}"),
@@ -99,6 +107,12 @@ SHAPES: tuple[Shape, ...] = (
     *_prefixed("(Together key)", "tgp_v1_", rest=rb"[\w-]{40,}"),
     *_prefixed("(LangSmith key)", "lsv2_pt_", "lsv2_sk_", rest=rb"[0-9a-f]{32}_[0-9a-f]{10}"),
     *_prefixed("(Pinecone key)", "pcsk_", rest=rb"\w{40,}"),
+    *_prefixed(
+        "(API key)",
+        *("csk-", "KGAT_", "jina_", "rpa_", "tvly-", "nfp_", "sbp_", "napi_", "squ_", "sqp_"),
+        rest=rb"(?=[A-Za-z]*\d)[A-Za-z0-9]{32,}",
+    ),
+    *_prefixed("(PlanetScale token)", "pscale_tkn_", "pscale_pw_", rest=rb"[\w.=-]{32,}"),
     # trackers
     *_prefixed("(Weights & Biases key)", "wandb_v1_", rest=rb"\w{40,}"),
     # base64 of {"api_address":, with which every token of the tracker begins
@@ -111,6 +125,16 @@ SHAPES: tuple[Shape, ...] = (
     *_prefixed("(Google key)", "AIza", rest=rb"[\w-]{35}"),
     *_prefixed("(Google OAuth token)", "ya29.", rest=rb"[\w-]{20,}"),
     *_prefixed("(Google OAuth secret)", "GOCSPX-", rest=rb"[\w-]{24,}"),
+    *_prefixed("(Google refresh token)", "1//0", rest=rb"[\w-]{40,}"),
+    *_prefixed(
+        "(signature of an address)", "X-Amz-Signature=", "X-Goog-Signature=", rest=rb"[0-9a-f]{64,}"
+    ),
+    *_prefixed("(Fly.io token)", "fm1_", "fm2_", "fo1_", rest=rb"[\w+/=-]{40,}"),
+    *_prefixed(
+        "(Doppler token)",
+        *("dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."),
+        rest=rb"(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}",
+    ),
     Shape("(Azure storage key)", b"accountkey=", rb"AccountKey=([A-Za-z0-9+/]{40,}={0,2})"),
     Shape("(Azure signature)", b"sig=", rb"sig=((?:[A-Za-z0-9+/]|%2[BbFf]){40,}(?:=|%3[Dd])?)"),
     Shape(
@@ -148,6 +172,16 @@ SHAPES: tuple[Shape, ...] = (
     *_prefixed("(npm token)", "npm_", rest=rb"[A-Za-z0-9]{36}", after=rb"(?![A-Za-z0-9])"),
     *_prefixed("(Docker token)", "dckr_pat_", "dckr_oat_", rest=rb"[\w-]{20,}"),
     *_prefixed("(RubyGems key)", "rubygems_", rest=rb"[0-9a-f]{48}"),
+    *_prefixed("(NuGet key)", "oy2", rest=rb"[a-z0-9]{43}", after=rb"(?![A-Za-z0-9])"),
+    *_prefixed("(Sourcegraph token)", "sgp_", rest=rb"(?:[0-9a-f]{16}_|local_)?[0-9a-f]{40}"),
+    Shape("(Azure DevOps token)", b"azdo", rb"([A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4})", back=76),
+    Shape(
+        "(conda token)",
+        b"/t/",
+        rb"/t/((?:[a-z0-9]{2}-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/",
+        b"",
+        sieve="/t/(?:[a-z0-9]{2}-)?[0-9a-f]{8}-",
+    ),
     # chat
     *_prefixed("(Slack token)", *(f"xox{kind}-" for kind in "abepors"), rest=rb"[A-Za-z0-9-]{20,}"),
     *_prefixed("(Slack token)", "xapp-", rest=rb"\d-[A-Za-z0-9-]{20,}"),
@@ -194,6 +228,14 @@ SHAPES: tuple[Shape, ...] = (
         b"",
         back=44,
     ),
+    # of a log or an argument that ends within it: what follows is base64, and no text of a program
+    Shape(
+        "(private key)",
+        b"private key",
+        rb"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----([A-Za-z0-9+/=\s\\]{64,60000})",
+        b"",
+        back=44,
+    ),
     Shape(
         "(private key)",
         b"private-lines:",
@@ -221,6 +263,9 @@ SHAPES: tuple[Shape, ...] = (
         back=240,
     ),
     Shape("(JSON web token)", b"eyj", rb"(eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)"),
+    # encrypted, which has five parts
+    Shape("(JSON web token)", b"eyj", rb"(eyJ[\w-]{8,}\.[\w-]*(?:\.[\w-]{8,}){3})"),
+    *_prefixed("(munge credential)", "MUNGE:", rest=rb"[A-Za-z0-9+/]{40,}={0,2}:"),
     # how protocols and files of accounts carry passwords
     Shape("(bearer token)", b"bearer ", rb"(?i:bearer) ([\w.~+/-]{16,}=*)"),
     Shape(
@@ -234,6 +279,25 @@ SHAPES: tuple[Shape, ...] = (
         b"://",
         rb"://[^/\s:@\"'\\<>]{0,64}:([^/\s:@\"'\\<>]{1,128})@",
         b"",
+        sieve=r"://[^/\s:@\"'\\<>]{0,64}:[^/\s:@\"'\\<>]{1,128}@",
+    ),
+    # a token in place of a name, as version control and trackers take it
+    Shape(
+        "(token in an address)",
+        b"://",
+        rb"://([\w-]{20,128})@",
+        b"",
+        holds=_is_mixed,
+        sieve=r"://[\w-]{20,128}@",
+    ),
+    Shape(
+        "(password of a database)", b"pwd=", rb";\s{0,8}(?i:pwd)=([^\s;\"'\\/]{3,128})", b"", back=9
+    ),
+    Shape(
+        "(Kaggle key)",
+        b"username",
+        rb"username\\*\"\s*:\s*\\*\"[\w.-]{1,64}\\*\"\s*,\s*"
+        rb"\\*\"key\\*\"\s*:\s*\\*\"([0-9a-f]{32})",
     ),
     Shape(
         "(password of a login)",
@@ -246,6 +310,7 @@ SHAPES: tuple[Shape, ...] = (
         rb"-u[ =][\"']?[\w.@-]{1,64}:([^\s\"'\\`,)]{3,128})",
         _HYPHENED,
         holds=_is_no_word,
+        sieve=r"-u[ =][\"']?[\w.@-]{1,64}:",
     ),
     Shape("(password of a login)", b"sshpass", rb"sshpass\s+-p\s*[\"']?([^\s\"'\\]{3,128})"),
     Shape(
@@ -256,85 +321,6 @@ SHAPES: tuple[Shape, ...] = (
         rb"(?<![^\s\"'n,>=\x00])",
         rb"(?=[\s\"'\\<,]|$)",
         back=128,
+        sieve=":543[0-9]:",
     ),
 )
-
-_SHORT = 4096
-
-
-def spans(text: bytes, parts: Sequence[Part], small: bytes) -> Iterator[Span]:
-    """Start, end and label of the values that begin in these parts of a text; `small` is the text
-    in small letters.
-    """
-    is_short = len(small) <= _SHORT
-    for place, shape in enumerate(SHAPES):
-        # of millions of short cells hardly any holds a stem, and this is the fastest look
-        if is_short and shape.stem and shape.stem not in small:
-            continue
-        for match in _matches(place, text, parts, small):
-            value = match.re.groups
-            if shape.holds is None or shape.holds(match[value]):
-                yield (*match.span(value), shape.label)
-
-
-def places(block: bytes, parts: Sequence[Part], small: bytes) -> Iterator[int]:
-    """Where in any bytes a value may stand: those before and after it may be of a binary format,
-    and look like parts of a word.
-    """
-    for place in range(len(SHAPES)):
-        for match in _matches(place, block, parts, small, is_binary=True):
-            yield match.start()
-
-
-def sieves() -> Iterator[str]:
-    """In RE2's syntax, what a text in small letters holds if it holds a value of any shape."""
-    return (shape.sieve or re.escape(shape.stem.decode()) for shape in SHAPES)
-
-
-def hits(small: bytes, stem: bytes, parts: Iterable[Part]) -> Iterator[int]:
-    """Where the stem begins in these parts."""
-    for low, high in parts:
-        end = high + len(stem) - 1
-        at = small.find(stem, low, end)
-        while at >= 0:
-            yield at
-            at = small.find(stem, at + 1, end)
-
-
-def _matches(
-    place: int, text: bytes, parts: Sequence[Part], small: bytes, *, is_binary: bool = False
-) -> Iterator[re.Match[bytes]]:
-    shape = SHAPES[place]
-    whole = _pattern(place, is_binary)
-    after = 0
-    for hit in _starts(place, text, parts, small):
-        if hit < after:
-            continue
-        match: re.Match[bytes] | None
-        if shape.back:
-            found = whole.finditer(text, max(hit - shape.back, after), hit + _LONGEST)
-            match = next((one for one in found if one.start() <= hit < one.end()), None)
-        else:
-            match = whole.match(text, hit)
-        if match:
-            after = match.end()
-            yield match
-
-
-def _starts(place: int, text: bytes, parts: Sequence[Part], small: bytes) -> Iterator[int]:
-    if SHAPES[place].stem:
-        yield from hits(small, SHAPES[place].stem, parts)
-        return
-    # a pattern that begins with a set of letters is searched for fast, one with a look back is not
-    core = _pattern(place, is_binary=True)
-    for low, high in parts:
-        for match in core.finditer(text, low, high + _LONGEST):
-            if match.start() >= high:
-                break
-            yield match.start()
-
-
-@lru_cache(maxsize=512)
-def _pattern(place: int, is_binary: bool) -> re.Pattern[bytes]:
-    shape = SHAPES[place]
-    return re.compile(shape.core if is_binary else shape.before + shape.core + shape.after)

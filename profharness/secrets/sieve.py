@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _SHORT = 1 << 14
-_CHUNK = 2048  # bytes; longer than twice any word
+_CHUNK = 512  # bytes; longer than twice what any word of the pattern matches
 _WORTH_LOADING = 512 << 10
 _seen = {"bytes": 0}
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from profharness.secrets import known
+from profharness.secrets import known, search
 from profharness.secrets.names import MARKER, STEMS, is_secret, looks_secret
 from profharness.secrets.patterns import (
     clean_argv,
@@ -52,8 +52,17 @@ SECRET_NAMES = (
     "SSHPASS",
     "authtoken",
     "SECRET_KEY_BASE",
+    "DB_PASS",
+    "storagepass",
+    "StoragePass",
+    "ansible_become_pass",
+    "KAGGLE_KEY",
+    "DD_APP_KEY",
 )
 OTHER_NAMES = (
+    "forward_pass",
+    "PASS",
+    "cache_key",
     "AUTHOR",
     "GIT_AUTHOR_NAME",
     "author",
@@ -288,6 +297,7 @@ def test_plain_lines_of_an_environment() -> None:
         ("&quot;DB_PASSWORD&quot;: &quot;{}&quot;", "DB_PASSWORD"),
         ('{{"name": "DB_PASSWORD", "value": "{}"}}', "DB_PASSWORD"),
         ('"a\\nDB_PASSWORD={}\\nb"', "DB_PASSWORD"),
+        ("env:\n  - name: DB_PASSWORD\n    value: '{}'\n", "DB_PASSWORD"),
         ("machine a login b password {}", "(password of a login)"),
         ("curl -u me:{} https://host", "(password of a login)"),
         ("sshpass -p {} ssh host", "(password of a login)"),
@@ -351,3 +361,70 @@ def test_a_private_key_is_found_wherever_blocks_end() -> None:
         cleaned = b"".join(clean_blocks((text,), found))
         assert b"MIIEow" not in cleaned
         assert found == {"(private key)": 1}
+
+
+@pytest.mark.parametrize("colour", ["\x1b[32m", "\x1b[1;31m", "\x1b[38;5;208m", "\\u001b[33m"])
+def test_a_value_behind_a_colour_of_the_terminal_is_found(colour: str) -> None:
+    assert clean_text(f"using {colour}{GITHUB}\x1b[0m now") == f"using {colour}{MARKER}\x1b[0m now"
+
+
+def test_a_private_key_without_its_end_is_found_and_a_word_about_one_is_not() -> None:
+    lines = "\n".join(["aB3/" * 16] * 3)
+    cut = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{lines}"
+    assert "aB3" not in clean_text(f"read {cut}")
+    assert "aB3" not in clean_text(json.dumps({"key": cut}))
+    said = "if text.startswith('-----BEGIN PRIVATE KEY-----'): raise Refusal(text)"
+    assert clean_text(said) == said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rank 0 10.0.0.1:5432 to 10.0.0.2:5432, login of acca, a://b, sk-, xyz:aa",
+        "commit ac" + "0f" * 19 + " sk" + "1b" * 31,
+    ],
+)
+def test_a_long_text_is_searched_a_few_times_and_not_once_per_word(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (f"{line}\n" + "plain words of a log\n" * 200).encode() * 100
+    searched = 0
+
+    class Counting:
+        """A pattern that counts how much text its searches may walk over."""
+
+        def __init__(self, place: int, is_binary: bool) -> None:
+            self._pattern = pattern(place, is_binary)
+            self.match = self._pattern.match
+
+        def finditer(self, text: bytes, start: int, end: int) -> object:
+            nonlocal searched
+            searched += min(end, len(text)) - start
+            return self._pattern.finditer(text, start, end)
+
+    pattern = search._pattern
+    monkeypatch.setattr(search, "_pattern", Counting)
+    assert secret_spans(text) == []
+    assert searched < 5 * len(text)
+
+
+def test_options_of_a_command_line_say_more_than_names_elsewhere() -> None:
+    line = "x --token hunter2 --access-token=abc12 --pass pass12 --user=al:pw1234 --login me:pw1234"
+    hidden = (
+        f"x --token {MARKER} --access-token={MARKER} --pass {MARKER} --user=al:{MARKER} "
+        f"--login me:{MARKER}"
+    )
+    # the mark has blanks
+    assert " ".join(clean_argv(line.split())) == hidden
+    kept = (
+        "x --pass inline --max-token 128 --token 65536 --eos-token s2s2s2 --pass=loops/2 "
+        "token=512 --user=1000:1000 --auth basic --login node"
+    )
+    assert " ".join(clean_argv(kept.split())) == kept
+
+
+def test_the_file_of_kaggle_loses_its_key_and_other_keys_stay() -> None:
+    key = "0a1b2c3d" * 4
+    assert key not in clean_text(json.dumps({"username": "me", "key": key}))
+    other = json.dumps({"cache": "me", "key": key})
+    assert clean_text(other) == other

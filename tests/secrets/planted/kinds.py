@@ -122,6 +122,15 @@ def prefixed() -> list[Kind]:
         ("Stripe key", "sk_live_", WORD, 24),
         ("Twilio key", "SK", HEX, 32),
         ("age key", "AGE-SECRET-KEY-1", UPPER, 58),
+        ("Google refresh token", "1//0", WORD, 100),
+        ("Google signature", "X-Goog-Signature=", HEX, 512),
+        ("AWS signature", "X-Amz-Signature=", HEX, 64),
+        ("Fly.io token", "fm2_", BASE64, 120),
+        ("Doppler token", "dp.pt.", WORD, 43),
+        ("NuGet key", "oy2", LOWER, 43),
+        ("Sourcegraph token", "sgp_" + "0a" * 8 + "_", HEX, 40),
+        ("PlanetScale password", "pscale_pw_", WORD, 43),
+        ("Kaggle token", "KGAT_a1", HEX, 32),
     )
     return [
         Kind(name, "ARGUMENT", after(prefix, letters, length))
@@ -146,6 +155,10 @@ def named() -> list[Kind]:
         ("Rucio token", "RUCIO_AUTH_TOKEN", WORD, 60),
         ("Ray password", "RAY_REDIS_PASSWORD", WORD, 20),
         ("Datadog key", "DD_API_KEY", HEX, 32),
+        ("Kaggle key", "KAGGLE_KEY", HEX, 32),
+        ("Datadog application key", "DD_APP_KEY", HEX, 40),
+        ("database password", "DB_PASS", WORD, 12),
+        ("slurmdbd password", "StoragePass", WORD, 12),
     )
     return [
         Kind(name, variable, some(letters, length)) for name, variable, letters, length in table
@@ -196,6 +209,47 @@ KINDS: tuple[Kind, ...] = (
     Kind("JSON web token", "ARGUMENT", web_token),
     Kind("Slurm token", "SLURM_JWT", web_token),
     Kind("macaroon", "ARGUMENT", macaroon),
+    Kind(
+        "munge credential",
+        "ARGUMENT",
+        lambda draw: f"MUNGE:{some(BASE64, 140)(draw)}==:",
+        lambda text: text[6:146],
+    ),
+    Kind(
+        "encrypted web token",
+        "ARGUMENT",
+        lambda draw: (
+            web_token(draw).split(".")[0]
+            + "".join(f".{some(WORD, length)(draw)}" for length in (200, 16, 80, 22))
+        ),
+    ),
+    Kind(
+        "token as a user's name",
+        "REMOTE",
+        lambda draw: f"https://{some(HEX, 40)(draw)}@git.example.org/me/jets.git",
+        lambda text: text[8:48],
+    ),
+    Kind(
+        "conda token",
+        "CHANNEL",
+        lambda draw: (
+            "https://conda.anaconda.org/t/me-"
+            + "-".join(some(HEX, length)(draw) for length in (8, 4, 4, 4, 12))
+            + "/group/linux-64"
+        ),
+        lambda text: text.split("/")[4],
+    ),
+    Kind(
+        "ODBC password",
+        "CONNECTION",
+        lambda draw: f"Driver=x;Server=db;Uid=me;Pwd={some(WORD, 12)(draw)};Encrypt=yes",
+        lambda text: text.rpartition("Pwd=")[2].partition(";")[0],
+    ),
+    Kind(
+        "Azure DevOps token",
+        "ARGUMENT",
+        lambda draw: f"{some(WORD, 76)(draw)}AZDO{some(WORD, 4)(draw)}",
+    ),
     Kind(
         "basic authorization",
         "HEADER",
