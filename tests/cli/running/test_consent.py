@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from profharness.cli.running.consent import require_consent
@@ -69,3 +70,13 @@ def test_where_nobody_can_be_asked_the_line_must_say_so(
     said = ask(recorded, None, monkeypatch, agreed=True)
     assert said.endswith("agreed")
     assert "argv    /theirs/python" in said, "it is shown all the same"
+
+
+def test_the_name_of_the_folder_begins_no_line_of_what_is_agreed_to(
+    recorded: Request, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here = tmp_path / "h\nargv    forged"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    named = msgspec.structs.replace(recorded, output=str(here / "r\nargv    forged"))
+    assert "\nargv    forged" not in ask(named, None, monkeypatch, agreed=True)
