@@ -10,6 +10,7 @@
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
 #   make faults      TRIES=4 SEED=1: kills, full disks, signals at random moments, and what each cost
 #   make soak        SOAK_MINUTES=60 SOAK_SCALE=1 SOAK_PARTS=...: long telemetry, many points, requests, runs
+#   make compatibility   quick tests on other Pythons and versions of libraries; those not to be had are told
 #   make audit       known vulnerabilities and licences of what is installed
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
@@ -35,7 +36,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations fuzz damaged faults soak coverage audit check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations fuzz damaged faults soak coverage audit compatibility check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -115,6 +116,10 @@ mutations: setup-dev
 # Ends with 3 where no advisory database is reached; WHERE_REACHED=--where-reached says so and goes on.
 audit: setup-dev
 	$(BIN)/python tests/tools/audit.py $(WHERE_REACHED)
+
+# Other Pythons, the oldest libraries that are allowed, NumPy 1 and 2, pandas 2 and 3; COMBINATIONS="lowest" for some.
+compatibility: setup-dev
+	@$(BIN)/python tests/tools/compatibility.py $(COMBINATIONS)
 
 # Where atheris cannot be installed, that is said and nothing is fuzzed.
 FUZZ_SECONDS ?= 30

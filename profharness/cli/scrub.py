@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from profharness.rundir.shown.screen import one_line
+
 _LEFT = "look at it yourself before you share it"
 
 
@@ -54,13 +56,14 @@ def scrub(
             if found:
                 values = f"{found.total()} value{'s' if found.total() > 1 else ''}"
                 typer.echo(
-                    f"{path}: {'would remove' if dry_run else 'removed'} {values} "
+                    f"{one_line(str(path))}: {'would remove' if dry_run else 'removed'} {values} "
                     f"({scrubbing.names_with_counts(found)})"
                 )
         failed += (InputError(f"not looked at: {part}", _LEFT) for part in left)
         if clean and not (left and files == [named]):
             other = " other" if removed else ""
             where = f" in {clean}{other} {'file' if clean == 1 else 'files'}"
-            typer.echo(f"{named}: nothing that looks secret{'' if files == [named] else where}")
+            shown = one_line(str(named))
+            typer.echo(f"{shown}: nothing that looks secret{'' if files == [named] else where}")
     if failed:
         raise InputError("\n".join(error.message for error in failed), failed[0].hint)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profharness.rundir.shown.screen import encoded, one_line
+from profharness.rundir.shown.screen import encoded, lines_text, one_line
 
 if TYPE_CHECKING:
     from profharness.readers.perfetto.faults import Check
@@ -35,7 +35,7 @@ def validate(
     path = _merged(path) if path.is_dir() else path
     with reading(path):
         check = check_file(path)
-    typer.echo(_as_json(path, check) if json else _as_text(path, check))
+    typer.echo(f"{_as_json(path, check)}\n" if json else _as_text(path, check), nl=False)
     if check.faults:
         raise typer.Exit(1)
 
@@ -117,4 +117,4 @@ def _as_text(path: Path, check: Check) -> str:
         if check.faults
         else "  no faults"
     )
-    return "\n".join(lines)
+    return lines_text(lines)

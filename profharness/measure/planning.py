@@ -40,6 +40,10 @@ from profharness.options.request import Request
 from profharness.scans.contract import Scan
 
 PROBE_S = 60.0
+_OLD_PYTHON = (  # what Python 3.7 says to our programs, and older ones
+    "cannot import name 'metadata' from 'importlib'",
+    "SyntaxError: ",
+)
 _HOSTS_LIBRARIES = "/.singularity.d/libs/"  # where --rocm and --nv bind them in a container
 _HERE = re.compile(r"\bhere\b")  # of a layer's reason, which is about another node then
 
@@ -73,9 +77,9 @@ def plan_run(
         starts=starts,
     )
     python = _python(request, in_container=container is not None)
-    environment = (
-        _probed(container, python, dry=dry) if starts else Environment(host=socket.gethostname())
-    )
+    environment = Environment(host=socket.gethostname())
+    if starts:
+        python, environment = _probed(container, python, dry=dry, asked_for=bool(request.python))
     if elsewhere is not None:
         environment = planned_node.facts(elsewhere, environment)
         _require_tools(chosen, environment)
@@ -106,8 +110,19 @@ def plan_run(
     return replace(run_plan, clashes=clashes(environment, planned))
 
 
-def _probed(container: Apptainer | None, python: str, *, dry: bool) -> Environment:
-    return probe_node(LocalLauncher(container and _without_new_folders(container)), python, dry=dry)
+def _probed(
+    container: Apptainer | None, python: str, *, dry: bool, asked_for: bool
+) -> tuple[str, Environment]:
+    """The interpreter that our programs around the workload run under, and the facts of the node. A
+    command whose own is too old for them is started all the same, with this one around it.
+    """
+    launcher = LocalLauncher(container and _without_new_folders(container))
+    try:
+        return python, probe_node(launcher, python, dry=dry)
+    except _TooOld:
+        if asked_for or container is not None:
+            raise
+    return sys.executable, probe_node(launcher, sys.executable, dry=dry)
 
 
 def _scan(request: Request, environment: Environment, rank: RankInfo) -> Scan:
@@ -229,11 +244,23 @@ def _command_python(command: tuple[str, ...]) -> str:
     return command[0] if command and Path(command[0]).name.startswith("python") else ""
 
 
+class _TooOld(Unavailable):
+    """The interpreter cannot run our programs."""
+
+
 def probe_node(launcher: Launcher, python: str, *, dry: bool) -> Environment:
-    """The facts of the node. Raises Unavailable where the probe fails, unless it is a dry run."""
+    """The facts of the node. Raises Unavailable where the probe fails, unless it is a dry run and
+    the interpreter is not too old either.
+    """
     try:
         return probe.parse(launcher.capture(layers.probe_command(python), PROBE_S))
     except Unavailable as error:
+        if any(words in error.message for words in _OLD_PYTHON):
+            raise _TooOld(
+                f"{python} is older than Python 3.8, which the programs need that measure beside "
+                "or inside the workload",
+                "name another with --python",
+            ) from error
         if dry:
             return Environment(host=socket.gethostname())
         if _HOSTS_LIBRARIES in error.message:

@@ -73,8 +73,8 @@ def nothing_recorded(about: Description, reports: HookReports) -> tuple[Finding,
             finding(
                 "nothing-recorded",
                 f"{layer} recorded nothing: no Python process of the command loaded the hooks "
-                "(it started none, or "
-                "starts it with -S, -I or -E, or with a PYTHONPATH of its own)",
+                "(it started none, or one before Python 3.8, or starts it with -S, -I or -E, or "
+                "with a PYTHONPATH of its own)",
             ),
         )
     if not users:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,7 @@ def test_a_layer_is_tried_on_a_tiny_program() -> None:
     assert re.fullmatch(r"works: 0 kernels and [1-9]\d* operators recorded", tried)
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
 def test_a_trial_that_fails_says_how_to_see_it(tmp_path: Path) -> None:
     (layer,) = (layer for layer in layers.members() if layer.name == "torch")
     broken = tmp_path / "python"

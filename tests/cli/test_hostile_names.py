@@ -72,8 +72,12 @@ def folder(tmp_path: Path) -> Path:
     (made / "t\x1b[2J\nerror: forged.json").write_text(json.dumps(trace(EVIL)))
     (made / "bad\x9b.json").write_text('{"traceEvents":[{"ph"')
     (made / "scan.csv").write_text(
-        "model,batch_size,throughput\n"
-        + "".join(f'"=cmd{EVIL[:9]}",{at},{at * 10}\n' for at in (1, 2, 4, 8))
+        "model,backend,batch_size,throughput\n"
+        + "".join(
+            f'"=cmd{EVIL}","{kind}{EVIL}",{at},{at * 10}\n'.replace("\0", "")
+            for kind in "ab"
+            for at in (1, 2, 4, 8)
+        )
     )
     return made
 
@@ -117,6 +121,10 @@ def test_no_command_obeys_a_name(folder: Path, capsys: pytest.CaptureFixture[str
     shown(capsys, "hotspots", bad, evil)
     shown(capsys, "saturation", scan)
     json.loads(shown(capsys, "saturation", scan, "--json"))
+    secret = {"traceEvents": [], "env": {"API_TOKEN": "d41d8cd98f00b204e9800998ecf8427e"}}
+    (kept := folder / "s\nerror: forged.json").write_text(json.dumps(secret))
+    for words in (("scrub", evil), ("scrub", "--dry-run", kept), ("scrub", kept)):
+        shown(capsys, *words)
     shown(capsys, "ls", folder)
     shown(capsys, "report", folder, code=4)
     shown(capsys, "view", folder, code=4)

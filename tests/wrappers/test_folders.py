@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import old_pythons
 from tests.wrappers.control import END, WORKLOADS, Control, kinds, point
 from tests.wrappers.running import CLEAN, WRAPPERS, Runner
 
@@ -21,7 +22,6 @@ PROGRAMS = sorted(
     for path in WORKLOADS.rglob("*.py")
     if "sys.path" in path.read_text() and path.name != "ranges.py" and path.parent != WORKLOADS
 )
-OLD_PYTHON = shutil.which("python3.8")
 # what the hooks looked like to profharness_mark when its copies were made
 COPY = (WRAPPERS / "profharness_mark.py").read_text()
 
@@ -138,7 +138,6 @@ def test_a_worker_serves_from_a_copy_elsewhere(
     assert kinds(control.records()) == ["error"]
 
 
-@pytest.mark.skipif(OLD_PYTHON is None, reason="no python3.8 here")
 @pytest.mark.parametrize("flags", [(), ("-I",)], ids=["plain", "isolated"])
 def test_modules_load_under_the_oldest_python(tmp_path: Path, flags: tuple[str, ...]) -> None:
     """All that need no library, from a program that is started by its path."""
@@ -151,13 +150,12 @@ def test_modules_load_under_the_oldest_python(tmp_path: Path, flags: tuple[str, 
         "    try:\n        importlib.import_module(found.name)\n"
         "    except ModuleNotFoundError as error:\n        print(error.name)\n"
     )
-    ran = subprocess.run(
-        [str(OLD_PYTHON), "--version"], capture_output=True, text=True, check=False
-    )
-    if ran.returncode or not ran.stdout.startswith("Python 3.8"):
-        pytest.skip("python3.8 is there in name only")
     done = subprocess.run(
-        [str(OLD_PYTHON), *flags, str(copy / WORKLOADS.name / "batch" / "all_of_them.py")],
+        [
+            old_pythons.needed("3.8"),
+            *flags,
+            str(copy / WORKLOADS.name / "batch" / "all_of_them.py"),
+        ],
         cwd=tmp_path,
         env=CLEAN,
         capture_output=True,

@@ -145,7 +145,8 @@ def _cut_when_shown() -> None:
     sys.excepthook = hook
 
 
-_install_hooks()
+if sys.version_info >= (3, 8):  # older ones run as without us
+    _install_hooks()
 if sys.version_info < (3, 11):
     _cut_when_shown()
 _run = _plan(sys.argv[1:])

@@ -16,7 +16,8 @@ def _arm() -> "list[str]":
     folder = os.path.dirname(os.path.abspath(__file__))
     folders = (folder, os.path.dirname(folder))
     try:
-        if os.environ.get("PROFHARNESS_HOOKS_DIR"):
+        # an older Python, most often that of a tool of the node, runs as without us
+        if sys.version_info >= (3, 8) and os.environ.get("PROFHARNESS_HOOKS_DIR"):
             from profharness_hooks import process
 
             process.install("sitecustomize")

@@ -16,6 +16,7 @@ from profharness.options.request import Request
 from profharness.options.settings import COMMAND_LINE, from_mapping, read_scan_file
 from profharness.rundir.claims import seal
 from profharness.rundir.paths import RunDir
+from profharness.rundir.shown.screen import mention
 from profharness.scans import SCANS
 
 
@@ -51,7 +52,7 @@ def resumed(scan: str | None, flags: Settings, rest: Rest, going_on: GoingOn) ->
     from profharness.cli.running.steps import perform
 
     if is_complete(manifest, going_on.again):
-        print(f"profharness: nothing is missing in {root}", file=sys.stderr)
+        mention(f"profharness: nothing is missing in {root}")
     elif not going_on.quiet and not going_on.as_json:
         kept = len(manifest.points) - going_on.again.retry_failed * len(failed(manifest))
         print(

@@ -12,6 +12,7 @@ from profharness.cli.running.plan_text import asked_text, starts_text
 from profharness.errors import UsageError
 from profharness.measure.planning import plan_run
 from profharness.options.request import Request
+from profharness.rundir.shown.screen import one_line
 
 
 def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
@@ -22,9 +23,9 @@ def require_consent(recorded: Request, root: Path, *, agreed: bool) -> None:
     """
     prepared = plan_run(recorded, dry=True, starts=False)
     print(
-        f"resume  {root} has no seal of yours: somebody else made this run, or changed it, or you "
-        "did on another host, in another folder or by an older version.\n"
-        f"        Going on starts, in {Path.cwd()}:\n{starts_text(prepared)}\n"
+        f"resume  {one_line(str(root))} has no seal of yours: somebody else made this run, "
+        "or changed it, or you did on another host, in another folder or by an older version.\n"
+        f"        Going on starts, in {one_line(str(Path.cwd()))}:\n{starts_text(prepared)}\n"
         f"        as it was asked to:\n{asked_text(recorded)}",
         file=sys.stderr,
     )

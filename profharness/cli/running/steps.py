@@ -28,7 +28,7 @@ from profharness.measure.planning import plan_run
 from profharness.measure.progress import Progress, open_progress
 from profharness.measure.resume import Again
 from profharness.options.request import Request
-from profharness.rundir.shown.screen import Painted, visible
+from profharness.rundir.shown.screen import Painted, mention, one_line, visible
 
 
 def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:
@@ -108,10 +108,9 @@ def perform(
     if not result.leads:
         return result.exit_status
     if result.unwritten:
-        print(
+        mention(
             f"profharness: {near(result.run.root)} took no more ({result.unwritten}): "
-            "make room; what is missing there was not recorded",
-            file=sys.stderr,
+            "make room; what is missing there was not recorded"
         )
     try:
         strict_failure = tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
@@ -127,8 +126,8 @@ def perform(
             or f"{type(error).__name__}: {error}"
         )
         print(
-            f"profharness: the run is kept in {result.run.root}, but it could not be analysed: "
-            f"{told}",
+            f"profharness: the run is kept in {one_line(str(result.run.root))}, "
+            f"but it could not be analysed: {told}",
             file=sys.stderr,
         )
         return result.exit_status
@@ -167,10 +166,9 @@ def _executed(
         )
     except KeyboardInterrupt:
         if prepared.scan is not None:
-            print(
+            mention(
                 "profharness: what was measured is kept; go on by `profharness run --resume -o "
-                f"{near(prepared.root)}`",
-                file=sys.stderr,
+                f"{near(prepared.root)}`"
             )
         raise
 
@@ -223,7 +221,7 @@ def printed(text: str, kept: Path) -> None:
             if isinstance(error, BrokenPipeError)
             else f"stdout takes nothing ({error.strerror}); "
         )
-        print(f"profharness: {why}the answer is in {near(kept)}", file=sys.stderr)
+        mention(f"profharness: {why}the answer is in {near(kept)}")
 
 
 def near(path: Path) -> str:

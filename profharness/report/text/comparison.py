@@ -19,7 +19,7 @@ from profharness.report.tables.comparison import (
 )
 from profharness.report.text.changes import change_reason, change_text
 from profharness.report.text.listing import listing
-from profharness.rundir.shown.screen import one_line
+from profharness.rundir.shown.screen import lines_text, one_line
 
 SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
 SHOWN_OF_RUN = ("steps_per_second", "throughput")
@@ -27,7 +27,7 @@ SHOWN_OF_RUN = ("steps_per_second", "throughput")
 
 def comparison_text(comparison: Comparison, breaches: Sequence[Breach]) -> str:
     """Both runs, every point with its changes and their reasons, hotspots, and broken limits."""
-    return "\n".join(comparison_lines(comparison, breaches)) + "\n"
+    return lines_text(comparison_lines(comparison, breaches))
 
 
 def comparison_lines(comparison: Comparison, breaches: Sequence[Breach]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from profharness.report.tables.hotspot_names import is_long
 from profharness.report.tables.hotspots import total_text
 from profharness.report.text.listing import listing
 from profharness.report.text.samples import sample_notes
+from profharness.rundir.shown.screen import lines_text
 from profharness.trace import log_names
 from profharness.units import format_ns, format_number, format_share
 
@@ -57,7 +58,7 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
     lines += sample_notes(rows)
     if table.counters:
         lines += counter_lines(table.counters, {row.name for row in rows})
-    return "\n".join(lines) + "\n"
+    return lines_text(lines)
 
 
 def _in_pairs(table: Table) -> Iterator[str]:

@@ -14,7 +14,7 @@ from profharness.report.text.labels import KERNELS, no_kernels
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.listing import listing
 from profharness.report.text.terminal import idle_items, partition_items
-from profharness.rundir.shown.screen import one_line
+from profharness.rundir.shown.screen import lines_text, one_line
 from profharness.units import format_ns, format_number, format_share
 
 
@@ -24,7 +24,7 @@ def metrics_text(summary: Summary, samples: Sequence[str] = (), *, by_step: bool
     `samples` are the telemetry metrics to show step by step; `by_step` says that steps were asked
     for, so that the text says that they are missing.
     """
-    return "\n".join(_lines(summary, samples, by_step=by_step)) + "\n"
+    return lines_text(_lines(summary, samples, by_step=by_step))
 
 
 def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterator[str]:

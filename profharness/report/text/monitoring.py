@@ -27,7 +27,7 @@ from profharness.report.tables.device import device_lines
 from profharness.report.tables.telemetry import sampled_table
 from profharness.report.text.figures import brief_text
 from profharness.report.text.listing import listing
-from profharness.rundir.shown.screen import encoded
+from profharness.rundir.shown.screen import encoded, lines_text
 from profharness.stats.intervals import window
 from profharness.stats.package_figures import power_figures
 from profharness.stats.packages import package_findings, packages
@@ -189,7 +189,7 @@ def text(concluded: Concluded, files: Sequence[Path], width: int = 110) -> str:
     lines += [
         f"{'made' if index == 0 else '':<{len(_INDENT)}}{path}" for index, path in enumerate(files)
     ]
-    return "\n".join(lines) + "\n"
+    return lines_text(lines)
 
 
 def _verdict_text(concluded: Concluded) -> str:

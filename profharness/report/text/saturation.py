@@ -16,6 +16,7 @@ from profharness.report.text.labels import in_series, series_name
 from profharness.report.text.listing import listing
 from profharness.report.text.scan_sentences import fit_holds, still_rising
 from profharness.rundir.latency_limit import LatencyLimit
+from profharness.rundir.shown.screen import lines_text
 from profharness.units import format_number
 
 NO_JOBS = "--jobs needs a series over concurrency or processes; this one varies the batch size"
@@ -35,7 +36,7 @@ def saturation_text(
         lines.append(series_name(curve).replace(", ", " / ") or "all rows")
         lines += listing(series_table(curve, jobs, limit, points), indent=2)
         lines.append("")
-    return "\n".join([*lines, *_best_of(curves)]).rstrip("\n") + "\n"
+    return lines_text([*lines, *_best_of(curves)]).rstrip("\n") + "\n"
 
 
 def series_table(

@@ -67,6 +67,11 @@ def one_line(text: str, longest: int = LONGEST) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def lines_text(lines: Iterable[str]) -> str:
+    """The lines below each other, each of them one, whatever names it holds."""
+    return "".join(f"{one_line(line, len(line))}\n" for line in lines)
+
+
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x10000:

@@ -97,3 +97,13 @@ def test_the_model_and_the_inputs_are_shown_which_no_command_line_names(
     assert f"--model {tmp_path}/theirs\\u202e.pt\n" in said
     assert f"--inputs {inputs}\n" in said
     assert "--telemetry-hz" not in said, "what is as it always is says nothing"
+
+
+def test_the_name_of_the_folder_begins_no_line_of_what_is_agreed_to(
+    recorded: Request, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    here = tmp_path / "h\nargv    forged"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    named = msgspec.structs.replace(recorded, output=str(here / "r\nargv    forged"))
+    assert "\nargv    forged" not in ask(named, None, monkeypatch, agreed=True)
