@@ -80,7 +80,9 @@ def levels(loaded: Loaded, pass_name: str) -> dict[str, tuple[int, int]]:
 @pytest.fixture(scope="module")
 def torch_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, Path]:
     folder = tmp_path_factory.mktemp("torch")
-    return scan(folder, "stand_in_http_model.py", "torch", "--concurrency", "1,2,4"), folder / "run"
+    # levels of a second: what is recorded before and after one takes a tenth, on a busy machine two
+    words = ("--concurrency", "1,2,4", "--time", "1")
+    return scan(folder, "stand_in_http_model.py", "torch", *words), folder / "run"
 
 
 def test_each_level_is_a_file_of_its_own_and_nothing_lies_between(
