@@ -1,0 +1,180 @@
+"""A value of a wrong type, or one that cannot be, is told once with its count, and never taken for
+something else.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profharness import readers
+from profharness.trace.model import Problem, Trace
+from profharness.trace.wanted import Wanted
+from tests.readers.kineto.kineto_files import document, kernel, launch, op, write
+
+ODD = "no numbers, or none that can be"
+
+
+def told(trace: Trace, sentence: str) -> list[Problem]:
+    return [problem for problem in trace.problems if sentence in problem.message]
+
+
+def kineto(folder: Path, odd: list[Any], wanted: Wanted = Wanted.ALL) -> Trace:
+    """Twenty kernels as they should be, and these events."""
+    good = [
+        event
+        for at in range(1, 21)
+        for event in (
+            op("aten::mm", 10 * at, 5, at, tid=100),
+            launch("cudaLaunchKernel", 10 * at + 1, 1, at),
+            kernel(
+                "gemm",
+                10 * at + 3,
+                4,
+                correlation=at,
+                grid=[4, 1, 1],
+                block=[64, 1, 1],
+                registers_per_thread=32,
+            ),
+        )
+    ]
+    path = write(folder / "a.json", document([*good, *odd]))
+    return readers.read(path, wanted=wanted)
+
+
+def test_a_file_without_such_values_is_told_nothing(tmp_path: Path) -> None:
+    trace = kineto(tmp_path, [])
+    assert not told(trace, ODD)
+    assert not told(trace, "by no number")
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("registers per thread", "many"),
+        ("registers per thread", "1_0"),
+        ("registers per thread", "\u0661\u0662"),
+        ("registers per thread", "0x10"),
+        ("registers per thread", ""),
+        ("registers per thread", 2.5),
+        ("registers per thread", -5),
+        ("registers per thread", 2**40),
+        ("shared memory", -4096),
+        ("correlation", "x"),
+        ("External id", 1.5),
+        ("grid", [4, 1, 1, 1]),
+        ("grid", []),
+        ("grid", [-4, 1, 1]),
+        ("grid", [4.5, 1, 1]),
+        ("grid", ["4", 1, 1]),
+        ("grid", "4,1,1"),
+        ("block", [0, 1, 1]),
+        ("block", 64),
+    ],
+)
+def test_an_argument_of_a_kernel_that_cannot_be_is_told(
+    tmp_path: Path, argument: str, value: Any
+) -> None:
+    odd = kernel("odd", 500, 4)
+    odd["args"][argument] = value
+    trace = kineto(tmp_path, [odd])
+    (problem,) = told(trace, ODD)
+    assert (problem.severity, problem.count) == ("warning", 1)
+    assert f"({argument} 1)" in problem.message
+    row = trace.kernels.take(trace.kernels.start_ns == 500_000)
+    assert (row.vgpr.tolist(), row.lds_bytes.tolist()) == ([-1], [-1])
+    assert (row.workgroups.tolist(), row.workgroup_size_x.tolist()) == ([-1], [-1])
+
+
+@pytest.mark.parametrize("whole", [32, 32.0, "32", " 32", -1, None])
+def test_numbers_as_text_and_what_is_not_recorded_are_no_fault(tmp_path: Path, whole: Any) -> None:
+    trace = kineto(tmp_path, [kernel("k", 500, 4, registers_per_thread=whole)])
+    assert not told(trace, ODD)
+
+
+@pytest.mark.parametrize(("key", "value"), [("pid", "x"), ("pid", -7), ("pid", 1.5), ("tid", "x")])
+def test_a_process_or_thread_that_is_no_number_is_told(
+    tmp_path: Path, key: str, value: Any
+) -> None:
+    odd = launch("cudaMalloc", 500, 1, 77)
+    odd[key] = value
+    (problem,) = told(kineto(tmp_path, [odd]), ODD)
+    assert (problem.count, f"({key} 1)" in problem.message) == (1, True)
+    negative = launch("cudaMalloc", 500, 1, 77, tid=-1201)  # as torch writes threads
+    assert not told(kineto(tmp_path, [negative]), ODD)
+
+
+@pytest.mark.parametrize("wanted", [Wanted.ALL, Wanted.DEVICES, Wanted.TIMES])
+@pytest.mark.parametrize("device", ["x", -3, 1.5, "\u0661", "1_0", ""])
+def test_a_device_that_is_no_number_is_told(tmp_path: Path, device: Any, wanted: Wanted) -> None:
+    odd = [kernel("odd", 500 + at, 1, device=device) for at in range(3)]
+    (problem,) = told(kineto(tmp_path, odd, wanted), "devices by no number")
+    assert (problem.severity, problem.count) == ("warning", 3)
+    assert repr(str(device)) in problem.message
+
+
+@pytest.mark.parametrize("stream", ["x", -3, 1.5])
+def test_a_stream_that_is_no_number_is_told(tmp_path: Path, stream: Any) -> None:
+    (problem,) = told(kineto(tmp_path, [kernel("odd", 500, 1, stream=stream)]), "streams by no")
+    assert problem.count == 1
+
+
+@pytest.mark.parametrize("order", [(0, 0.0), (0.0, 0)])
+def test_a_device_is_one_however_its_number_is_written(
+    tmp_path: Path, order: tuple[Any, Any]
+) -> None:
+    path = write(
+        tmp_path / "b.json",
+        document([kernel("k", 10 * at, 4, device=one) for at, one in enumerate(order)]),
+    )
+    assert [device.index for device in readers.read(path).devices] == ["0"]
+
+
+def test_sizes_of_collectives_that_cannot_be_are_told(tmp_path: Path) -> None:
+    odd = kernel(
+        "ncclKernel",
+        500,
+        4,
+        Collective_name="allreduce",
+        In_msg_nelems="x",
+        Group_size=-5,
+    )
+    (problem,) = told(kineto(tmp_path, [odd]), ODD)
+    assert "(Group size 1, In msg nelems 1)" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [("dev-id", "x"), ("dev-id", -2), ("queue-id", "0x1"), ("pid", "1_0"), ("stream-id", 1.5)],
+)
+def test_an_id_of_rocprof_that_cannot_be_is_told(
+    shared: Path, tmp_path: Path, argument: str, value: Any
+) -> None:
+    original = shared / "fixtures" / "rocm" / "rocprof_v1" / "mi300a_vecadd" / "results.json"
+    content = json.loads(original.read_text())
+    assert not told(readers.read(original), ODD)
+    record = next(
+        event for event in content["traceEvents"] if "dev-id" in (event.get("args") or {})
+    )
+    record["args"][argument] = value
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(content))
+    (problem,) = told(readers.read(path), ODD)
+    assert (problem.count, f"({argument} 1)" in problem.message) == (1, True)
+
+
+def test_a_time_of_rocprof_below_zero_is_none(shared: Path, tmp_path: Path) -> None:
+    original = shared / "fixtures" / "rocm" / "rocprof_v1" / "mi300a_vecadd" / "results.json"
+    content = json.loads(original.read_text())
+    record = next(
+        event for event in content["traceEvents"] if "dev-id" in (event.get("args") or {})
+    )
+    record["args"]["BeginNs"] = "-500"
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(content))
+    whole, trace = readers.read(original), readers.read(path)
+    assert len(trace.kernels) + len(trace.copies) == len(whole.kernels) + len(whole.copies) - 1
+    assert [problem.count for problem in told(trace, "no readable begin")] == [1]
