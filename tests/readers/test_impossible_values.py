@@ -4,15 +4,19 @@ something else.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from profharness import readers
+from profharness.readers.rocprof_compute import folder as workload_folder
 from profharness.trace.model import Problem, Trace
 from profharness.trace.wanted import Wanted
+from tests.fakes.amd_tools.compute_files import write_analysis_database
 from tests.readers.kineto.kineto_files import document, kernel, launch, op, write
 
 ODD = "no numbers, or none that can be"
@@ -178,3 +182,50 @@ def test_a_time_of_rocprof_below_zero_is_none(shared: Path, tmp_path: Path) -> N
     whole, trace = readers.read(original), readers.read(path)
     assert len(trace.kernels) + len(trace.copies) == len(whole.kernels) + len(whole.copies) - 1
     assert [problem.count for problem in told(trace, "no readable begin")] == [1]
+
+
+@pytest.mark.parametrize("lost", ["x", "12 34", "1_000", "\u0661", "inf", "0x10"])
+def test_a_metric_of_rocprof_compute_that_is_no_number_is_told(
+    shared: Path, tmp_path: Path, lost: str
+) -> None:
+    folder = shared / "fixtures" / "rocm" / "rocprof_compute" / "analyze_csv_MI300X"
+    original = folder / "2.1_Speed-of-Light.csv"
+    path = tmp_path / original.name
+    path.write_text(original.read_text().replace(",2852.58,", f",{lost},"))
+    whole, trace = readers.read(original), readers.read(path)
+    assert [problem.count for problem in told(trace, "values are no numbers")] == [1]
+    assert not told(whole, "values are no numbers")
+    assert len(trace.tool_metrics) == len(whole.tool_metrics) - 1
+
+
+@pytest.mark.parametrize("unknown", ["", "N/A", "nan", "None", "<NA>"])
+def test_a_metric_that_the_tool_does_not_know_is_no_fault(tmp_path: Path, unknown: str) -> None:
+    path = tmp_path / "2.1_Speed-of-Light.csv"
+    path.write_text(f"Metric,Avg,Unit,Peak\nIPC,{unknown},a,none\nVALU,0.5,a,what\n")
+    trace = readers.read(path)
+    assert (trace.problems, len(trace.tool_metrics)) == ((), 1)
+
+
+@pytest.mark.parametrize("as_table", [True, False])
+def test_metrics_beside_the_counters_are_told_too(
+    shared: Path, tmp_path: Path, as_table: bool
+) -> None:
+    workload = shared / "fixtures" / "rocm" / "rocprof_compute" / "vcopy_MI300X"
+    for name in ("pmc_perf.csv", "sysinfo.csv"):
+        (tmp_path / name).write_bytes((workload / name).read_bytes())
+    if as_table:
+        (tmp_path / "analyze").mkdir()
+        table = tmp_path / "analyze" / "2.1_Speed-of-Light.csv"
+        table.write_text("Metric,Avg,Unit\nIPC,x,a\nVALU,0.5,a\n")
+    else:
+        path = tmp_path / "rocprof_compute_0123.db"
+        write_analysis_database(path)
+        with contextlib.closing(sqlite3.connect(path)) as opened, opened:
+            changed = "SELECT rowid FROM compute_workload_metric_value WHERE value_name = 'Avg'"
+            opened.execute(
+                "UPDATE compute_workload_metric_value SET value = 'x' "
+                f"WHERE rowid = ({changed} AND value IS NOT NULL LIMIT 1)"
+            )
+    trace = workload_folder.read(tmp_path)
+    assert len(trace.tool_metrics) > 0
+    assert [problem.count for problem in told(trace, "values are no numbers")] == [1]

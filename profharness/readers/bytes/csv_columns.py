@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
-from profharness.readers.bytes.limits import whole
+from profharness.readers.bytes.limits import finite, whole
 from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem
@@ -241,10 +241,8 @@ def figures(texts: Sequence[str]) -> Figures:
 
 
 def _figure(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+    number = finite(text)
+    return float("nan") if number is None else number
 
 
 def unreadable(texts: Sequence[str] | None, parsed: Integers) -> int:
