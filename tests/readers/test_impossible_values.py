@@ -229,3 +229,66 @@ def test_metrics_beside_the_counters_are_told_too(
     trace = workload_folder.read(tmp_path)
     assert len(trace.tool_metrics) > 0
     assert [problem.count for problem in told(trace, "values are no numbers")] == [1]
+
+
+HEAD = (
+    '"Kind","Agent_Id","Queue_Id","Kernel_Id","Kernel_Name","Correlation_Id",'
+    '"Start_Timestamp","End_Timestamp","VGPR_Count"'
+)
+
+
+def rocprofv3(folder: Path, old: str = "", new: str = "") -> Trace:
+    """Nine kernels, the fifth with another text in a place."""
+    rows = [
+        f'"KERNEL_DISPATCH",1,2,5,"gemm",{at},{1000 * at},{1000 * at + 500},3{at}'
+        for at in range(1, 10)
+    ]
+    assert old in rows[4]
+    rows[4] = rows[4].replace(old, new)
+    path = folder / "1_kernel_trace.csv"
+    path.write_text("\n".join([HEAD, *rows, ""]))
+    return readers.read(path)
+
+
+@pytest.mark.parametrize("value", ["0x10", "0X10", "1_0", "\u0661\u0662", "-5", "x"])
+def test_a_number_of_a_csv_that_is_no_decimal_is_told(tmp_path: Path, value: str) -> None:
+    trace = rocprofv3(tmp_path, ",35", f",{value}")
+    assert [problem.count for problem in told(trace, "values are no numbers")] == [1]
+    assert trace.kernels.vgpr.tolist() == [31, 32, 33, 34, -1, 36, 37, 38, 39]
+
+
+@pytest.mark.parametrize("value", ["-5000", "-1", "0x1388"])
+def test_a_time_of_a_csv_that_cannot_be_loses_its_row(tmp_path: Path, value: str) -> None:
+    trace = rocprofv3(tmp_path, ",5000,", f",{value},")
+    assert [problem.count for problem in told(trace, "below zero")] == [1]
+    assert len(trace.kernels) == 8
+
+
+def test_hexadecimal_digits_in_a_name_change_nothing(tmp_path: Path) -> None:
+    trace = rocprofv3(tmp_path, "gemm", "gemm_0x10")
+    assert (trace.problems, len(trace.kernels), trace.kernels.vgpr[4]) == ((), 9, 35)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "column"), [("gemm", "", "kernel_name"), (",35", ",", "vgpr_count")]
+)
+def test_a_field_that_others_fill_is_told_where_it_is_empty(
+    tmp_path: Path, old: str, new: str, column: str
+) -> None:
+    (problem,) = told(rocprofv3(tmp_path, old, new), "fields are empty")
+    assert (problem.count, f"({column} 1)" in problem.message) == (1, True)
+    assert not told(rocprofv3(tmp_path), "fields are empty")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [("1_0", "no numbers"), ("\u0661", "no numbers"), ("-5", "no numbers"), ("", "are empty")],
+)
+def test_a_size_of_a_small_table_that_cannot_be_is_told(
+    shared: Path, tmp_path: Path, value: str, said: str
+) -> None:
+    folder = shared / "fixtures" / "rocm" / "rocprof_v1" / "mi300a_vecadd"
+    header, row = (folder / "output_vec_add_gpu.csv").read_text().splitlines()[:2]
+    path = tmp_path / "output.csv"
+    path.write_text("\n".join([header, row, row.replace(",256,", f",{value},"), row, ""]))
+    assert [problem.count for problem in told(readers.read(path), said)] == [1]
