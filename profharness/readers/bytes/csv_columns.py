@@ -87,7 +87,10 @@ def open_line(path: Path, *, is_open: bool) -> tuple[Problem, ...]:
     """The problem of a file whose last line has no end: cut within the last field of a row, the row
     looks whole, and `16384` became `163`. Tools end every line.
     """
-    said = "its last line has no end: where the file was cut there, the last value in it is short"
+    said = (
+        "its last line has no end: a file edited by hand may lack it; one as a tool wrote "
+        "it was cut there, and its last value may be short"
+    )
     return (Problem("warning", str(path), 1, said),) if is_open else ()
 
 
