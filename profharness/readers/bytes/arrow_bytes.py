@@ -9,6 +9,8 @@ from typing import Any
 
 from profharness.rundir.blocks import Blocks
 
+_PREFIXES = (b"0x", b"0X")
+
 
 class ArrowBytes(io.RawIOBase):
     """The decompressed bytes of a file as Arrow wants to read them."""
@@ -18,6 +20,9 @@ class ArrowBytes(io.RawIOBase):
         self._supply = _as_utf8(blocks) if clean else iter(blocks)
         self._rest = memoryview(b"")
         self._is_over = False
+        self._before = b""
+        self.has_hexadecimal = False
+        """Whether `0x` stands in what was read so far: Arrow takes it for the begin of a number."""
 
     def readable(self) -> bool:
         """Arrow asks before it reads."""
@@ -35,7 +40,12 @@ class ArrowBytes(io.RawIOBase):
         if self._is_over:
             return 0
         if not self._rest:
-            self._rest = memoryview(next(self._supply, b""))
+            block = next(self._supply, b"")
+            if not self.has_hexadecimal:
+                border = self._before + block[:1]
+                self.has_hexadecimal = any(x in text for text in (border, block) for x in _PREFIXES)
+                self._before = block[-1:]
+            self._rest = memoryview(block)
         size = min(len(target), len(self._rest))
         target[:size] = self._rest[:size]
         self._rest = self._rest[size:]

@@ -9,20 +9,26 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.readers.border import without_reports
 from profharness.readers.bytes.arrow_bytes import ArrowBytes
 from profharness.readers.bytes.csv_columns import figures as figures_of
-from profharness.readers.bytes.csv_columns import name_repeated, not_numbers, open_line, repeated
+from profharness.readers.bytes.csv_columns import (
+    is_exception,
+    lacking,
+    name_repeated,
+    not_numbers,
+    open_line,
+    repeated,
+)
 from profharness.readers.bytes.limits import LATEST_NS, records_of, whole
 from profharness.rundir.blocks import Blocks, read_head
 from profharness.trace.columns.table import NULL
@@ -75,7 +81,7 @@ class CsvColumns:
     `wanted` maps lower-case names to what they hold; names that the file lacks are left out. A row
     without a whole number in a `time` column is left out and counted in `not_whole`; `uneven`
     counts rows of the wrong length, and `unreadable` values of other columns that are no numbers
-    (they are NULL).
+    (they are NULL). Of columns in `may_be_empty`, single rows may have no value.
     """
 
     path: Path
@@ -86,12 +92,14 @@ class CsvColumns:
     uneven: int = 0
     not_whole: int = 0
     unreadable: int = 0
+    may_be_empty: Collection[str] = ()
     first_bad: str = ""
     damage: str = ""
     is_open: bool = False
     repeated: tuple[str, ...] = ()
     bad_header: bool = False
     _lengths: Counter[int | None] = field(default_factory=Counter)
+    _empty: Counter[str] = field(default_factory=Counter)
     _clean: bool = False
 
     def blocks(self) -> list[Block]:
@@ -124,10 +132,13 @@ class CsvColumns:
         for clean, careful in ((False, False), (True, False), (True, True)):
             self.rows = self.uneven = self.not_whole = self.unreadable = 0
             self._lengths.clear()
+            self._empty.clear()
             self._clean = clean
             try:
                 with without_reports():
                     return list(self._read(width, careful=careful))
+            except _HexadecimalError:
+                continue
             except pa.ArrowInvalid as error:
                 if "Empty CSV" in str(error):
                     return []
@@ -169,11 +180,16 @@ class CsvColumns:
                 "error",
                 where,
                 self.not_whole,
-                "rows have times that are no whole numbers and were left out (first: "
-                f"{self.first_bad!r}; a spreadsheet cuts digits)",
+                "rows have times that are no whole numbers, or below zero, and were left out "
+                f"(first: {self.first_bad!r}; a spreadsheet cuts digits)",
             )
         if self.unreadable:
             yield from not_numbers(self.path, self.unreadable)
+        empty = {
+            name: count * (name not in self.may_be_empty and is_exception(count, self.rows))
+            for name, count in self._empty.items()
+        }
+        yield from lacking(self.path, empty)
         yield from open_line(self.path, is_open=self.is_open)
         yield from name_repeated(self.path, self.repeated)
 
@@ -217,6 +233,8 @@ class CsvColumns:
             ) as batches,
         ):
             for batch in batches:
+                if supply.has_hexadecimal and not careful:
+                    raise _HexadecimalError
                 block = self._judged(batch, kept) if careful else self._plain(batch, kept)
                 self.rows += block.rows
                 yield block
@@ -242,34 +260,43 @@ class CsvColumns:
         return records_of(self.path)
 
     def _plain(self, batch: Any, names: list[str]) -> Block:
-        integers, figures = {}, {}
+        integers, figures, valid = {}, {}, []
+        first_bad = ""
         for name in names:
             column = batch.column(name)
             if self.wanted[name] == "text":
-                integers[name] = self._codes(column)
-            elif self.wanted[name] == "figure":
-                figures[name] = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
-                self.unreadable += int(np.isnan(figures[name]).sum())
-            else:
-                # copied, so that Arrow can use the block's memory for the next one
-                integers[name] = np.array(
-                    (column.fill_null(NULL) if column.null_count else column).to_numpy(
-                        zero_copy_only=False
-                    ),
-                    np.int64,
-                )
-        times = [
-            batch.column(name).is_valid()
-            for name in names
-            if self.wanted[name] == "time" and batch.column(name).null_count
-        ]
-        valid = [valid.to_numpy(zero_copy_only=False) for valid in times]
-        first_bad = ""
-        for name in names:
-            if self.wanted[name] == "time" and (absurd := _absurd(integers[name])) is not None:
-                valid.append(~absurd)
-                first_bad = first_bad or str(integers[name][absurd.argmax()])
+                integers[name] = self._codes(name, column)
+                continue
+            if self.wanted[name] == "figure":
+                values = column.fill_null(np.nan).to_numpy(zero_copy_only=False)
+                figures[name] = self._measured(values)
+                continue
+            # copied, so that Arrow can use the block's memory for the next one
+            whole = column.fill_null(NULL) if column.null_count else column
+            numbers = integers[name] = np.array(whole.to_numpy(zero_copy_only=False), np.int64)
+            if self.wanted[name] == "integer":
+                self._empty[name] += column.null_count
+                self._judge(numbers)
+                continue
+            bad = (numbers < 0) | (numbers > LATEST_NS)
+            if bad.any():
+                valid.append(~bad)
+                bad &= column.is_valid().to_numpy(zero_copy_only=False)
+                first_bad = first_bad or (str(numbers[bad.argmax()]) if bad.any() else "")
         return self._without(Block(batch.num_rows, integers, figures), valid, first_bad)
+
+    def _judge(self, numbers: I64) -> None:
+        """Ids and sizes are not below zero; -1 is what tools write for none."""
+        if len(numbers) and numbers.min() < NULL:
+            below = numbers < NULL
+            self.unreadable += int(below.sum())
+            numbers[below] = NULL
+
+    def _measured(self, values: F64) -> F64:
+        """Values of counters; NaN for what is no number."""
+        lost = ~np.isfinite(values)
+        self.unreadable += int(lost.sum())
+        return np.where(lost, np.nan, values)
 
     def _judged(self, batch: Any, names: list[str]) -> Block:
         """The slow way for files with damaged numbers."""
@@ -278,34 +305,42 @@ class CsvColumns:
         for name in names:
             column = batch.column(name)
             if self.wanted[name] == "text":
-                integers[name] = self._codes(column)
+                integers[name] = self._codes(name, column)
+                continue
+            is_time = self.wanted[name] == "time"
+            sound = None if self.wanted[name] == "figure" else _decimals(column)
+            if sound is not None and (not is_time or ((sound >= 0) & (sound <= LATEST_NS)).all()):
+                integers[name] = sound
+                if not is_time:
+                    self._judge(sound)
                 continue
             texts = [
                 (value or b"").decode("utf-8", "replace").strip() for value in column.to_pylist()
             ]
             if self.wanted[name] == "figure":
-                figures[name] = figures_of(texts).values
-                self.unreadable += int(np.isnan(figures[name]).sum())
+                figures[name] = self._measured(figures_of(texts).values)
                 continue
             numbers = [_whole(text) for text in texts]
-            if self.wanted[name] == "time":
+            if is_time:
                 numbers = [
-                    None if number is None or abs(number) > LATEST_NS else number
+                    None if number is None or not 0 <= number <= LATEST_NS else number
                     for number in numbers
                 ]
             good = np.array([number is not None for number in numbers], np.bool_)
             integers[name] = np.array(
                 [NULL if number is None else number for number in numbers], np.int64
             )
-            if self.wanted[name] == "time":
+            if is_time:
                 valid.append(good)
                 first_bad = first_bad or next(
                     (text for text, is_number in zip(texts, good, strict=True) if not is_number), ""
                 )
             else:
+                self._empty[name] += texts.count("")
                 self.unreadable += sum(
                     1 for text, is_number in zip(texts, good, strict=True) if text and not is_number
                 )
+                self._judge(integers[name])
         return self._without(Block(batch.num_rows, integers, figures), valid, first_bad)
 
     def _without(self, block: Block, valid: list[Any], first_bad: str) -> Block:
@@ -321,22 +356,31 @@ class CsvColumns:
             {name: column[keep] for name, column in block.figures.items()},
         )
 
-    def _codes(self, column: Any) -> I64:
+    def _codes(self, name: str, column: Any) -> I64:
         """Codes in the pool; NULL where the field is empty."""
         texts = [value.decode("utf-8", "replace") for value in column.dictionary.to_pylist()]
         table = np.array(
             [*(self.strings.code(text) if text else NULL for text in texts), NULL], np.int64
         )
         codes: I64 = table[column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)]
+        if "" in texts or column.null_count:
+            self._empty[name] += int((codes == NULL).sum())
         return codes
 
 
-def _absurd(times: I64) -> npt.NDArray[np.bool_] | None:
-    """Where times are none that a clock gives; None for nowhere. NULL is judged by others."""
-    if not len(times) or (times.min() >= -LATEST_NS and times.max() <= LATEST_NS):
+class _HexadecimalError(Exception):
+    """What Arrow takes for numbers must be judged as text."""
+
+
+def _decimals(column: Any) -> I64 | None:
+    """The numbers of a column of texts, where all of them are plain decimals; else None."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    plain = compute.match_substring_regex(column, pattern=r"^-?[0-9]{1,18}$")
+    if not compute.all(plain.fill_null(False)).as_py():  # noqa: FBT003  its only argument
         return None
-    found: npt.NDArray[np.bool_] = (times < -LATEST_NS) | (times > LATEST_NS)
-    return found
+    return np.array(column.cast(pa.string()).cast(pa.int64()), np.int64)
 
 
 def _once(names: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
-from profharness.readers.bytes.limits import whole
+from profharness.readers.bytes.limits import finite, whole
 from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem
@@ -87,7 +87,10 @@ def open_line(path: Path, *, is_open: bool) -> tuple[Problem, ...]:
     """The problem of a file whose last line has no end: cut within the last field of a row, the row
     looks whole, and `16384` became `163`. Tools end every line.
     """
-    said = "its last line has no end: where the file was cut there, the last value in it is short"
+    said = (
+        "its last line has no end: a file edited by hand may lack it; one as a tool wrote "
+        "it was cut there, and its last value may be short"
+    )
     return (Problem("warning", str(path), 1, said),) if is_open else ()
 
 
@@ -191,11 +194,18 @@ def integers(texts: Sequence[str] | None, rows: int) -> Integers:
     if texts is None:
         return Integers(np.full(rows, NULL, np.int64), np.zeros(rows, np.bool_))
     try:
+        if not _is_plain("".join(texts)):
+            return _each(texts)
         return Integers(
             np.fromiter(map(int, texts), np.int64, len(texts)), np.ones(len(texts), np.bool_)
         )
     except (ValueError, OverflowError):
         return _each(texts)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether Python's `int` takes nothing else in it for a number than what programs write."""
+    return text.isascii() and "_" not in text
 
 
 def _each(texts: Sequence[str]) -> Integers:
@@ -241,20 +251,39 @@ def figures(texts: Sequence[str]) -> Figures:
 
 
 def _figure(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+    number = finite(text)
+    return float("nan") if number is None else number
 
 
 def unreadable(texts: Sequence[str] | None, parsed: Integers) -> int:
-    """How many fields of a column are neither empty nor whole numbers."""
+    """How many fields of a column are neither empty nor whole numbers that can be: -1 is what tools
+    write for none, and nothing lies below it.
+    """
+    below = int((parsed.values < NULL).sum())
     if texts is None or parsed.valid.all():
-        return 0
-    return sum(bool(texts[row].strip()) for row in np.flatnonzero(~parsed.valid).tolist())
+        return below
+    return below + sum(bool(texts[row].strip()) for row in np.flatnonzero(~parsed.valid).tolist())
 
 
 def not_numbers(path: Path, count: int) -> tuple[Problem, ...]:
     """The problem of fields that hold something else than the number that belongs there."""
     said = "values are no numbers: taken as not recorded"
     return (Problem("warning", str(path), count, said),) if count else ()
+
+
+def is_exception(empty: int, rows: int) -> bool:
+    """Whether so many rows of a column are empty that the others tell that they should not be."""
+    return 0 < empty <= rows // 2
+
+
+def empty_fields(texts: Sequence[str] | None) -> int:
+    """How many fields of a column are empty where most are not."""
+    empty = sum(not text.strip() for text in texts) if texts is not None else 0
+    return empty if texts is not None and is_exception(empty, len(texts)) else 0
+
+
+def lacking(path: Path, empty: Mapping[str, int]) -> tuple[Problem, ...]:
+    """The problem of fields that are empty in columns that other rows fill, by their columns."""
+    listed = ", ".join(f"{name} {count}" for name, count in sorted(empty.items()) if count)
+    said = f"fields are empty where other rows have a value: taken as not recorded ({listed})"
+    return (Problem("warning", str(path), sum(empty.values()), said),) if listed else ()

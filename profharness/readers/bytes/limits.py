@@ -6,6 +6,7 @@ A limit that grows with the file stands as a share of it, so that no honest file
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Final
@@ -83,6 +84,19 @@ def whole(text: str) -> int | None:
         return None
     number = -int(digits) if text.startswith("-") else int(digits)
     return number if abs(number) <= LARGEST else None
+
+
+def finite(text: str) -> float | None:
+    """The number that `text` is, as programs write it; None for what is none, or is none that can
+    be measured. Python's `float` also takes `1_000`, other scripts' digits, `inf` and `nan`.
+    """
+    if not text.isascii() or "_" in text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def count_of(text: str) -> int:

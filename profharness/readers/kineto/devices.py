@@ -25,7 +25,7 @@ from profharness.readers.kineto.records import (
     TimedKernel,
 )
 from profharness.readers.kineto.unions import UsualOfDevices, UsualOfTimes
-from profharness.readers.kineto.values import integers, unwanted
+from profharness.readers.kineto.values import unwanted
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Strings
 from profharness.trace.wanted import Wanted
@@ -68,7 +68,7 @@ class DeviceRows(KinetoRows):
             name=self._name_codes(events),
             device=self._device_codes(events, args),
             stream=self._stream_codes(events, args),
-            correlation=integers([a.correlation for a in args]),
+            correlation=self.odd.whole("correlation", [a.correlation for a in args], signed=True),
             grid=self._triples([a.grid for a in args]),
             block=self._triples([a.block for a in args]),
             external=NULL,
@@ -82,7 +82,7 @@ class DeviceRows(KinetoRows):
         self.calls.add(
             len(events),
             name=self._name_codes(events),
-            correlation=integers([a.correlation for a in args]),
+            correlation=self.odd.whole("correlation", [a.correlation for a in args], signed=True),
             grid=self._triples([a.grid for a in args]),
             block=self._triples([a.block for a in args]),
             start=0,

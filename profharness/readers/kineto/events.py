@@ -39,13 +39,7 @@ from profharness.readers.kineto.records import (
     Triple,
 )
 from profharness.readers.kineto.unions import Record, Span, Timed, Unneeded, Usual
-from profharness.readers.kineto.values import (
-    collective_of,
-    integers,
-    rare_integers,
-    raw_bytes,
-    unwanted,
-)
+from profharness.readers.kineto.values import Odd, collective_of, place_name, raw_bytes, unwanted
 from profharness.trace.collectives import encode
 from profharness.trace.columns.build import Growing, Pool, text_pool
 from profharness.trace.columns.table import NULL
@@ -84,14 +78,15 @@ class KinetoRows:
         self.geometry: Pool[bytes | Triple] = Pool()
         self.left_out: Counter[str] = Counter()
         self.repairs: Counter[str] = Counter()
+        self.odd = Odd()
         self.has_dispatch_kind = False
         self.latest_ns = 0
         self._names: Pool[str | None] = Pool(lambda name: strings.code(name or ""))
         self._plain: set[str] = set()
         self._texts = text_pool(strings)
-        self._device_numbers: Pool[Number] = Pool(lambda number: self.devices[str(number)])
+        self._device_numbers: Pool[Number] = Pool(lambda number: self.devices[place_name(number)])
         self._stream_numbers: Pool[Number] = Pool(
-            lambda number: self.streams[str(number).removeprefix("stream ")]
+            lambda number: self.streams[place_name(number).removeprefix("stream ")]
         )
         self._stated_devices: Pool[Number] = Pool(
             lambda number: NULL if number is None else self._device_numbers[number]
@@ -175,14 +170,15 @@ class KinetoRows:
             name=self._name_codes(events),
             device=self._device_codes(events, args),
             stream=self._stream_codes(events, args),
-            correlation=integers([a.correlation for a in args]),
+            correlation=self.odd.whole("correlation", [a.correlation for a in args], signed=True),
             external=np.maximum(
-                integers([a.external for a in args]), rare_integers([a.external_2021 for a in args])
+                self.odd.whole("External id", [a.external for a in args], signed=True),
+                self.odd.rare("external id", [a.external_2021 for a in args], signed=True),
             ),
             grid=self._triples([a.grid for a in args]),
             block=self._triples([a.block for a in args]),
-            registers=rare_integers([a.registers for a in args]),
-            shared=rare_integers([a.shared for a in args]),
+            registers=self.odd.small("registers per thread", [a.registers for a in args]),
+            shared=self.odd.rare("shared memory", [a.shared for a in args]),
             collective=self._collectives(args),
         )
 
@@ -201,9 +197,9 @@ class KinetoRows:
             name=self._name_codes(events),
             device=self._device_codes(events, args),
             stream=self._stream_codes(events, args),
-            correlation=integers([a.correlation for a in args]),
-            external=rare_integers([a.external for a in args]),
-            bytes=integers([a.bytes for a in args]),
+            correlation=self.odd.whole("correlation", [a.correlation for a in args], signed=True),
+            external=self.odd.rare("External id", [a.external for a in args], signed=True),
+            bytes=self.odd.whole("bytes", [a.bytes for a in args]),
             from_device=self._optional_devices(a.from_device for a in args),
             to_device=self._optional_devices(a.to_device for a in args),
             fill=[e.cat in sorting.FILLS for e in events],
@@ -217,15 +213,16 @@ class KinetoRows:
             start=start,
             dur=dur,
             name=self._name_codes(events),
-            pid=integers([e.pid for e in events]),
-            tid=integers([e.tid for e in events]),
-            correlation=integers([a.correlation for a in args]),
+            pid=self.odd.whole("pid", [e.pid for e in events]),
+            tid=self.odd.whole("tid", [e.tid for e in events], signed=True),
+            correlation=self.odd.whole("correlation", [a.correlation for a in args], signed=True),
             grid=self._triples([a.grid for a in args]),
             block=self._triples([a.block for a in args]),
-            shared=integers([a.shared for a in args]),
+            shared=self.odd.whole("shared memory", [a.shared for a in args]),
             kernel=self._launched(args),
             bytes=np.maximum(
-                rare_integers([a.bytes for a in args]), rare_integers([a.size for a in args])
+                self.odd.rare("bytes", [a.bytes for a in args]),
+                self.odd.rare("size", [a.size for a in args]),
             ),
         )
 
@@ -245,15 +242,15 @@ class KinetoRows:
             start=start,
             dur=dur,
             name=self._name_codes(events),
-            pid=integers([e.pid for e in events]),
-            tid=integers([e.tid for e in events]),
-            external=integers([a.external for a in args]),
+            pid=self.odd.whole("pid", [e.pid for e in events]),
+            tid=self.odd.whole("tid", [e.tid for e in events], signed=True),
+            external=self.odd.whole("External id", [a.external for a in args], signed=True),
             shapes=self._texts.codes(raw_bytes([a.dims for a in args])),
             types=self._texts.codes(raw_bytes([a.types for a in args])),
             concrete=self._texts.codes(raw_bytes([a.concrete for a in args])),
             strides=self._texts.codes(raw_bytes([a.strides for a in args])),
-            sequence=rare_integers([a.sequence for a in args]),
-            forward_tid=rare_integers([a.forward_tid for a in args]),
+            sequence=self.odd.rare("Sequence number", [a.sequence for a in args], signed=True),
+            forward_tid=self.odd.rare("Fwd thread id", [a.forward_tid for a in args], signed=True),
             collective=self._collectives(args),
         )
 
@@ -264,8 +261,8 @@ class KinetoRows:
             start=start,
             dur=dur,
             name=self._name_codes(events),
-            pid=integers([e.pid for e in events]),
-            tid=integers([e.tid for e in events]),
+            pid=self.odd.whole("pid", [e.pid for e in events]),
+            tid=self.odd.whole("tid", [e.tid for e in events], signed=True),
             spoken=self._spoken_codes(events),
         )
 
@@ -281,10 +278,10 @@ class KinetoRows:
         self.memory.add(
             len(args),
             at=at.ns[at.valid],
-            device_type=integers([a.device_type for a in args]),
-            device_id=integers([a.device_id for a in args]),
-            allocated=integers([a.allocated for a in args]),
-            reserved=integers([a.reserved for a in args]),
+            device_type=self.odd.whole("Device Type", [a.device_type for a in args], signed=True),
+            device_id=self.odd.whole("Device Id", [a.device_id for a in args], signed=True),
+            allocated=self.odd.whole("Total Allocated", [a.allocated for a in args], signed=True),
+            reserved=self.odd.whole("Total Reserved", [a.reserved for a in args], signed=True),
         )
 
     def _spoken_codes(self, events: Sequence[Timed]) -> I64:
@@ -347,7 +344,7 @@ class KinetoRows:
         if [a.collective for a in args].count(None) == len(args):
             return NULL
         return [
-            NULL if a.collective is None else self.strings.code(encode(collective_of(a)))
+            NULL if a.collective is None else self.strings.code(encode(collective_of(a, self.odd)))
             for a in args
         ]
 
@@ -383,4 +380,4 @@ class KinetoRows:
         return codes
 
     def _optional_devices(self, values: Iterable[Number]) -> I64:
-        return np.array([NULL if v is None else self.devices[str(v)] for v in values], np.int64)
+        return np.array([NULL if v is None else self._device_numbers[v] for v in values], np.int64)

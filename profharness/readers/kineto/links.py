@@ -110,17 +110,26 @@ def parse_triples(geometry: Sequence[bytes | Triple]) -> I64:
     """
     triples = np.full((len(geometry) + 1, 3), NULL, np.int64)
     for row, recorded in enumerate(geometry):
-        try:
-            numbers = (
-                msgspec.json.decode(recorded, type=list[int])
-                if isinstance(recorded, bytes)
-                else recorded or ()
-            )
-        except NOT_JSON:
-            continue
-        if 1 <= len(numbers) <= 3 and all(0 < n < 2**31 for n in numbers):
+        if numbers := _numbers(recorded):
             triples[row] = [*numbers, 1, 1][:3]
     return triples
+
+
+def is_unknown(recorded: bytes | Triple) -> bool:
+    """Whether a grid or block is recorded and is no list of one to three numbers above zero."""
+    return recorded not in (None, b"", b"null") and not _numbers(recorded)
+
+
+def _numbers(recorded: bytes | Triple) -> Sequence[int]:
+    try:
+        numbers = (
+            msgspec.json.decode(recorded, type=list[int])
+            if isinstance(recorded, bytes)
+            else recorded or ()
+        )
+    except NOT_JSON:
+        return ()
+    return numbers if 1 <= len(numbers) <= 3 and all(0 < n < 2**31 for n in numbers) else ()
 
 
 def geometry(

@@ -15,6 +15,7 @@ import numpy as np
 
 from profharness.findings import Severity
 from profharness.readers.bytes.json_stream import EventStream
+from profharness.readers.kineto import doubts
 from profharness.readers.kineto.devices import DeviceRows, TimeRows
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.header import Header, read_header
@@ -109,6 +110,7 @@ def read_blocks(
     origin = Origin(
         base_ns, beside.host or header.host, rank, (*beside.groups, *header.distributed.groups)
     )
+    doubted = list(doubts.problems(path, rows))
     tables = build_tables(rows, header, origin)
     if wanted is Wanted.TIMES and tables.twins:  # only their queues and calls tell whether they are
         return read_blocks(path, wanted=Wanted.DEVICES, block_bytes=block_bytes)
@@ -117,6 +119,7 @@ def read_blocks(
         *doubt,
         *stream.problems(),
         *_header_problems(path, stream, header),
+        *doubted,
         *_row_problems(path, rows, tables),
     ]
     return Trace(

@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.unions import Timed, UsualWithFrames
-from profharness.readers.kineto.values import integers
 from profharness.trace.model import Strings
 from profharness.trace.wanted import Wanted
 
@@ -33,6 +32,6 @@ class StackRows(KinetoRows):
             start=start,
             dur=dur,
             name=self._name_codes(events),
-            pid=integers([e.pid for e in events]),
-            tid=integers([e.tid for e in events]),
+            pid=self.odd.whole("pid", [e.pid for e in events]),
+            tid=self.odd.whole("tid", [e.tid for e in events], signed=True),
         )

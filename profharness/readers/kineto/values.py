@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,21 +15,81 @@ from profharness.readers.kineto.records import CommsArgs, Number
 from profharness.trace.collectives import Collective, normalised
 from profharness.trace.columns.build import packed_integers
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64
+from profharness.trace.model import I64, Problem
+
+_NARROW = 2**31
+_DECIMAL = re.compile(r"\s*[+-]?[0-9]{1,20}\s*\Z", re.ASCII)
+
+
+class Odd(Counter[str]):
+    """Makes columns, and counts by the argument's name what stands in them that cannot be: texts
+    that are no decimal number, fractions, what 64 bits do not hold, and what lies below zero where
+    nothing can. -1 stands for "not recorded" in many tools, and here.
+    """
+
+    def whole(self, name: str, values: Sequence[Number], *, signed: bool = False) -> I64:
+        """int64 of numbers and decimal texts; NULL for anything else. In signed columns, unsigned
+        64-bit values are taken by their bits.
+        """
+        try:
+            column = packed_integers(values)
+        except struct.error:
+            numbers = list(map(_integer, values))
+            self[name] += numbers.count(None)
+            column = packed_integers([NULL if one is None else one for one in numbers])
+        if not signed and len(column) and column.min() < NULL:
+            below = column < NULL
+            self[name] += int(below.sum())
+            column[below] = NULL
+        return column
+
+    def rare(self, name: str, values: Sequence[Number], *, signed: bool = False) -> I64 | int:
+        """`whole` of a column that most files lack: NULL once where it holds nothing else."""
+        if values.count(NULL) == len(values):
+            return NULL
+        return self.whole(name, values, signed=signed)
+
+    def small(self, name: str, values: Sequence[Number]) -> I64 | int:
+        """`rare` of a figure whose column has 32 bits."""
+        column = self.rare(name, values)
+        if not isinstance(column, int) and column.max(initial=0) >= _NARROW:
+            beyond = column >= _NARROW
+            self[name] += int(beyond.sum())
+            column[beyond] = NULL
+        return column
+
+    def number(self, name: str, value: Number) -> int | None:
+        """One number; None where it is not recorded, or cannot be."""
+        number = _integer(value)
+        if number is None or number < NULL:
+            self[name] += 1
+            return None
+        return number if number >= 0 else None
+
+
+def not_possible(path: Path, odd: Mapping[str, int]) -> Iterator[Problem]:
+    """The problem of values that cannot be, by the names of what they stand for."""
+    listed = ", ".join(
+        f"{name} {count}"
+        for name, count in sorted(odd.items(), key=lambda one: (-one[1], one))
+        if count
+    )
+    said = f"values are no numbers, or none that can be: taken as not recorded ({listed})"
+    if listed:
+        yield Problem("warning", str(path), sum(odd.values()), said)
 
 
 def unwanted(_: Sequence[Any]) -> None:
     """In the place of what adds rows: nothing of these events is looked at."""
 
 
-def collective_of(args: CommsArgs) -> Collective:
+def collective_of(args: CommsArgs, odd: Odd) -> Collective:
     """A collective from the arguments of its record; counts are None where the file does not tell
     them.
     """
-    moved, arrived, ranks = (
-        None if (number := _integer(value)) < 0 else number
-        for value in (args.in_elements, args.out_elements, args.group_size)
-    )
+    moved = odd.number("In msg nelems", args.in_elements)
+    arrived = odd.number("Out msg nelems", args.out_elements)
+    ranks = odd.number("Group size", args.group_size)
     return Collective(
         normalised(str(args.collective)),
         moved,
@@ -35,6 +98,11 @@ def collective_of(args: CommsArgs) -> Collective:
         ranks,
         str(args.group_ranks or args.group_name or ""),
     )
+
+
+def place_name(number: Number) -> str:
+    """What a device or a queue is called: 1.0 is the same as 1."""
+    return str(int(number) if isinstance(number, float) and number == number // 1 else number)
 
 
 def raw_bytes(values: Sequence[msgspec.Raw]) -> list[bytes]:
@@ -49,25 +117,22 @@ def integers(values: Sequence[Number]) -> I64:
     """int64 of numbers and decimal texts; NULL for anything else, unsigned 64-bit values by their
     bits.
     """
-    try:
-        return packed_integers(values)
-    except struct.error:
-        return packed_integers(list(map(_integer, values)))
+    return Odd().whole("", values, signed=True)
 
 
-def rare_integers(values: Sequence[Number]) -> I64 | int:
-    """The integers of a column that most files lack: NULL once where it holds nothing else."""
-    return NULL if values.count(NULL) == len(values) else integers(values)
-
-
-def _integer(value: Number) -> int:
-    try:
-        number = int(value) if value is not None else NULL
-    except (ValueError, OverflowError):
+def _integer(value: Number) -> int | None:
+    """A whole number, NULL for none; None for what is no whole number of 64 bits."""
+    if value is None:
         return NULL
+    if isinstance(value, str):
+        if not _DECIMAL.match(value):
+            return None
+    elif not isinstance(value, int | float) or value != value // 1:
+        return None  # a database holds bytes, too
+    number = int(value)
     if 2**63 <= number < 2**64:
         number -= 2**64
-    return number if -(2**63) <= number < 2**63 else NULL
+    return number if -(2**63) <= number < 2**63 else None
 
 
 NUL = b"\0"  # stands in no JSON

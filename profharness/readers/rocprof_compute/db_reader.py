@@ -53,18 +53,21 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     with opened(path) as database:
         table = _dispatches(database, path)
         trace = rocprof_compute.trace_of([replace(table, damage=database.damage)], name)
-        metrics = tool_metrics.of_database(database)
+        lost: list[Problem] = []
+        metrics = tool_metrics.of_database(database, path, lost)
         return replace(
             trace,
             tool_metrics=metrics,
-            problems=(*trace.problems, *_of_file(database), *_noted(path, metrics)),
+            problems=(*trace.problems, *_of_file(database), *_noted(path, metrics), *lost),
         )
 
 
-def metrics_of(path: Path) -> tuple[ToolMetric, ...]:
-    """The metrics alone. Raises InputError as `read` does."""
+def metrics_of(path: Path, problems: list[Problem]) -> tuple[ToolMetric, ...]:
+    """The metrics alone; what is wrong with their values goes to `problems`. Raises InputError as
+    `read` does.
+    """
     with opened(path) as database:
-        return tool_metrics.of_database(database)
+        return tool_metrics.of_database(database, path, problems)
 
 
 def _of_file(database: Database) -> tuple[Problem, ...]:

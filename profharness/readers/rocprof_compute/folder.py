@@ -48,8 +48,9 @@ def read(folder: Path) -> Trace:
     for workload, paths in workloads.items():
         trace = _with_ceilings(rocprof_compute.read_set(paths), workload)
         lost = () if rocprof_compute.is_joined(paths) else tuple(_without_rows(workload))
-        problems = (*lost, *trace.problems)
-        return replace(trace, tool_metrics=_own_analysis(workload), problems=problems)
+        problems = [*lost, *trace.problems]
+        metrics = _own_analysis(workload, problems)
+        return replace(trace, tool_metrics=metrics, problems=tuple(problems))
     databases, tables = _databases(folder), _analysed(folder)
     if databases:
         return _with_ceilings(db_reader.read(databases[0]), folder)
@@ -139,16 +140,19 @@ def _analysed(folder: Path) -> list[Path]:
     ]
 
 
-def _own_analysis(workload: Path) -> tuple[ToolMetric, ...]:
+def _own_analysis(workload: Path, problems: list[Problem]) -> tuple[ToolMetric, ...]:
     """What `analyze` worked out, where it stands beside the counters: its database, else its
-    tables.
+    tables. What is wrong with these goes to `problems`.
     """
     try:
         for path in _databases(workload)[:1]:
-            return db_reader.metrics_of(path)
+            return db_reader.metrics_of(path, problems)
         for folder in sorted(workload.glob("analy*")):
             tables = [rocprof_compute_machine.read(path) for path in _analysed(folder)]
             if found := tuple(metric for table in tables for metric in table.tool_metrics):
+                problems += [
+                    one for table in tables if table.tool_metrics for one in table.problems
+                ]
                 return found
     except InputError:  # an analysis that broke off costs nothing of the counters
         return ()

@@ -28,7 +28,6 @@ _SYSINFO = ("sysinfo.csv", "sysinfo.csv.gz")
 _SYSTEM = "gpu_arch"
 _OF_SYSTEM = {"cu_per_gpu", "num_xcd", "rocm_version", "gpu_model"}  # none of them is certain
 _CHANNELS = ("num_memory_channels", "num_hbm_channels")
-_UNKNOWN = {"n/a", "na", "nan", "none"}
 _ROOFLINE = {"device", "hbmbw"}
 _METRICS = ("metric", "avg", "unit")
 _TOP = ("kernel_name", "count")
@@ -113,12 +112,12 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         statistics, lost = _top(table)
         problems += list(_top_problems(path, statistics, lost))
     elif kind == "values":
-        metrics = tool_metrics.of_view(table)
+        metrics = tool_metrics.of_view(table, problems)
     elif kind == "roofline":
         details = tuple(_roofline(table))
     else:
         details = tuple(_metrics(table))
-        metrics = tool_metrics.of_report(table)
+        metrics = tool_metrics.of_report(table, problems)
     source = Source(
         str(path), name, ClockDomain.UNKNOWN, host=host, has_host_calls=False, details=details
     )
@@ -189,7 +188,7 @@ def _machine(table: Table) -> Machine:
 def _fact(text: str) -> str:
     """A field as it stands; empty for the words by which the tool says that it does not know."""
     plain = text.strip()
-    return "" if plain.lower() in _UNKNOWN else plain
+    return "" if plain.lower() in tool_metrics.UNKNOWN else plain
 
 
 def _count(text: str) -> int | None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.allocation import without_collection
-from profharness.readers.bytes.csv_columns import Table, not_numbers, read_table
+from profharness.readers.bytes.csv_columns import Table, lacking, not_numbers, read_table
 from profharness.readers.rocprof_compute import dies, replay_database, replays
 from profharness.readers.rocprof_compute.machine_reader import machine_beside
 from profharness.readers.rocprof_compute.replays import Replays
@@ -262,6 +262,7 @@ def _problems(table: Table, dispatched: Dispatches, lost: int) -> Iterator[Probl
             "and were left out",
         )
     yield from not_numbers(table.path, dispatched.unreadable)
+    yield from lacking(table.path, dispatched.empty)
     if dispatched.unknown:
         yield Problem(
             "info",

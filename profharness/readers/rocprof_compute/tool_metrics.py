@@ -2,18 +2,21 @@
 3.7, and from its database.
 
 A metric has several values (`Avg`, `Min`, `Max`, `Peak`, ...) by name. Its mean, lowest and highest
-are taken; what has no number, and shares of a peak, are left out. Names carry the tool's own number
-of the metric (2.1.0), by which its option -b finds it.
+are taken; what has no number, and shares of a peak, are left out. A cell that holds neither a
+number nor a word for "not known" is a problem. Names carry the tool's own number of the metric
+(2.1.0), by which its option -b finds it.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from profharness.readers.bytes.csv_columns import Table
+from profharness.readers.bytes.csv_columns import Table, not_numbers
+from profharness.readers.bytes.limits import finite
 from profharness.readers.bytes.sqlite_tables import Database
+from profharness.trace.model import Problem
 from profharness.trace.statistics import ToolMetric
 
 VIEW = {"metric_name", "value_name", "value"}
@@ -24,41 +27,66 @@ views.
 _DEFINITION = "compute_metric_definition"
 _OF_KERNELS, _OF_WORKLOADS = "compute_kernel_metric_value", "compute_workload_metric_value"
 _MEAN, _LOW, _HIGH = ("avg", "value", "mean"), ("min",), ("max",)
+_TAKEN = frozenset((*_MEAN, *_LOW, *_HIGH))
 _NUMBER = re.compile(r"(\d+\.\d+)_")  # 2.1_Speed-of-Light.csv
-_Values = dict[tuple[str, str, str], dict[str, float]]
-"""Values by their names, of a kernel, a metric and a unit."""
+UNKNOWN = frozenset({"n/a", "na", "nan", "none"})
+"""Words by which the tool says that it does not know."""
+
+_EMPTY = UNKNOWN | {"", "null", "<na>", "-"}  # and those of the libraries that it uses
 
 
-def of_report(table: Table) -> tuple[ToolMetric, ...]:
-    """A table of the report, as releases before 3.7 save it: of all kernels together."""
+class _Values(dict[tuple[str, str, str], dict[str, float]]):
+    """Values by their names, of a kernel, a metric and a unit; `lost` counts those that are no
+    numbers.
+    """
+
+    lost = 0
+
+    def note(self, key: tuple[str, str, str], kind: str, value: object) -> None:
+        """A value under its name, where it is a number; the first of several stays."""
+        name, text = kind.strip().lower(), str(value).strip()
+        if text.lower() in _EMPTY or name not in _TAKEN:
+            return
+        if (number := finite(text)) is None:
+            self.lost += 1
+        else:
+            self.setdefault(key, {}).setdefault(name, number)
+
+
+def of_report(table: Table, problems: list[Problem]) -> tuple[ToolMetric, ...]:
+    """A table of the report, as releases before 3.7 save it: of all kernels together. What is wrong
+    with its values goes to `problems`, here and below.
+    """
     match = _NUMBER.match(table.path.name)
     number = f"{match[1]} " if match else ""
     columns = {
         name: table.first(name) or [""] * table.rows
         for name in ("Metric", "Unit", "Avg", "Min", "Max")
     }
-    values: _Values = {}
+    values = _Values()
     for row in range(table.rows):
         key = ("", f"{number}{columns['Metric'][row]}", columns["Unit"][row].strip())
         for name in ("Avg", "Min", "Max"):
-            _add(values, key, name, columns[name][row])
+            values.note(key, name, columns[name][row])
+    problems += not_numbers(table.path, values.lost)
     return tuple(_metrics(values))
 
 
-def of_view(table: Table) -> tuple[ToolMetric, ...]:
+def of_view(table: Table, problems: list[Problem]) -> tuple[ToolMetric, ...]:
     """A table of 3.7 or later, of single kernels or of the workload."""
     names = ("kernel_name", "metric_id", "metric_name", "unit", "value_name", "value")
     kernels, numbers, metrics, units, kinds, texts = (
         table.first(name) or [""] * table.rows for name in names
     )
-    values: _Values = {}
+    values = _Values()
     for row in range(table.rows):
         name = f"{numbers[row]} {metrics[row]}".strip()
-        _add(values, (kernels[row], name, units[row].strip()), kinds[row], texts[row])
+        values.note((kernels[row], name, units[row].strip()), kinds[row], texts[row])
+    problems += not_numbers(table.path, values.lost)
     return tuple(_metrics(values))
 
 
-def of_database(database: Database) -> tuple[ToolMetric, ...]:
+def of_database(database: Database, path: Path, problems: list[Problem]) -> tuple[ToolMetric, ...]:
     """The database's metrics: of the workload, then of each kernel, in its order."""
     if not database.size(_DEFINITION):
         return ()
@@ -69,7 +97,7 @@ def of_database(database: Database) -> tuple[ToolMetric, ...]:
         )
     }
     kernels = dict(database.rows("compute_kernel", ("kernel_uuid", "kernel_name")).fetchall())
-    values: _Values = {}
+    values = _Values()
     for table, owner in ((_OF_WORKLOADS, ""), (_OF_KERNELS, "kernel_uuid")):
         if not database.size(table):
             continue
@@ -78,18 +106,9 @@ def of_database(database: Database) -> tuple[ToolMetric, ...]:
             if metric in definitions:
                 name, unit = definitions[metric]
                 kernel = str(kernels.get(of[0], "")) if of else ""
-                _add(values, (kernel, name, unit), str(kind), value)
+                values.note((kernel, name, unit), str(kind), value)
+    problems += not_numbers(path, values.lost)
     return tuple(_metrics(values))
-
-
-def _add(values: _Values, key: tuple[str, str, str], kind: str, value: object) -> None:
-    """A value under its name, where it is a number; the first of several stays."""
-    try:
-        number = float(str(value))
-    except ValueError:
-        return
-    if math.isfinite(number):
-        values.setdefault(key, {}).setdefault(kind.strip().lower(), number)
 
 
 def _metrics(values: _Values) -> Iterator[ToolMetric]:

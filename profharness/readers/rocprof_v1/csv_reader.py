@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import Table, integers, not_numbers, read_table
+from profharness.readers.bytes.csv_columns import Table, integers, lacking, not_numbers, read_table
 from profharness.readers.rocprof_v1.dispatch_table import Dispatches, dispatches, listed
 from profharness.readers.rocprof_v1.rocminfo import agents_beside
 from profharness.readers.rocprof_v1.rows import gpus_only
@@ -127,6 +127,7 @@ def _problems(table: Table, dispatched: Dispatches) -> Iterator[Problem]:
             "the latter is taken",
         )
     yield from not_numbers(table.path, dispatched.unreadable)
+    yield from lacking(table.path, dispatched.empty)
     if dispatched.unknown:
         yield Problem(
             "info",

@@ -16,7 +16,7 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table
 from profharness.readers.bytes.sqlite_tables import Database, opened
-from profharness.readers.kineto.values import integers
+from profharness.readers.kineto.values import Odd
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
 from profharness.readers.rocprof_v1.geometry import with_dispatches, with_geometry
 from profharness.readers.rocprof_v1.rows import Rows, build_trace
@@ -99,13 +99,17 @@ def _add(database: Database, table: str, rows: Rows) -> None:
     ]
     present = [column for column in wanted if column in database.columns[table]]
     cursor = database.rows(table, present)
+    times = Odd()  # a row without times is counted as such
     while batch := cursor.fetchmany(_BLOCK):
         values = dict(zip(present, zip(*batch, strict=True), strict=True))
         texts = values.pop("Name", ("",) * len(batch))
-        numbers = {column: integers(list(given)) for column, given in values.items()}
+        numbers = {
+            column: (times if column in (_BEGIN, _END) else rows.odd).whole(column, list(given))
+            for column, given in values.items()
+        }
         blank = np.full(len(batch), NULL, np.int64)
         taken = {column: numbers.get(column, blank) for column in wanted if column != "Name"}
-        timed = (taken[_BEGIN] != NULL) & (taken[_END] != NULL)
+        timed = (taken[_BEGIN] >= 0) & (taken[_END] >= 0)
         rows.untimed += int((~timed).sum())
         codes = rows.names.codes([_unquoted(str(text or "")) for text in texts]).astype(np.int64)
         grown = {

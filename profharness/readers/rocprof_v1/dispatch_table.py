@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 
 import numpy as np
@@ -18,6 +18,7 @@ from profharness.readers.bytes.csv_columns import (
     Integers,
     Mask,
     Table,
+    empty_fields,
     figures,
     integers,
     unreadable,
@@ -102,7 +103,7 @@ class Dispatches:
     """The dispatches of one file. `kernels` has one row per row of the file that `kept` names;
     where no row is timed, all are kept, without a start and with a duration of 0. `unknown` are
     columns that are neither known nor numbers, `unreadable` counts fields that are no numbers among
-    others that are.
+    others that are, `empty` those that are empty among others that are not.
     """
 
     kernels: Kernels
@@ -112,6 +113,7 @@ class Dispatches:
     kept: I64
     unknown: tuple[str, ...]
     unreadable: int = 0
+    empty: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def untimed(self) -> int:
@@ -130,14 +132,15 @@ def dispatches(table: Table, strings: Strings) -> Dispatches:
     kernels, placed = _kernels(table, strings, times, kept, read)
     counters, unknown, lost = _counters(table, strings, kept)
     lost += sum(unreadable(table.first(*NAMES[role]), column) for role, column in read.items())
-    return Dispatches(kernels, counters, placed, times, kept, unknown, lost)
+    empty = {role: empty_fields(table.first(*NAMES[role])) for role in ("name", *read)}
+    return Dispatches(kernels, counters, placed, times, kept, unknown, lost, empty)
 
 
 def read_times(table: Table) -> Times:
     """Times of all rows."""
     first, last = table.first(*NAMES["begin"]), table.first(*NAMES["end"])
     begin, end = integers(first, table.rows), integers(last, table.rows)
-    timed = begin.valid & end.valid
+    timed = (begin.values >= 0) & (end.values >= 0)
     dur = np.where(timed, end.values - begin.values, 0)
     if first is not None and last is not None and (begin.fractions or end.fractions):
         for row in np.flatnonzero(timed).tolist():
@@ -167,7 +170,7 @@ def _rounded_difference(begin: str, end: str) -> int:
 def _kernels(
     table: Table, strings: Strings, times: Times, kept: I64, read: Mapping[str, Integers]
 ) -> tuple[Kernels, Places]:
-    column = {role: parsed.values[kept] for role, parsed in read.items()}
+    column = {role: np.maximum(parsed.values[kept], NULL) for role, parsed in read.items()}
     names = table.first(*NAMES["name"]) or [""] * table.rows
     code = Pool(strings.code).codes(names)[kept]
     placed = places([column["device"]], [column["queue"]])

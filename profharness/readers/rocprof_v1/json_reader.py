@@ -37,6 +37,7 @@ _SECTION = re.compile(
     rb'"args"\s*:\s*\{\s*"name"\s*:\s*"(?:COPY|CPU HIP API|CPU HSA API|Markers and '
     rb'Ranges|GPU\d+)"\s*\}'
 )
+_PLACES = {"device": "dev-id", "queue": "queue-id", "stream": "stream-id"}
 _ARROW_PHASES = ("s", "t")
 
 
@@ -156,33 +157,31 @@ def _add_spans(
 ) -> None:
     args = [e.args or Args() for _, e in members]
     begin, end = integers([a.begin for a in args]), integers([a.end for a in args])
-    timed = (begin != NULL) & (end != NULL)
+    timed = (begin >= 0) & (end >= 0)
     rows.untimed += int((~timed).sum())
     members = [member for member, good in zip(members, timed.tolist(), strict=True) if good]
     args = [a for a, good in zip(args, timed.tolist(), strict=True) if good]
     section = np.array([s for s, _ in members], np.int64)
-    stated = integers([a.pid for a in args])
+    whole = rows.odd.whole
+    stated = whole("pid", [a.pid for a in args])
     columns: dict[str, I64] = {
         "start": begin[timed],
         "end": end[timed],
         "name": rows.names.codes([e.name or "" for _, e in members]).astype(np.int64),
     }
     if kind in ("kernels", "copies"):
-        process = integers([a.process for a in args])
+        process = whole("proc-id", [a.process for a in args])
         older = process != NULL
         rows.older |= bool(older.any())
         columns |= {
             "pid": np.where(older, process, stated),
-            "tid": np.where(older, NULL, integers([a.tid for a in args])),
-            **{
-                key: integers([getattr(a, key) for a in args])
-                for key in ("device", "queue", "stream")
-            },
+            "tid": np.where(older, NULL, whole("tid", [a.tid for a in args])),
+            **{key: whole(name, [getattr(a, key) for a in args]) for key, name in _PLACES.items()},
         }
     else:
         columns |= {
             "pid": np.where(stated == section, NULL, stated),
-            "tid": integers([a.tid for a in args]),
+            "tid": whole("tid", [a.tid for a in args]),
         }
     if kind == "calls":
         columns["domain"] = np.array(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from profharness.readers.kineto.tables import marks_from
+from profharness.readers.kineto.values import Odd, not_possible
 from profharness.readers.rocprof_v1.rocminfo import Agents, agents_beside
 from profharness.readers.rocprofv3.places import places
 from profharness.trace.columns.build import Growing, Pool, per_text
@@ -43,7 +44,7 @@ _ON_DEVICE = (*_SPAN, "device", "queue", "stream", "link")
 class Rows:
     """Records as they are collected; times in ns, NULL for what is not known. `link` is a number
     that a call and what it launched share. `older` says that devices are numbered as in the first
-    releases.
+    releases. `odd` counts values that cannot be.
     """
 
     strings: Strings = field(default_factory=Strings)
@@ -52,6 +53,7 @@ class Rows:
     calls: Growing = field(default_factory=lambda: Growing(*_CALL))
     marks: Growing = field(default_factory=lambda: Growing(*_SPAN))
     left_out: Counter[str] = field(default_factory=Counter)
+    odd: Odd = field(default_factory=Odd)
     untimed: int = 0
     older: bool = False
     _links: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -234,6 +236,7 @@ def _problems(path: Path, rows: Rows, negative: int) -> Iterator[Problem]:
             rows.untimed,
             "records have no readable begin and end and were left out",
         )
+    yield from not_possible(path, rows.odd)
     if negative:
         yield Problem(
             "warning",

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profharness.readers.bytes.csv_columns import Table, integers, read_table
+import numpy as np
+
+from profharness.readers.bytes.csv_columns import (
+    Table,
+    integers,
+    not_numbers,
+    read_table,
+    unreadable,
+)
 from profharness.readers.rocprofv3.agents import Agent, pci_id
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem
+
+_NUMBERS = (
+    "Logical_Node_Id",
+    "Cu_Count",
+    "Num_Xcc",
+    "Max_Engine_Clk_Fcompute",
+    "Location_Id",
+    "Domain",
+    "Vendor_Id",
+    "Device_Id",
+)
 
 
 def read_agents(path: Path, problems: list[Problem]) -> tuple[Agent, ...]:
@@ -19,19 +38,8 @@ def read_agents(path: Path, problems: list[Problem]) -> tuple[Agent, ...]:
     kinds = table.first("Agent_Type") or []
     nodes = _numbers(table, "Node_Id")
     gpus = sorted(node for node, kind in zip(nodes, kinds, strict=True) if kind == "GPU")
-    numbers = {
-        column: _numbers(table, column)
-        for column in (
-            "Logical_Node_Id",
-            "Cu_Count",
-            "Num_Xcc",
-            "Max_Engine_Clk_Fcompute",
-            "Location_Id",
-            "Domain",
-            "Vendor_Id",
-            "Device_Id",
-        )
-    }
+    numbers = {column: _numbers(table, column) for column in _NUMBERS}
+    problems += not_numbers(path, sum(_lost(table, column) for column in ("Node_Id", *_NUMBERS)))
     texts = {
         column: table.first(column) or [""] * table.rows
         for column in ("Name", "Vendor_Name", "Product_Name")
@@ -64,5 +72,10 @@ def read_agents(path: Path, problems: list[Problem]) -> tuple[Agent, ...]:
 
 
 def _numbers(table: Table, column: str) -> list[int]:
-    values: list[int] = integers(table.first(column), table.rows).values.tolist()
+    values: list[int] = np.maximum(integers(table.first(column), table.rows).values, NULL).tolist()
     return values
+
+
+def _lost(table: Table, column: str) -> int:
+    texts = table.first(column)
+    return unreadable(texts, integers(texts, table.rows))

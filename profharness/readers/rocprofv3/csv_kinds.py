@@ -97,6 +97,12 @@ COLUMNS: Mapping[Kind, Mapping[str, arrow_csv.Kind]] = {
 }
 
 
+MAY_BE_EMPTY: Mapping[Kind, Collection[str]] = {
+    "memory": frozenset({"agent_id", "address", "allocation_size", "queue_id"})
+}
+"""Columns that single records leave empty: a release states neither its device nor a size."""
+
+
 def kind_of(header: Collection[str]) -> Kind | None:
     """The table that has these columns (lower-case); None for a file of another tool."""
     return next((kind for kind, needed in _NEEDED if set(needed) <= set(header)), None)

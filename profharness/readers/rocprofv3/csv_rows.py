@@ -16,7 +16,7 @@ from profharness.readers.bytes.arrow_csv import CsvColumns
 from profharness.readers.bytes.limits import whole
 from profharness.readers.rocprofv3.agents import Agent, Process
 from profharness.readers.rocprofv3.counters import join
-from profharness.readers.rocprofv3.csv_kinds import COLUMNS, Kind
+from profharness.readers.rocprofv3.csv_kinds import COLUMNS, MAY_BE_EMPTY, Kind
 from profharness.readers.rocprofv3.memory import (
     MEMORY_COLUMNS,
     MemoryRows,
@@ -51,7 +51,9 @@ class SetReader:
 
     def add(self, path: Path, kind: Kind) -> None:
         """Read one file. Raises InputError when it has rows and none is usable."""
-        columns = CsvColumns(path, COLUMNS[kind], self.strings)
+        columns = CsvColumns(
+            path, COLUMNS[kind], self.strings, may_be_empty=MAY_BE_EMPTY.get(kind, ())
+        )
         blocks = columns.blocks()
         problems = list(columns.problems())
         if not columns.rows and problems:

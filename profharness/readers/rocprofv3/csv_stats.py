@@ -12,8 +12,10 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import (
     Integers,
+    empty_fields,
     figures,
     integers,
+    lacking,
     not_numbers,
     read_table,
     unreadable,
@@ -44,6 +46,7 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
         for column, column_of in (("MinNs", low), ("MaxNs", high))
     )
     problems += not_numbers(path, lost)
+    problems += lacking(path, {"Name": empty_fields(table.first("Name"))})
     names = table.first("Name") or []
     domain = _domain(path.name, names)
     usable = calls.valid & total.valid & (calls.values >= 0) & (total.values >= 0)

@@ -28,6 +28,9 @@ class Growing:
     def __len__(self) -> int:
         return self._rows
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._blocks
+
     def add(self, rows: int, **blocks: npt.ArrayLike) -> None:
         """Add `rows` rows; scalars are repeated. Raises KeyError for a missing or unknown column,
         ValueError for one of another length.
