@@ -223,7 +223,7 @@ def change(data: bytes, rng: random.Random, folder: Path) -> tuple[bytes, str]:
                 database.execute("PRAGMA journal_mode = MEMORY")
                 chosen(database, rng)
             return path.read_bytes(), f"sqlite.{chosen.__name__}"
-        except (sqlite3.Error, IndexError):
+        except (sqlite3.Error, IndexError, UnicodeDecodeError):  # of SQLite's own message, too
             pass
         finally:
             path.unlink()

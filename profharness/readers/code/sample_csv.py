@@ -27,6 +27,7 @@ from profharness.trace.model import I64, Problem, Strings
 _TAIL = re.compile(r"pc_sampling_\w+?\.csv(?:\.gz)?$")
 _HEAD_BYTES = 1 << 14
 _NEEDED = ("sample_timestamp", "exec_mask", "instruction", "instruction_comment")
+_MAY_BE_EMPTY = ("instruction", "instruction_comment")  # code that the tool could not look up
 _ISSUED = "wave_issued_instruction"
 _COLUMNS: dict[str, Kind] = {
     "sample_timestamp": "time",
@@ -73,7 +74,7 @@ def read(path: Path) -> CodeFile:
             "name a pc_sampling file as rocprofv3 wrote it",
         )
     strings = Strings()
-    columns = CsvColumns(path, _COLUMNS, strings)
+    columns = CsvColumns(path, _COLUMNS, strings, may_be_empty=_MAY_BE_EMPTY)
     blocks = columns.blocks()
     problems = list(columns.problems())
     if not columns.rows and problems:
