@@ -49,7 +49,7 @@ def main(arguments: List[str]) -> NoReturn:
     except OSError:
         pass  # note() says so
     path = os.path.join(folder, "status-%d.json" % os.getpid())
-    facts: Dict[str, Any] = {"v": 1, "argv": argv, "start_monotonic_ns": time.monotonic_ns()}
+    facts: Dict[str, Any] = {"v": 1, "start_monotonic_ns": time.monotonic_ns()}
     process = child.start(argv)
     facts["pid"] = process.pid
     note(path, facts)

@@ -9,6 +9,7 @@ process.
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,8 @@ from profharness.layers.contract import Where
 from profharness.supervise import sentences
 
 LOOK_EVERY_S = 1.0
+_VALUE = "..."
+_OPTION_NAME = re.compile(r"--[A-Za-z0-9_.-]{0,62}(?:=|\Z)|-[A-Za-z]")
 
 
 class _Status(msgspec.Struct):
@@ -109,7 +112,7 @@ class Ending:
         """The command line of the tool, which may be a Python program itself: its own bye is not
         the workload's.
         """
-        self._tool_words.append(tuple(argv[1:]))
+        self._tool_words.append(tuple(_without_value(word) for word in argv[1:]))
 
     def follow(self, pid: int) -> None:
         """The process that was started: the tool, or the workload that the tool replaced
@@ -228,6 +231,16 @@ def _cpu_ms(roots: Sequence[int]) -> int:
         seconds = used.user + used.system + used.children_user + used.children_system
         total += round(1000 * seconds)
     return total
+
+
+def _without_value(word: str) -> str:
+    """A word as the hooks write it, who keep the names of options alone: the same rule as in
+    wrappers/hooks/profharness_hooks/command_line.py.
+    """
+    name = _OPTION_NAME.match(word)
+    if name is None:
+        return _VALUE
+    return word if name.end() == len(word) else name.group() + _VALUE
 
 
 def _noted_status(path: Path) -> int | None:

@@ -96,8 +96,8 @@ def read_hellos(folder: Path) -> tuple[Hello, ...]:
 
 
 def clean_hellos(folder: Path) -> None:
-    """Replace the secrets of the command lines that the hooks wrote down; for the end of a run,
-    when nobody compares them any more.
+    """Replace the secrets of the command lines that the hooks of version 0.1 wrote down, with all
+    values, in a run that is taken up again; hooks of this version write none.
     """
     for path in sorted(folder.glob("*.json")):
         try:

@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
+import profharness
 from tests import started
 from tests.secrets.planted.kinds import KINDS
 
@@ -33,3 +37,51 @@ def test_a_run_puts_no_planted_secret_into_its_folder(tmp_path: Path) -> None:
     contents = b"\n".join(path.read_bytes() for path in files)
     assert [name for name, secret in secrets.items() if secret.encode() in contents] == []
     assert b"[removed by profharness]" in contents
+
+
+WORKLOAD = """
+import pathlib, subprocess, sys, time
+if sys.argv[1] == "parent":
+    subprocess.run([sys.executable, __file__, "child", *sys.argv[2:]], check=True)
+else:
+    pathlib.Path("up").touch()
+    while not pathlib.Path("go").exists():
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_holds_no_secret_while_it_runs_nor_when_its_harness_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "work.py").write_text(WORKLOAD)
+    (tmp_path / "tmp").mkdir()
+    given = ("--password", "hunter2a", "--token=hunter2b", "http://me:hunter2c@h/")
+    program = (sys.executable, "-m", "profharness", "run", "-o", "run", "--telemetry", "off")
+    harness = subprocess.Popen(
+        (*program, "--", sys.executable, "work.py", "parent", *given),
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(profharness.__file__).parents[1]),
+            "DB_PASSWORD": "hunter2d",
+            "TMPDIR": str(tmp_path / "tmp"),
+        },
+    )
+    try:
+        end = time.monotonic() + 60
+        while not (tmp_path / "up").exists():
+            assert harness.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        assert len(list((tmp_path / "run" / "control" / "hooks").glob("hello-*.json"))) == 2
+        assert holding(tmp_path, b"hunter2") == []
+        harness.kill()
+        harness.wait()
+        assert holding(tmp_path, b"hunter2") == []
+    finally:
+        harness.kill()
+        harness.wait()
+        (tmp_path / "go").touch()
+
+
+def holding(folder: Path, text: bytes) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]

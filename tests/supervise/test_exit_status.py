@@ -5,14 +5,25 @@ import os
 import struct
 import time
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from profharness.launchers import Outcome
+from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers.contract import Where
-from profharness.supervise.exit_status import Ending, _cpu_ms
+from profharness.supervise.exit_status import Ending, _cpu_ms, _without_value
+
+# of a package that is on the path of hooked processes alone
+_SPEC = spec_from_file_location(
+    "hooks_command_line", wrappers_dir() / "hooks" / "profharness_hooks" / "command_line.py"
+)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+command_line: Any = module_from_spec(_SPEC)
+_SPEC.loader.exec_module(command_line)
 
 
 def place(tmp_path: Path) -> Where:
@@ -30,7 +41,7 @@ def note(where: Where, pid: int, **facts: Any) -> None:
 
 def bye(where: Where, pid: int, *argv: str, uncaught: bool = False) -> None:
     (where.hooks / f"bye-{pid}.json").write_text(
-        json.dumps({"v": 1, "pid": pid, "argv": argv, "uncaught": uncaught})
+        json.dumps({"v": 1, "pid": pid, "argv": command_line.shown(argv), "uncaught": uncaught})
     )
 
 
@@ -155,6 +166,23 @@ def test_the_tools_own_python_is_not_the_workload(tmp_path: Path) -> None:
     assert not ending.own_ends().over
     bye(where, 50, "python", "train.py")
     assert ending.own_ends().over
+
+
+@pytest.mark.parametrize(
+    "words", ["./train.py a b c d e f", "python -X dev train.py", "python train.py --kernel-trace"]
+)
+def test_a_workload_in_the_tools_process_is_not_the_tool(tmp_path: Path, words: str) -> None:
+    where = place(tmp_path)
+    ending = Ending(where, [], 10)
+    ending.around(("/opt/rocm/bin/rocprofv3", "-d", "out", "--", "./train.py", "a", "b"))
+    ending.follow(50)
+    bye(where, 50, *words.split())
+    assert ending.own_ends().over
+
+
+def test_both_sides_write_a_word_alike() -> None:
+    for word in ("", "-", "--", "-5", "-p", "-pX", "--a", "--a=", "--a=b", "--a.b", "--a b=c", "x"):
+        assert _without_value(word) == command_line.without_value(word)
 
 
 def test_overdue_counts_from_the_last_byte_written(

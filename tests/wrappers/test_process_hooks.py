@@ -20,15 +20,17 @@ from .running import WRAPPERS, Runner, hooks_path
 
 
 def test_hello_is_what_the_manifest_reads(runner: Runner) -> None:
-    ran = runner.run(
-        runner.script("import sys; print(sys.argv)"), "one", "two words", PROFHARNESS_RANK="3"
-    )
-    assert ran.out == f"{[str(runner.folder / 'program.py'), 'one', 'two words']}\n"
+    words = ("one", "--name", "two words", "--other=three", "-pfour", "-v", "--", "-5")
+    ran = runner.run(runner.script("import sys; print(sys.argv)"), *words, PROFHARNESS_RANK="3")
+    assert ran.out == f"{[str(runner.folder / 'program.py'), *words]}\n"
     hello = msgspec.json.decode(
         (runner.folder / "hooks" / f"hello-{ran.pid}.json").read_bytes(), type=Hello
     )
     assert hello.pid == ran.pid
-    assert hello.argv[1:] == (str(runner.folder / "program.py"), "one", "two words")
+    assert hello.argv[1:] == (
+        str(runner.folder / "program.py"),
+        *("...", "--name", "...", "--other=...", "-p...", "-v", "--", "..."),
+    )
     assert hello.hooks == ("sitecustomize",)
     assert hello.rank == 3
     assert hello.host == os.uname().nodename
@@ -186,7 +188,7 @@ def test_second_program_in_the_same_process_gets_its_own_hello(runner: Runner) -
     )
     ran = runner.run(program)
     assert [hello["pid"] for hello in ran.hellos] == [ran.pid, ran.pid]
-    assert {hello["argv"][-1] for hello in ran.hellos} == {"again", str(program)}
+    assert {hello["argv"][-1] for hello in ran.hellos} == {"...", str(program)}
 
 
 def test_unwritable_folder_costs_one_line_and_nothing_else(runner: Runner) -> None:
@@ -353,3 +355,33 @@ def test_forked_child_has_its_own_step_log(runner: Runner) -> None:
     }
     assert logs.pop(f"steps-{ran.pid}.jsonl") == [1, 2]
     assert list(logs.values()) == [[3]]
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (("-c", "import sys; key = 'hunter2'"), ["-c", "..."]),
+        (("-X", "dev", "-m", "this", "hunter2"), ["-X", "...", "-m", "this", "..."]),
+        (("-c", "pass", "--password", "hunter2", "--token=hunter2", "-phunter2"), None),
+        (("-c", "pass", "http://me:hunter2@host/", "hunter2", "--a b=hunter2"), None),
+    ],
+)
+def test_hello_and_bye_hold_no_value_of_the_command_line(
+    runner: Runner, program: tuple[str, ...], told: list[str] | None
+) -> None:
+    ran = runner.run(*program)
+    assert ran.status == 0, ran.err
+    kept = {path.name: path.read_bytes() for path in (runner.folder / "hooks").iterdir()}
+    assert set(kept) == {f"hello-{ran.pid}.json", f"bye-{ran.pid}.json"}
+    assert [name for name, content in kept.items() if b"hunter2" in content] == []
+    if told is not None:
+        for content in kept.values():
+            assert json.loads(content)["argv"][1:] == told
+
+
+def test_a_program_that_rewrote_its_title_tells_no_value(runner: Runner) -> None:
+    program = (
+        "from profharness_hooks.command_line import shown; print(shown(['python t --pw hunter2']), "
+        "shown(['/bin/own', 'hunter2']), shown([]))"
+    )
+    assert runner.run("-c", program).out == "['python'] ['/bin/own', '...'] []\n"

@@ -13,6 +13,8 @@ import os
 import sys
 import time
 
+from profharness_hooks import command_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -94,7 +96,7 @@ class Hello:
             "v": 1,
             "pid": os.getpid(),
             "parent_pid": os.getppid(),
-            "argv": _command_line(),
+            "argv": command_line.own(),
             "executable": sys.executable or "",
             "prefix": sys.prefix,
             "hooks": [loader],
@@ -189,14 +191,6 @@ def _json(facts: "dict[str, Any]") -> bytes:
     import json
 
     return json.dumps(facts).encode("ascii") + b"\n"
-
-
-def _command_line() -> "list[str]":
-    try:
-        with open("/proc/self/cmdline", "rb") as file:
-            return [word.decode("utf-8", "replace") for word in file.read().split(b"\0")[:-1]]
-    except OSError:
-        return list(getattr(sys, "argv", []))
 
 
 class Finder:
@@ -337,7 +331,7 @@ class Goodbye:
         facts = {
             "v": 1,
             "pid": os.getpid(),
-            "argv": _command_line(),
+            "argv": command_line.own(),
             "uncaught": uncaught,
             "monotonic_ns": time.monotonic_ns(),
         }
