@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
+from typing import NamedTuple
 
 from profharness.errors import InputError
 
@@ -22,11 +23,19 @@ _WITH_HEADER = 16 + zlib.MAX_WBITS
 _STEP = 256
 _SHORTEST_STEP = 1 << 12
 _TOGETHER = 1 << 16  # bytes of short members that make one block
+
+
+class Growth(NamedTuple):
+    """How much a gzipped file may hold: so many times its own size, and so many bytes more."""
+
+    ratio: int
+    beyond: int
+
+
 LARGEST_RATIO = 100
-"""A gzipped file may hold so many times its own size (DEFLATE reaches 1,032; traces reach 10 to
-40), and `ANY_RATIO_BYTES` more.
-"""
+"""DEFLATE reaches 1,032; traces in text reach 10 to 40."""
 ANY_RATIO_BYTES = 64 << 20
+ANY_TEXT = Growth(LARGEST_RATIO, ANY_RATIO_BYTES)
 
 
 class Blocks:
@@ -38,12 +47,20 @@ class Blocks:
     may be larger than the memory while it takes no room on the disk.
     """
 
-    def __init__(self, path: Path, size: int = BLOCK_BYTES, *, text: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        size: int = BLOCK_BYTES,
+        *,
+        text: bool = False,
+        growth: Growth = ANY_TEXT,
+    ) -> None:
         self.path = path
         self.size = max(size, len(GZIP))
         self.damage = ""
         self.last = b""
         self._text = text
+        self._growth = growth
         self._zeros = 0
         self._lead = b""
         self._least = 0
@@ -194,10 +211,10 @@ class Blocks:
                 step = max(_SHORTEST_STEP, 4 * taken) if member.eof else min(2 * step, BLOCK_BYTES)
                 if block:
                     yield block
-                if given > ANY_RATIO_BYTES + LARGEST_RATIO * used:
+                if given > self._growth.beyond + self._growth.ratio * used:
                     self.damage = (
-                        f"it holds more than {LARGEST_RATIO} times its size, as no trace does; "
-                        "decompress it yourself to read it whole"
+                        f"it holds more than {self._growth.ratio} times its size, as no "
+                        "trace does; decompress it yourself to read it whole"
                     )
                     return
         if not member.eof:

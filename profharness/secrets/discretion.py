@@ -39,9 +39,10 @@ def without_secrets(trace: Trace) -> Trace:
 def _discreet(source: Source) -> Source:
     if not source.details:
         return source
+    # all at once, as the texts of the pool: a log has a hundred thousand commands
+    clean = clean_text if _any_held(_LINE.join(value for _, value in source.details)) else str
     details = tuple(
-        (name, MARKER if is_secret(name, value) else clean_text(value))
-        for name, value in source.details
+        (name, MARKER if is_secret(name, value) else clean(value)) for name, value in source.details
     )
     return source if details == source.details else replace(source, details=details)
 
@@ -49,15 +50,18 @@ def _discreet(source: Source) -> Source:
 def _cleaned(strings: Strings) -> tuple[Strings, Sequence[int]] | None:
     """A pool without secrets and the new code of each text; None where all texts may stay."""
     # all at once: nearly every trace is done with here
-    whole = _LINE.join(strings.texts)
-    if not may_hold_secrets(whole.encode("utf-8", "surrogateescape")):
-        return None
-    found: Counter[str] = Counter()
-    clean_text(whole, found)
-    if not found:
+    if not _any_held(_LINE.join(strings.texts)):
         return None
     pool = Strings()
     return pool, [pool.code(clean_text(text)) for text in strings.texts]
+
+
+def _any_held(whole: str) -> bool:
+    if not may_hold_secrets(whole.encode("utf-8", "surrogateescape")):
+        return False
+    found: Counter[str] = Counter()
+    clean_text(whole, found)
+    return bool(found)
 
 
 def _recoded(table: Table, codes: Sequence[int]) -> Table:

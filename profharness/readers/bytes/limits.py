@@ -44,6 +44,16 @@ def records_of(path: Path) -> int:
     return _RECORDS + _size(path) // _RECORD_BYTES
 
 
+_PACKET_BYTES: Final = 2
+"""Packets are short, and those of telemetry say nearly the same: gzipped they take 2.7 bytes and
+more each, those of kernels and calls 6 and more; plain ones take 25 and more."""
+
+
+def packets_of(path: Path) -> int:
+    """How many packets a Perfetto trace may hold, gzipped or plain, those of bundles among them."""
+    return _RECORDS + _size(path) // _PACKET_BYTES
+
+
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size

@@ -71,16 +71,17 @@ class Fields:
         return out
 
 
-def frame(data: memoryview, tag: int) -> tuple[I64, I64, int]:
-    """Bounds of length-delimited records that follow each other, each after the byte `tag`.
+def frame(data: memoryview, tag: int, most: int | None = None) -> tuple[I64, I64, int]:
+    """Bounds of length-delimited records that follow each other, each after the byte `tag`; of the
+    first `most` where that is given.
 
-    Also the offset where this stops: the length of the data, or that of the first byte that does
-    not fit.
+    Also the offset where this stops: the length of the data, that of the first byte that does not
+    fit, or that of the first record too many.
     """
     starts, ends = array("q"), array("q")
     at, size = 0, len(data)
     while at < size:
-        if data[at] != tag:
+        if data[at] != tag or len(starts) == most:
             break
         length = shift = 0
         cursor = at + 1

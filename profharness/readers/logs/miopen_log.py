@@ -31,6 +31,7 @@ _LINE = re.compile(
 _MESSAGE = re.compile(
     r"(?P<level>Fatal|Error|Warning|Info2?|Trace|Command) \[(?P<function>[^\]]*)\] ?(?P<text>.*)\Z"
 )
+_KNOWN = 1 << 16  # different lines without a stamp
 _SNIFF = re.compile(rb"^(?:@\d+ )?(?:\d+ )?MIOpen\((?:HIP|OpenCL)\)", re.MULTILINE)
 
 
@@ -102,9 +103,14 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 
 def parse_lines(text: str) -> tuple[list[Line], int]:
     """The lines of the log in order, and how many others there are that are not empty."""
-    lines = []
+    lines: list[Line] = []
     other_lines = 0
+    known: dict[str, Line] = {}  # a program says the same again and again
     for raw in text.splitlines():
+        again = known.get(raw)
+        if again is not None:
+            lines.append(again)
+            continue
         match = _LINE.match(raw)
         if match is None:
             other_lines += bool(raw.strip())
@@ -116,6 +122,8 @@ def parse_lines(text: str) -> tuple[list[Line], int]:
             if message
             else Line(at, tid, "Call", "", match["text"].strip())
         )
+        if at == NULL and len(known) < _KNOWN:
+            known[raw] = lines[-1]
     return lines, other_lines
 
 

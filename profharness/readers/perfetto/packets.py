@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
+from profharness.readers.bytes.limits import packets_of
 from profharness.readers.bytes.proto_scan import I64, LENGTH, U8, Fields, Mask, frame, scan
 from profharness.readers.perfetto.xspace import is_xspace, refusal
-from profharness.rundir.blocks import GZIP, Blocks, read_head
+from profharness.rundir.blocks import GZIP, Blocks, Growth, read_head
 from profharness.trace.columns.column import gathered, narrow
 
 PACKET_TAG = 0x0A
@@ -51,9 +52,9 @@ _MOST_UNPACKED = (
     1 << 26
 )  # what is unpacked at all, so that a damaged or hostile bundle cannot fill the memory
 
-_ALL_UNPACKED, _UNPACKED_RATIO = 16 << 20, 20
-"""Bytes that all bundles together become, besides so many for each byte of the file: packets
-compress to a fifth."""
+_UNPACKED = Growth(ratio=20, beyond=16 << 20)
+"""What a gzipped file becomes, and all bundles together: packets compress to a fifth, those of
+telemetry alone to a fourteenth."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,8 @@ def read_packets(path: Path) -> tuple[Packets, Framing]:
     data, damage = _bytes(path)
     if is_xspace(data[:_HEAD].tobytes(), path.name):
         raise refusal(path)
-    starts, ends, stopped = frame(data.data, PACKET_TAG)
+    most = packets_of(path)
+    starts, ends, stopped = frame(data.data, PACKET_TAG, most)
     packets = _columns(data, starts, ends)
     if not len(packets) or (not packets.kind.any() and not packets.sequence.any()):
         raise InputError(
@@ -132,11 +134,16 @@ def read_packets(path: Path) -> tuple[Packets, Framing]:
             "a JSON trace is turned into one by `profharness merge FILE -o OUT.pftrace`",
         )
     size = len(data)
+    if len(packets) == most and stopped < size:
+        damage = f"it holds more than {most} packets, as no trace of its size does"
     bundles = packets.of_kind(COMPRESSED)
     bad = large = 0
     if len(bundles):
         data, bad, large = _unpacked(packets, ends)
-        packets = _columns(data, *frame(data.data, PACKET_TAG)[:2])
+        starts, ends, upto = frame(data.data, PACKET_TAG, most)
+        if len(starts) == most and upto < len(data):
+            damage = f"it holds more than {most} packets, as no trace of its size does"
+        packets = _columns(data, starts, ends)
     return packets, Framing(
         size, stopped, damage, bad, large, len(packets.of_kind(ZSTD_COMPRESSED))
     )
@@ -147,7 +154,7 @@ def _bytes(path: Path) -> tuple[U8, str]:
     with path.open("rb") as file:
         if file.read(len(GZIP)) != GZIP:
             return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8), ""
-    blocks = Blocks(path)
+    blocks = Blocks(path, growth=_UNPACKED)
     whole = b"".join(blocks)
     return np.frombuffer(whole, np.uint8), blocks.damage
 
@@ -159,7 +166,7 @@ def _unpacked(packets: Packets, ends: I64) -> tuple[U8, int, int]:
     pieces: list[bytes] = []
     bad = large = 0
     upto = 0
-    room = _ALL_UNPACKED + _UNPACKED_RATIO * len(packets.data)
+    room = _UNPACKED.beyond + _UNPACKED.ratio * len(packets.data)
     for row in packets.of_kind(COMPRESSED):
         # the record begins with its tag and length, right after the record before it
         pieces.append(packets.data[upto : ends[row - 1] if row else 0].tobytes())

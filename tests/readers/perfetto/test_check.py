@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from profharness.errors import InputError
+from profharness.readers.bytes.limits import packets_of
 from profharness.readers.bytes.proto_scan import scan
 from profharness.readers.perfetto.check import check_file
 from profharness.readers.perfetto.faults import RULES, Check
@@ -422,3 +423,42 @@ def test_bundles_together_unpack_to_what_the_size_of_the_file_allows(tmp_path: P
     packets, framing = read_packets(path)
     assert len(packets.data) < 32 << 20
     assert framing.bad_bundles >= 9
+
+
+def test_packets_beyond_what_a_trace_of_the_size_has_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.pftrace.gz"
+    path.write_bytes(gzip.compress(b"\x0a\x02\x50\x01" + b"\x0a\x00" * 3_000_000))
+    packets, framing = read_packets(path)
+    assert len(packets) == packets_of(path) < 520_000
+    assert "more than" in framing.damage
+
+
+def test_a_gzipped_trace_grows_to_what_bundles_may(tmp_path: Path) -> None:
+    path = tmp_path / "long.pftrace.gz"
+    filler = b"\x0a\x80\x80\x40" + bytes(1 << 20)
+    path.write_bytes(gzip.compress(b"\x0a\x02\x50\x01" + filler * 40))
+    packets, framing = read_packets(path)
+    assert len(packets.data) < 24 << 20
+    assert "20 times its size" in framing.damage
+
+
+def test_telemetry_that_packs_well_is_read_whole(tmp_path: Path) -> None:
+    # 100,000 values of ten gauges that stand still: nothing of a real run packs closer
+    whole = b"".join(
+        _gauge(10**15 + 10_000_000 * (row // 10), 10**18 + row % 10) for row in range(100_000)
+    )
+    path = tmp_path / "still.pftrace.gz"
+    path.write_bytes(gzip.compress(whole))
+    packets, framing = read_packets(path)
+    assert (len(packets), framing.damage) == (100_000, "")
+    assert len(whole) / path.stat().st_size < 20
+    assert len(packets) < path.stat().st_size / 2
+
+
+def _gauge(at: int, track: int) -> bytes:
+    trace = pb.Trace()
+    one = trace.packet.add(timestamp=at, trusted_packet_sequence_id=1)
+    one.track_event.type = pb.TrackEvent.TYPE_COUNTER
+    one.track_event.track_uuid = track
+    one.track_event.double_counter_value = 0.0
+    return trace.SerializeToString()

@@ -1,0 +1,30 @@
+"""A trace without secrets: what a file says of itself is searched as a whole."""
+
+from __future__ import annotations
+
+from profharness.secrets.discretion import without_secrets
+from profharness.secrets.names import MARKER
+from profharness.trace.model import ClockDomain, Source, Strings, Trace
+from tests.steps import calls_of
+
+TOKEN = "hf_" + "Qx7z" * 9
+
+
+def told(*values: str) -> Trace:
+    details = tuple(("command", value) for value in values)
+    return Trace(
+        sources=(Source("a", "b", ClockDomain.UNKNOWN, details=details),), strings=Strings()
+    )
+
+
+def test_many_details_cost_no_search_each() -> None:
+    trace = told(*(f"conv -n {number}" for number in range(5000)))
+    assert calls_of(lambda: without_secrets(trace)) < 40 * 5000
+
+
+def test_one_secret_among_details_is_replaced_and_the_others_stay() -> None:
+    trace = without_secrets(told("conv -n 1", f"login {TOKEN} now", "conv -n 2"))
+    values = [value for _, value in trace.sources[0].details]
+    assert values[0::2] == ["conv -n 1", "conv -n 2"]
+    assert TOKEN not in values[1]
+    assert MARKER in values[1]
