@@ -15,7 +15,7 @@ from profharness.findings import Finding
 from profharness.rundir.lost import LostFile, lost_finding
 from profharness.rundir.manifest import Artifact, Manifest, PassRecord, PointRecord
 from profharness.rundir.paths import RunDir, write_atomic
-from profharness.secrets.patterns import clean_argv, clean_variables
+from profharness.secrets.patterns import clean_argv, clean_setting, clean_variables
 
 TRIAL_COLUMNS = ("trial", "kind", "start_monotonic_ns", "dur_ns", "items")
 
@@ -126,8 +126,10 @@ def without_secrets(manifest: Manifest) -> Manifest:
     """
     replaced = msgspec.structs.replace
     scan = manifest.scan
-    if scan is not None and isinstance(command := scan.settings.get("command"), list | tuple):
-        scan = replaced(scan, settings={**scan.settings, "command": clean_argv(command)})
+    if scan is not None:
+        scan = replaced(
+            scan, settings={name: clean_setting(value) for name, value in scan.settings.items()}
+        )
     return replaced(
         manifest,
         argv=clean_argv(manifest.argv),

@@ -25,6 +25,7 @@ from profharness.rundir.claims import seal
 from profharness.rundir.manifest import Manifest, PointRecord, ScanRecord
 from profharness.rundir.paths import MANIFEST, RunDir
 from profharness.scans.contract import key_of
+from profharness.secrets.names import MARKER
 
 _UNFINISHED = ("running", "interrupted", "failed", "planned")
 
@@ -61,6 +62,13 @@ def recorded_request(manifest: Manifest, root: Path) -> Request:
 
 def _request_of(scan: ScanRecord, root: Path) -> Request:
     settings = {**scan.settings, "output": str(root)}
+    if lost := sorted(name for name, value in settings.items() if MARKER in str(value)):
+        raise UsageError(
+            f"--resume: {root} was recorded without the secrets in its settings "
+            f"({', '.join(lost)})",
+            "make a new run; give secrets in the environment, in PROFHARNESS_TOKEN, or by "
+            "--token-file",
+        )
     try:
         return msgspec.convert(settings, Request)
     except (msgspec.ValidationError, RecursionError) as error:

@@ -68,6 +68,17 @@ def clean_argv(argv: Sequence[str]) -> tuple[str, ...]:
     return tuple(cleaned)
 
 
+def clean_setting(value: object) -> object:
+    """A value of a scan's settings, such as an address or a server's command line, with the secret
+    values in its texts replaced.
+    """
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list | tuple) and all(isinstance(word, str) for word in value):
+        return clean_argv(value)
+    return value
+
+
 def _is_assigned_secret(name: str, value: str) -> bool:
     judge = is_given_secret if name.startswith("-") else is_secret
     return judge(name.lstrip("-"), value)

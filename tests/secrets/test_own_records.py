@@ -85,3 +85,25 @@ def test_a_run_holds_no_secret_while_it_runs_nor_when_its_harness_is_killed(tmp_
 
 def holding(folder: Path, text: bytes) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+@pytest.mark.slow
+def test_settings_of_a_scan_are_recorded_without_secrets(tmp_path: Path) -> None:
+    """A server that does not start leaves all that a run records of it; going on is refused."""
+    server = f"{sys.executable} -c 'raise SystemExit(3)' --api-key hunter2API"
+    words = [
+        "--server-command",
+        server,
+        "--ready",
+        "http://me:hunter2RDY@127.0.0.1:9/",
+        "--model",
+        "m",
+    ]
+    done = started.run("run", "-o", "run", "--telemetry", "off", *words, cwd=tmp_path)
+    assert done.returncode != 0
+    files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert (tmp_path / "run" / "manifest.json") in files
+    assert [path for path in files if b"hunter2" in path.read_bytes()] == []
+    again = started.run("run", "--resume", "-o", "run", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "without the secrets in its settings (ready, server_command)" in again.stderr
