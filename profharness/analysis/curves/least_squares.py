@@ -7,6 +7,8 @@ ten points, hundreds of times: Levenberg-Marquardt in numpy over a leading axis 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from typing import Protocol
 
 import numpy as np
@@ -115,27 +117,23 @@ class _State:
         self, model: Model, y: F64, weight: F64, bounds: tuple[F64, F64], settled_at: float
     ) -> Bools:
         """One damped step of every copy; which of them have settled."""
-        theta = np.clip(
-            self.theta + _step(self.slopes, weight, y - self.values, self.damping), *bounds
-        )
+        step = _step(self.slopes, weight, y - self.values, self.damping)
+        theta = np.minimum(np.maximum(self.theta + step, bounds[0]), bounds[1])
         values, slopes = model(theta)
         squares = (weight * (y - values) ** 2).sum(axis=1)
         better = squares < self.squares
         gain = np.where(better, self.squares - squares, 0.0)
-        self.theta[better], self.values[better], self.slopes[better] = (
-            theta[better],
-            values[better],
-            slopes[better],
-        )
+        np.copyto(self.theta, theta, where=better[:, None])
+        np.copyto(self.values, values, where=better[:, None])
+        np.copyto(self.slopes, slopes, where=better[:, None, None])
         settled = np.where(
             better,
             (gain <= settled_at * self.squares) & (self.damping <= _ALMOST_UNDAMPED),
             self.damping >= _MAX_DAMPING,
         )
         self.squares = np.where(better, squares, self.squares)
-        self.damping = np.clip(
-            np.where(better, self.damping / 5, self.damping * 8), 1e-9, _MAX_DAMPING
-        )
+        damping = np.where(better, self.damping / 5, self.damping * 8)
+        self.damping = np.minimum(np.maximum(damping, 1e-9), _MAX_DAMPING)
         return np.asarray(settled)
 
 
@@ -143,20 +141,30 @@ def _step(slopes: F64, weight: F64, residual: F64, damping: F64) -> F64:
     """The damped Gauss-Newton step. Plain sums rather than einsum, whose last digits depend on
     memory alignment.
     """
-    weighted = slopes * np.broadcast_to(weight, residual.shape)[:, :, None]
+    weighted = slopes * weight[None, :, None]
     size = slopes.shape[2]
-    normal = np.empty((len(slopes), size, size))
-    for row in range(size):
-        for column in range(row + 1):
-            normal[:, row, column] = normal[:, column, row] = (
-                weighted[:, :, row] * slopes[:, :, column]
-            ).sum(axis=1)
-    gradient = (weighted * residual[:, :, None]).sum(axis=1)
-    diagonal = normal[:, np.arange(size), np.arange(size)]
-    lift = damping[:, None] * diagonal + 1e-12 * diagonal.max(axis=1, keepdims=True) + 1e-300
-    return np.asarray(
-        np.linalg.solve(normal + lift[:, :, None] * np.eye(size), gradient[:, :, None])[:, :, 0]
+    rows, columns, everywhere = _pairs(size)
+    # points last and side by side, where NumPy adds in pairs
+    products = np.ascontiguousarray(
+        (weighted[:, :, rows] * slopes[:, :, columns]).transpose(0, 2, 1)
     )
+    normal = products.sum(axis=2)[:, everywhere].reshape(-1, size, size)
+    gradient = (weighted * residual[:, :, None]).sum(axis=1)
+    diagonal = normal.diagonal(axis1=1, axis2=2)
+    lift = damping[:, None] * diagonal + 1e-12 * diagonal.max(axis=1, keepdims=True) + 1e-300
+    normal[:, np.arange(size), np.arange(size)] += lift
+    return np.asarray(np.linalg.solve(normal, gradient[:, :, None])[:, :, 0])
+
+
+@cache
+def _pairs(size: int) -> tuple[list[int], list[int], list[int]]:
+    """Rows and columns of a symmetric matrix's lower half, and where each of its cells lies in
+    that.
+    """
+    pairs = [(row, column) for row in range(size) for column in range(row + 1)]
+    cells = [(max(cell), min(cell)) for cell in product(range(size), repeat=2)]
+    rows, columns = zip(*pairs, strict=True)
+    return list(rows), list(columns), [pairs.index(cell) for cell in cells]
 
 
 def extra_scatter(residual: F64, errors: F64, freedom: int) -> float:

@@ -13,6 +13,8 @@ from typing import Annotated, Final
 
 import msgspec
 
+from profharness.rundir.blocks import GZIP
+
 LARGEST: Final = 2**63 - 1
 """A column is int64."""
 
@@ -52,6 +54,35 @@ more each, those of kernels and calls 6 and more; plain ones take 25 and more.""
 def packets_of(path: Path) -> int:
     """How many packets a Perfetto trace may hold, gzipped or plain, those of bundles among them."""
     return _RECORDS + _size(path) // _PACKET_BYTES
+
+
+_LINES, _LINE_BYTES = 300_000, 3
+"""A loop that asks one event again and again logs lines that differ in their times alone: gzipped
+they take three bytes each, those of ordinary work ten."""
+
+_ROWS, _ROW_BYTES = 50_000, 20
+"""Rows of a call tree that a tool printed: gzipped they take sixteen bytes and more each, and a tree
+of ten thousand is a large one."""
+
+
+def lines_of(path: Path) -> int:
+    """How many lines a log may hold when it is gzipped. A plain one may hold any number: reading it
+    takes as long as its size says.
+    """
+    return _LINES + _size(path) // _LINE_BYTES if _is_gzipped(path) else LARGEST
+
+
+def printed_rows_of(path: Path) -> int:
+    """How many lines a table in text may hold, as `lines_of`."""
+    return _ROWS + _size(path) // _ROW_BYTES if _is_gzipped(path) else LARGEST
+
+
+def _is_gzipped(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(GZIP)) == GZIP
+    except OSError:  # whoever opens it says why
+        return False
 
 
 def _size(path: Path) -> int:

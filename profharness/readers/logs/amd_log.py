@@ -18,9 +18,10 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import open_line
+from profharness.readers.bytes.limits import lines_of
+from profharness.readers.bytes.text_lines import TextLines
 from profharness.readers.logs.amd_log_lines import Record, records
 from profharness.readers.logs.amd_log_rows import Geometry, LogRows, Moment, trace_of
-from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
 from profharness.trace.wanted import Wanted
@@ -46,7 +47,6 @@ _SIGNAL = re.compile(r"Signal = \(0x([0-9a-f]+)\), start = (\d{1,18}), end = (\d
 _DIM3 = re.compile(r"\{(\d{1,10}),(\d{1,10}),(\d{1,10})\}")
 _NEVER_RETURN = frozenset({"hipGetLastError", "hipPeekAtLastError"})  # they log their entry alone
 _DEEPEST = 256
-_LONGEST_LINE = 1 << 20  # a record has some 5,000 bytes, a progress bar without line ends more
 
 
 @dataclass
@@ -82,8 +82,8 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 
     Raises InputError when no line is of the log.
     """
-    log, blocks = _Log(), Blocks(path, text=True)
-    for record in records(_lines(blocks), log.counts):
+    log, lines = _Log(), TextLines(path, lines_of(path))
+    for record in records(iter(lines), log.counts):
         _take(log, record)
     if not log.counts["lines"]:
         raise InputError(
@@ -91,34 +91,10 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         )
     _close(log)
     problems = (
-        *_problems(path, log, blocks.damage),
-        *open_line(path, is_open=blocks.last != b"\n"),
+        *_problems(path, log, lines.damage),
+        *open_line(path, is_open=lines.is_open),
     )
     return trace_of(log.rows, path, name, problems)
-
-
-def _lines(blocks: Blocks) -> Iterator[str]:
-    """The lines, of which one that is longer than any record is cut."""
-    rest: list[bytes] = []  # of the last line; joined once, however many blocks it goes through
-    length = 0
-    for block in blocks:
-        whole, newline, behind = block.rpartition(b"\n")
-        if newline:
-            yield from _decoded(b"".join((*rest, whole)))
-            rest, length = [behind], len(behind)
-        elif length < _LONGEST_LINE:
-            rest.append(block)
-            length += len(block)
-    if length:
-        yield from _decoded(b"".join(rest))
-
-
-def _decoded(lines: bytes) -> Iterator[str]:
-    """Lines as text; many at once are decoded faster than one by one."""
-    text = lines.decode("utf-8", "replace")
-    return (
-        (line.rstrip("\r") for line in text.split("\n")) if "\r" in text else iter(text.split("\n"))
-    )
 
 
 def _take(log: _Log, record: Record) -> None:
@@ -150,12 +126,12 @@ def _understand(log: _Log, at: Moment, message: str) -> None:
     # words are found faster than patterns, and most records are none of these
     if "Signal = (" in message and (signal := _SIGNAL.search(message)):
         log.rows.signal(int(signal[1], 16), int(signal[2]), int(signal[3]))
-    elif shader := _SHADER.match(message):
+    elif "ShaderName" in message and (shader := _SHADER.match(message)):
         log.counts["not dispatched"] += thread.shader is not None
         thread.shader = (at.ns, shader[1].partition(_DEVICE)[0].strip())
     elif "Dispatch Header" in message and _DISPATCH.search(message):
         _dispatch(log, thread, at, message)
-    elif returned := _RETURN.match(message):
+    elif "Returned" in message and (returned := _RETURN.match(message)):
         _returned(log, thread, at, returned, message)
     elif entry := _ENTRY.match(message):
         _entered(log, thread, at, entry[1], entry[2])
@@ -211,25 +187,25 @@ def _returned(
         else:
             log.counts["not dispatched"] += 1
             thread.shader = None
-    duration = _DURATION.search(message)
-    started = next(
-        (
-            place
-            for place in range(len(thread.entries) - 1, -1, -1)
-            if thread.entries[place][1] == call
-        ),
-        None,
-    )
-    if started is not None:
-        log.counts["unreturned"] += len(thread.entries) - started - 1
-        begin = thread.entries[started][0]
-        del thread.entries[started:]
-    elif duration is not None:
+    entries = thread.entries
+    if entries and entries[-1][1] == call:  # nearly always
+        begin = entries.pop()[0]
+    elif (started := _entry_of(entries, call)) is not None:
+        log.counts["unreturned"] += len(entries) - started - 1
+        begin = entries[started][0]
+        del entries[started:]
+    elif duration := _DURATION.search(message):
         begin = at.ns - int(duration[1]) * 1000
     else:
         log.counts["not entered"] += 1
         return
     log.rows.call(begin, at, call)
+
+
+def _entry_of(entries: list[tuple[int, str]], call: str) -> int | None:
+    """Where the last open entry of the call stands."""
+    places = range(len(entries) - 1, -1, -1)
+    return next((place for place in places if entries[place][1] == call), None)
 
 
 def _close(log: _Log) -> None:

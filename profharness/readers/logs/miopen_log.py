@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import is_open, open_line, read_text
-from profharness.readers.bytes.limits import LATEST_NS, whole
+from profharness.readers.bytes.csv_columns import open_line
+from profharness.readers.bytes.limits import LATEST_NS, lines_of, whole
+from profharness.readers.bytes.text_lines import TextLines
 from profharness.trace import log_names
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
@@ -59,8 +61,8 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 
     Raises InputError when no line is of the log.
     """
-    text, damage = read_text(path)
-    lines, other_lines = parse_lines(text)
+    raw = TextLines(path, lines_of(path))
+    lines, other_lines = parse_lines(raw)
     if not lines:
         raise InputError(
             f"{path} holds no line of a MIOpen log",
@@ -95,18 +97,18 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         strings=strings,
         marks=marks,
         problems=(
-            *_problems(path, lines, other_lines, damage),
-            *open_line(path, is_open=is_open(text)),
+            *_problems(path, lines, other_lines, raw.damage),
+            *open_line(path, is_open=raw.is_open),
         ),
     )
 
 
-def parse_lines(text: str) -> tuple[list[Line], int]:
+def parse_lines(text_lines: Iterable[str]) -> tuple[list[Line], int]:
     """The lines of the log in order, and how many others there are that are not empty."""
     lines: list[Line] = []
     other_lines = 0
     known: dict[str, Line] = {}  # a program says the same again and again
-    for raw in text.splitlines():
+    for raw in text_lines:
         again = known.get(raw)
         if again is not None:
             lines.append(again)

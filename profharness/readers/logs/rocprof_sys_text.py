@@ -9,14 +9,15 @@ DEPTH says it in numbers. SUM includes what a row calls.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import is_open, open_line, read_text
-from profharness.readers.bytes.limits import count_of, cut
+from profharness.readers.bytes.csv_columns import open_line
+from profharness.readers.bytes.limits import count_of, cut, printed_rows_of
+from profharness.readers.bytes.text_lines import TextLines
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import StatRow
 from profharness.trace.wanted import Wanted
@@ -30,7 +31,7 @@ _RULE = re.compile(r"^\|[-|]+\|\s*$")
 _NS = {"sec": 10**9, "msec": 10**6, "usec": 10**3, "nsec": 1}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One row: times in ns as the tool rounded them. `rank` is None without MPI."""
 
@@ -55,8 +56,8 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
 
     Raises InputError when no row can be read.
     """
-    text, damage = read_text(path)
-    rows, unreadable = parse_rows(text)
+    lines = TextLines(path, printed_rows_of(path))
+    rows, unreadable = parse_rows(lines)
     if not rows:
         raise InputError(
             f"{path} holds no row of a wall-clock table",
@@ -70,9 +71,11 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
             "rows are sums over calls, rounded by the tool to its last digit: there is no timeline",
         )
     ]
-    if damage:
-        problems.append(Problem("error", str(path), 1, f"the file is cut or damaged: {damage}"))
-    problems += open_line(path, is_open=is_open(text))
+    if lines.damage:
+        problems.append(
+            Problem("error", str(path), 1, f"the file is cut or damaged: {lines.damage}")
+        )
+    problems += open_line(path, is_open=lines.is_open)
     if unreadable:
         problems.append(
             Problem(
@@ -91,12 +94,12 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     )
 
 
-def parse_rows(text: str) -> tuple[list[Row], int]:
+def parse_rows(lines: Iterable[str]) -> tuple[list[Row], int]:
     """All rows in order, over repeated headers; and how many lines of a table could not be read."""
     columns: list[str] = []
     rows: list[Row] = []
     unreadable = 0
-    for line in text.splitlines():
+    for line in lines:
         if _HEADER.match(line):
             columns = [cell.strip() for cell in _inner(line).split("|")]
         elif columns and line.startswith("|") and not _RULE.match(line):
@@ -116,18 +119,18 @@ def _row(line: str, columns: Sequence[str]) -> Row | None:
     cells = _inner(line).rsplit("|", len(columns) - 1)  # labels hold bars
     if len(cells) != len(columns):
         return None
-    value = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
-    match = _LABEL.match(value["LABEL"])
-    label = match[5] if match else value["LABEL"]
+    value = dict(zip(columns, cells, strict=True))
+    match = _LABEL.match(value["LABEL"].strip())
+    rank, thread, label = (match[1], match[2], match[5]) if match else (None, None, value["LABEL"])
     try:
         return Row(
-            label=label.strip(),
-            rank=count_of(match[1]) if match and match[1] else None,
-            thread=count_of(match[2]) if match else None,
-            count=count_of(value["COUNT"]),
-            depth=count_of(value["DEPTH"]),
-            sum_ns=cut(Decimal(value["SUM"]) * _NS[value["UNITS"]]),
-            self_percent=float(value.get("% SELF", "nan")),
+            label.strip(),
+            None if rank is None else count_of(rank),
+            None if thread is None else count_of(thread),
+            count_of(value["COUNT"]),
+            count_of(value["DEPTH"]),
+            cut(Decimal(value["SUM"]) * _NS[value["UNITS"].strip()]),
+            float(value.get("% SELF", "nan")),
         )
     except (KeyError, ValueError, InvalidOperation, OverflowError):
         return None

@@ -29,9 +29,10 @@ _FIGURES = ("throughput", "throughput_sem", "latency_ms", "latency_sem_ms")
 _DELIMITERS = (",", ";", "\t")
 _MISSING = ("", "nan", "na", "null", "none", "-")
 _LARGEST = 8 << 20
-_MOST_ROWS, _MOST_SERIES = 5_000, 100
-"""Each series is fitted some hundred times, which takes tens of milliseconds, and each row counts
-in every fit. The largest studies known to us have 121 rows.
+_MOST_ROWS, _MOST_SERIES, _MOST_FITTED, _FITTED_OF_SERIES = 5_000, 40, 500, 64
+"""Each series is fitted some hundred times, which takes near a tenth of a second, and each of its
+rows, up to those among which a jump is looked for, lengthens every fit: more would take longer than
+a few seconds. The largest studies known to us have 121 rows.
 """
 _GZIP = b"\x1f\x8b"
 _SHAPE = "expected batch_size (or concurrency, or processes) and throughput, one row per level"
@@ -59,11 +60,7 @@ def read_scan_csv(path: Path) -> ScanTable:
     keys = [name for name in columns if name not in (*AXES, *_FIGURES) and _is_text(rows, name)]
     split = [*keys, *other_levels]
     values = tuple(tuple(row.cells[name] for name in split) for row in rows)
-    if (series := len(set(values))) > _MOST_SERIES:
-        raise InputError(
-            f"{path}: {series} series, more than the {_MOST_SERIES} of one table",
-            f"a series is told by: {', '.join(split)}; leave out what differs in each row",
-        )
+    _check_size(path, split, Counter(values))
     return ScanTable(
         source=str(path),
         axis=axis,
@@ -75,6 +72,24 @@ def read_scan_csv(path: Path) -> ScanTable:
         latency_ms=_numbers(path, rows, "latency_ms"),
         latency_sem_ms=_numbers(path, rows, "latency_sem_ms"),
     )
+
+
+def _check_size(path: Path, split: list[str], series: Counter[tuple[str, ...]]) -> None:
+    """Refuse a table that would take longer to fit than anyone waits; `series`: rows of each."""
+    too_many = ""
+    if len(series) > _MOST_SERIES:
+        too_many = f"{len(series)} series, more than the {_MOST_SERIES} of one table"
+    elif sum(min(rows, _FITTED_OF_SERIES) for rows in series.values()) > _MOST_FITTED:
+        too_many = (
+            f"{series.total()} rows in {len(series)} series, more than the {_MOST_FITTED} of one "
+            f"table (of one series, {_FITTED_OF_SERIES} count)"
+        )
+    if too_many:
+        raise InputError(
+            f"{path}: {too_many}",
+            f"split the file, or, where these are no series, leave out what tells them apart: "
+            f"{', '.join(split)}",
+        )
 
 
 def _text(path: Path) -> str:
@@ -155,8 +170,9 @@ def _is_text(rows: list[_Row], name: str) -> bool:
 
 
 def _number(cell: str) -> float | None:
+    """None for what no program writes as a number, though Python reads `1_000` as one."""
     try:
-        return float(cell)
+        return None if "_" in cell else float(cell)
     except ValueError:
         return None
 

@@ -55,15 +55,14 @@ def test_the_time_of_a_row_is_its_sum_less_that_of_the_rows_below(
 
 
 def test_ranks_stand_before_threads() -> None:
-    rows, unreadable = parse_rows(
-        NEWER + "| |02|13>>> |_f | 1 | 0 | wall_clock | sec | 1.0 | 1 | 1 | 1 | 0 | 0 | 100.0 |\n"
-    )
+    row = "| |02|13>>> |_f | 1 | 0 | wall_clock | sec | 1.0 | 1 | 1 | 1 | 0 | 0 | 100.0 |"
+    rows, unreadable = parse_rows([*NEWER.splitlines(), row])
     assert unreadable == 0
     assert [(row.rank, row.thread, row.label) for row in rows] == [(2, 13, "f")]
 
 
 def test_a_header_for_each_thread_is_read_on() -> None:
-    rows, unreadable = parse_rows(2 * (TITLE + NEWER + TREE.replace("{}", "0.0 |")))
+    rows, unreadable = parse_rows(2 * (TITLE + NEWER + TREE.replace("{}", "0.0 |")).splitlines())
     assert (len(rows), unreadable) == (10, 0)
 
 
@@ -94,7 +93,7 @@ def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_recorded_tables(shared: Path, file: str, count: int, depth: int) -> None:
-    rows, unreadable = parse_rows((shared / SYS / file).read_text())
+    rows, unreadable = parse_rows((shared / SYS / file).read_text().splitlines())
     assert (len(rows), unreadable, max(row.depth for row in rows)) == (count, 0, depth)
     for row, own in zip(rows, own_ns(rows), strict=True):
         # the tool prints the share to a tenth, and its sums to a microsecond
@@ -105,7 +104,7 @@ def test_recorded_tables(shared: Path, file: str, count: int, depth: int) -> Non
 
 
 def test_the_first_recorded_row(shared: Path) -> None:
-    rows, _ = parse_rows((shared / SYS / "docs_wall_clock_nas_cg.txt").read_text())
+    rows, _ = parse_rows((shared / SYS / "docs_wall_clock_nas_cg.txt").read_text().splitlines())
     first = rows[0]
     assert (
         first.label,

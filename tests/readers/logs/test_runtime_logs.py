@@ -338,7 +338,7 @@ class TestMiopenLog:
         ],
     )
     def test_forms_of_a_line(self, text: str) -> None:
-        lines, others = miopen_log.parse_lines(text)
+        lines, others = miopen_log.parse_lines(text.splitlines())
         assert others == 0
         assert [(found.level, found.function, found.text) for found in lines] == [
             ("Warning", "F", "w")
@@ -346,8 +346,11 @@ class TestMiopenLog:
 
     def test_argument_blocks_of_calls(self) -> None:
         lines, _ = miopen_log.parse_lines(
-            "MIOpen(HIP): miopenStatus_t miopenCreate(miopenHandle_t *){\nMIOpen(HIP): "
-            "\thandle = 0x1\nMIOpen(HIP): }\n"
+            [
+                "MIOpen(HIP): miopenStatus_t miopenCreate(miopenHandle_t *){",
+                "MIOpen(HIP): \thandle = 0x1",
+                "MIOpen(HIP): }",
+            ]
         )
         assert [found.level for found in lines] == ["Call"] * 3
 

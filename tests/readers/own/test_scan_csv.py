@@ -130,6 +130,11 @@ def test_any_bytes_give_a_table_or_an_input_error(tmp_path_factory, data):
         pass
 
 
+def test_a_long_series_is_read(tmp_path):
+    rows = "".join(f"{level},{level}\n" for level in range(1, 5_001))
+    assert len(read_scan_csv(written(tmp_path, "batch_size,throughput\n" + rows)).level) == 5_000
+
+
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_more_than_a_scan_can_have_is_refused(tmp_path, pack):
     path = tmp_path / "scan.csv"
@@ -140,10 +145,14 @@ def test_more_than_a_scan_can_have_is_refused(tmp_path, pack):
 
 @pytest.mark.parametrize(
     ("rows", "name", "words"),
-    [(5_001, "a", "more than 5000 rows"), (101, "a{}", "101 series, more than the 100")],
+    [
+        (5_001, "a", "more than 5000 rows"),
+        (41, "{0}th", "41 series, more than the 40 of one table"),
+        (501, "{1}th", "501 rows in 9 series, more than the 500 of one table"),
+    ],
 )
 def test_more_rows_or_series_than_can_be_fitted_are_refused(tmp_path, rows, name, words):
-    lines = (f"{level},{level},{name.format(level)}\n" for level in range(1, rows + 1))
+    lines = (f"{at},{at},{name.format(at, at % 9)}\n" for at in range(1, rows + 1))
     path = written(tmp_path, "batch_size,throughput,provider\n" + "".join(lines))
     with pytest.raises(InputError, match=words):
         read_scan_csv(path)
