@@ -20,7 +20,7 @@ import msgspec
 from profharness.launchers.sidecar import Sidecar
 from profharness.layers.telemetry import sampler_command, spec_json
 from profharness.node.ceilings import Calibration
-from profharness.rundir import telemetry
+from profharness.rundir import clock_files, telemetry
 from profharness.stats.energy import too_short
 from profharness.stats.intervals import Intervals, window
 from profharness.stats.packages import CPU, Package, packages
@@ -138,7 +138,7 @@ class PowerWatch:
 
     def _samples(self) -> tuple[tuple[Stream, ...], int]:
         """What was sampled, and CLOCK_BOOTTIME less the samples' clock."""
-        reading = telemetry.read_clocks(self._file("clocks.jsonl"))[0]
+        reading = clock_files.read_clocks(self._file("clocks.jsonl"))[0]
         return streams(
             telemetry.read(self._file("samples.bin"))
         ), reading.boot_ns - reading.monotonic_ns

@@ -29,7 +29,7 @@ from profharness.layers.telemetry import (
     sampler_command,
     spec_json,
 )
-from profharness.rundir import telemetry
+from profharness.rundir import clock_files, telemetry
 from profharness.rundir.outputs import make_folder
 from profharness.trace.device_counters import with_figures
 from profharness.trace.model import Trace
@@ -218,7 +218,7 @@ def _products(trace: Trace, folder: Path, host: str, hz: float) -> tuple[Path, .
     sampler's working files go.
     """
     table = folder / f"{host}.parquet"
-    readings = telemetry.read_clocks(folder / f"{host}.clocks.jsonl")
+    readings = clock_files.read_clocks(folder / f"{host}.clocks.jsonl")
     if not readings:
         raise InputError(
             f"{folder / f'{host}.clocks.jsonl'} holds no reading",

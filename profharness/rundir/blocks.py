@@ -81,7 +81,7 @@ class Blocks:
                         yield block
                     return
                 for block in _chain(first, rest):
-                    if self._text and _is_empty(block):
+                    if self._text and is_empty(block):
                         self._pass_over(file, len(block))
                     else:
                         self.last = block[-1:]
@@ -118,7 +118,7 @@ class Blocks:
                         return
                     first = b""
                     del text[len(lead) + read :]
-                    if self._text and _is_empty(memoryview(text)[len(self._lead) :]):
+                    if self._text and is_empty(memoryview(text)[len(self._lead) :]):
                         self._pass_over(file, len(text) - len(self._lead))
                         self._used = None
                         continue
@@ -161,7 +161,7 @@ class Blocks:
 
     def _inflated(self, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
         for block in self._inflate(first, rest):
-            if self._text and _is_empty(block):
+            if self._text and is_empty(block):
                 self._tell_zeros(len(block))
             else:
                 yield block
@@ -221,7 +221,7 @@ class Blocks:
             self.damage = "its compressed data ends early"
 
 
-def _is_empty(block: bytes | memoryview) -> bool:
+def is_empty(block: bytes | memoryview) -> bool:
     """Whether all its bytes are zero, of which there is one at least."""
     return (
         len(block) > 0

@@ -1,5 +1,5 @@
-"""The clock readings that the samplers wrote beside their samples (`<host>.clocks.jsonl`), as the
-manifest keeps them.
+"""The clock readings that the samplers wrote beside their samples (`<host>.clocks.jsonl`), and as
+the manifest keeps them.
 """
 
 from __future__ import annotations
@@ -7,8 +7,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from pathlib import Path
 
-from profharness.rundir import telemetry
+import msgspec
+
+from profharness.errors import InputError
+from profharness.rundir.foreign.limits import LINES_BYTES
+from profharness.rundir.foreign.records import check_numbers
+from profharness.rundir.foreign.small_files import read_file
 from profharness.rundir.manifest import ClockSnapshot
 from profharness.rundir.paths import RunDir
 from profharness.trace.clocks.align import Snapshot
@@ -18,12 +24,59 @@ MOST_READINGS = 400_000
 """Of all hosts together: 95 MB in a manifest. 100 nodes have as many after 67 minutes."""
 
 
+class _ClockLine(msgspec.Struct, frozen=True):
+    host: str
+    phase: str
+    boot_ns: int
+    monotonic_ns: int
+    monotonic_raw_ns: int
+    realtime_ns: int
+    width_ns: int
+
+
+def read_clocks(path: Path) -> tuple[Snapshot, ...]:
+    """The clock readings of one host (`<host>.clocks.jsonl`), in order; a last line that was cut
+    off is left out.
+
+    Raises InputError when the file is missing or another line is damaged.
+    """
+    try:
+        lines = read_file(path, LINES_BYTES).split(b"\n")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}",
+            "without clock readings nothing can be aligned",
+        ) from error
+    decoder = msgspec.json.Decoder(_ClockLine)
+    try:
+        found = [decoder.decode(line) for line in lines[:-1] if line]
+        for line in found:
+            check_numbers(line, str(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(
+            f"{path}: a clock reading is damaged ({error})",
+            "the file was altered after it was written",
+        ) from error
+    return tuple(
+        Snapshot(
+            line.host,
+            line.phase,
+            line.boot_ns,
+            line.monotonic_ns,
+            line.monotonic_raw_ns,
+            line.realtime_ns,
+            line.width_ns,
+        )
+        for line in found
+    )
+
+
 def read_clock_files(run: RunDir) -> tuple[ClockSnapshot, ...]:
     """The clock readings of every host, all in ns; in order of host, then time, and thinned where
     they are very many. Raises InputError for a damaged file.
     """
     paths = sorted(run.telemetry.glob("*.clocks.jsonl"))
-    files = [telemetry.read_clocks(path) for path in paths]
+    files = [read_clocks(path) for path in paths]
     every = max(math.ceil(sum(map(len, files)) / MOST_READINGS), 1)
     return tuple(
         clock_snapshot(reading) for readings in files for reading in thinned(readings, every)

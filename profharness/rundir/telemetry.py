@@ -1,5 +1,4 @@
-"""The sampler's files: `<host>.samples.bin` as it is written, `<host>.parquet` as it is kept, and
-`<host>.clocks.jsonl`.
+"""The sampler's files: `<host>.samples.bin` as it is written, and `<host>.parquet` as it is kept.
 
 The binary form describes itself: 8 bytes "PHTELEM1", the header's length (uint32, then 4 zero
 bytes), a JSON header, and rows of fixed size (`telemetry_rows`). A value column is an instant (raw
@@ -20,12 +19,11 @@ import msgspec
 import numpy as np
 
 from profharness.errors import InputError
-from profharness.rundir.blocks import Blocks
+from profharness.rundir.blocks import Blocks, is_empty
 from profharness.rundir.foreign.border import DAMAGED, reading
 from profharness.rundir.foreign.limits import (
     INFLATED_BYTES,
     INFLATED_RATIO,
-    LINES_BYTES,
     SMALL_BYTES,
 )
 from profharness.rundir.foreign.parquet import Kinds, table_of
@@ -39,9 +37,9 @@ from profharness.rundir.telemetry_rows import (
     Rows,
     SampledDevice,
     read_header,
+    without_empty_rows,
 )
 from profharness.rundir.telemetry_samples import samples_of
-from profharness.trace.clocks.align import Snapshot
 from profharness.trace.columns.table import NULL
 from profharness.trace.device_counters import RAW, with_figures
 from profharness.trace.model import (
@@ -112,14 +110,17 @@ def read_raw(path: Path) -> Trace:
 
 
 def _bytes(path: Path) -> bytes:
-    """The file, unfolded where it is gzipped. Raises InputError where it unfolds to more than
-    samples do.
+    """The file, unfolded where it is gzipped; of rows, up to a block of nothing but zeros, as a
+    crash of the machine leaves them: a row begins with its time. Raises InputError where it unfolds
+    to more than samples do.
     """
     most = INFLATED_BYTES + INFLATED_RATIO * path.stat().st_size
     found: list[bytes] = []
     for block in Blocks(path):
         found.append(block)
         most -= len(block)
+        if found[0].startswith(MAGIC) and is_empty(block):
+            break
         if most < 0:
             raise InputError(f"{path} unfolds to more than samples of a sampler do", DAMAGED)
     return b"".join(found)
@@ -146,8 +147,18 @@ def read_tail(path: Path, rows: int) -> Trace:
 
 def _read_rows(path: Path, data: bytes) -> Trace:
     header, start = read_header(data, path)
+    data, unwritten = without_empty_rows(header, data, start)
     rows = Rows(header, data, start)
     problems = list(_problems(path, rows))
+    if unwritten:
+        problems.append(
+            Problem(
+                "warning",
+                str(path),
+                unwritten,
+                "rows hold nothing but zeros, as a crash of the machine leaves them: left out",
+            )
+        )
     strings = Strings()
     samples, fallen = samples_of(rows, strings)
     if fallen:
@@ -350,50 +361,3 @@ def _read_parquet(path: Path, data: bytes) -> Trace:
     return Trace(
         (source,), strings, _devices(facts.devices, facts.host), samples=samples, problems=problems
     )
-
-
-def read_clocks(path: Path) -> tuple[Snapshot, ...]:
-    """The clock readings of one host (`<host>.clocks.jsonl`), in order; a last line that was cut
-    off is left out.
-
-    Raises InputError when the file is missing or another line is damaged.
-    """
-    try:
-        lines = read_file(path, LINES_BYTES).split(b"\n")
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}",
-            "without clock readings nothing can be aligned",
-        ) from error
-    decoder = msgspec.json.Decoder(_ClockLine)
-    try:
-        found = [decoder.decode(line) for line in lines[:-1] if line]
-        for line in found:
-            check_numbers(line, str(path))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(
-            f"{path}: a clock reading is damaged ({error})",
-            "the file was altered after it was written",
-        ) from error
-    return tuple(
-        Snapshot(
-            line.host,
-            line.phase,
-            line.boot_ns,
-            line.monotonic_ns,
-            line.monotonic_raw_ns,
-            line.realtime_ns,
-            line.width_ns,
-        )
-        for line in found
-    )
-
-
-class _ClockLine(msgspec.Struct, frozen=True):
-    host: str
-    phase: str
-    boot_ns: int
-    monotonic_ns: int
-    monotonic_raw_ns: int
-    realtime_ns: int
-    width_ns: int

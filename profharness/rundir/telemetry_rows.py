@@ -162,6 +162,19 @@ def _fits(taken: Taken, width: int) -> bool:
     return taken.offset + taken.repeat * np.dtype(f"<{taken.code}").itemsize <= width
 
 
+def without_empty_rows(header: Header, data: bytes, start: int) -> tuple[bytes, int]:
+    """The file without whole rows of nothing but zeros, which no sampler writes, and how many there
+    were.
+    """
+    count = (len(data) - start) // header.width
+    end = start + count * header.width
+    rows = np.frombuffer(data, np.uint8, end - start, start).reshape(count, header.width)
+    written = rows.any(axis=1)
+    if written.all():
+        return data, 0
+    return data[:start] + rows[written].tobytes() + data[end:], int(count - written.sum())
+
+
 class Rows:
     """All whole rows of a file; fields are views of its bytes."""
 

@@ -16,7 +16,7 @@ from profharness import readers
 from profharness.errors import InputError
 from profharness.readers.border import reading
 from profharness.readers.own import steps
-from profharness.rundir import left_files, telemetry, trials
+from profharness.rundir import clock_files, left_files, telemetry, trials
 from profharness.rundir.clock_files import clock_snapshot
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, PointRecord
@@ -333,7 +333,7 @@ def _snapshots(
 
     def read(path: Path) -> tuple[Snapshot, ...]:
         host = path.name.removesuffix(".clocks.jsonl")
-        return () if host in recorded else telemetry.read_clocks(path)
+        return () if host in recorded else clock_files.read_clocks(path)
 
     for _, readings in each(inside, "telemetry/*.clocks.jsonl", problems, read):
         for one in readings:

@@ -165,8 +165,9 @@ def _figures(metrics: dict[str, Any] | None) -> Iterator[str]:
             yield f"{name} has an interval from {low} to {high}"
 
 
-_MAY_BE_NEGATIVE = ("launch_latency",)
-"""From one clock to another: a kernel that begins before its launch shows how far they are apart."""
+_MAY_BE_NEGATIVE = ("launch_latency", "queue_delay")
+"""From one clock to another, from a launch to its kernel: a kernel that begins before its launch
+shows how far they are apart, and a finding says so."""
 _BEYOND_ONE = ("sum_busy",)
 """A sum over streams that run side by side."""
 

@@ -32,8 +32,10 @@ def drop(lines: Lines, rng: random.Random) -> None:
 
 
 def repeat(lines: Lines, rng: random.Random) -> None:
+    """Up to some 16 MB: a file of 100 MB takes longer than an answer may by its size alone."""
     at = rng.randrange(len(lines))
-    lines[at:at] = lines[at : at + 3] * rng.choice((1, 2, 300))
+    some, times = lines[at : at + 3], rng.choice((1, 2, 300))
+    lines[at:at] = some * min(times, (16 << 20) // max(sum(map(len, some)), 1) + 1)
 
 
 def swap(lines: Lines, rng: random.Random) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from profharness.errors import InputError
-from profharness.rundir import telemetry
+from profharness.rundir import clock_files, telemetry
 from profharness.rundir.telemetry_rows import read_header
 from profharness.telemetry.clocks import ClockReading, clock_line
 from profharness.telemetry.records import MAGIC, Layout, encode_header
@@ -231,6 +232,30 @@ def test_rows_that_miss_more_than_can_be_missed_count_none(tmp_path: Path) -> No
     assert dict(trace.sources[0].details)["missed"] == "1"
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_rows_that_a_crash_left_as_zeros_are_no_rows(tmp_path: Path, pack) -> None:
+    path = _file(tmp_path / "n1.samples.bin", [_row(tick, tick, 7) for tick in range(4)])
+    whole = telemetry.read(path)
+    width = Layout((Host(), Gpus())).row.size
+    data = path.read_bytes()
+    inside = data[: -2 * width] + bytes(5 * width) + data[-2 * width :]
+    path.write_bytes(pack(inside + bytes(3 * width)))
+    read = telemetry.read(path)
+    assert _series(read, "memory_tree") == _series(whole, "memory_tree") != []
+    (said,) = [problem for problem in read.problems if problem.severity == "warning"]
+    assert said.count == 8
+    assert "nothing but zeros" in said.message
+
+
+def test_a_hole_behind_the_rows_is_not_read(tmp_path: Path) -> None:
+    path = _file(tmp_path / "n1.samples.bin", [_row(tick, tick, 7) for tick in range(4)])
+    whole = telemetry.read(path)
+    os.truncate(path, 1 << 40)
+    read = telemetry.read(path)
+    assert _series(read, "memory_tree") == _series(whole, "memory_tree") != []
+    assert "nothing but zeros" in " ".join(problem.message for problem in read.problems)
+
+
 def test_what_is_missing_or_cut_is_said(tmp_path: Path) -> None:
     trace = telemetry.read(
         _file(
@@ -333,15 +358,15 @@ def _clock_file(path: Path, **changes: Any) -> Path:
 
 def test_clock_readings(tmp_path: Path) -> None:
     expected = (Snapshot("n1", "before", 0, 1, 2, 3, 9), Snapshot("n1", "during", 1, 2, 3, 4, 9))
-    assert telemetry.read_clocks(_clock_file(tmp_path / "c")) == expected
+    assert clock_files.read_clocks(_clock_file(tmp_path / "c")) == expected
     assert (
-        telemetry.read_clocks(_clock_file(tmp_path / "c", rest=b'{"v":1,"host":"n1","pha'))
+        clock_files.read_clocks(_clock_file(tmp_path / "c", rest=b'{"v":1,"host":"n1","pha'))
         == expected
     )
     with pytest.raises(InputError, match="a clock reading is damaged"):
-        telemetry.read_clocks(_clock_file(tmp_path / "c", rest=b'{"v":1}\n'))
+        clock_files.read_clocks(_clock_file(tmp_path / "c", rest=b'{"v":1}\n'))
     with pytest.raises(InputError, match="cannot be read: No such file"):
-        telemetry.read_clocks(tmp_path / "absent")
+        clock_files.read_clocks(tmp_path / "absent")
 
 
 def test_json_of_a_clock_line_is_plain(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profharness.rundir import telemetry
+from profharness.rundir import clock_files
 from profharness.telemetry.clocks import read_clocks
 from profharness.trace.clocks.align import align, conversion
 from profharness.trace.clocks.checks import clock_findings, marker_check
@@ -36,7 +36,7 @@ def test_markers_on_every_clock_contain_no_error(tmp_path: Path) -> None:
                 spans[clock].append((before, start, end, time.monotonic_ns()))
             time.sleep(0.06)
         sampler.stop()
-    read = telemetry.read_clocks(sampler.file("clocks.jsonl"))
+    read = clock_files.read_clocks(sampler.file("clocks.jsonl"))
     allowed = max(snapshot.width_ns for snapshot in read)
     to_run = conversion(read, ClockDomain.MONOTONIC, ClockDomain.BOOTTIME)
     for clock, found in spans.items():

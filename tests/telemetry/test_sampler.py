@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profharness.rundir import telemetry
+from profharness.rundir import clock_files, telemetry
 from profharness.telemetry.files import unwritten
 from profharness.trace.model import Trace
 from profharness.trace.sample_metrics import DEVICE_METRICS, SAMPLE_METRICS
@@ -175,7 +175,7 @@ def test_kill_9_loses_at_most_the_last_second(tmp_path: Path) -> None:
     assert (
         killed - at[-1] < 1_500_000_000
     )  # one second and what a loaded machine may add to its flush
-    clocks = telemetry.read_clocks(sampler.file("clocks.jsonl"))
+    clocks = clock_files.read_clocks(sampler.file("clocks.jsonl"))
     assert [clock.phase for clock in clocks][:2] == ["before", "during"]
 
 
@@ -294,7 +294,7 @@ def test_without_sources_it_reads_the_clocks_only(tmp_path: Path) -> None:
         time.sleep(1.3)
         assert sampler.stop()["rows"] == 0
     assert not sampler.file("samples.bin").exists()
-    clocks = telemetry.read_clocks(sampler.file("clocks.jsonl"))
+    clocks = clock_files.read_clocks(sampler.file("clocks.jsonl"))
     phases = [clock.phase for clock in clocks]
     assert (phases[0], set(phases[1:-1]), phases[-1]) == ("before", {"during"}, "after")
     assert all(clock.host == "node" and 0 < clock.width_ns < 1_000_000 for clock in clocks)

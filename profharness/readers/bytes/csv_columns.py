@@ -110,13 +110,19 @@ def is_open(text: str) -> bool:
     return bool(text) and not text.endswith(("\n", "\r"))
 
 
-def read_text(path: Path) -> tuple[str, str]:
-    """The whole file as text, plain or gzipped, and what damaged it. Raises InputError when it
-    cannot be read.
+def read_text(path: Path, most: int | None = None) -> tuple[str, str]:
+    """The file as text, plain or gzipped, up to the block that makes it longer than `most` bytes,
+    and what damaged it. Raises InputError when it cannot be read.
     """
     blocks = Blocks(path, text=True)
-    whole = b"".join(blocks)
-    return whole.decode("utf-8-sig", "replace"), blocks.damage
+    found, length, damage = [], 0, ""
+    for block in blocks:
+        found.append(block)
+        length += len(block)
+        if most is not None and length > most:
+            damage = f"it is longer than {most >> 20} MiB"
+            break
+    return b"".join(found).decode("utf-8-sig", "replace"), damage or blocks.damage
 
 
 def read_table(path: Path) -> Table:

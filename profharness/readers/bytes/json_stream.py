@@ -32,6 +32,9 @@ _LIST = b"[]"
 _WINDOW = 1 << 16
 _LONGEST_EVENT = 8 << 20  # an exact scan takes 20 times as much; real ones have some kilobytes
 _TOO_LONG = f"an event is longer than {_LONGEST_EVENT >> 20} MiB"
+_AROUND = 64 << 20  # before and behind the events; real files have some kilobytes there
+_FAR = f"more than {_AROUND >> 20} MiB stand behind its events"
+_MOST_REPAIRED = 8 << 20  # taking a text apart takes some 30 times its size
 _TOO_MANY = "it holds more events than a file of its size can"
 _UNUSUAL = 16  # blocks in a row
 _HINT = "the writer was interrupted or the file was damaged on its way: record or copy it again"
@@ -146,6 +149,12 @@ class EventStream(Generic[EventT]):
                 self._start = opened
                 return bytes(self._text[:opened])
             searched = max(len(self._text) - 4096, 0)
+            if len(self._text) >= _AROUND:
+                raise InputError(
+                    f"{self.path} holds no list of trace events within its first "
+                    f"{_AROUND >> 20} MiB",
+                    _HINT,
+                )
         damage = f": {self._blocks.damage}" if self._blocks.damage else ""
         raise InputError(f"{self.path} holds no list of trace events{damage}", _HINT)
 
@@ -308,9 +317,11 @@ class EventStream(Generic[EventT]):
         """The other keys of the object. Where what follows the events is cut, those before them and
         the base time.
         """
-        while self._closed and self._more(len(self._text)):
-            pass
-        tail = bytes(self._text[self._start :]) if self._closed else b""
+        while self._closed and self._more(len(self._text) - self._start):
+            if len(self._text) - self._start > _AROUND:
+                self.damage = _FAR
+                break
+        tail = bytes(memoryview(self._text)[self._start :]) if self._closed else b""
         keys, self._is_mended = _top_level(prefix + b"]" + tail)
         if not keys:
             keys, self._is_mended = _top_level(prefix + b"]}")
@@ -328,6 +339,8 @@ def _top_level(text: bytes) -> tuple[dict[str, bytes], bool]:
     try:
         found = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except json_scan.NOT_JSON:
+        if len(text) > _MOST_REPAIRED:
+            return {}, False
         mended = True
         try:
             found = msgspec.json.decode(json_scan.repair(text), type=dict[str, msgspec.Raw])

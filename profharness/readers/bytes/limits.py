@@ -61,8 +61,8 @@ _LINES, _LINE_BYTES = 300_000, 3
 they take three bytes each, those of ordinary work ten."""
 
 _ROWS, _ROW_BYTES = 50_000, 20
-"""Rows of a call tree that a tool printed: gzipped they take sixteen bytes and more each, and a tree
-of ten thousand is a large one."""
+"""Rows of a call tree that a tool printed: gzipped they take sixteen bytes and more each, and a
+tree of ten thousand is a large one."""
 
 
 def lines_of(path: Path) -> int:

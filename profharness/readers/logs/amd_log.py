@@ -51,13 +51,37 @@ _DEEPEST = 256
 
 @dataclass
 class _Thread:
-    """What is open on one thread: entries without return, the last kernel name without its
-    dispatch, and the geometry of the last launch, in workgroups.
+    """What is open on one thread: entries without return, how many of each call, the last kernel
+    name without its dispatch, and the geometry of the last launch, in workgroups.
     """
 
     entries: list[tuple[int, str]] = field(default_factory=list)
+    open_calls: dict[str, int] = field(default_factory=dict)
     shader: tuple[int, str] | None = None
     launch: Geometry | None = None
+
+    def enter(self, at_ns: int, call: str) -> int:
+        """How many entries were forgotten for it."""
+        forgotten = len(self.entries) == _DEEPEST
+        if forgotten:
+            self.open_calls[self.entries.pop(0)[1]] -= 1
+        self.entries.append((at_ns, call))
+        self.open_calls[call] = self.open_calls.get(call, 0) + 1
+        return int(forgotten)
+
+    def leave(self, call: str) -> tuple[int, int] | None:
+        """When the call was entered last, and how many entries behind that have no return; None
+        where none of it is open.
+        """
+        if not self.open_calls.get(call):
+            return None
+        behind = -1
+        while True:
+            at_ns, name = self.entries.pop()
+            self.open_calls[name] -= 1
+            behind += 1
+            if name == call:
+                return at_ns, behind
 
 
 @dataclass
@@ -169,10 +193,7 @@ def _entered(log: _Log, thread: _Thread, at: Moment, call: str, arguments: str) 
     if "LaunchKernel" in call:
         axes = [(int(x), int(y), int(z)) for x, y, z in _DIM3.findall(arguments)]
         thread.launch = (axes[0], axes[1]) if len(axes) > 1 else None
-    if len(thread.entries) == _DEEPEST:
-        del thread.entries[0]
-        log.counts["unreturned"] += 1
-    thread.entries.append((at.ns, call))
+    log.counts["unreturned"] += thread.enter(at.ns, call)
 
 
 def _returned(
@@ -187,25 +208,15 @@ def _returned(
         else:
             log.counts["not dispatched"] += 1
             thread.shader = None
-    entries = thread.entries
-    if entries and entries[-1][1] == call:  # nearly always
-        begin = entries.pop()[0]
-    elif (started := _entry_of(entries, call)) is not None:
-        log.counts["unreturned"] += len(entries) - started - 1
-        begin = entries[started][0]
-        del entries[started:]
+    if (left := thread.leave(call)) is not None:
+        begin, unreturned = left
+        log.counts["unreturned"] += unreturned
     elif duration := _DURATION.search(message):
         begin = at.ns - int(duration[1]) * 1000
     else:
         log.counts["not entered"] += 1
         return
     log.rows.call(begin, at, call)
-
-
-def _entry_of(entries: list[tuple[int, str]], call: str) -> int | None:
-    """Where the last open entry of the call stands."""
-    places = range(len(entries) - 1, -1, -1)
-    return next((place for place in places if entries[place][1] == call), None)
 
 
 def _close(log: _Log) -> None:

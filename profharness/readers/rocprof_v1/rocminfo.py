@@ -15,6 +15,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import read_text
+from profharness.readers.bytes.limits import whole
 from profharness.readers.rocprofv3.agents import pci_address
 from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
@@ -28,6 +29,7 @@ _KEY = re.compile(
 )  # facts of the agent itself are indented by two
 _END = "*** Done ***"
 _RESULTS = (".csv", ".json", ".db")
+_LONGEST = 4 << 20  # dumps of large nodes have 100 kB
 _PLACEHOLDERS = ("", "GPU-XX", "CPU-XX", "N/A")
 
 
@@ -127,7 +129,7 @@ def _read(path: Path) -> Agents:
     """The agents of a dump, which ends with a line that says so. Raises InputError when it cannot
     be read.
     """
-    text, damage = read_text(path)
+    text, damage = read_text(path, _LONGEST)
     agents = parse_agents(text)
     if damage or (agents.agents and not _COLOUR.sub("", text).rstrip().endswith(_END)):
         said = f"the list of devices is cut or damaged: {damage or 'its end is missing'}"
@@ -175,4 +177,4 @@ def _agent(number: int, facts: dict[str, str], locations: Counter[tuple[int, int
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdecimal() else None
+    return whole(text) if text.isdecimal() else None

@@ -7,6 +7,7 @@ The files of all kinds look alike; the name says which it is (`kernel_stats`, `h
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from profharness.errors import InputError
@@ -63,6 +64,17 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
         for row in range(table.rows)
         if usable[row]
     ]
+    rows, contradicted = _consistent(rows)
+    if contradicted:
+        problems.append(
+            Problem(
+                "warning",
+                str(path),
+                contradicted,
+                "rows have a shortest or longest call that their total contradicts: both are taken "
+                "as not recorded",
+            )
+        )
     if left_out := table.rows - len(rows):
         if not rows:
             raise InputError(
@@ -78,6 +90,20 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
             )
         )
     return rows
+
+
+def _consistent(rows: list[StatRow]) -> tuple[list[StatRow], int]:
+    """The rows without extremes that cannot be, and how many had some: all calls last at least as
+    long as the shortest and at most as long as the longest.
+    """
+    kept = [
+        row
+        if (row.min_ns or 0) * row.calls <= row.total_ns
+        and (row.max_ns is None or row.total_ns <= row.max_ns * row.calls)
+        else replace(row, min_ns=None, max_ns=None)
+        for row in rows
+    ]
+    return kept, sum(one is not row for one, row in zip(kept, rows, strict=True))
 
 
 def _stated(column: Integers, row: int) -> int | None:

@@ -206,3 +206,26 @@ def test_an_event_of_any_length_is_given_up_in_time(tmp_path: Path, filling: byt
     events, stream = read(path)
     assert [event.n for event in events] == [1]
     assert stream.damage == "an event is longer than 8 MiB"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'{"a":"' + b" " * (70 << 20), b'{"a":[' + b"1," * (35 << 20)],
+    ids=["a string", "a list"],
+)
+def test_what_stands_before_the_events_is_given_up_in_time(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "late.json.gz"
+    path.write_bytes(gzip.compress(text + b'],"traceEvents":[{"n":1}]}', 1))
+    with pytest.raises(InputError, match="no list of trace events within its first 64 MiB"):
+        read(path)
+
+
+def test_what_stands_behind_the_events_is_given_up_in_time(tmp_path: Path) -> None:
+    path = tmp_path / "long.json.gz"
+    tail = b',"baseTimeNanoseconds":7,"a":"' + b" " * (150 << 20) + b'"}'
+    path.write_bytes(gzip.compress(b'{"traceEvents":[{"n":1}]' + tail, 1))
+    events, stream = read(path)
+    assert [event.n for event in events] == [1]
+    assert stream.damage == "more than 64 MiB stand behind its events"
+    assert stream.keys == {"baseTimeNanoseconds": b"7"}
+    assert len(stream._text) < 140 << 20

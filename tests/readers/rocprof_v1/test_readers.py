@@ -196,6 +196,18 @@ class TestDispatches:
             device.max_clock_mhz,
         ) == ("1", "AMD Instinct MI300X", "0000:29:00.0", 304, "gfx942", 2100)
 
+    def test_a_dump_longer_than_any_is_read_in_part(self, tmp_path: Path) -> None:
+        path = tmp_path / "results.sysinfo.txt.gz"
+        path.write_bytes(gzip.compress((DUMP + " " * (20 << 20)).encode()))
+        trace = readers.read(path)
+        assert [device.name for device in trace.devices] == ["AMD Instinct MI300X"]
+        assert "longer than 4 MiB" in trace.problems[0].message
+
+    def test_a_number_of_thousands_of_digits_is_none(self, tmp_path: Path) -> None:
+        text = DUMP.replace("304", "3" * 5000)
+        (device,) = readers.read(written(tmp_path / "results.sysinfo.txt", text)).devices
+        assert (device.compute_units, device.max_clock_mhz) == (None, 2100)
+
     def test_a_number_that_is_a_cpus_counts_gpus_alone(self, tmp_path: Path) -> None:
         written(tmp_path / "results.sysinfo.txt", DUMP)
         device = readers.read(

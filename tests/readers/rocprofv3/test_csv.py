@@ -383,6 +383,27 @@ def test_damaged_statistics_are_counted_or_refused(tmp_path: Path) -> None:
         readers.read(kernel_file(tmp_path / "8_kernel_stats.csv", [bad], head))
 
 
+@pytest.mark.parametrize(
+    ("row", "extremes"),
+    [
+        ('"a",2,30,15.0,60.0,10,20,5.0', (10, 20)),
+        ('"a",2,30,15.0,60.0,15,15,0.0', (15, 15)),
+        ('"a",2,30,15.0,60.0,16,20,5.0', (None, None)),
+        ('"a",2,30,15.0,60.0,10,14,5.0', (None, None)),
+        ('"a",2,30,15.0,60.0,,20,5.0', (None, 20)),
+    ],
+)
+def test_extremes_that_the_total_contradicts_are_not_shown(
+    tmp_path: Path, row: str, extremes: tuple[int | None, int | None]
+) -> None:
+    head = '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"'
+    trace = readers.read(kernel_file(tmp_path / "9_kernel_stats.csv", [row], head))
+    (read,) = trace.statistics
+    assert (read.min_ns, read.max_ns) == extremes
+    told = any("their total contradicts" in problem.message for problem in trace.problems)
+    assert told == (extremes == (None, None))
+
+
 @settings(max_examples=20)
 @given(st.integers(200, 4000), st.integers(1, 80))
 def test_blocks_of_any_size_give_the_same_columns(
