@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context
 from functools import cache
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from profharness.readers.bytes.limits import decimal_of
 
 _COMMA, _DOT, _ZERO = ord(","), ord("."), ord("0")
 _LARGEST_US = (2**63 - 1) // 1000
@@ -161,8 +163,8 @@ def exact_ns(text: bytes) -> tuple[int, bool] | None:
     if it is none or beyond int64.
     """
     try:
-        value = Decimal(text.strip(b'" ').decode("ascii"))
-    except (InvalidOperation, UnicodeDecodeError):
+        value = decimal_of(text.strip(b'" ').decode("ascii"))
+    except ValueError:  # UnicodeDecodeError is one
         return None
     if not value.is_finite():
         return None

@@ -7,7 +7,7 @@ A limit that grows with the file stands as a share of it, so that no honest file
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -138,6 +138,18 @@ def finite(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
+
+
+def decimal_of(text: str) -> Decimal:
+    """The number that `text` is, exactly. Raises ValueError where it is none that programs write:
+    Python's `Decimal` also takes `1_000` and other scripts' digits.
+    """
+    if not text.isascii() or "_" in text:
+        raise ValueError(text[:_MOST_DIGITS])
+    try:
+        return Decimal(text)
+    except InvalidOperation as error:
+        raise ValueError(text[:_MOST_DIGITS]) from error
 
 
 def count_of(text: str) -> int:

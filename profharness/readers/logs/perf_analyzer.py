@@ -23,7 +23,7 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
-from profharness.readers.bytes.limits import Nanoseconds
+from profharness.readers.bytes.limits import Nanoseconds, finite, whole
 from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL, concat
 from profharness.trace.model import ClockDomain, Marks, Problem, Requests, Source, Strings, Trace
@@ -259,6 +259,8 @@ def read_levels(path: Path) -> tuple[Level, ...]:
     levels = []
     for line, row in enumerate(rows, 2):
         try:
+            if None in row or None in row.values():
+                raise ValueError("it has more or fewer cells than the header")
             levels.append(_level(row, mode))
         except (TypeError, ValueError) as error:
             raise InputError(f"{path}: line {line}: {error}", _CSV_HINT) from error
@@ -267,15 +269,15 @@ def read_levels(path: Path) -> tuple[Level, ...]:
 
 def _level(row: dict[str, str], mode: str) -> Level:
     percentiles = [
-        (int(percentile[1]), int(row[column]))
+        (_whole(percentile[1]), _whole(row[column]))
         for column in row
         if (percentile := re.fullmatch(r"p(\d+) latency", column))
     ]
     metrics = tuple((column, _per_gpu(row[column])) for column in row if "GPU" in column)
     return Level(
         _RATE_COLUMNS[mode],
-        float(row[mode]),
-        float(row["Inferences/Second"]),
+        _number(row[mode]),
+        _number(row["Inferences/Second"]),
         _us(row, "Client Send"),
         _us(row, "Network+Server Send/Recv"),
         _us(row, "Server Queue"),
@@ -289,13 +291,27 @@ def _level(row: dict[str, str], mode: str) -> Level:
 
 
 def _us(row: dict[str, str], column: str) -> int | None:
-    return int(row[column]) if row.get(column) else None
+    return _whole(row[column]) if row.get(column) else None
+
+
+def _whole(cell: str) -> int:
+    number = whole(cell)
+    if number is None or number < 0:
+        raise ValueError(f"{cell[:20]!r} is no whole number")
+    return number
+
+
+def _number(cell: str) -> float:
+    number = finite(cell)
+    if number is None:
+        raise ValueError(f"{cell[:20]!r} is no number")
+    return number
 
 
 def _per_gpu(cell: str) -> tuple[tuple[str, float], ...]:
     """`uuid:value;uuid:value;`"""
     parts = (part.rpartition(":") for part in cell.split(";") if part)
-    return tuple((uuid, float(value)) for uuid, _, value in parts)
+    return tuple((uuid, _number(value)) for uuid, _, value in parts)
 
 
 def missing(asked: Iterable[float], levels: Iterable[Level]) -> tuple[float, ...]:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import open_line
-from profharness.readers.bytes.limits import count_of, cut, printed_rows_of
+from profharness.readers.bytes.limits import count_of, cut, decimal_of, printed_rows_of
 from profharness.readers.bytes.text_lines import TextLines
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import StatRow
@@ -129,10 +128,10 @@ def _row(line: str, columns: Sequence[str]) -> Row | None:
             None if thread is None else count_of(thread),
             count_of(value["COUNT"]),
             count_of(value["DEPTH"]),
-            cut(Decimal(value["SUM"]) * _NS[value["UNITS"].strip()]),
+            cut(decimal_of(value["SUM"]) * _NS[value["UNITS"].strip()]),
             float(value.get("% SELF", "nan")),
         )
-    except (KeyError, ValueError, InvalidOperation, OverflowError):
+    except (KeyError, ValueError, ArithmeticError):
         return None
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import Table, read_table
-from profharness.readers.bytes.limits import cut, whole
+from profharness.readers.bytes.limits import cut, decimal_of, whole
 from profharness.readers.rocprof_compute import tool_metrics
 from profharness.trace.model import ClockDomain, Device, Problem, Source, Strings, Trace
 from profharness.trace.statistics import KERNELS, StatRow, ToolMetric
@@ -245,11 +244,11 @@ def _top(table: Table) -> tuple[tuple[StatRow, ...], int]:
                 StatRow(
                     label.replace("\n", ""),
                     KERNELS,
-                    cut(Decimal(calls)),
-                    cut((Decimal(total) * unit).to_integral_value()),
+                    cut(decimal_of(calls)),
+                    cut((decimal_of(total) * unit).to_integral_value()),
                 )
             )
-        except (InvalidOperation, OverflowError, ValueError):
+        except (ArithmeticError, ValueError):
             continue
     return tuple(rows), table.rows - len(rows)
 

@@ -249,13 +249,12 @@ class ProcessReader:
 
     def _message_code(self, extra: Any) -> int:
         """The code of a marker's text in an event's extra data; NULL where it has none."""
+        if not isinstance(extra, str) or extra in ("", "{}"):
+            return NULL
         try:
-            message = (
-                msgspec.json.decode(extra, type=_Extra).message
-                if isinstance(extra, str) and extra != "{}"
-                else ""
-            )
+            message = msgspec.json.decode(extra, type=_Extra).message
         except NOT_JSON:
+            self.left_out["different texts of markers, which are no JSON"] += 1
             return NULL
         return self._tables.strings.code(message) if message else NULL
 

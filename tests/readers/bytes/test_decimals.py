@@ -109,6 +109,7 @@ def test_single_values(text: bytes, ns: int) -> None:
         b"123456789012345678",
         b'"\xc3\xa4"',
         b'"nan"',
+        b"1_0",
         b"{}",
     ],
 )

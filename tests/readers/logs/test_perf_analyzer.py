@@ -137,7 +137,12 @@ def test_damaged_exports(tmp_path: Path, data: bytes, words: str) -> None:
         ("", "not a report"),
         ("a,b\n1,2\n", "not a report"),
         ("Concurrency,Inferences/Second\n1,fast\n", "line 2"),
-        ("Concurrency,Inferences/Second\n1,10\n2\n", "line 3"),
+        ("Concurrency,Inferences/Second\n1,10\n2\n", "line 3: it has more or fewer cells"),
+        ("Concurrency,Inferences/Second\n1,10,3\n", "line 2: it has more or fewer cells"),
+        ("Concurrency,Inferences/Second,Client Send\n1,10\n", "line 2: it has more or fewer"),
+        ("Concurrency,Inferences/Second\n1,1_0\n", "line 2: '1_0' is no number"),
+        ("Concurrency,Inferences/Second\n1,nan\n", "line 2: 'nan' is no number"),
+        ("Concurrency,Inferences/Second,Client Send\n1,1,-4\n", "line 2: '-4' is no whole number"),
     ],
 )
 def test_files_that_are_no_report(tmp_path: Path, text: str, words: str) -> None:

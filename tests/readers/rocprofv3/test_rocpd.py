@@ -332,6 +332,7 @@ def test_a_cut_gzip_is_read_or_refused_with_its_reason(tmp_path: Path) -> None:
         ("UPDATE {pmc_event} SET value = NULL", 4, "counter values without a number"),
         ("DELETE FROM {info_pmc}", 4, "counter values without a number, or that no view"),
         ("DROP VIEW memory_copies", 4, "copies that the file's own view does not show"),
+        ("UPDATE {event} SET extdata = '{{message'", 4, "texts of markers, which are no JSON"),
     ],
 )
 def test_what_a_damaged_table_lacks_is_said(
