@@ -4,12 +4,12 @@ generator under none.
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-
-import msgspec
 
 from profharness.errors import UsageError
 from profharness.launchers.command import Command
@@ -19,6 +19,7 @@ from profharness.measure.plan import RunPlan, worker_setup
 from profharness.options.request import Request
 from profharness.rundir.paths import write_atomic
 from profharness.scans.contract import Scan, ServerSpec
+from profharness.secrets.patterns import clean_setting
 from profharness.serving import foreign
 from profharness.serving.kserve import Access
 from profharness.supervise.pass_plan import PassPlan
@@ -28,6 +29,10 @@ from profharness.workers.server import READY, ServerSetup
 TOKEN = "PROFHARNESS_TOKEN"  # noqa: S105  the name of a variable
 """The variable that holds the token of a server at --url, where --token-file does not; its value is
 never recorded.
+"""
+PRIVATE = "PROFHARNESS_PRIVATE"
+"""What the load generator must know and no file holds: JSON with the token and with settings that
+are secret, in its environment alone.
 """
 LEVELS = "PROFHARNESS_LEVELS"
 """Tells hooks in a server that is not ours where the levels are announced, so that each is a window
@@ -54,11 +59,13 @@ def target_setup(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> T
         address = foreign.parse_url(spec.urls[0], run_plan.request.protocol)
         protocol = "grpc" if address.grpc else "http"
         client = _with_protocol(client, protocol)
+        access = access_of(run_plan.request)
         return TargetSetup(
             None,
             replace(
                 client,
-                before=lambda _: describe(client, spec, protocol, access_of(run_plan.request)),
+                before=lambda _: describe(client, spec, protocol, access),
+                wrap=lambda command: _with_private(client.wrap(command), {"token": access.token}),
             ),
         )
     if spec.command and not foreign.address_of(spec.ready, spec.command).grpc:
@@ -116,21 +123,18 @@ def access_of(request: Request) -> Access:
 
 
 def describe(client: WorkerSetup, spec: ServerSpec, protocol: str, access: Access) -> None:
-    """What the load generator must know of servers that run already, for the user's eyes alone.
-    Raises Unavailable where one does not answer.
+    """What the load generator must know of servers that run already, but for the token. Raises
+    Unavailable where one does not answer.
     """
     for path, url in zip(_ready_paths(client.folder, spec), spec.urls, strict=True):
-        write_atomic(
-            path, foreign.describe(url, protocol, spec.model, access), private=bool(access.token)
-        )
+        write_atomic(path, foreign.describe(url, protocol, spec.model, access))
 
 
-def forget_tokens(folder: Path) -> None:
-    """Once a target is served, its servers' tokens need not lie in the run directory."""
-    for path in folder.glob("server-ready*.json"):
-        described = msgspec.json.decode(path.read_bytes())
-        if isinstance(described, dict) and described.get("token"):
-            write_atomic(path, msgspec.json.encode({**described, "token": ""}))
+def _with_private(command: Command, settings: Mapping[str, object]) -> Command:
+    """The command with these in PRIVATE too, where they are not empty."""
+    told = json.loads(command.env.get(PRIVATE) or "{}")
+    told.update({name: value for name, value in settings.items() if value})
+    return command.with_env({PRIVATE: json.dumps(told)}) if told else command
 
 
 def _ready_paths(folder: Path, spec: ServerSpec) -> list[Path]:
@@ -175,13 +179,22 @@ def _client(run_plan: RunPlan, scan: Scan, plan: PassPlan, label: str) -> Worker
         **setup.workload.settings,
         "ready": [str(path) for path in _ready_paths(setup.control, spec)],
     }
+    secret = {name: value for name, value in settings.items() if _is_secret(value)}
     return replace(
         setup,
-        workload=replace(setup.workload, settings=settings),
-        wrap=lambda command: command,
+        workload=replace(
+            setup.workload,
+            settings={name: value for name, value in settings.items() if name not in secret},
+        ),
+        wrap=lambda command: _with_private(command, secret),
         role="client",
         isolate=False,
     )
+
+
+def _is_secret(value: object) -> bool:
+    given = tuple(value) if isinstance(value, list) else value
+    return clean_setting(given) != given
 
 
 def _server(

@@ -25,7 +25,7 @@ from profharness.measure.plan import RunPlan, points_of
 from profharness.measure.point_results import PointResults
 from profharness.measure.recorder import Recorder
 from profharness.measure.scan_pass import ServedTarget, Watch, missing, serve_targets
-from profharness.measure.served_commands import forget_tokens, target_setup
+from profharness.measure.served_commands import target_setup
 from profharness.rundir import requests as tables
 from profharness.rundir import requests_raw
 from profharness.rundir.manifest import PointRecord
@@ -155,14 +155,11 @@ class ServedPass:
 
         events = pool.Events(lambda _: None, sampler.check, take)
         if target.server is None:
-            try:
-                outcomes = pool.serve(client, points, launcher, events, more)
-            finally:
-                forget_tokens(client.control)
+            outcomes = pool.serve(client, points, launcher, events, more)
             return ServedTarget(tuple(outcomes), client.plain())
         server = self._server(target.server, tool)
         watched = replace(client, before=server.ensure, overdue=server.died, blame=server.reason)
-        with _stopped_at_the_end(server, client.control):
+        with _stopped_at_the_end(server):
             clients = pool.serve(watched, points, launcher, events, more)
         return ServedTarget(_outcomes(server, clients), target.server.wrapped)
 
@@ -189,12 +186,11 @@ def _outcomes(server: Server, clients: Sequence[Outcome]) -> tuple[Outcome, ...]
 
 
 @contextmanager
-def _stopped_at_the_end(server: Server, control: Path) -> Iterator[None]:
+def _stopped_at_the_end(server: Server) -> Iterator[None]:
     try:
         yield
     finally:
         server.stop()
-        forget_tokens(control)
 
 
 def _fresh(folder: Path) -> None:

@@ -223,7 +223,6 @@ def _encoded(
         grpc=address.grpc,
         http=http,
         metrics=metrics,
-        token=access.token,
         ca=access.ca,
         tls=address.tls and bool(address.grpc),
         opened=host not in _LOOPBACK,

@@ -4,13 +4,15 @@ token: whole runs over real TLS.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
+import profharness
 from profharness.rundir.paths import RunDir
 from tests import started
 from tests.load import running
@@ -141,12 +143,7 @@ def test_a_run_with_a_private_authority_and_a_token(
         "server-b1-c1": "ok",
         "server-b1-c2": "ok",
     }
-    told = [
-        path
-        for path in (tmp_path / "run").rglob("*")
-        if path.is_file() and TOKEN.encode() in path.read_bytes()
-    ]
-    assert told == []
+    assert _holding(tmp_path / "run") == []
     assert manifest.scan is not None
     assert manifest.scan.settings["ca"] == str(authority / "ca.pem")
 
@@ -180,11 +177,42 @@ def test_what_is_missing_is_told_by_name(tmp_path: Path, authority: Path, protoc
         assert "--token-file" in answers[name].stderr
 
 
-def test_the_token_of_a_running_measurement_is_the_users_alone(tmp_path: Path) -> None:
-    from profharness.rundir.paths import write_atomic
+@pytest.mark.slow
+def test_no_file_holds_the_token_while_it_is_used_nor_when_the_harness_is_killed(
+    tmp_path: Path,
+) -> None:
+    with running.server(tmp_path, service_ms=2, token=TOKEN) as served:
+        url = f"http://{served.description['http']}"
+        program = (sys.executable, "-m", "profharness", "run", "-o", "run", "--telemetry", "off")
+        load = ("--shape", "x:16", "--concurrency", "1,2", "--time", "60")
+        harness = subprocess.Popen(
+            (*program, "--url", url, "--model", "double", *load),
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(Path(profharness.__file__).parents[1]),
+                "PROFHARNESS_TOKEN": TOKEN,
+                "PROFHARNESS_CACHE": str(tmp_path / "cache"),
+            },
+        )
+        try:
+            end = time.monotonic() + 100
+            while not any((tmp_path / "run").rglob("levels.jsonl")):
+                assert harness.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            assert any((tmp_path / "run").rglob("server-ready.json"))
+            assert _holding(tmp_path / "run") == []
+        finally:
+            harness.kill()
+            harness.wait()
+        assert _holding(tmp_path / "run") == []
 
-    write_atomic(tmp_path / "ready.json", json.dumps({"token": TOKEN}).encode(), private=True)
-    assert (tmp_path / "ready.json").stat().st_mode & 0o777 == 0o600
+
+def _holding(folder: Path) -> list[Path]:
+    return [
+        path for path in folder.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ level.
 from __future__ import annotations
 
 import json
+import os
 import ssl
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -21,6 +22,10 @@ CHOICES = {
     "compression": ("none", "gzip", "deflate"),
     "ragged": ("none", "padded", "grouped"),
 }
+PRIVATE = "PROFHARNESS_PRIVATE"
+"""What no file holds: a JSON object with the servers' `token` and with settings that are secret, in
+the environment of the load generator alone.
+"""
 HTTP_TOKEN, GRPC_TOKEN = "triton-access-token", "triton-grpc-protocol-triton-access-token"
 
 
@@ -193,6 +198,17 @@ def _datatype(tensor: Mapping[str, Any]) -> str:
     return str(tensor.get("dtype") or tensor.get("datatype") or "FP32").replace("TYPE_", "")
 
 
+def private_settings() -> Mapping[str, Any]:
+    """What stands in PRIVATE; empty without it. Raises Refusal for anything but an object."""
+    try:
+        found = json.loads(os.environ.get(PRIVATE) or "{}")
+    except ValueError as error:
+        raise Refusal("%s holds no JSON" % PRIVATE, code=BAD_INPUT) from error
+    if not isinstance(found, dict):
+        raise Refusal("%s holds no object" % PRIVATE, code=BAD_INPUT)
+    return found
+
+
 def read_client_spec(path: str) -> ClientSpec:
     """Fields that this version does not know are ignored. Raises Refusal for a file that is no spec
     or a choice that is none.
@@ -245,7 +261,7 @@ def read_server(path: str) -> Server:
             str(raw.get("host") or ""),
             str(raw.get("grpc") or ""),
             _address(str(raw.get("http") or "")),
-            str(raw.get("token") or ""),
+            str(raw.get("token") or private_settings().get("token") or ""),
             bool(raw.get("tls")),
             str(raw.get("http") or "").startswith("https://"),
             str(raw.get("ca") or ""),

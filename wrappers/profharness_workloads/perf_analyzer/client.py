@@ -36,6 +36,7 @@ from profharness_workloads.loadgen.settings import (
     Level,
     Server,
     judged,
+    private_settings,
     read_client_spec,
     read_server,
     same_model,
@@ -300,6 +301,7 @@ def load(settings: Settings) -> PerfAnalyzer:
     spec = read_client_spec(settings.spec_path)
     with open(settings.spec_path, encoding="utf-8") as file:
         raw = json.load(file)
+    raw = {**raw, **private_settings()}
     args = tuple(str(argument) for argument in raw.get("perf_analyzer_args") or ())
     for argument in args:
         name = argument.partition("=")[0]
