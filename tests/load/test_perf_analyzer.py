@@ -14,6 +14,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests import started
 from tests.load import running
 
 DRIVER = running.ROOT / "wrappers" / "profharness_workloads" / "perf_analyzer" / "client.py"
@@ -25,6 +26,8 @@ if "--version" in sys.argv:
     print("Perf Analyzer Version 2.51.0 (commit unknown)")
     sys.exit(0)
 mode = os.environ.get("MODE", "good")
+if "ARGV_TO" in os.environ:
+    open(os.environ["ARGV_TO"], "w").write(json.dumps(sys.argv))
 asked = float(args.get("--concurrency-range") or args.get("--request-rate-range"))
 data = json.load(open(args["--input-data"]))["data"]
 assert args["-m"] == "double" and data and set(data[0]) == {{"x"}} and "b64" in data[0]["x"], sys.argv
@@ -252,6 +255,34 @@ def test_real_inputs_item_by_item(files: ModuleType, workloads: Path) -> None:
         np.frombuffer(base64.b64decode(one["x"]["b64"]), "f4").tolist() for one in data
     ] == x.tolist()
     assert data[0]["x"]["shape"] == [3]
+
+
+@pytest.mark.slow
+def test_secret_arguments_reach_it_and_no_file_of_the_run(tmp_path: Path, stand_in: Path) -> None:
+    """The stand-in ends with whatever level was asked for, which is all that is needed here."""
+    header = "--header=Authorization: Bearer hunter2PERFANALYZER"
+    token = "hunter2TOKEN"
+    with running.server(tmp_path, service_ms=2, token=token) as served:
+        words = ("--url", f"http://{served.description['http']}", "--model", "double")
+        load = ("--shape", "x:16", "--concurrency", "1", "--time", "0.5", "--telemetry", "off")
+        via = ("--via", "perf-analyzer", f"--perf-analyzer-arg={header}")
+        done = started.run(
+            *("run", "-o", "run", "--quiet", *words, *load, *via),
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PROFHARNESS_PERF_ANALYZER": str(stand_in),
+                "PROFHARNESS_CACHE": str(tmp_path / "cache"),
+                "PROFHARNESS_TOKEN": token,
+                "ARGV_TO": str(tmp_path / "argv.json"),
+            },
+        )
+    argv = json.loads((tmp_path / "argv.json").read_text())
+    assert header in argv, done.stderr
+    assert any(token in word for word in argv)
+    files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
+    assert files
+    assert [path for path in files if b"hunter2" in path.read_bytes()] == []
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import json
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class PerfAnalyzer(worker.Workload):
             )
         with leftovers.temporary_folder("pa") as folder:
             argv, export = self._prepared(level, folder)
-            notes: Dict[str, str] = {"command": " ".join(argv)}
+            notes: Dict[str, str] = {"command": _shown(argv)}
             if not self._windows.announce("open", "opened", level.id, still_wanted):
                 notes["window"] = "the server did not answer the opening of the window"
             cpu = ServerCpu(self._server)
@@ -294,6 +294,16 @@ def _require_level(level: Level, ran: Ran, row: Dict[str, str]) -> None:
     asked = float(level.concurrency if level.mode == "closed" else level.rate)
     if got is not None and asked and abs(float(got) / asked - 1) > 1e-3:
         raise LevelFailed("perf_analyzer measured %s where %g was asked" % (got, asked))
+
+
+def _shown(argv: Sequence[str]) -> str:
+    """The command with `...` for what only PRIVATE holds: a note stands in files of the run."""
+    private = private_settings()
+    hidden = (str(private.get("token") or ""), *private.get("perf_analyzer_args", ()))
+    text = " ".join(argv)
+    for secret in filter(None, hidden):
+        text = text.replace(secret, "...")
+    return text
 
 
 def load(settings: Settings) -> PerfAnalyzer:
