@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from profharness.secrets.names import MARKER, is_secret
-from profharness.secrets.patterns import clean_text, may_hold_secrets
+from profharness.secrets.patterns import clean_text, may_hold_secrets, which_may_hold_secrets
 from profharness.trace.columns.table import Table
 from profharness.trace.model import Source, Strings, Trace
 
@@ -39,29 +39,46 @@ def without_secrets(trace: Trace) -> Trace:
 def _discreet(source: Source) -> Source:
     if not source.details:
         return source
-    # all at once, as the texts of the pool: a log has a hundred thousand commands
-    clean = clean_text if _any_held(_LINE.join(value for _, value in source.details)) else str
+    cleaned = _clean([value for _, value in source.details])
     details = tuple(
-        (name, MARKER if is_secret(name, value) else clean(value)) for name, value in source.details
+        (name, MARKER if is_secret(name, value) else clean)
+        for (name, value), clean in zip(source.details, cleaned, strict=True)
     )
     return source if details == source.details else replace(source, details=details)
 
 
 def _cleaned(strings: Strings) -> tuple[Strings, Sequence[int]] | None:
     """A pool without secrets and the new code of each text; None where all texts may stay."""
-    # all at once: nearly every trace is done with here
-    if not _any_held(_LINE.join(strings.texts)):
+    cleaned = _clean(strings.texts)
+    if cleaned is strings.texts:
         return None
     pool = Strings()
-    return pool, [pool.code(clean_text(text)) for text in strings.texts]
+    return pool, [pool.code(text) for text in cleaned]
+
+
+def _clean(texts: Sequence[str]) -> Sequence[str]:
+    """The texts without secrets; the same object where none holds one. All are searched at once,
+    and then only those that hold a word of a secret one by one: nearly every trace is done with the
+    first search, and a log has a hundred thousand commands.
+    """
+    if not _any_held(_LINE.join(texts)):
+        return texts
+    cleaned = list(texts)
+    for at in which_may_hold_secrets([_raw(text) for text in texts]):
+        cleaned[at] = clean_text(texts[at])
+    return cleaned
 
 
 def _any_held(whole: str) -> bool:
-    if not may_hold_secrets(whole.encode("utf-8", "surrogateescape")):
+    if not may_hold_secrets(_raw(whole)):
         return False
     found: Counter[str] = Counter()
     clean_text(whole, found)
     return bool(found)
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _recoded(table: Table, codes: Sequence[int]) -> Table:

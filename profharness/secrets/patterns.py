@@ -22,7 +22,7 @@ from profharness.secrets.names import (
     is_secret,
 )
 from profharness.secrets.search import Span
-from profharness.secrets.sieve import may_match, regions
+from profharness.secrets.sieve import may_match, regions, which_may_match
 
 _MARK = MARKER.encode()
 _LONGEST_LINE = 4096
@@ -158,6 +158,12 @@ def may_hold_secrets(text: bytes) -> bool:
     """Whether a text holds any of the words without which it holds no secret."""
     small = text.lower()
     return any(stem in small for stem in STEMS) or may_match(small, _sieve())
+
+
+def which_may_hold_secrets(texts: Sequence[bytes]) -> Sequence[int]:
+    """The places of those texts of which `may_hold_secrets` says so."""
+    stems = "|".join(re.escape(stem.decode()) for stem in STEMS)
+    return which_may_match([text.lower() for text in texts], f"{stems}|{_sieve()}")
 
 
 @lru_cache(maxsize=1)

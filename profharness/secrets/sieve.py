@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 _SHORT = 1 << 14
@@ -51,6 +51,20 @@ def may_match(small: bytes, pattern: str) -> bool:
     return bool(regions(small, pattern))
 
 
+def which_may_match(small: Sequence[bytes], pattern: str) -> Sequence[int]:
+    """The places of those texts in small letters in which the pattern may match somewhere."""
+    if _is_short(sum(map(len, small))):
+        search = _compiled(pattern).search
+        return [at for at, text in enumerate(small) if search(text)]
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    matched = pc.match_substring_regex(pa.array(small, pa.large_binary()), pattern)
+    places: list[int] = np.flatnonzero(matched.to_numpy(zero_copy_only=False)).tolist()
+    return places
+
+
 def _is_short(size: int) -> bool:
     """Whether a text of that size is looked through as it is: a short one, and longer ones until
     they are so much together that pyarrow is worth loading.
@@ -61,7 +75,7 @@ def _is_short(size: int) -> bool:
     return "pyarrow.compute" not in sys.modules and _seen["bytes"] <= _WORTH_LOADING
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _compiled(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode())
 
