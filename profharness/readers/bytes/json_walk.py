@@ -25,6 +25,7 @@ _GAP = re.compile(
     rb"(?:[ \t\r\n]++|\xef[\s\S]{0,2})*+"
 )  # white space, and the mark of a byte order
 _FIRST_LOOK = 1 << 12
+_LONGER = 8  # times as much as the last look
 _WINDOW = 1 << 16
 _LONGEST_VALUE = 256 << 20
 _BRACKETS = b"{["
@@ -156,11 +157,13 @@ class JsonWalk:
 
     def _stretches(self) -> Iterator[tuple[bytes, list[int]]]:
         """Whole elements of the list at the cursor, as much as a block holds at once, and where
-        each ends.
+        each ends. The first looks are short: a block may hold thousands of lists.
         """
         self._take(b"[")
+        look = _FIRST_LOOK
         while True:
-            scan = json_scan.scan(memoryview(self._text)[self._at :])
+            behind = self._at + look
+            scan = json_scan.scan(memoryview(self._text)[self._at : behind])
             ends = scan.ends.tolist()
             if ends:
                 first = json_scan.skip_gap(self._text, self._at)
@@ -172,6 +175,9 @@ class JsonWalk:
                 self._at += scan.closed + 1
                 return
             self._at += ends[-1] if ends else 0
+            if behind < len(self._text):
+                look *= _LONGER
+                continue
             if len(self._text) - self._at > _LONGEST_VALUE or not self._more(
                 0 if ends else len(self._text) - self._at
             ):
@@ -188,7 +194,7 @@ class JsonWalk:
                 self._at += end
                 return text[:end]
             if look <= len(self._text) - self._at:
-                look *= 8
+                look *= _LONGER
             elif len(self._text) - self._at > _LONGEST_VALUE or not self._more(look):
                 raise DocumentEnds(self.damage or "it ends inside a value")
 
