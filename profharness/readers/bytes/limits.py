@@ -7,6 +7,7 @@ A limit that grows with the file stands as a share of it, so that no honest file
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Final
@@ -28,6 +29,22 @@ milliseconds: some thousand in a small file are refused."""
 LEVELS: Final = 10_000
 """Operators or host calls inside of one another: Python stops at a thousand. What lies inside of
 what is worked out level by level."""
+
+_NAMES, _NAME_BYTES = 20_000, 64
+_CHARACTERS, _FILE_CHARACTERS = 16 << 20, 2
+"""Kernels of different names, and the characters of these together: each name is judged by some
+forty patterns. A program has hundreds, of thousands of characters each where templates made them;
+a gzipped record takes 15 bytes and more, and names repeat.
+"""
+
+
+def kernel_names_of(paths: Iterable[Path]) -> tuple[int, int]:
+    """How many different names the kernels of some files may have that make one trace, and how many
+    characters in all.
+    """
+    size = sum(_size(path) for path in paths)
+    return _NAMES + size // _NAME_BYTES, _CHARACTERS + _FILE_CHARACTERS * size
+
 
 _RECORDS, _RECORD_BYTES = 500_000, 4
 """Records of a file besides one for so many of its bytes: gzipped traces have 15 and more for each
