@@ -211,10 +211,11 @@ def _check_names(trace: Trace, paths: Sequence[Path]) -> None:
     from profharness.trace.columns.keys import distinct
 
     most, most_characters = kernel_names_of(paths)
-    used = distinct(trace.kernels.name).tolist()
+    used = [trace.strings[code] for code in distinct(trace.kernels.name).tolist()]
+    used += {row.name for row in trace.statistics}
     if len(used) > most:
         what = f"{len(used)} different names, more than the {most}"
-    elif (length := sum(len(trace.strings[code]) for code in used)) > most_characters:
+    elif (length := sum(map(len, used))) > most_characters:
         what = f"names of {length} characters, more than the {most_characters}"
     else:
         return

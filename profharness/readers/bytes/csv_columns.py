@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
-from profharness.readers.bytes.limits import finite, whole
+from profharness.readers.bytes.limits import COLUMNS, finite, table_bytes_of, whole
 from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem
@@ -102,7 +102,13 @@ def name_repeated(path: Path, names: Sequence[str]) -> tuple[Problem, ...]:
 
 def repeated(names: Sequence[str]) -> tuple[str, ...]:
     """The names that stood before, as often as they do; columns without a name are passed over."""
-    return tuple(name for at, name in enumerate(names) if name and name in names[:at])
+    seen: set[str] = set()
+    found: list[str] = []
+    for name in names:
+        if name and name in seen:
+            found.append(name)
+        seen.add(name)
+    return tuple(found)
 
 
 def is_open(text: str) -> bool:
@@ -126,10 +132,10 @@ def read_text(path: Path, most: int | None = None) -> tuple[str, str]:
 
 
 def read_table(path: Path) -> Table:
-    """All rows of a file with a header. Raises InputError when there is no header or the file
-    cannot be read.
+    """All rows of a file with a header, of a gzipped one up to `table_bytes_of` it. Raises
+    InputError when there is no header or the file cannot be read.
     """
-    text, damage = read_text(path)
+    text, damage = read_text(path, table_bytes_of(path))
     return parse_table(path, text, damage)
 
 
@@ -152,6 +158,11 @@ def parse_table(path: Path, text: str, damage: str = "") -> Table:
             "the tool was interrupted before it wrote anything: record again",
         )
     header = [name.strip() for name in rows[0]]
+    if len(header) > COLUMNS:
+        raise InputError(
+            f"{path} names {len(header)} columns, more than the {COLUMNS} that a table may have",
+            "copy it again from where the tool wrote it",
+        )
     even = [row for row in rows[1:] if len(row) == len(header)]
     columns = [list(column) for column in zip(*even, strict=True)] if even else [[] for _ in header]
     named: dict[str, list[str]] = {}

@@ -94,6 +94,22 @@ def printed_rows_of(path: Path) -> int:
     return _ROWS + _size(path) // _ROW_BYTES if _is_gzipped(path) else LARGEST
 
 
+COLUMNS: Final = 10_000
+"""Columns of a table of counters: one that has each channel of all dies has some thousand."""
+
+_TABLE_BYTES, _TABLE_GROWTH = 8 << 20, 20
+"""A table of counters or statistics is held as a text for each of its fields, thirty times its
+size: gzipped tables of real runs unfold to ten times theirs and less.
+"""
+
+
+def table_bytes_of(path: Path) -> int:
+    """How many bytes a CSV file may hold that is read as a table of texts when it is gzipped; a
+    plain one may hold any number.
+    """
+    return _TABLE_BYTES + _TABLE_GROWTH * _size(path) if _is_gzipped(path) else LARGEST
+
+
 def _is_gzipped(path: Path) -> bool:
     try:
         with path.open("rb") as file:
