@@ -161,7 +161,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     keep_freed_memory()
     reader = find_reader(path)
     with reading(path, reader.name):
-        trace = _bounded(reader.read(path, wanted=wanted), path)
+        trace = _bounded(reader.read(path, wanted=wanted), (path,))
     lacking = _WRITTEN_BESIDE.get(reader.name) if isinstance(path, SpooledPath) else None
     if lacking is None:
         return trace
@@ -174,19 +174,22 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     return replace(trace, problems=(*trace.problems, problem))
 
 
-def _bounded(trace: Trace, path: Path) -> Trace:
-    """The trace, if it names no more devices than can be measured, no operators nest without end,
-    and its times can be summed up. Raises InputError else.
+def _bounded(trace: Trace, paths: Sequence[Path]) -> Trace:
+    """The trace of some files, if it names no more devices than can be measured, and no more
+    kernels, no operators nest without end, and its times can be summed up. Raises InputError else.
     """
     from profharness.readers.bytes.limits import LEVELS, devices_of
     from profharness.trace.invariants import too_long_together
 
+    path = paths[0]
     if len(trace.devices) > (most := devices_of(path)):
         raise InputError(
             f"{path} names {len(trace.devices)} devices, more than the {most} that a file of its "
             "size may",
             "name the files of the single ranks",
         )
+    _check_names(trace, paths)
+    _check_streams(trace, paths)
     if len(trace.ops) and int(trace.ops.depth.max()) > LEVELS:
         raise InputError(
             f"{path} cannot be trusted: more than {LEVELS} of its operators lie inside of one "
@@ -199,6 +202,44 @@ def _bounded(trace: Trace, path: Path) -> Trace:
             "the file was damaged: copy or record it again",
         )
     return trace
+
+
+def _check_names(trace: Trace, paths: Sequence[Path]) -> None:
+    """Raises InputError where kernels have more different names, or longer ones, than can be
+    judged.
+    """
+    from profharness.readers.bytes.limits import kernel_names_of
+    from profharness.trace.columns.keys import distinct
+
+    most, most_characters = kernel_names_of(paths)
+    used = [trace.strings[code] for code in distinct(trace.kernels.name).tolist()]
+    used += {row.name for row in trace.statistics}
+    if len(used) > most:
+        what = f"{len(used)} different names, more than the {most}"
+    elif (length := sum(map(len, used))) > most_characters:
+        what = f"names of {length} characters, more than the {most_characters}"
+    else:
+        return
+    raise InputError(
+        f"{paths[0]} cannot be trusted: its kernels have {what} that a file of its size may have",
+        "the file was damaged: copy or record it again",
+    )
+
+
+def _check_streams(trace: Trace, paths: Sequence[Path]) -> None:
+    """Raises InputError where kernels ran on more streams than can be followed."""
+    from profharness.readers.bytes.limits import STREAMS, streams_of
+    from profharness.trace.columns.keys import distinct
+
+    if len(trace.kernels) <= STREAMS:
+        return
+    streams = len(distinct(trace.kernels.stream))
+    if streams > (most := streams_of(paths)):
+        raise InputError(
+            f"{paths[0]} cannot be trusted: its kernels ran on {streams} streams, more than the "
+            f"{most} that a file of its size may have",
+            "the file was damaged: copy or record it again",
+        )
 
 
 def stated_rank(path: Path) -> int | None:
@@ -264,8 +305,8 @@ def read_group(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trace:
 
     with reading(paths[0]):
         if rocprof_compute.is_workload(paths):
-            return _bounded(rocprof_compute.read_set(paths), paths[0])
-        return _bounded(rocprofv3_csv.read_set(paths), paths[0])
+            return _bounded(rocprof_compute.read_set(paths), paths)
+        return _bounded(rocprofv3_csv.read_set(paths), paths)
 
 
 def foreign_names() -> tuple[str, ...]:

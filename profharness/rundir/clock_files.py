@@ -41,7 +41,7 @@ def read_clocks(path: Path) -> tuple[Snapshot, ...]:
     Raises InputError when the file is missing or another line is damaged.
     """
     try:
-        lines = read_file(path, LINES_BYTES).split(b"\n")
+        lines = read_file(path, LINES_BYTES, text=True).split(b"\n")
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}",

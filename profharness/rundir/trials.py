@@ -26,7 +26,7 @@ def read(path: Path, *, point: str) -> Trace:
     and counted. Raises InputError when the file is missing or has other columns.
     """
     try:
-        text = read_file(path, LINES_BYTES).decode("utf-8", "replace")
+        text = read_file(path, LINES_BYTES, text=True).decode("utf-8", "replace")
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"

@@ -5,9 +5,11 @@ not dressed as such.
 from __future__ import annotations
 
 import errno
+import gzip
 import struct
 import sys
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -125,6 +127,26 @@ def test_a_file_of_more_devices_than_can_be_measured_is_refused(tmp_path: Path) 
             readers.read(path)
 
     assert calls_of(refused) < 100 * 20_000  # not a step for each pair of devices
+
+
+def test_a_file_of_more_names_of_kernels_than_can_be_judged_is_refused(tmp_path: Path) -> None:
+    def write(names: Sequence[str]) -> Path:
+        path = tmp_path / "names.json.gz"
+        events = ",".join(
+            f'{{"ph":"X","cat":"kernel","name":"{name}","pid":0,"tid":7,"ts":{i},"dur":1,'
+            f'"args":{{"device":0,"stream":7}}}}'
+            for i, name in enumerate(names)
+        )
+        path.write_bytes(gzip.compress(f'{{"schemaVersion":1,"traceEvents":[{events}]}}'.encode()))
+        return path
+
+    assert len(readers.read(write([f"k{i}" for i in range(20_000)])).kernels) == 20_000
+    with pytest.raises(InputError, match="kernels have 40000 different names, more than the 2"):
+        readers.read(write([f"k{i}" for i in range(40_000)]))
+    long = "f<" * (9 << 10)
+    assert len(readers.read(write([f"{long}{i}" for i in range(100)])).kernels) == 100
+    with pytest.raises(InputError, match="kernels have names of 18434890 characters, more than"):
+        readers.read(write([f"{long}{i}" for i in range(1000)]))
 
 
 def test_operators_inside_of_one_another_without_end_are_refused(tmp_path: Path) -> None:

@@ -273,14 +273,14 @@ def dispatched(trace: Trace, _: Path, match: re.Match[str]) -> bool:
 
 
 def wall_clock(_: Trace, path: Path, match: re.Match[str]) -> bool:
-    found, unreadable = rocprof_sys_text.parse_rows(path.read_text())
+    found, unreadable = rocprof_sys_text.parse_rows(path.read_text().splitlines())
     return (len(found), unreadable) == (int(match[1]), 0)
 
 
 def deepest(_: Trace, path: Path, match: re.Match[str]) -> bool:
-    return max(row.depth for row in rocprof_sys_text.parse_rows(path.read_text())[0]) == int(
-        match[1]
-    )
+    return max(
+        row.depth for row in rocprof_sys_text.parse_rows(path.read_text().splitlines())[0]
+    ) == int(match[1])
 
 
 def marketing(trace: Trace, _: Path, match: re.Match[str]) -> bool:

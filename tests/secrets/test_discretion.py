@@ -38,7 +38,9 @@ def test_one_secret_among_details_is_replaced_and_the_others_stay() -> None:
 
 def test_one_secret_costs_no_search_of_each_other_detail() -> None:
     trace = told(f"login {TOKEN} now", *(f"conv -n {number}" for number in range(5000)))
-    assert calls_of(lambda: without_secrets(trace)) < 80 * 5000  # by itself each costs more than 100
+    assert (
+        calls_of(lambda: without_secrets(trace)) < 80 * 5000
+    )  # by itself each costs more than 100
 
 
 @pytest.mark.parametrize("others", [0, 30_000], ids=["few", "many"])

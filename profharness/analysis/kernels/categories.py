@@ -50,7 +50,11 @@ CATEGORIES: tuple[Category, ...] = (
     "other",
 )
 
-_NAMES = 1 << 14  # that are judged once: more than a model has kernels
+_NAMES = 1 << 17
+"""Names that are judged once, as many as a file of a few MiB may give its kernels: several figures
+ask for the category of each name in turn, so that a store that is too small never holds the next.
+"""
+_BRACKETS = re.compile(r"[<()]|(?<!-)>")  # not the head of an arrow
 
 
 @dataclass(frozen=True)
@@ -265,17 +269,21 @@ def function_name(name: str) -> str:
         .removesuffix(".kd")
         .removesuffix(" [clone .kd]")
     )
-    depth = 0
+    depth, at = 0, 0
     kept: list[str] = []
-    for position, letter in enumerate(text):
-        if letter in "<(":
-            if letter == "(" and depth == 0 and kept and kept[-1] != " ":
+    for bracket in _BRACKETS.finditer(text):
+        if depth == 0 and bracket.start() > at:
+            kept.append(text[at : bracket.start()])
+        at = bracket.end()
+        if bracket[0] in "<(":
+            if bracket[0] == "(" and depth == 0 and kept and not kept[-1].endswith(" "):
                 break
             depth += 1
-        elif letter in ">)" and not (letter == ">" and text[position - 1 : position] == "-"):
+        else:
             depth = max(depth - 1, 0)
-        elif depth == 0:
-            kept.append(letter)
+    else:
+        if depth == 0:
+            kept.append(text[at:])
     return "".join(kept).strip().rpartition(" ")[2] or name
 
 

@@ -20,6 +20,7 @@ from profharness.analysis.operators.element_types import (
 )
 
 Number = bool | int | float
+_LONGEST = 1 << 40  # elements along one axis
 _TRUTH = {"True": True, "False": False, "true": True, "false": False}
 
 
@@ -161,10 +162,11 @@ def _input(dims: object, word: object, text: object, steps: object) -> Input:
 
 def _whole(values: object) -> tuple[int, ...] | None:
     """A list of whole numbers from 0 on; None where it is anything else: no tensor has fewer
-    elements than none, and work of such a one would be taken from that of the others.
+    elements than none, and work of such a one would be taken from that of the others. Nor is one
+    longer than any memory.
     """
     if not isinstance(values, list) or not all(
-        type(value) is int and value >= 0 for value in values
+        type(value) is int and 0 <= value <= _LONGEST for value in values
     ):
         return None
     return tuple(values)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.errors import InputError
-from profharness.readers.bytes.limits import finite, whole
+from profharness.readers.bytes.limits import COLUMNS, fields_of, finite, whole
 from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem
@@ -102,7 +102,13 @@ def name_repeated(path: Path, names: Sequence[str]) -> tuple[Problem, ...]:
 
 def repeated(names: Sequence[str]) -> tuple[str, ...]:
     """The names that stood before, as often as they do; columns without a name are passed over."""
-    return tuple(name for at, name in enumerate(names) if name and name in names[:at])
+    seen: set[str] = set()
+    found: list[str] = []
+    for name in names:
+        if name and name in seen:
+            found.append(name)
+        seen.add(name)
+    return tuple(found)
 
 
 def is_open(text: str) -> bool:
@@ -126,11 +132,26 @@ def read_text(path: Path, most: int | None = None) -> tuple[str, str]:
 
 
 def read_table(path: Path) -> Table:
-    """All rows of a file with a header. Raises InputError when there is no header or the file
-    cannot be read.
+    """All rows of a file with a header, of a gzipped one up to `fields_of` it. Raises InputError
+    when there is no header or the file cannot be read.
     """
-    text, damage = read_text(path)
-    return parse_table(path, text, damage)
+    return parse_table(path, *read_fields(path))
+
+
+def read_fields(path: Path) -> tuple[str, str]:
+    """The text of a CSV file and what damaged it, of a gzipped one as much as holds so many fields
+    as `fields_of` it. Raises InputError when it cannot be read.
+    """
+    most = fields_of(path)
+    blocks = Blocks(path, text=True)
+    found, fields, damage = [], 0, ""
+    for block in blocks:
+        found.append(block)
+        fields += block.count(b",") + block.count(b"\n")
+        if fields > most:
+            damage = "it holds more fields than a file of its size can"
+            break
+    return b"".join(found).decode("utf-8-sig", "replace"), damage or blocks.damage
 
 
 def parse_table(path: Path, text: str, damage: str = "") -> Table:
@@ -152,6 +173,11 @@ def parse_table(path: Path, text: str, damage: str = "") -> Table:
             "the tool was interrupted before it wrote anything: record again",
         )
     header = [name.strip() for name in rows[0]]
+    if len(header) > COLUMNS:
+        raise InputError(
+            f"{path} names {len(header)} columns, more than the {COLUMNS} that a table may have",
+            "copy it again from where the tool wrote it",
+        )
     even = [row for row in rows[1:] if len(row) == len(header)]
     columns = [list(column) for column in zip(*even, strict=True)] if even else [[] for _ in header]
     named: dict[str, list[str]] = {}

@@ -25,6 +25,8 @@ _GAP = re.compile(
     rb"(?:[ \t\r\n]++|\xef[\s\S]{0,2})*+"
 )  # white space, and the mark of a byte order
 _FIRST_LOOK = 1 << 12
+_OPENING = 16  # a list or object of its own takes as long as so many elements
+_LONGER = 8  # times as much as the last look
 _WINDOW = 1 << 16
 _LONGEST_VALUE = 256 << 20
 _BRACKETS = b"{["
@@ -48,7 +50,7 @@ class JsonWalk:
         self._supply = iter(self._blocks)
         self._text = b""
         self._at = 0
-        self._left = records_of(path)  # elements of lists that may still be decoded
+        self._left = records_of(path)  # elements that may still be read
 
     @property
     def damage(self) -> str:
@@ -65,9 +67,16 @@ class JsonWalk:
             if not self._more():
                 raise DocumentEnds(self.damage or "it ends early")
 
+    def _spend(self, elements: int) -> None:
+        """Raises DocumentEnds where they are more than a file of its size can hold."""
+        self._left -= elements
+        if self._left < 0:
+            raise DocumentEnds(_TOO_MANY)
+
     def members(self) -> Iterator[str]:
         """The keys of the object at the cursor; whoever takes a key uses up its value."""
         self._take(b"{")
+        self._spend(_OPENING)
         while self.peek() != b"}":
             key = self.value(str)
             self._take(b":")
@@ -78,6 +87,7 @@ class JsonWalk:
     def elements(self) -> Iterator[None]:
         """Stops before each element of the list at the cursor; whoever takes one uses it up."""
         self._take(b"[")
+        self._spend(_OPENING)
         while self.peek() != b"]":
             yield None
             self._next(b"]")
@@ -130,9 +140,7 @@ class JsonWalk:
         """The elements of the list at the cursor, objects or lists themselves, in lists."""
         decoder = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]  # a class as a value
         for stretch, ends in self._stretches():
-            self._left -= len(ends)
-            if self._left < 0:
-                raise DocumentEnds(_TOO_MANY)
+            self._spend(len(ends))
             try:
                 batch = decoder.decode(b"[" + stretch + b"]")
             except json_scan.NOT_JSON:
@@ -156,11 +164,14 @@ class JsonWalk:
 
     def _stretches(self) -> Iterator[tuple[bytes, list[int]]]:
         """Whole elements of the list at the cursor, as much as a block holds at once, and where
-        each ends.
+        each ends. The first looks are short: a block may hold thousands of lists.
         """
         self._take(b"[")
+        self._spend(_OPENING)
+        look = _FIRST_LOOK
         while True:
-            scan = json_scan.scan(memoryview(self._text)[self._at :])
+            behind = self._at + look
+            scan = json_scan.scan(memoryview(self._text)[self._at : behind])
             ends = scan.ends.tolist()
             if ends:
                 first = json_scan.skip_gap(self._text, self._at)
@@ -172,6 +183,9 @@ class JsonWalk:
                 self._at += scan.closed + 1
                 return
             self._at += ends[-1] if ends else 0
+            if behind < len(self._text):
+                look *= _LONGER
+                continue
             if len(self._text) - self._at > _LONGEST_VALUE or not self._more(
                 0 if ends else len(self._text) - self._at
             ):
@@ -188,7 +202,7 @@ class JsonWalk:
                 self._at += end
                 return text[:end]
             if look <= len(self._text) - self._at:
-                look *= 8
+                look *= _LONGER
             elif len(self._text) - self._at > _LONGEST_VALUE or not self._more(look):
                 raise DocumentEnds(self.damage or "it ends inside a value")
 

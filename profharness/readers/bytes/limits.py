@@ -7,6 +7,7 @@ A limit that grows with the file stands as a share of it, so that no honest file
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Final
@@ -28,6 +29,22 @@ milliseconds: some thousand in a small file are refused."""
 LEVELS: Final = 10_000
 """Operators or host calls inside of one another: Python stops at a thousand. What lies inside of
 what is worked out level by level."""
+
+_NAMES, _NAME_BYTES = 20_000, 64
+_CHARACTERS, _FILE_CHARACTERS = 16 << 20, 2
+"""Kernels of different names, and the characters of these together: each name is judged by some
+forty patterns. A program has hundreds, of thousands of characters each where templates made them;
+a gzipped record takes 15 bytes and more, and names repeat.
+"""
+
+
+def kernel_names_of(paths: Iterable[Path]) -> tuple[int, int]:
+    """How many different names the kernels of some files may have that make one trace, and how many
+    characters in all.
+    """
+    size = sum(_size(path) for path in paths)
+    return _NAMES + size // _NAME_BYTES, _CHARACTERS + _FILE_CHARACTERS * size
+
 
 _RECORDS, _RECORD_BYTES = 500_000, 4
 """Records of a file besides one for so many of its bytes: gzipped traces have 15 and more for each
@@ -75,6 +92,31 @@ def lines_of(path: Path) -> int:
 def printed_rows_of(path: Path) -> int:
     """How many lines a table in text may hold, as `lines_of`."""
     return _ROWS + _size(path) // _ROW_BYTES if _is_gzipped(path) else LARGEST
+
+
+COLUMNS: Final = 10_000
+"""Columns of a table of counters: one that has each channel of all dies has some thousand."""
+
+_FIELDS = 500_000
+"""A table of counters or statistics is held as a text for each of its fields, with some sixty bytes
+around it. Gzipped, a field takes two bytes and more: names of kernels repeat, times do not."""
+
+
+def fields_of(path: Path) -> int:
+    """How many fields a CSV file may hold that is read as a table of texts when it is gzipped; a
+    plain one may hold any number.
+    """
+    return _FIELDS + _size(path) if _is_gzipped(path) else LARGEST
+
+
+STREAMS, _STREAM_BYTES = 10_000, 512
+"""Queues or streams of kernels: each is followed by itself. A process has tens, and libraries that
+make one for each task some hundred."""
+
+
+def streams_of(paths: Iterable[Path]) -> int:
+    """How many streams the kernels of some files may have that make one trace."""
+    return STREAMS + sum(_size(path) for path in paths) // _STREAM_BYTES
 
 
 def _is_gzipped(path: Path) -> bool:

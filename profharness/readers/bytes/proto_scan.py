@@ -23,6 +23,7 @@ VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 _STEPS_TOGETHER = 4096  # fields; the longest messages of writers that we know have a few thousand
 _MOST_FIELDS = 1 << 20  # further ones of one message: what follows is damage
+_FIELD_BYTES = 32  # for so many bytes of all messages one more may stand in long ones together
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,10 @@ def scan(data: U8, start: I64, end: I64) -> Fields:
         if not len(row):
             break
         if len(steps) >= _STEPS_TOGETHER:
+            left = _MOST_FIELDS + len(data) // _FIELD_BYTES
             for message in range(len(row)):
-                step, whole = _alone(data, row[message], int(at[message]), int(stop[message]))
+                step, whole = _alone(data, row[message], int(at[message]), int(stop[message]), left)
+                left -= len(step[0])
                 steps.append(step)
                 damaged.append(row[message : message + (not whole)])
             break
@@ -142,14 +145,16 @@ def scan(data: U8, start: I64, end: I64) -> Fields:
 
 
 def _alone(
-    data: U8, row: np.int64, at: int, stop: int
+    data: U8, row: np.int64, at: int, stop: int, most: int
 ) -> tuple[tuple[npt.NDArray[Any], ...], bool]:
-    """The further fields of one message, as a step of `scan` has them, and whether they reach its
-    end. They are read one after the other, which costs less than a step of NumPy for each.
+    """The further fields of one message, as a step of `scan` has them, `most` at the most, and
+    whether they reach its end. They are read one after the other, which costs less than a step of
+    NumPy for each.
     """
     text = memoryview(data)  # type: ignore[arg-type]  # an array has the protocol of buffers
     columns = array("q"), array("q"), array("Q"), array("q"), array("q")
-    while at < stop and len(columns[0]) < _MOST_FIELDS:
+    most = min(most, _MOST_FIELDS)
+    while at < stop and len(columns[0]) < most:
         key, begin = _one_varint(text, at, stop)
         wire, value, after = key & 7, 0, begin
         if wire in (VARINT, LENGTH):

@@ -87,7 +87,7 @@ def lines(path: Path) -> tuple[Line, ...]:
 def _read(path: Path) -> tuple[list[Line], int]:
     """The lines that count, and how many were damaged."""
     try:
-        raw = read_file(path, LINES_BYTES).splitlines()
+        raw = read_file(path, LINES_BYTES, text=True).splitlines()
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.bytes.csv_columns import is_open, open_line, read_text
+from profharness.readers.bytes.csv_columns import is_open, open_line, read_fields
 from profharness.readers.bytes.limits import whole
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
 from profharness.trace.statistics import COPIES, KERNELS, StatRow
@@ -37,7 +37,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     """The rows as statistics, in the order of the file. Raises InputError when it cannot be read or
     no row can.
     """
-    text, damage = read_text(path)
+    text, damage = read_fields(path)
     lines = [line for line in text.splitlines()[1:] if line.strip()]
     fields = [_fields(line) for line in lines]
     good = [row for row in fields if row is not None]

@@ -18,7 +18,7 @@ from profharness.report.plots.base import (
 )
 from profharness.report.text import names
 from profharness.report.text.figures import finite, quantity_text
-from profharness.report.text.labels import point_name
+from profharness.report.text.labels import point_names
 
 
 def roofline_plot(summary: Summary) -> Plot | None:
@@ -88,7 +88,7 @@ def _roofline_points(summary: Summary, points: Sequence[PointSummary]) -> Iterat
                 group.color,
                 name=group.name or "points",
                 mode="markers",
-                text=[point_name(summary, point) for point in shown],
+                text=list(point_names(summary, shown)),
                 customdata=sources(shown, names.ACHIEVED_FLOPS),
                 hovertemplate=(
                     "%{text}: %{y:.3s}FLOP/s at %{x:.3g} FLOP/B%{customdata}<extra></extra>"

@@ -13,7 +13,7 @@ from profharness.report.plots.base import (
     scatter,
 )
 from profharness.report.text.figures import finite
-from profharness.report.text.labels import AXIS_TITLES, point_name, scan_axis
+from profharness.report.text.labels import AXIS_TITLES, point_names, scan_axis
 from profharness.units import format_ns
 
 MOST_TRIALS = 400
@@ -30,7 +30,8 @@ def trials_plot(summary: Summary) -> Plot | None:
     if not shown:
         return None
     placed, axis = _placed(summary, shown), scan_axis(summary.points)
-    traces = [_trial_trace(summary, placed, place) for place in range(len(placed))]
+    called = point_names(summary, [point for point, _ in placed])
+    traces = [_trial_trace(name, placed, place) for place, name in enumerate(called)]
     step = -(-len(shown) // 24)
     ticks = [
         str(getattr(point, axis) if axis and getattr(point, axis) is not None else point.point)
@@ -61,10 +62,13 @@ def trials_plot(summary: Summary) -> Plot | None:
 
 
 def _placed(summary: Summary, shown: list[PointSummary]) -> list[tuple[PointSummary, Group]]:
-    return [(point, group) for group in groups(summary) for point in group.points if point in shown]
+    wanted = {id(point) for point in shown}  # they are the summary's own
+    return [
+        (point, group) for group in groups(summary) for point in group.points if id(point) in wanted
+    ]
 
 
-def _trial_trace(summary: Summary, placed: list[tuple[PointSummary, Group]], place: int) -> Trace:
+def _trial_trace(name: str, placed: list[tuple[PointSummary, Group]], place: int) -> Trace:
     point, group = placed[place]
     kept = [(index, ms) for index, ms in enumerate(point.trials_ms) if finite(ms)]
     ranked = sorted(ms for _, ms in kept)
@@ -81,7 +85,7 @@ def _trial_trace(summary: Summary, placed: list[tuple[PointSummary, Group]], pla
         legendgroup=group.name,
         showlegend=place == 0 or placed[place - 1][1].name != group.name,
         customdata=[[index, format_ns(ms * 1e6)] for index, ms in drawn],
-        hovertemplate=f"{point_name(summary, point)}, trial %{{customdata[0]}}: "
+        hovertemplate=f"{name}, trial %{{customdata[0]}}: "
         "%{customdata[1]} (%{y:.3f} of the median)<extra></extra>",
     )
 

@@ -8,7 +8,7 @@ from profharness.analysis.records import Figure, Summary
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text import names
 from profharness.report.text.figures import coverage_text, figure_text, finite, needs_text
-from profharness.report.text.labels import KERNELS, no_kernels, point_name
+from profharness.report.text.labels import KERNELS, no_kernels, point_names
 
 
 def figures_table(caption: str, metrics: dict[str, Figure]) -> Table | None:
@@ -42,11 +42,8 @@ def _remarks(figure: Figure) -> str:
 def point_figures(summary: Summary) -> tuple[tuple[str, Table], ...]:
     """The figures of each point, for the reader who wants all of them."""
     tables = (
-        (
-            point_name(summary, point),
-            figures_table(f"Figures of {point_name(summary, point)}", point.metrics),
-        )
-        for point in summary.points
+        (name, figures_table(f"Figures of {name}", point.metrics))
+        for name, point in zip(point_names(summary, summary.points), summary.points, strict=True)
     )
     return tuple((name, table) for name, table in tables if table is not None)
 

@@ -25,7 +25,7 @@ from profharness.report.text.labels import (
     allowed_cores,
     item_unit,
     load_text,
-    point_name,
+    point_names,
     scan_axis,
     several_batches,
 )
@@ -112,12 +112,10 @@ def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:
     lines the rest is counted.
     """
     reasons: dict[str, list[tuple[str, str]]] = {}
-    for point in summary.points:
+    for name, point in zip(point_names(summary, summary.points), summary.points, strict=True):
         reason = _reason(point)
         if reason:
-            reasons.setdefault(_BRACKETS.sub("", reason), []).append(
-                (point_name(summary, point), reason)
-            )
+            reasons.setdefault(_BRACKETS.sub("", reason), []).append((name, reason))
     lines = []
     for plain, places_and_reasons in reasons.items():
         places = (

@@ -138,11 +138,13 @@ def cores_text(value: float) -> str:
 
 def fraction_text(value: float | None) -> str:
     """A share between 0 and 1 with two decimals, as in `fill 0.81`; two significant digits below
-    0.01.
+    0.01, and with an exponent where ten decimals would not show them.
     """
     shown = finite(value)
     if shown is None:
         return ""
+    if 0 < abs(shown) < 1e-8:
+        return f"{shown:.2g}"
     return (
         f"{shown:.2f}"
         if shown == 0 or abs(shown) >= 0.01

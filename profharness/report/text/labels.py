@@ -67,19 +67,31 @@ def several_batches(points: Iterable[PointSummary]) -> bool:
     )
 
 
-def point_name(summary: Summary, point: PointSummary) -> str:
-    """The point's level, with its backend where the run has several; its id where it has no
-    level.
+def point_names(summary: Summary, points: Iterable[PointSummary]) -> tuple[str, ...]:
+    """The names of points of the summary, in their order: each the point's level, with its backend
+    where the run has several; its id where it has no level. What all points have in common is
+    looked at once, so that the names of thousands take as long as their number says.
     """
-    axis: Axis | None = "rate" if point.rate is not None else scan_axis(summary.points)
-    value: float | None = getattr(point, axis) if axis else None
-    if axis is None or value is None:
-        return point.point
-    name = level_name(axis, value)
-    if several_batches(summary.points):
-        name += f", batch {point.batch_size}"
-    several = len({other.backend for other in summary.points}) > 1
-    return f"{name} ({point.backend})" if several and point.backend else name
+    common = scan_axis(summary.points)
+    apart = several_batches(summary.points)
+    several = len({point.backend for point in summary.points}) > 1
+
+    def name_of(point: PointSummary) -> str:
+        axis: Axis | None = "rate" if point.rate is not None else common
+        value: float | None = getattr(point, axis) if axis else None
+        if axis is None or value is None:
+            return point.point
+        name = level_name(axis, value)
+        if apart:
+            name += f", batch {point.batch_size}"
+        return f"{name} ({point.backend})" if several and point.backend else name
+
+    return tuple(name_of(point) for point in points)
+
+
+def point_name(summary: Summary, point: PointSummary) -> str:
+    """The name of one point of the summary, as `point_names` has it."""
+    return point_names(summary, (point,))[0]
 
 
 def point_name_by_id(summary: Summary, point_id: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from profharness.errors import InputError
+from profharness.rundir.blocks import BLOCK_BYTES, is_empty
 from profharness.rundir.foreign.border import DAMAGED
 from profharness.units import format_bytes
 
@@ -27,14 +28,21 @@ def open_regular(path: Path) -> BinaryIO:
         raise
 
 
-def read_file(path: Path, limit: int) -> bytes:
-    """All bytes of an ordinary file. Raises OSError as `open` does, and InputError for another kind
-    of file and for one of more than `limit` bytes.
+def read_file(path: Path, limit: int, *, text: bool = False) -> bytes:
+    """All bytes of an ordinary file; of a `text` those of its blocks that hold more than zeros, as
+    a hole of a sparse file may be larger than the memory. Raises OSError as `open` does, and
+    InputError for another kind of file and for one of more than `limit` bytes.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         # not more than it has: Python takes the memory for all that is asked for at once
-        data = file.read(min(limit, size) + 1) if size <= limit else b""
+        if size > limit:
+            data = b""
+        elif text:
+            blocks = iter(lambda: file.read(BLOCK_BYTES), b"")
+            data = b"".join(block for block in blocks if not is_empty(block))
+        else:
+            data = file.read(min(limit, size) + 1)
     if size > limit or len(data) > limit:
         raise InputError(
             f"{path} has {format_bytes(max(size, len(data)))}, more than the "

@@ -43,6 +43,11 @@ def test_no_tensor_has_an_extent_below_none():
     assert found.tensor(0) is None
 
 
+def test_no_tensor_is_longer_than_any_memory():
+    found = call([[8, 1 << 62], [1 << 40, 4]], ["float", "float"])
+    assert [tensor.dims for tensor in found.tensors()] == [(1 << 40, 4)]
+
+
 def test_tensors_numbers_and_lists_are_told_apart():
     found = call(
         [[2, 3], [], [], [], [], [], []],

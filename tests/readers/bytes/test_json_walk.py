@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profharness.readers.bytes import json_scan
 from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
 
 texts = st.text(alphabet='ab{}[],:"\\ é\n', max_size=8)
@@ -145,3 +146,30 @@ def test_records_beyond_what_a_files_size_explains_are_not_read(tmp_path: Path) 
     with pytest.raises(DocumentEnds, match="more records than a file of its size can"):
         lengths.extend(map(len, JsonWalk(path).batches(Numbered)))
     assert 0 < sum(lengths) < 1_000_000
+
+
+def test_each_of_many_lists_in_a_block_is_looked_at_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    def scan(text: bytes | memoryview) -> json_scan.Scan:
+        looked.append(len(text))
+        return whole(text)
+
+    whole = json_scan.scan
+    monkeypatch.setattr(json_scan, "scan", scan)
+    lists = 2000
+    text = json.dumps({str(n): [{"n": n}] * 3 for n in range(lists)})
+    walk = walk_of(tmp_path, text)
+    read = [[one.n for batch in walk.batches(Numbered) for one in batch] for _ in walk.members()]
+    assert read == [[n] * 3 for n in range(lists)]
+    assert sum(looked) < lists * 10_000  # not the rest of the block for each of them
+
+    looked.clear()
+    text = json.dumps({"long": [{"n": n} for n in range(100_000)]})
+    walk = walk_of(tmp_path, text)
+    for _ in walk.members():
+        batches = list(walk.batches(Numbered))
+    assert [one.n for batch in batches for one in batch] == list(range(100_000))
+    assert sum(looked) < 2 * len(text)

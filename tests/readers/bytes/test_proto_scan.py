@@ -65,3 +65,14 @@ def test_the_fields_of_a_long_message_take_little_time() -> None:
     assert len(scanned(50_000).row) == 50_000
     # in NumPy's steps, which suit many short messages, a field takes forty calls and more
     assert calls_of(lambda: scanned(50_000)) - calls_of(lambda: scanned(10_000)) < 15 * 40_000
+
+
+def test_long_messages_hold_a_number_of_fields_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proto_scan, "_STEPS_TOGETHER", 10)
+    monkeypatch.setattr(proto_scan, "_MOST_FIELDS", 1000)
+    data = np.frombuffer(b"\x08\x01" * 4000, np.uint8)
+    start = np.arange(0, 8000, 1000, np.int64)
+    found = proto_scan.scan(data, start, start + 1000)
+    # ten of each of the eight, then a thousand and one for 32 bytes
+    assert len(found.row) == 8 * 10 + 1000 + 8000 // 32
+    assert found.damaged.tolist() == [2, 3, 4, 5, 6, 7]

@@ -148,3 +148,17 @@ def test_brief_numbers_keep_four_digits(value: float) -> None:
     shown = float(brief_text(value).replace(T, ""))
     assert math.isclose(shown, value, rel_tol=6e-4, abs_tol=1e-9)
     assert "e" not in brief_text(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.00"),
+        (0.814, "0.81"),
+        (0.00123, "0.0012"),
+        (3.9e-8, "0.000000039"),
+        (3.86e-11, "3.9e-11"),
+    ],
+)
+def test_a_share_of_any_size_shows_digits(value, text):
+    assert fraction_text(value) == text

@@ -61,3 +61,16 @@ def test_pipes_sockets_devices_and_folders_are_refused(
 def test_a_missing_file_is_told_as_open_tells_it(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_file(tmp_path / "none", 1)
+
+
+def test_of_a_text_holes_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "steps.jsonl"
+    path.write_bytes(b'{"n": 1}\n')
+    os.truncate(path, 64 << 20)
+    with path.open("ab") as file:
+        file.write(b'{"n": 2}\n')
+    kept = read_file(path, 256 << 20, text=True)
+    assert len(kept) < 5 << 20
+    assert kept.strip(b"\0").startswith(b'{"n": 1}')
+    assert kept.endswith(b'{"n": 2}\n')
+    assert len(read_file(path, 256 << 20)) == (64 << 20) + 9

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from profharness.analysis.records import Figure, PointSummary, Summary, TraceCounts
+from profharness.report.tables.figures import point_figures
+from profharness.report.text.labels import point_name, point_names
+from tests.report.samples import gpu_scan
+from tests.steps import calls_of
+
+
+def test_the_names_of_points_are_those_of_each_alone() -> None:
+    summary = gpu_scan()
+    assert point_names(summary, summary.points) == tuple(
+        point_name(summary, point) for point in summary.points
+    )
+    assert len(set(point_names(summary, summary.points))) == len(summary.points)
+
+
+def test_figures_of_many_points_take_as_many_steps_as_there_are_points() -> None:
+    def summary(count: int) -> Summary:
+        figure = Figure(value=1.0, unit="s", source="trials")
+        points = tuple(
+            PointSummary(point=f"b{size}", batch_size=size, metrics={"launch_latency": figure})
+            for size in range(1, count + 1)
+        )
+        return Summary(source="run", trace=TraceCounts(), points=points)
+
+    few, many = summary(100), summary(1000)
+    assert [name for name, _ in point_figures(few)][:2] == ["batch 1", "batch 2"]
+    once = calls_of(lambda: point_figures(few))
+    assert calls_of(lambda: point_figures(many)) < 15 * once  # each once, not a step for each pair
