@@ -25,7 +25,7 @@ _GAP = re.compile(
     rb"(?:[ \t\r\n]++|\xef[\s\S]{0,2})*+"
 )  # white space, and the mark of a byte order
 _FIRST_LOOK = 1 << 12
-_OPENING = 16  # a list or object of its own takes as long as so many elements
+_OPENING = 32  # a list or object of its own takes as long as so many elements
 _LONGER = 8  # times as much as the last look
 _WINDOW = 1 << 16
 _LONGEST_VALUE = 256 << 20
@@ -168,6 +168,9 @@ class JsonWalk:
         """
         self._take(b"[")
         self._spend(_OPENING)
+        if self.peek() == b"]":
+            self._at += 1
+            return
         look = _FIRST_LOOK
         while True:
             behind = self._at + look
