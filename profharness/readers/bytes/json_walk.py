@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from profharness.readers.bytes import json_scan
-from profharness.readers.bytes.limits import records_of
+from profharness.readers.bytes.limits import records_of, value_bytes_of
 from profharness.rundir.blocks import BLOCK_BYTES, Blocks
 
 ValueT = TypeVar("ValueT")
@@ -28,7 +28,7 @@ _FIRST_LOOK = 1 << 12
 _OPENING = 32  # a list or object of its own takes as long as so many elements
 _LONGER = 8  # times as much as the last look
 _WINDOW = 1 << 16
-_LONGEST_VALUE = 256 << 20
+_WIDE, _APART = 4 << 20, 8  # in a stretch so long brackets open so many bytes apart
 _BRACKETS = b"{["
 _TOO_MANY = "it holds more records than a file of its size can"
 
@@ -50,6 +50,7 @@ class JsonWalk:
         self._supply = iter(self._blocks)
         self._text = b""
         self._at = 0
+        self._longest = value_bytes_of(path)
         self._left = records_of(path)  # elements that may still be read
 
     @property
@@ -174,6 +175,7 @@ class JsonWalk:
         look = _FIRST_LOOK
         while True:
             behind = self._at + look
+            self._check_density(self._at, min(behind, len(self._text)))
             scan = json_scan.scan(memoryview(self._text)[self._at : behind])
             ends = scan.ends.tolist()
             if ends:
@@ -189,7 +191,7 @@ class JsonWalk:
             if behind < len(self._text):
                 look *= _LONGER
                 continue
-            if len(self._text) - self._at > _LONGEST_VALUE or not self._more(
+            if len(self._text) - self._at > self._longest or not self._more(
                 0 if ends else len(self._text) - self._at
             ):
                 raise DocumentEnds(self.damage or "it ends inside a list")
@@ -199,6 +201,7 @@ class JsonWalk:
         opening = self.peek()
         look = _FIRST_LOOK
         while True:
+            self._check_density(self._at, min(self._at + look, len(self._text)))
             text = self._text[self._at : self._at + look]
             end = self._end(opening, text)
             if end is not None:
@@ -206,8 +209,18 @@ class JsonWalk:
                 return text[:end]
             if look <= len(self._text) - self._at:
                 look *= _LONGER
-            elif len(self._text) - self._at > _LONGEST_VALUE or not self._more(look):
+            elif len(self._text) - self._at > self._longest or not self._more(look):
                 raise DocumentEnds(self.damage or "it ends inside a value")
+
+    def _check_density(self, start: int, end: int) -> None:
+        """Raises DocumentEnds for a long stretch of little but brackets: to look for its end takes
+        some thirty times its size.
+        """
+        if end - start <= _WIDE:
+            return
+        opened = sum(self._text.count(bracket, start, end) for bracket in (b"[", b"{"))
+        if opened > (end - start) // _APART:
+            raise DocumentEnds("a value of it holds little but brackets")
 
     @staticmethod
     def _end(opening: bytes, text: bytes) -> int | None:

@@ -63,6 +63,26 @@ def records_of(path: Path) -> int:
     return _RECORDS + _size(path) // _RECORD_BYTES
 
 
+_VALUE_BYTES, _VALUE_GROWTH = 64 << 20, 2
+
+
+def value_bytes_of(path: Path) -> int:
+    """How many bytes one value in a JSON document may have that is read as a whole: the texts of
+    all marks of a process are one.
+    """
+    return _VALUE_BYTES + _VALUE_GROWTH * _size(path)
+
+
+_PROCESSES, _PROCESS_BYTES = 256, 1 << 10
+"""Processes of one file of rocprofv3: each lists the agents of its node, which takes kilobytes, and
+is put together by itself."""
+
+
+def processes_of(path: Path) -> int:
+    """How many processes one file may hold."""
+    return _PROCESSES + _size(path) // _PROCESS_BYTES
+
+
 _PACKET_BYTES: Final = 2
 """Packets are short, and those of telemetry say nearly the same: gzipped they take 2.7 bytes and
 more each, those of kernels and calls 6 and more; plain ones take 25 and more."""

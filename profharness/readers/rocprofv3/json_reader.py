@@ -11,6 +11,7 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
+from profharness.readers.bytes.limits import processes_of
 from profharness.readers.rocprofv3.json_rows import ProcessRows
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
 from profharness.rundir.blocks import BLOCK_BYTES
@@ -46,7 +47,7 @@ def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Trace:
     processes: list[ProcessRows] = []
     damage = ""
     try:
-        _walk(walk, strings, processes)
+        _walk(walk, strings, processes, processes_of(path))
     except DocumentEnds as end:
         damage = walk.damage or str(end)
     tables = RocmTables(strings)
@@ -71,12 +72,19 @@ def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Trace:
     return tables.trace(sources, _problems(path, walk, damage, processes, tables))
 
 
-def _walk(walk: JsonWalk, strings: Strings, processes: list[ProcessRows]) -> None:
+def _walk(walk: JsonWalk, strings: Strings, processes: list[ProcessRows], most: int) -> None:
+    """Reads `most` processes at the most. Raises DocumentEnds where the document does, or holds
+    more.
+    """
     for key in walk.members():
         if key != KEY:
             walk.skip()
             continue
         for _ in walk.elements():
+            if len(processes) == most:
+                raise DocumentEnds(
+                    f"it holds more than {most} processes, as no file of its size does"
+                )
             rows = ProcessRows(strings)
             processes.append(rows)
             for part in walk.members():

@@ -173,3 +173,22 @@ def test_each_of_many_lists_in_a_block_is_looked_at_by_itself(
         batches = list(walk.batches(Numbered))
     assert [one.n for batch in batches for one in batch] == list(range(100_000))
     assert sum(looked) < 2 * len(text)
+
+
+@pytest.mark.parametrize("text", ["[", '{"a":['], ids=["lists", "objects"])
+def test_a_value_of_brackets_alone_is_not_looked_through(tmp_path: Path, text: str) -> None:
+    """The end of `[[[[` is looked for in numbers of eight bytes for each bracket, several times."""
+    path = tmp_path / "d.json.gz"
+    path.write_bytes(gzip.compress(('{"n":[' + text * 12_000_000).encode(), 1))
+    for use in (JsonWalk.skip, JsonWalk.count, lambda walk: walk.value(list)):
+        walk = JsonWalk(path)
+        assert next(walk.members()) == "n"
+        with pytest.raises(DocumentEnds, match="little but brackets"):
+            use(walk)
+
+
+def test_a_long_value_of_short_texts_is_read(tmp_path: Path) -> None:
+    whole = [{"key": at, "value": "a"} for at in range(400_000)]
+    walk = walk_of(tmp_path, json.dumps({"n": whole}, separators=(",", ":")))
+    assert next(walk.members()) == "n"
+    assert len(walk.value(list)) == len(whole)

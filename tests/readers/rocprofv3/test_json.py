@@ -203,3 +203,12 @@ def test_an_empty_run_is_an_empty_trace(tmp_path: Path) -> None:
         trace.problems,
         trace.sources[0].has_host_calls,
     ) == (0, 0, (), False)
+
+
+def test_more_processes_than_a_file_of_its_size_has_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "many_results.json.gz"
+    one = json.dumps({"metadata": {"pid": 7, "node": {"id": 0, "hostname": "n"}}, "agents": []})
+    text = f'{{"rocprofiler-sdk-tool":[{",".join([one] * 2000)}]}}'
+    path.write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(InputError, match=r"more than 25\d processes"):
+        readers.read(path)
