@@ -64,17 +64,7 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
         for row in range(table.rows)
         if usable[row]
     ]
-    rows, contradicted = _consistent(rows)
-    if contradicted:
-        problems.append(
-            Problem(
-                "warning",
-                str(path),
-                contradicted,
-                "rows have a shortest or longest call that their total contradicts: both are taken "
-                "as not recorded",
-            )
-        )
+    rows = _consistent(rows, path, problems)
     if left_out := table.rows - len(rows):
         if not rows:
             raise InputError(
@@ -92,9 +82,9 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
     return rows
 
 
-def _consistent(rows: list[StatRow]) -> tuple[list[StatRow], int]:
-    """The rows without extremes that cannot be, and how many had some: all calls last at least as
-    long as the shortest and at most as long as the longest.
+def _consistent(rows: list[StatRow], path: Path, problems: list[Problem]) -> list[StatRow]:
+    """The rows without extremes that cannot be, which are counted: all calls last at least as long
+    as the shortest and at most as long as the longest.
     """
     kept = [
         row
@@ -103,7 +93,14 @@ def _consistent(rows: list[StatRow]) -> tuple[list[StatRow], int]:
         else replace(row, min_ns=None, max_ns=None)
         for row in rows
     ]
-    return kept, sum(one is not row for one, row in zip(kept, rows, strict=True))
+    contradicted = sum(one is not row for one, row in zip(kept, rows, strict=True))
+    if contradicted:
+        said = (
+            "rows have a shortest or longest call that their total contradicts: both are taken as "
+            "not recorded"
+        )
+        problems.append(Problem("warning", str(path), contradicted, said))
+    return kept
 
 
 def _stated(column: Integers, row: int) -> int | None:
