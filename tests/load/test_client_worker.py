@@ -168,7 +168,6 @@ def test_compressed_requests_are_understood(
 @pytest.mark.parametrize("protocol", ["grpc", "http"])
 @pytest.mark.parametrize("sized", [False, True])
 def test_tensors_in_shared_memory(tmp_path: Path, protocol: str, sized: bool) -> None:
-    before = _abandoned()
     shape = {"output_shape": [16]} if sized else {}
     with running.server(tmp_path, service_ms=2, slots=2, **shape) as served:
         done = running.level(
@@ -182,13 +181,8 @@ def test_tensors_in_shared_memory(tmp_path: Path, protocol: str, sized: bool) ->
         assert done.figures().failed == 0
         assert served.seen()["regions"] == []
         assert done.level.network_bytes is not None
-    assert _abandoned() <= before
-
-
-def _abandoned() -> set[str]:
-    """Regions of processes that are gone: others may be at work on this machine."""
-    names = {path.name for path in Path("/dev/shm").glob("profharness_*")}
-    return {name for name in names if not Path(f"/proc/{name.split('_')[2]}").exists()}
+    assert done.lines[0].pid
+    assert list(Path("/dev/shm").glob(f"profharness_*_p{done.lines[0].pid}n*")) == []
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])

@@ -9,6 +9,7 @@ from typing import Any
 
 from profharness.rundir.blocks import Blocks
 
+_MOST_READS = 16
 _PREFIXES = (b"0x", b"0X")
 
 
@@ -19,7 +20,7 @@ class ArrowBytes(io.RawIOBase):
         """`clean` replaces bytes that are no UTF-8, as the texts of fields are decoded anyway."""
         self._supply = _as_utf8(blocks) if clean else iter(blocks)
         self._rest = memoryview(b"")
-        self._is_over = False
+        self._is_over = self._told_end = False
         self._before = b""
         self.has_hexadecimal = False
         """Whether `0x` stands in what was read so far: Arrow takes it for the begin of a number."""
@@ -32,12 +33,13 @@ class ArrowBytes(io.RawIOBase):
         """After an error nothing more is given, and no read is under way any more."""
         if kind is not None:
             self._is_over = True
-            _wait_for_reads()
+            self._wait_for_reads()
 
     def readinto(self, buffer: Any) -> int:
         """How many bytes were put into the buffer; none at the end or after an error."""
         target = memoryview(buffer)
         if self._is_over:
+            self._told_end = True
             return 0
         if not self._rest:
             block = next(self._supply, b"")
@@ -51,18 +53,26 @@ class ArrowBytes(io.RawIOBase):
         self._rest = self._rest[size:]
         return size
 
+    def _wait_for_reads(self) -> None:
+        """Arrow reads ahead in a thread of its own, which goes on after an error. A process that
+        ends meanwhile is aborted, since the thread comes back into an interpreter that is gone.
 
-def _wait_for_reads() -> None:
-    """Arrow reads ahead in a thread of its own, which goes on after an error. A process that ends
-    meanwhile is aborted, since the thread comes back into an interpreter that is gone. Its only
-    thread for reading takes one task after the other: when it has read something else, it has done
-    what was asked for before, and once more what that had asked for.
-    """
+        Its only thread for reading takes one task after the other, and each read asks for the next
+        one, until it is told that the file has ended: with a task of our own between them, a few
+        reads lie ahead at the most. Where the reader was given up, none comes that could be told.
+        """
+        for _ in range(_MOST_READS):
+            told = self._told_end
+            _read_something()
+            if told:
+                return
+
+
+def _read_something() -> None:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    for _ in range(2):
-        arrow_csv.open_csv(pa.BufferReader(b"a\n1\n")).read_all()
+    arrow_csv.open_csv(pa.BufferReader(b"a\n1\n")).read_all()
 
 
 def _as_utf8(blocks: Blocks) -> Iterator[bytes]:
