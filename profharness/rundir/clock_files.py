@@ -24,16 +24,6 @@ MOST_READINGS = 400_000
 """Of all hosts together: 95 MB in a manifest. 100 nodes have as many after 67 minutes."""
 
 
-class _ClockLine(msgspec.Struct, frozen=True):
-    host: str
-    phase: str
-    boot_ns: int
-    monotonic_ns: int
-    monotonic_raw_ns: int
-    realtime_ns: int
-    width_ns: int
-
-
 def read_clocks(path: Path) -> tuple[Snapshot, ...]:
     """The clock readings of one host (`<host>.clocks.jsonl`), in order; a last line that was cut
     off is left out.
@@ -47,7 +37,7 @@ def read_clocks(path: Path) -> tuple[Snapshot, ...]:
             f"{path} cannot be read: {error.strerror or error}",
             "without clock readings nothing can be aligned",
         ) from error
-    decoder = msgspec.json.Decoder(_ClockLine)
+    decoder = msgspec.json.Decoder(ClockSnapshot)
     try:
         found = [decoder.decode(line) for line in lines[:-1] if line]
         for line in found:
@@ -57,18 +47,7 @@ def read_clocks(path: Path) -> tuple[Snapshot, ...]:
             f"{path}: a clock reading is damaged ({error})",
             "the file was altered after it was written",
         ) from error
-    return tuple(
-        Snapshot(
-            line.host,
-            line.phase,
-            line.boot_ns,
-            line.monotonic_ns,
-            line.monotonic_raw_ns,
-            line.realtime_ns,
-            line.width_ns,
-        )
-        for line in found
-    )
+    return tuple(Snapshot(**msgspec.structs.asdict(line)) for line in found)
 
 
 def read_clock_files(run: RunDir) -> tuple[ClockSnapshot, ...]:

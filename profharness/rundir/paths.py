@@ -29,16 +29,12 @@ _ELSEWHERE = "name another place with --output"
 _OWN, _OWN_AND_GROUP = 0o600, 0o640
 
 
-def write_atomic(
-    path: Path, data: bytes, *, private: bool = False, mode: int | None = None
-) -> None:
+def write_atomic(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Replace `path` by `data` so that a reader or a kill sees the old or the new file, never a
-    part; a `private` one is its owner's alone. `mode` says otherwise who may do what, less the
-    umask.
+    part. `mode` says who may do what, less the umask.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    allowed = mode if mode is not None else _OWN if private else 0o666
-    handle, temporary = temporary_beside(path, allowed)
+    handle, temporary = temporary_beside(path, mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -365,6 +365,9 @@ def test_clock_readings(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="a clock reading is damaged"):
         clock_files.read_clocks(_clock_file(tmp_path / "c", rest=b'{"v":1}\n'))
+    beyond = clock_line("n1", "during", ClockReading(1 << 70, 1, 1, 1, 9))
+    with pytest.raises(InputError, match="boot_ns is 1180591620717411303424, which no run has"):
+        clock_files.read_clocks(_clock_file(tmp_path / "c", rest=beyond))
     with pytest.raises(InputError, match="cannot be read: No such file"):
         clock_files.read_clocks(tmp_path / "absent")
 

@@ -93,7 +93,7 @@ def test_the_umask_stays_as_it_is_while_files_are_written(
         with monkeypatch.context() as patched:
             patched.setattr(os, "umask", asked)
             write_atomic(tmp_path / "open", b"1")
-            write_atomic(tmp_path / "own", b"1", private=True)
+            write_atomic(tmp_path / "own", b"1", mode=0o600)
     finally:
         os.umask(before)
     assert (mode(tmp_path / "open"), mode(tmp_path / "own")) == (0o640, 0o600)
