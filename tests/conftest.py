@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Generator
@@ -20,6 +21,10 @@ from tests import quiet
 # their time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# a job in a script's background ignores interrupts, and so would all that the tests start
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # the key by which a user's own runs are known: the tests' own, one for all processes of all tests
 os.environ["XDG_STATE_HOME"] = f"{tempfile.gettempdir()}/profharness-tests-state-{os.getuid()}"

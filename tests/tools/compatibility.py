@@ -21,7 +21,6 @@ sys.path.insert(0, str(ROOT))
 from tests import old_pythons  # noqa: E402  the folder above was just added
 
 FOLDER = ROOT / "build" / "compatibility"
-PLOTS = ("matplotlib>=3.8", "mplhep>=0.3")
 TOOLS = ("pytest>=8,<9.2", "pytest-xdist>=3.5", "hypothesis>=6.100", "scipy>=1.11")
 TESTS = ("tests/writers", "tests/report", "tests/rundir", "tests/cli", "tests/understand")
 QUICK = "not slow and not statistics and not thorough and not alone"
@@ -39,7 +38,7 @@ class Combination:
     def requirements(self) -> tuple[str, ...]:
         """What pip is asked for."""
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        wanted = (*project["dependencies"], *PLOTS)
+        wanted = (*project["dependencies"], *project["optional-dependencies"]["plots"])
         if self.lowest:
             wanted = tuple(one.split(",")[0].replace(">=", "==") for one in wanted)
         return (*wanted, *self.pins, *TOOLS)
