@@ -190,6 +190,7 @@ def _bounded(trace: Trace, paths: Sequence[Path]) -> Trace:
         )
     _check_names(trace, paths)
     _check_streams(trace, paths)
+    _check_counters(trace, path)
     if len(trace.ops) and int(trace.ops.depth.max()) > LEVELS:
         raise InputError(
             f"{path} cannot be trusted: more than {LEVELS} of its operators lie inside of one "
@@ -238,6 +239,19 @@ def _check_streams(trace: Trace, paths: Sequence[Path]) -> None:
         raise InputError(
             f"{paths[0]} cannot be trusted: its kernels ran on {streams} streams, more than the "
             f"{most} that a file of its size may have",
+            "the file was damaged: copy or record it again",
+        )
+
+
+def _check_counters(trace: Trace, path: Path) -> None:
+    """Raises InputError where kernels have values of more counters than any device counts."""
+    from profharness.readers.bytes.limits import COUNTERS
+    from profharness.trace.columns.keys import distinct
+
+    if len(trace.counters) > COUNTERS and (found := len(distinct(trace.counters.name))) > COUNTERS:
+        raise InputError(
+            f"{path} cannot be trusted: it has {found} different hardware counters, more than the "
+            f"{COUNTERS} that a file may have",
             "the file was damaged: copy or record it again",
         )
 

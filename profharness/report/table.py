@@ -8,7 +8,7 @@ the page's template for HTML.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Align = Literal["left", "right"]
@@ -78,6 +78,14 @@ class Table:
         width.
         """
         return not any(len(cell.text) > 40 for row in self.rows for cell in row)
+
+
+def first_rows(table: Table, most: int) -> Table:
+    """The table with `most` rows at most; how many it leaves out is counted."""
+    more = len(table.rows) - most
+    if more <= 0:
+        return table
+    return replace(table, rows=table.rows[:most], left_out=table.left_out + more)
 
 
 def as_objects(table: Table) -> list[dict[str, object]]:

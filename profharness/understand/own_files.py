@@ -45,8 +45,8 @@ def sound(
     root: Path, artifacts: Sequence[Artifact]
 ) -> tuple[tuple[Artifact, ...], tuple[Problem, ...]]:
     """The tools' files of a run that may be read, and a problem for each other one: a record that
-    names a file outside of the run, a link that leads there, a pipe, a file that is listed twice,
-    whose records would count twice.
+    names a file outside of the run, a link that leads there, a pipe, a missing file, a file that is
+    listed twice, whose records would count twice.
     """
     inside = Inside(root)
     kept: list[Artifact] = []
@@ -64,6 +64,13 @@ def sound(
         seen.add(path)
         if why := inside.why_not_stated(artifact.path):
             refused.append(Problem("error", artifact.path, 1, why))
+        elif not os.access(whole := f"{root}{os.sep}{path}", os.F_OK):
+            refused.append(left_out(artifact, f"{whole} does not exist"))
         else:
             kept.append(artifact)
     return tuple(kept), tuple(refused)
+
+
+def left_out(artifact: Artifact, why: str) -> Problem:
+    """The problem that a tool's file could not be read."""
+    return Problem("error", artifact.path, 1, f"{why}; the file is left out")

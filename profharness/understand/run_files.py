@@ -26,7 +26,7 @@ from profharness.trace.clocks.align import Snapshot
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
 from profharness.trace.wanted import Wanted
-from profharness.understand.own_files import each, sound
+from profharness.understand.own_files import each, left_out, sound
 from profharness.understand.run_levels import level_traces
 
 # of these formats several files of one process, or of one workload, make one trace
@@ -113,14 +113,14 @@ def read_group(
         return GroupRecords((_named(run, host, group, _read(run, group, wanted)),))
     except InputError as error:
         if len(group) == 1:
-            return GroupRecords((), (_unread(group[0], error),))
+            return GroupRecords((), (left_out(group[0], error.message),))
     problems: list[Problem] = []
     readable: list[Artifact] = []
     for artifact in group:
         try:
             _read(run, (artifact,), wanted)
         except InputError as error:
-            problems.append(_unread(artifact, error))
+            problems.append(left_out(artifact, error.message))
         else:
             readable.append(artifact)
     traces: tuple[Trace, ...] = ()
@@ -128,7 +128,7 @@ def read_group(
         try:
             traces = (_named(run, host, readable, _read(run, readable, wanted)),)
         except InputError as error:
-            problems.append(_unread(readable[0], error))
+            problems.append(left_out(readable[0], error.message))
     return GroupRecords(traces, tuple(problems))
 
 
@@ -147,10 +147,6 @@ def _read_files(paths: tuple[Path, ...], file_format: str, wanted: Wanted) -> Tr
             replays = rocprof_compute.read_set(paths)
         return without_secrets(replays)
     return without_secrets(readers.read_group(paths, wanted=wanted))
-
-
-def _unread(artifact: Artifact, error: InputError) -> Problem:
-    return Problem("error", artifact.path, 1, f"{error.message}; the file is left out")
 
 
 def _named(run: RunDir, host: str, group: Sequence[Artifact], trace: Trace) -> Trace:

@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Copies, Counters, Kernels, Strings, Trace
+from profharness.trace.model import I64, Copies, Kernels, Strings, Trace
 from profharness.writers import wire
+from profharness.writers.counter_args import CounterArgs
 from profharness.writers.gpus import STAGES, Gpus, specification
 from profharness.writers.groups import Groups, Ints, group_rows
 from profharness.writers.interning import by_frequency, entry, intern_codes
 from profharness.writers.output import Output
-from profharness.writers.proto_columns import Double, Field, Message, Same, integers, packets
+from profharness.writers.proto_columns import Field, Message, Same, integers, packets
 from profharness.writers.schema import (
     NEEDS_STATE,
     ComputeKernel,
@@ -61,15 +62,6 @@ _STATIC = (
 
 
 @dataclass(frozen=True)
-class CounterColumn:
-    """One hardware counter: kernel rows that have it, in order, and their values."""
-
-    name: str
-    rows: I64
-    values: npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
 class DeviceWriter:
     """What both tables of device work need to be written. Event numbers up to `base` belong to
     other parts of the file.
@@ -86,7 +78,7 @@ class DeviceWriter:
         the base.
         """
         kernels = self.trace.kernels
-        counters = counter_columns(self.trace.counters, self.trace)
+        counters = CounterArgs.of(self.trace.counters, self.trace.strings)
         for owner, rows in _by_owner(kernels, process):
             part = kernels if len(rows) == len(kernels) else kernels.take(rows)
             names = intern_codes(Interned.EVENT_NAMES, part.name, self.trace.strings)
@@ -97,8 +89,8 @@ class DeviceWriter:
                 *names.entries,
                 *_kernel_entries(part, operator, (kinds, iids), self.trace.strings),
                 *(
-                    entry(Interned.COMPUTE_ARG_NAMES, len(_ARGS) + i, c.name)
-                    for i, c in enumerate(counters, 1)
+                    entry(Interned.COMPUTE_ARG_NAMES, len(_ARGS) + number, name)
+                    for number, name in enumerate(counters.names, 1)
                 ),
             ]
             if (part.graph > 0).any():
@@ -154,8 +146,9 @@ class DeviceWriter:
         number = np.asarray([q.number for q in self.gpus.queues], np.int64)
         gpu = np.asarray([q.gpu for q in self.gpus.queues], np.int64)
         stream = np.asarray([q.stream for q in self.gpus.queues], np.int64)
-        for at in range(0, rows, CHUNK):
-            chunk = slice(at, min(at + CHUNK, rows))
+        step = columns.at_once
+        for at in range(0, rows, step):
+            chunk = slice(at, min(at + step, rows))
             here = queue[chunk]
             place = _Place(number[here], gpu[here], stream[here])
             self.out.write(packets(shape.fields(place, columns, chunk), chunk.stop - at).data)
@@ -216,7 +209,11 @@ class _KernelColumns:
     event_id: I64
     name: I64
     kind: I64
-    counters: Sequence[CounterColumn]
+    counters: CounterArgs
+
+    @property
+    def at_once(self) -> int:
+        return self.counters.rows_at_once(CHUNK)
 
     def event(self, rows: slice) -> Iterator[Field]:
         yield integers(RenderStage.EVENT_ID, self.event_id[rows])
@@ -245,15 +242,7 @@ class _KernelColumns:
         graph = table.graph[rows]
         if (graph > 0).any():
             yield argument(_GRAPH, graph, graph > 0)
-        for iid, counter in enumerate(self.counters, len(_ARGS) + 1):
-            kernel = self.row[rows]
-            at = np.searchsorted(counter.rows, kernel).clip(max=len(counter.rows) - 1)
-            present = counter.rows[at] == kernel
-            if present.any():
-                value = Double(Launch.ARG_DOUBLE, counter.values[at])
-                yield Message(
-                    Launch.ARGS, (Same(wire.integer(Launch.ARG_NAME_IID, iid)), value), present
-                )
+        yield from self.counters.fields(self.row[rows], len(_ARGS) + 1)
 
 
 @dataclass(frozen=True)
@@ -264,6 +253,10 @@ class _CopyColumns:
     event_id: I64
     name: I64
     stage: I64
+
+    @property
+    def at_once(self) -> int:
+        return CHUNK
 
     def event(self, rows: slice) -> Iterator[Field]:
         yield integers(RenderStage.EVENT_ID, self.event_id[rows])
@@ -284,24 +277,6 @@ def argument(name: str, values: I64, present: Mask | None = None) -> Field:
         (Same(wire.integer(Launch.ARG_NAME_IID, _ARG_IID[name])), integers(Launch.ARG_INT, values)),
         present,
     )
-
-
-def counter_columns(counters: Counters, trace: Trace) -> list[CounterColumn]:
-    """Hardware counters by name. Where a dispatch has several values of one counter, the last one
-    counts.
-    """
-    columns = []
-    for code in np.unique(counters.name):
-        mine = counters.take(
-            np.flatnonzero(
-                (counters.name == code) & np.isfinite(counters.value) & (counters.kernel >= 0)
-            )
-        )
-        if not len(mine):
-            continue
-        rows, last = np.unique(mine.kernel[::-1], return_index=True)
-        columns.append(CounterColumn(trace.strings[int(code)], rows, mine.value[::-1][last]))
-    return columns
 
 
 def _by_owner(table: Kernels | Copies, process: I64) -> Iterator[tuple[int, I64]]:

@@ -177,3 +177,21 @@ def test_times_that_cannot_be_summed_up_are_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="kernels together last longer than 292 years"):
         readers.read(path)
+
+
+def test_a_file_of_more_counters_than_a_device_has_is_refused(tmp_path: Path) -> None:
+    def write(counters: int) -> Path:
+        path = tmp_path / "a_counter_collection.csv"
+        head = (
+            "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,"
+            "Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,"
+            "Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp"
+        )
+        ids, end = '1,1,"Agent 4",1,10,10,64,1,"k",64,0,0,8,16', "1.0,1000,2000"
+        rows = (f'{ids},"C{number}",{end}' for number in range(counters))
+        path.write_text("\n".join((head, *rows, "")))
+        return path
+
+    assert len(readers.read(write(10_000)).counters) == 10_000
+    with pytest.raises(InputError, match="it has 10001 different hardware counters, more than the"):
+        readers.read(write(10_001))

@@ -117,6 +117,9 @@ def printed_rows_of(path: Path) -> int:
 COLUMNS: Final = 10_000
 """Columns of a table of counters: one that has each channel of all dies has some thousand."""
 
+COUNTERS: Final = 10_000
+"""Different hardware counters of one trace, for the same reason."""
+
 _FIELDS = 500_000
 """A table of counters or statistics is held as a text for each of its fields, with some sixty bytes
 around it. Gzipped, a field takes two bytes and more: names of kernels repeat, times do not."""

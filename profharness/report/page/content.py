@@ -13,7 +13,7 @@ from profharness.report.page.provenance import provenance
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.page.use import UseSection, use_section
 from profharness.report.page.window import causes_note, gaps_text, window_verdict
-from profharness.report.table import Cell, Table
+from profharness.report.table import Cell, Table, first_rows
 from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
@@ -26,6 +26,13 @@ from profharness.report.tables.sharing import sharing_table
 from profharness.report.tables.sources import problems_table, sources_table
 from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text.sentences import Sentences, sentences
+
+ROWS = 2_000
+"""Rows of one table on the page: a browser lays out some thousand without delay, and nobody reads
+more of them."""
+
+_POINTS = 200
+"""Points whose figures the page lists one by one, twenty and more of each."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,7 @@ class Content:
     problems: Table | None
     figures: Table | None
     figures_by_point: tuple[tuple[str, Table], ...]
+    points_left_out: int
     unmeasured: tuple[tuple[str, str], ...]
 
 
@@ -75,7 +83,7 @@ def content(summary: Summary) -> Content:
         subtitle=subtitle(summary),
         tiles=tiles(summary),
         said=sentences(summary),
-        points=starred_table(summary),
+        points=_first(starred_table(summary)),
         stars=star_text(summary),
         caption=caption(summary),
         withheld=withheld(summary),
@@ -96,11 +104,16 @@ def content(summary: Summary) -> Content:
         device=device_panel(summary.telemetry),
         telemetry=telemetry_table(summary),
         findings=finding_boxes(summary),
-        passes=passes_table(summary),
+        passes=_first(passes_table(summary)),
         provenance=provenance(summary),
-        sources=sources_table(summary),
-        problems=problems_table(summary),
+        sources=_first(sources_table(summary)),
+        problems=_first(problems_table(summary)),
         figures=figures_table("Figures of the whole window", summary.metrics),
-        figures_by_point=point_figures(summary),
+        figures_by_point=point_figures(summary, summary.points[:_POINTS]),
+        points_left_out=max(len(summary.points) - _POINTS, 0),
         unmeasured=unmeasured(summary),
     )
+
+
+def _first(table: Table | None) -> Table | None:
+    return None if table is None else first_rows(table, ROWS)

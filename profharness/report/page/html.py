@@ -14,8 +14,10 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from profharness.analysis.records import Summary
-from profharness.report.page.content import content
+from profharness.report.page.content import ROWS, content
 from profharness.report.plots import (
     curves,
     load,
@@ -42,7 +44,7 @@ def render(summary: Summary) -> str:
     """The whole page; under SIZE_LIMIT bytes, of which plotly is 4 to 5 million where there is
     anything to draw.
     """
-    drawn = _plots(summary)
+    drawn = _plots(msgspec.structs.replace(summary, points=summary.points[:ROWS]))
     plotly, script = _plotly() if any(drawn.values()) else None, _script()
     return (
         _environment()

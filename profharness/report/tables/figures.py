@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from profharness.analysis.records import Figure, Summary
+from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text import names
 from profharness.report.text.figures import coverage_text, figure_text, finite, needs_text
@@ -39,11 +39,13 @@ def _remarks(figure: Figure) -> str:
     return "; ".join(part for part in (covers, figure.note) if part)
 
 
-def point_figures(summary: Summary) -> tuple[tuple[str, Table], ...]:
-    """The figures of each point, for the reader who wants all of them."""
+def point_figures(
+    summary: Summary, points: Sequence[PointSummary]
+) -> tuple[tuple[str, Table], ...]:
+    """The figures of each of these points, for the reader who wants all of them."""
     tables = (
         (name, figures_table(f"Figures of {name}", point.metrics))
-        for name, point in zip(point_names(summary, summary.points), summary.points, strict=True)
+        for name, point in zip(point_names(summary, points), points, strict=True)
     )
     return tuple((name, table) for name, table in tables if table is not None)
 

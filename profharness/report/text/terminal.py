@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
-from profharness.report.table import Column, Table, row_of
+from profharness.report.table import Column, Table, first_rows, row_of
 from profharness.report.tables.hotspots import time_text
 from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
@@ -41,6 +41,7 @@ _RATES = frozenset({names.STEP_RATE, names.THROUGHPUT})
 _SEEN = 0.0005  # smaller shares would print as 0.0 %
 _LABELS = 24
 _REASONS = 3
+_ROWS = 500  # points in the table: what a screen shows of more, nobody reads
 
 
 def render(
@@ -53,7 +54,8 @@ def render(
     """
     out = io.StringIO()
     drawing = console(out, max(width, _NARROWEST), color=color)
-    points = None if is_command(summary) else scan_table(summary)
+    whole = None if is_command(summary) else scan_table(summary)
+    points = None if whole is None else first_rows(whole, _ROWS)
     blocks = [
         _command(summary, width) if points is None else _scan(points, summary, width),
         _opening(summary),
@@ -90,7 +92,12 @@ def _scan(table: Table, summary: Summary, width: int) -> RenderableType:
     from rich.text import Text
 
     shown = fitting(table, width)
-    notes = [*withheld(summary, _REASONS), caption(summary), _left_out(table, shown)]
+    notes = [
+        f"{table.left_out} further points: --json lists all" if table.left_out else "",
+        *withheld(summary, _REASONS),
+        caption(summary),
+        _left_out(table, shown),
+    ]
     return Group(
         terminal_table(table, shown),
         *(Text(note, style="dim") for note in notes if note),

@@ -38,7 +38,7 @@ class Inside:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._real = os.path.realpath(root)
-        self._folders: dict[Path, str] = {}
+        self._folders: dict[str, str] = {}
 
     def found(self, pattern: str, *, folders: bool = False) -> Found:
         """The ordinary files (or `folders`) that match a glob pattern below the run. Raises
@@ -68,14 +68,17 @@ class Inside:
         """Why a file (or `folder`) below the run is not read, in words; empty for one that may be,
         and for one that is missing, which opening it tells.
         """
+        return self._why_not(str(path), folder=folder)
+
+    def _why_not(self, path: str, *, folder: bool) -> str:
         try:
-            mode = path.lstat().st_mode
-            if not self._holds(self._folder(path.parent)):
+            mode = os.lstat(path).st_mode
+            if not self._holds(self._folder(path.rpartition(os.sep)[0])):
                 return _OUT
             if stat.S_ISLNK(mode):
                 if not self._holds(os.path.realpath(path)):
                     return _OUT
-                mode = path.stat().st_mode
+                mode = os.stat(path).st_mode  # noqa: PTH116  strings cost a third of paths
         except FileNotFoundError:
             return ""
         except OSError as error:
@@ -88,7 +91,9 @@ class Inside:
         """The same of a path that a file of the run states, relative to the run; also for one that
         is no such path.
         """
-        return wrong_path(text) or self.why_not(self.root / text)
+        if why := wrong_path(text):
+            return why
+        return self._why_not(f"{self.root}{os.sep}{os.path.normpath(text)}", folder=False)
 
     def require(self, path: Path) -> Path:
         """The path. Raises InputError for one that may not be read."""
@@ -100,7 +105,7 @@ class Inside:
         """The path relative to the run."""
         return str(path.relative_to(self.root))
 
-    def _folder(self, folder: Path) -> str:
+    def _folder(self, folder: str) -> str:
         if folder not in self._folders:
             self._folders[folder] = os.path.realpath(folder)
         return self._folders[folder]
