@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,8 +45,8 @@ def sound(
     root: Path, artifacts: Sequence[Artifact]
 ) -> tuple[tuple[Artifact, ...], tuple[Problem, ...]]:
     """The tools' files of a run that may be read, and a problem for each other one: a record that
-    names a file outside of the run, a link that leads there, a pipe, a missing file, a file that is
-    listed twice, whose records would count twice.
+    names a file outside of the run, a link that leads there, a pipe, a file that is listed twice,
+    whose records would count twice.
     """
     inside = Inside(root)
     kept: list[Artifact] = []
@@ -64,11 +64,30 @@ def sound(
         seen.add(path)
         if why := inside.why_not_stated(artifact.path):
             refused.append(Problem("error", artifact.path, 1, why))
-        elif not os.access(whole := f"{root}{os.sep}{path}", os.F_OK):
-            refused.append(left_out(artifact, f"{whole} does not exist"))
         else:
             kept.append(artifact)
     return tuple(kept), tuple(refused)
+
+
+def present(
+    root: Path, groups: Iterable[tuple[Artifact, ...]]
+) -> tuple[tuple[tuple[Artifact, ...], ...], tuple[Problem, ...]]:
+    """The groups of files with those that are there, and a problem for each other one: a record may
+    name any number of files that are not, and looking for a reader of each would take long.
+    """
+    kept: list[tuple[Artifact, ...]] = []
+    missing: list[Problem] = []
+    for group in groups:
+        there = []
+        for artifact in group:
+            path = f"{root}{os.sep}{os.path.normpath(artifact.path)}"
+            if os.access(path, os.F_OK):
+                there.append(artifact)
+            else:
+                missing.append(left_out(artifact, f"{path} does not exist"))
+        if there:
+            kept.append(tuple(there))
+    return tuple(kept), tuple(missing)
 
 
 def left_out(artifact: Artifact, why: str) -> Problem:

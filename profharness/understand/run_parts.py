@@ -19,6 +19,7 @@ from profharness.trace.wanted import Wanted
 from profharness.understand.capture_window import Clocks, cut_passes
 from profharness.understand.many.jobs import IN_ONE, Workers
 from profharness.understand.many.spread import Here, Spread
+from profharness.understand.own_files import present
 from profharness.understand.run_clock import (
     AlignedTrace,
     Snapshots,
@@ -107,6 +108,7 @@ def read_run(
         for group in groups
         if ranks is None or group[0].rank is None or group[0].rank in ranks
     ]
+    there, missing = present(run.root, wanted)
     reference = reference_host(manifest, own_files.snapshots)
     cut = cut_passes(manifest)
     at = Clocks(own_files.snapshots, reference, cut)
@@ -125,11 +127,12 @@ def read_run(
             str(number),
             records,
         )
-        for number, group in enumerate(wanted)
+        for number, group in enumerate(there)
     ]
     for group_parts in _read_groups(jobs, workers):
         parts += group_parts.parts
         problems += group_parts.problems
+    problems += missing
     notes = RunNotes(
         manifest,
         own_files.snapshots,

@@ -5,7 +5,7 @@ import json
 from profharness.report.csv import csv_text
 from profharness.report.json import run_json
 from profharness.report.page.html import _environment
-from profharness.report.table import Cell, Column, Table, as_objects
+from profharness.report.table import Cell, Column, Table, as_objects, first_rows
 from profharness.report.text.listing import listing
 from tests.report.samples import failing
 
@@ -50,3 +50,10 @@ def test_the_points_of_the_json_leave_out_what_does_not_apply() -> None:
         for name, value in point.items()
         if name not in always
     )
+
+
+def test_the_first_rows_know_how_many_follow() -> None:
+    assert first_rows(TABLE, 2) is TABLE
+    short = first_rows(first_rows(TABLE, 2), 1)
+    assert (short.rows, short.left_out) == (TABLE.rows[:1], 1)
+    assert first_rows(short, 0).left_out == 2

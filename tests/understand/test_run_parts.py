@@ -13,6 +13,7 @@ from profharness.understand import run_parts
 from profharness.understand.many import spread
 from profharness.understand.run_parts import keep_in_memory, read_run
 from tests.readers.kineto.kineto_files import document, kernel, launch, write
+from tests.steps import calls_of
 
 
 def run_of_files(root: Path, files: dict[str, int | None]) -> RunDir:
@@ -64,6 +65,18 @@ def test_files_come_in_order_whoever_reads_them(tmp_path, monkeypatch, processes
     assert "no known trace format" in unknown.message
     assert "does not exist" in absent.message
     assert {problem.severity for problem in read.notes.problems} == {"error"}
+
+
+def test_a_file_that_is_not_there_costs_a_look(tmp_path):
+    def steps_of(count: int) -> int:
+        run = run_of_files(tmp_path / str(count), {f"{at}.json": -1 for at in range(count)})
+        found = read_run(run.root, keep_in_memory).notes.problems
+        assert [Path(problem.source).name for problem in found] == [
+            f"{at}.json" for at in range(count)
+        ]
+        return calls_of(lambda: read_run(run.root, keep_in_memory))
+
+    assert (steps_of(520) - steps_of(20)) / 500 < 60  # no search for a reader of each
 
 
 def test_files_of_other_ranks_are_not_read(tmp_path):

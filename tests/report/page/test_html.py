@@ -10,13 +10,14 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from profharness.analysis.records import Figure, TelemetryRow
+from profharness.analysis.records import Figure, ProblemRow, TelemetryRow
 from profharness.report.page.headline import tiles
 from profharness.report.page.html import SIZE_LIMIT, render
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text.findings import all_findings
 from profharness.report.text.sentences import sentences
+from profharness.report.text.terminal import render as terminal_view
 from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan, odd_numbers
 
 LINKS = (
@@ -297,6 +298,28 @@ def test_many_points_and_trials_stay_below_the_limit() -> None:
     text = render(big)
     assert len(text.encode()) < SIZE_LIMIT
     assert "further rows are in hotspots.csv" in text
+
+
+@pytest.mark.slow
+def test_thousands_of_points_and_problems_are_shown_in_part() -> None:
+    scan = cpu_scan()
+    first = scan.points[0]
+    points = tuple(
+        msgspec.structs.replace(first, point=f"p{size}", batch_size=size) for size in range(1, 3001)
+    )
+    problems = tuple(
+        ProblemRow(source=f"x{at}", severity="error", count=1, message="it is not there")
+        for at in range(2005)
+    )
+    big = msgspec.structs.replace(scan, points=points, problems=problems)
+    page = Page(render(big))
+    assert "1000 further points, which the plots leave out, too" in page.text
+    assert "2800 further points: " in page.text  # of which every figure is listed
+    assert "5 further problems: " in page.text
+    assert ("x1999" in page.text, "x2000" in page.text) == (True, False)
+    text = terminal_view(big, 100, color=False)
+    assert "2500 further points: --json lists all" in text
+    assert "further" not in Page(render(scan)).text + terminal_view(scan, 100, color=False)
 
 
 def test_the_page_has_one_meaning_of_plus_minus() -> None:
