@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.findings import Finding, finding
-from profharness.trace.columns.keys import coded, distinct, pack
+from profharness.trace.columns.keys import Integers, coded, pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.launches import launching_calls
 from profharness.trace.model import I64, Trace
@@ -79,39 +79,62 @@ def causal_interval(trace: Trace, device: int, source: int | None = None) -> Cau
     chosen = trace.kernels.device == device
     if source is not None:
         chosen &= trace.kernels.source == source
-    return _interval(trace, np.flatnonzero(chosen), launching_calls(trace), _Syncs(trace))
+    linked = _Linked.of(trace, chosen)
+    return linked.interval(np.arange(len(linked.rows))) if len(linked.rows) else None
 
 
 def causal_intervals(trace: Trace) -> dict[tuple[int, int], CausalInterval]:
     """By (source, device), for all that have kernels linked to their launches."""
     if not len(trace.kernels) or not len(trace.api):
         return {}
-    calls, syncs = launching_calls(trace), _Syncs(trace)
-    pairs = (
-        trace.kernels.source.astype(np.int64) * (len(trace.devices) + 1) + trace.kernels.device + 1
+    linked = _Linked.of(trace, np.ones(len(trace.kernels), np.bool_))
+    if not len(linked.rows):
+        return {}
+    sources, devices = (
+        column[linked.rows] for column in (trace.kernels.source, trace.kernels.device)
     )
-    values, place = coded(pairs)
+    values, place = coded(sources.astype(np.int64) * (len(trace.devices) + 1) + devices + 1)
     order = np.argsort(place, kind="stable")
     borders = np.searchsorted(place[order], np.arange(1, len(values)))
     found = {}
-    for pair, rows in zip(values.tolist(), np.split(order, borders), strict=True):
-        interval = _interval(trace, rows, calls, syncs)
-        if interval is not None:
-            found[divmod(pair, len(trace.devices) + 1)] = interval
-    return {(source, device - 1): interval for (source, device), interval in found.items()}
+    for pair, mine in zip(values.tolist(), np.split(order, borders), strict=True):
+        source, device = divmod(pair, len(trace.devices) + 1)
+        found[source, device - 1] = linked.interval(mine)
+    return found
 
 
-def _interval(trace: Trace, rows: I64, calls: I64, syncs: _Syncs) -> CausalInterval | None:
-    rows = rows[(calls[rows] != NULL) & (trace.kernels.start_ns[rows] != NULL)]
-    if not len(rows):
-        return None
-    call = calls[rows]
-    low = int(np.max(trace.api.start_ns[call] - trace.kernels.start_ns[rows]))
-    slack = syncs.return_after(rows, call)
-    bounded = slack != _NO_BOUND
-    ends = trace.kernels.start_ns[rows] + trace.kernels.dur_ns[rows]
-    high = int(np.min(slack[bounded] - ends[bounded])) if bounded.any() else None
-    return CausalInterval(low, high, len(rows), int(bounded.sum()))
+@dataclass(frozen=True)
+class _Linked:
+    """Kernels with a start and a launch. `early`: by how much each starts before its call;
+    `slack`: how long after its end the first synchronisation returned that waited for it
+    (_NO_BOUND where there is none).
+    """
+
+    rows: I64
+    early: I64
+    slack: I64
+
+    @classmethod
+    def of(cls, trace: Trace, chosen: Mask) -> _Linked:
+        kernels, calls = trace.kernels, launching_calls(trace)
+        rows = np.flatnonzero(chosen & (calls != NULL) & (kernels.start_ns != NULL))
+        call, start = calls[rows], kernels.start_ns[rows]
+        returned = _Syncs(trace).return_after(rows, call)
+        bounded = returned != _NO_BOUND
+        slack = np.full(len(rows), _NO_BOUND, np.int64)
+        slack[bounded] = returned[bounded] - (start + kernels.dur_ns[rows])[bounded]
+        return cls(rows, trace.api.start_ns[call] - start, slack)
+
+    def interval(self, mine: I64) -> CausalInterval:
+        """Of the kernels at these positions of `rows`, at least one."""
+        slack = self.slack[mine]
+        bounded = slack[slack != _NO_BOUND]
+        return CausalInterval(
+            int(self.early[mine].max()),
+            int(bounded.min()) if len(bounded) else None,
+            len(mine),
+            len(bounded),
+        )
 
 
 class _Syncs:
@@ -136,61 +159,78 @@ class _Syncs:
         its stream either: stream synchronisations count where the process used a single stream.
         Process and source are those of the launch.
         """
-        api = self._trace.api
         result = np.full(len(rows), _NO_BOUND, np.int64)
-        owner = pack([api.source[call], api.pid[call]])
-        for one in distinct(owner).tolist():
-            mine = owner == one
-            first = int(np.argmax(mine))
-            waits = self._waits(
-                int(api.source[call[first]]),
-                int(api.pid[call[first]]),
-                self._trace.kernels.source[rows[first]],
-            )
-            result[mine] = self._first_return(
-                waits, api.start_ns[call[mine]] + api.dur_ns[call[mine]]
-            )
+        one_device, one_stream = self._alone(rows, call)
+        for syncs, covered in (
+            (self._device, one_device & ~one_stream),
+            (self._device | self._stream, one_device & one_stream),
+        ):
+            mine = np.flatnonzero(covered)
+            if syncs.any() and len(mine):
+                result[mine] = self._first_return(np.flatnonzero(syncs), call[mine])
         return result
 
-    def _waits(self, source: int, pid: int, kernel_source: int) -> Mask:
-        """Rows of `api`: the synchronisations of this process that surely cover all its kernels."""
-        api, kernels, copies = self._trace.api, self._trace.kernels, self._trace.copies
-        own_kernels = kernels.source == kernel_source
-        own_copies = copies.source == kernel_source
-        if (
-            len(
-                {
-                    process
-                    for process in distinct(kernels.pid[own_kernels]).tolist()
-                    if process != NULL
-                }
-            )
-            > 1
-        ):
-            own_kernels &= kernels.pid == pid
-            own_copies &= copies.pid == pid
-        devices = np.union1d(kernels.device[own_kernels], copies.device[own_copies])
-        if len(devices) != 1:
-            return np.zeros(len(api), np.bool_)
-        streams = np.union1d(kernels.stream[own_kernels], copies.stream[own_copies])
-        wanted = (
-            self._device | self._stream
-            if len(streams) == 1 and streams[0] != NULL
-            else self._device
-        )
-        waits: Mask = wanted & (api.source == source) & (api.pid == pid)
-        return waits
+    def _alone(self, rows: I64, call: I64) -> tuple[Mask, Mask]:
+        """For each kernel whether all work that its process may have done ran on one device, and
+        whether it ran on one known stream.
 
-    def _first_return(self, waits: Mask, launched: I64) -> I64:
-        """The earliest end among the waiting calls that start at or after each time."""
+        That is the work of the kernel's source, or, where several processes are known there, of the
+        launching process alone.
+        """
+        kernels, copies = self._trace.kernels, self._trace.copies
+        source, pid, device, stream = (
+            np.concatenate((getattr(kernels, name), getattr(copies, name))).astype(np.int64)
+            for name in ("source", "pid", "device", "stream")
+        )
+        asked_source = kernels.source[rows].astype(np.int64)
+        known = np.flatnonzero(kernels.pid != NULL)
+        alone, _ = _one_value(kernels.source[known], kernels.pid[known], asked_source)
+        unnamed = ~np.isin(asked_source, kernels.source[known])
+        of_all = alone | unnamed
+        asked_pid = self._trace.api.pid[call].astype(np.int64)
+        keys = pack([np.concatenate((source, asked_source)), np.concatenate((pid, asked_pid))])
+        found = []
+        for values in (device, stream):
+            whole, value = _one_value(source, values, asked_source)
+            own, own_value = _one_value(keys[: len(source)], values, keys[len(source) :])
+            found.append((np.where(of_all, whole, own), np.where(of_all, value, own_value)))
+        (one_device, _), (one_stream, which) = found
+        return one_device, one_stream & (which != NULL)
+
+    def _first_return(self, at: I64, call: I64) -> I64:
+        """For each call the earliest end among the synchronisations `at` of its process that start
+        at or after its return.
+        """
         api = self._trace.api
-        at = np.flatnonzero(waits)
-        if not len(at):
-            return np.full(len(launched), _NO_BOUND, np.int64)
-        at = at[np.argsort(api.start_ns[at], kind="stable")]
+        owner = coded(pack([api.source, api.pid]))[1]
         starts, ends = api.start_ns[at], api.start_ns[at] + api.dur_ns[at]
-        earliest = np.append(np.minimum.accumulate(ends[::-1])[::-1], _NO_BOUND)
-        return earliest[np.searchsorted(starts, launched, "left")]
+        launched = api.start_ns[call] + api.dur_ns[call]
+        times, place = np.unique(np.concatenate((starts, launched)), return_inverse=True)
+        when = np.concatenate((owner[at], owner[call])) * len(times) + place
+        order = np.argsort(when[: len(at)], kind="stable")
+        returns, rank = np.unique(ends[order], return_inverse=True)
+        by_owner = owner[at][order] * len(returns)
+        # the ranks of a later process are higher, so that the lowest of all that follow is its own
+        earliest = np.minimum.accumulate((by_owner + rank)[::-1])[::-1] - by_owner
+        first = np.searchsorted(when[: len(at)][order], when[len(at) :], "left")
+        within = first < len(at)
+        within[within] = owner[at][order][first[within]] == owner[call][within]
+        result = np.full(len(call), _NO_BOUND, np.int64)
+        result[within] = returns[earliest[first[within]]]
+        return result
+
+
+def _one_value(key: Integers, value: Integers, asked: Integers) -> tuple[Mask, I64]:
+    """For each key that is asked for whether all its rows have one value, and one of the values;
+    no and NULL for a key without rows.
+    """
+    values, place = coded(np.concatenate((key, asked)))
+    rows, wanted = place[: len(key)], place[len(key) :]
+    some, one = np.full(len(values), NULL, np.int64), np.zeros(len(values), np.bool_)
+    some[rows] = value
+    one[rows] = True
+    one[rows[some[rows] != value]] = False
+    return one[wanted], some[wanted]
 
 
 def causality_findings(trace: Trace) -> tuple[Finding, ...]:
