@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ I64 = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.integer[Any]]
 Mask = npt.NDArray[np.bool_]
 _KEY_LIMIT = 1 << 60  # leaves two bits for the order of events within an instant
+_NOTHING_OPEN = 1 << 64  # as the end of the innermost open span of a lane: later than any
 
 
 @dataclass(frozen=True)
@@ -108,29 +111,68 @@ def nested_lanes(events: Events, start: I64, dur: I64) -> I64:
     affected[stretch[begins[crossed]]] = True
     rows = events.span[events.begin & affected[stretch]]
     which = stretch[events.begin & affected[stretch]]
-    lane[rows] = _stack_lanes(which.tolist(), start[rows].tolist(), (start + dur)[rows].tolist())
+    lane[rows] = stack_lanes(which.tolist(), start[rows].tolist(), (start + dur)[rows].tolist())
     return lane
 
 
-def _stack_lanes(stretches: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> list[int]:
+def stack_lanes(stretches: Sequence[int], starts: Sequence[int], ends: Sequence[int]) -> list[int]:
     """First lane on which each span nests or is free, in order of begin events."""
     lanes: list[int] = []
-    stacks: list[list[int]] = []
-    current = -1
+    open_lanes, current = _Stacks(), -1
     for stretch, start, end in zip(stretches, starts, ends, strict=True):
         if stretch != current:
-            stacks, current = [], stretch
-        for lane, stack in enumerate(stacks):
-            while stack and stack[-1] <= start:
-                stack.pop()
-            if not stack or stack[-1] >= end:
-                stack.append(end)
-                lanes.append(lane)
-                break
-        else:
-            stacks.append([end])
-            lanes.append(len(stacks) - 1)
+            open_lanes, current = _Stacks(), stretch
+        lanes.append(open_lanes.place(start, end))
     return lanes
+
+
+class _Stacks:
+    """The open spans of the lanes of one stretch, of which any number may overlap.
+
+    A tree of maxima over the ends of the innermost open spans leads to the first lane that takes a
+    span, and a heap to the spans that have ended: each span costs the logarithm of the lanes.
+    """
+
+    def __init__(self) -> None:
+        self._stacks: list[list[int]] = [[]]
+        self._latest = [0, _NOTHING_OPEN]  # node n has the children 2n and 2n + 1; lanes are leaves
+        self._ending: list[tuple[int, int]] = []
+
+    def place(self, start: int, end: int) -> int:
+        """The lane of the next span; spans come by their starts."""
+        while self._ending and self._ending[0][0] <= start:
+            ended = heappop(self._ending)[1]
+            self._stacks[ended].pop()
+            self._update(ended)
+        if self._latest[1] < end:
+            self._double()
+        node, count = 1, len(self._stacks)
+        while node < count:
+            node *= 2
+            node += self._latest[node] < end
+        lane = node - count
+        self._stacks[lane].append(end)
+        heappush(self._ending, (end, lane))
+        self._update(lane)
+        return lane
+
+    def _update(self, lane: int) -> None:
+        stack, latest = self._stacks[lane], self._latest
+        node = lane + len(self._stacks)
+        latest[node] = stack[-1] if stack else _NOTHING_OPEN
+        while node > 1:
+            node //= 2
+            latest[node] = max(latest[2 * node], latest[2 * node + 1])
+
+    def _double(self) -> None:
+        count = len(self._stacks)
+        self._stacks += [[] for _ in range(count)]
+        leaves = self._latest[count:] + [_NOTHING_OPEN] * count
+        levels = [leaves]
+        while len(levels[-1]) > 1:
+            below = levels[-1]
+            levels.append([max(pair) for pair in zip(below[::2], below[1::2], strict=True)])
+        self._latest = [0, *chain.from_iterable(reversed(levels))]
 
 
 def _levels(events: Events) -> npt.NDArray[np.int32]:

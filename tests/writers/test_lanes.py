@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profharness.writers.groups import group_rows
-from profharness.writers.lanes import flat_lanes, nested_lanes, order_events
+from profharness.writers.lanes import flat_lanes, nested_lanes, order_events, stack_lanes
 
 SPANS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(0, 8)), max_size=25)
 
@@ -98,6 +98,54 @@ def test_a_child_that_ends_one_ns_late_moves_aside() -> None:
         1,
         0,
     ]
+
+
+@given(SPANS)
+def test_a_span_takes_the_first_lane_on_which_it_nests_or_is_free(
+    spans: list[tuple[int, int, int]],
+) -> None:
+    group, start, dur = columns(spans)
+    events = order_events(group, start, dur)
+    lanes = nested_lanes(events, start, dur)
+    stacks: dict[tuple[int, int], list[int]] = {}
+    for row in events.span[events.begin].tolist():
+        first, end = int(start[row]), int(start[row] + dur[row])
+        for lane in range(int(lanes[row]) + 1):
+            stack = stacks.setdefault((int(group[row]), lane), [])
+            while stack and stack[-1] <= first:
+                stack.pop()
+            taken = not stack or stack[-1] >= end
+            assert taken == (lane == lanes[row])
+        stack.append(end)
+
+
+class _Time(int):
+    """Counts how often ends are compared with other times."""
+
+    compared = 0
+
+    def __lt__(self, other: int) -> bool:
+        _Time.compared += 1
+        return int(self) < int(other)
+
+    def __gt__(self, other: int) -> bool:
+        _Time.compared += 1
+        return int(self) > int(other)
+
+    def __le__(self, other: int) -> bool:
+        _Time.compared += 1
+        return int(self) <= int(other)
+
+    def __ge__(self, other: int) -> bool:
+        _Time.compared += 1
+        return int(self) >= int(other)
+
+
+def test_spans_that_all_cross_one_another_are_not_compared_with_each_lane() -> None:
+    count = 1_000
+    ends = [_Time(start + count) for start in range(count)]
+    assert stack_lanes([1] * count, range(count), ends) == list(range(count))
+    assert _Time.compared < 50 * count
 
 
 def test_times_near_the_end_of_the_range_keep_their_order() -> None:
