@@ -190,6 +190,7 @@ def _bounded(trace: Trace, paths: Sequence[Path]) -> Trace:
         )
     _check_names(trace, paths)
     _check_streams(trace, paths)
+    _check_processes(trace, paths)
     _check_counters(trace, path)
     if len(trace.ops) and int(trace.ops.depth.max()) > LEVELS:
         raise InputError(
@@ -239,6 +240,27 @@ def _check_streams(trace: Trace, paths: Sequence[Path]) -> None:
         raise InputError(
             f"{paths[0]} cannot be trusted: its kernels ran on {streams} streams, more than the "
             f"{most} that a file of its size may have",
+            "the file was damaged: copy or record it again",
+        )
+
+
+def _check_processes(trace: Trace, paths: Sequence[Path]) -> None:
+    """Raises InputError where the records are of more processes than can be put together."""
+    from profharness.readers.bytes.limits import PROCESSES, processes_of_trace
+    from profharness.trace.columns.keys import first_rows, pack
+
+    tables = (trace.kernels, trace.copies, trace.api, trace.ops, trace.marks)
+    if sum(map(len, tables)) <= PROCESSES:
+        return
+    found: set[tuple[int, ...]] = set()
+    for table in tables:
+        columns = (table.source, table.host, table.rank, table.pid)
+        first, _ = first_rows(pack(columns))
+        found.update(zip(*(column[first].tolist() for column in columns), strict=True))
+    if len(found) > (most := processes_of_trace(paths)):
+        raise InputError(
+            f"{paths[0]} cannot be trusted: its records are of {len(found)} processes, more than "
+            f"the {most} that a file of its size may have",
             "the file was damaged: copy or record it again",
         )
 

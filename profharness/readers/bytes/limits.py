@@ -142,6 +142,17 @@ def streams_of(paths: Iterable[Path]) -> int:
     return STREAMS + sum(_size(path) for path in paths) // _STREAM_BYTES
 
 
+PROCESSES, _OWN_BYTES = 512, 8 << 10
+"""Processes that the records of a trace are of: each is written and named by itself, which takes
+milliseconds. Tools write a file for each, with some kilobytes at least; a trace that was merged has
+those of all ranks."""
+
+
+def processes_of_trace(paths: Iterable[Path]) -> int:
+    """Of how many processes the records of some files may be that make one trace."""
+    return PROCESSES + sum(_size(path) for path in paths) // _OWN_BYTES
+
+
 def _is_gzipped(path: Path) -> bool:
     try:
         with path.open("rb") as file:
