@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -314,57 +314,38 @@ def _rows(tally: Tally) -> list[HotspotRow]:
     groups = tally.groups
     total = groups.sums()
     mean = total / np.maximum(groups.count, 1)
-    smallest, largest = groups.smallest(), groups.largest()
-    medians, deviations = groups.medians(), groups.deviations()
+    columns = (groups.count, total, mean, groups.smallest(), groups.largest())
+    figures = [column.tolist() for column in (*columns, groups.medians(), groups.deviations())]
     shapes, launchers = tally.shapes.commonest(), tally.launchers.commonest()
+    work_fields = sums.row_fields(tally.work)
     rows = []
-    for position, key in enumerate(groups.key.tolist()):
+    for key, count, whole, average, smallest, largest, median, deviation in zip(
+        groups.key.tolist(), *figures, strict=True
+    ):
         workgroups, *size = shapes.get(key, (NULL, NULL, NULL, NULL))
-        timed = smallest[position] != NULL
+        timed = smallest != NULL
         rows.append(
             HotspotRow(
                 name=tally.names[key],
                 category=tally.categories[key],
-                calls=int(groups.count[position]),
-                total_ns=int(total[position]) if timed else None,
+                calls=count,
+                total_ns=int(whole) if timed else None,
                 share=None,
-                mean_ns=float(mean[position]) if timed else None,
-                median_ns=float(medians[position]) if timed else None,
-                min_ns=int(smallest[position]) if timed else None,
-                max_ns=int(largest[position]) if timed else None,
-                std_ns=float(deviations[position]) if timed else None,
+                mean_ns=float(average) if timed else None,
+                median_ns=float(median) if timed else None,
+                min_ns=int(smallest) if timed else None,
+                max_ns=int(largest) if timed else None,
+                std_ns=float(deviation) if timed else None,
                 kernel_ns=tally.kernel_ns[key] if tally.kernel_ns else None,
                 workgroups=None if workgroups == NULL else workgroups,
                 workgroup_size=(size[0], size[1], size[2]) if NULL not in size else None,
                 op=launchers.get(key),
                 shapes=(tally.inputs[key].shapes or None) if tally.inputs else None,
                 dtypes=(tally.inputs[key].dtypes or None) if tally.inputs else None,
-                **_work_fields(tally.work, key),
+                **work_fields(key),
             )
         )
     return rows
-
-
-def _work_fields(of_groups: WorkSums | None, at: int) -> dict[str, Any]:
-    """The fields of a row on device time and work."""
-    if of_groups is None:
-        return {}
-    figures = sums.figures(of_groups, at)
-    return {
-        "device_ns": int(of_groups.device[at]) if of_groups.traced else None,
-        "device_inclusive_ns": int(of_groups.inclusive[at]) if of_groups.traced else None,
-        "flops": figures.flops,
-        "flops_calls": figures.flops_calls,
-        "flops_full": figures.flops_full,
-        "flops_per_s": figures.flops_per_s,
-        "bytes": figures.low_bytes,
-        "bytes_calls": figures.bytes_calls,
-        "bytes_per_s": figures.bytes_per_s,
-        "peak_share": figures.peak_share,
-        "limiter": figures.limiter,
-        "excess_ns": figures.excess_ns,
-        "forward_op": of_groups.forward[at] or None,
-    }
 
 
 def _by_device(rows: list[HotspotRow]) -> list[HotspotRow]:

@@ -6,7 +6,7 @@ Everything is a sum over calls, so that the tables of many files can be joined.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -311,6 +311,46 @@ class WorkFigures:
     peak_share: float | None
     limiter: str | None
     excess_ns: float | None
+
+
+_NO_WORK = WorkFigures(None, 0, None, None, None, 0, None, None, None, None)
+
+
+def row_fields(sums: WorkSums | None) -> Callable[[int], dict[str, Any]]:
+    """What gives the fields of a row of hotspots on device time and work, by its group's number."""
+    if sums is None:
+        return lambda _: {}
+    of, nothing = sums, _without_work(sums).tolist()
+    device, inclusive = sums.device.tolist(), sums.inclusive.tolist()
+
+    def of_group(at: int) -> dict[str, Any]:
+        shown = _NO_WORK if nothing[at] else figures(of, at)
+        return {
+            "device_ns": device[at] if of.traced else None,
+            "device_inclusive_ns": inclusive[at] if of.traced else None,
+            "flops": shown.flops,
+            "flops_calls": shown.flops_calls,
+            "flops_full": shown.flops_full,
+            "flops_per_s": shown.flops_per_s,
+            "bytes": shown.low_bytes,
+            "bytes_calls": shown.bytes_calls,
+            "bytes_per_s": shown.bytes_per_s,
+            "peak_share": shown.peak_share,
+            "limiter": shown.limiter,
+            "excess_ns": shown.excess_ns,
+            "forward_op": of.forward[at] or None,
+        }
+
+    return of_group
+
+
+def _without_work(sums: WorkSums) -> Mask:
+    """Which groups have no known work, so that all their figures are none: ranges, mostly."""
+    counted = (sums.flops_calls, sums.bytes_calls, sums.measured)
+    nothing: Mask = ~sums.limits.any(axis=1)
+    for column in (*counted, sums.timed_flops, sums.timed_bytes):
+        nothing &= column == 0
+    return nothing
 
 
 def figures(sums: WorkSums, at: int) -> WorkFigures:
