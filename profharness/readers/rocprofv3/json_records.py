@@ -188,7 +188,7 @@ class KindNames(msgspec.Struct):
     operations: list[str] = []
 
 
-class MarkerText(msgspec.Struct):
+class MarkerText(msgspec.Struct, gc=False):
     """The text of a marker by its correlation id."""
 
     key: Whole

@@ -128,8 +128,13 @@ class ProcessRows:
         correlation = calls.take("correlation")
         kind, name = self._operations(calls.take("operation"))
         domain = tables.domains(kind)
-        texts = {text.key: self._strings.code(text.value) for text in self._names.marker_api}
         marks = np.flatnonzero(domain == self._strings.find("marker"))
+        marked = set(correlation[marks].tolist())
+        texts = {
+            text.key: self._strings.code(text.value)
+            for text in self._names.marker_api
+            if text.key in marked
+        }
         name[marks] = [
             texts.get(key, operation)
             for key, operation in zip(
