@@ -315,7 +315,8 @@ def fall_finding(measured: Measured, usl: Usl | None) -> tuple[Finding, ...]:
     by_law = (
         usl is not None and usl.n_peak.high is not None and usl.n_peak.high < measured.level[top]
     )
-    if drop <= _FALL or not (by_law or -math.log1p(-drop) > _SIGMAS * noise):
+    lost = -math.log1p(-drop) if drop < 1 else math.inf  # 1 where hardly anything is left
+    if drop <= _FALL or not (by_law or lost > _SIGMAS * noise):
         return ()
     at, last = float(measured.level[peak]), float(measured.level[top])
     return (

@@ -23,6 +23,7 @@ MATERIAL = 0.01
 # deviation of sqrt(6 e_T e_L) (sampling error of the skewness of log t), of which four are asked
 # for, and a factor of two.
 _SIGMAS = 4.0
+_VAST = 1e12
 _LOPSIDED = 2.0
 # One trial that takes ten times as long as the rest is a compilation or a first touch, not a
 # disturbance.
@@ -95,6 +96,8 @@ def _slowdown(excess: float, consistency: float, errors: float) -> float:
     n^2, with n from the identity above.
     """
     trials = max(excess / consistency / errors, 2.0)
+    if trials * excess > _VAST:  # the square of a number that no scan gives may be none
+        return trials * excess
     ratio = excess * trials**2 / (trials - 1)
     return (2 + ratio + math.sqrt((2 + ratio) ** 2 - 4)) / 2
 

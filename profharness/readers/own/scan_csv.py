@@ -29,11 +29,16 @@ _FIGURES = ("throughput", "throughput_sem", "latency_ms", "latency_sem_ms")
 _DELIMITERS = (",", ";", "\t")
 _MISSING = ("", "nan", "na", "null", "none", "-")
 _LARGEST = 8 << 20
-_MOST_ROWS, _MOST_SERIES, _MOST_FITTED, _FITTED_OF_SERIES = 5_000, 40, 500, 64
-"""Each series is fitted some hundred times, which takes near a tenth of a second, and each of its
-rows, up to those among which a jump is looked for, lengthens every fit: more would take longer than
-a few seconds. The largest studies known to us have 121 rows.
+_MOST_ROWS, _MOST_SERIES, _MOST_FITTED, _FITTED_OF_SERIES = 2_000, 40, 500, 64
+_SEARCHED, _SERIES_FITS, _MOST_FITS = 7, 300, 10_000
+"""Each series that is searched for jumps is fitted some hundred times, which takes up to a quarter
+of a second, and each of its rows, up to those among which a jump is looked for, lengthens every fit
+and adds a place to look at: it costs as much as this number and the square of its rows, and more
+would take longer than some seconds. The largest studies known to us have 121 rows.
 """
+_VAST = 1e30
+"""No program measures numbers beyond this, or beyond one part of it: products of some of them still
+are numbers."""
 _GZIP = b"\x1f\x8b"
 _SHAPE = "expected batch_size (or concurrency, or processes) and throughput, one row per level"
 
@@ -84,12 +89,22 @@ def _check_size(path: Path, split: list[str], series: Counter[tuple[str, ...]]) 
             f"{series.total()} rows in {len(series)} series, more than the {_MOST_FITTED} of one "
             f"table (of one series, {_FITTED_OF_SERIES} count)"
         )
+    elif _fits(series) > _MOST_FITS:
+        too_many = (
+            f"{series.total()} rows in {len(series)} series, which takes longer to fit than anyone "
+            "waits"
+        )
     if too_many:
         raise InputError(
             f"{path}: {too_many}",
             f"split the file, or, where these are no series, leave out what tells them apart: "
             f"{', '.join(split)}",
         )
+
+
+def _fits(series: Counter[tuple[str, ...]]) -> int:
+    counted = [min(rows, _FITTED_OF_SERIES) for rows in series.values() if rows >= _SEARCHED]
+    return sum(_SERIES_FITS + rows**2 for rows in counted)
 
 
 def _text(path: Path) -> str:
@@ -200,6 +215,11 @@ def _numbers(path: Path, rows: list[_Row], name: str, *, needed: bool = False) -
             raise InputError(
                 f"{path}: line {row.line}: {name} is {cell}, which cannot be",
                 "it must be positive; leave failed levels out",
+            )
+        if value > _VAST or 0 < value < 1 / _VAST:
+            raise InputError(
+                f"{path}: line {row.line}: {name} is {cell}, which nothing measures",
+                f"it must lie between {1 / _VAST:g} and {_VAST:g}",
             )
         values[at] = value
     return values

@@ -377,3 +377,9 @@ def test_recommended_points():
     assert recommend_within_latency(level, rate, latency, 20).at == 8
     assert recommend_within_latency(level, rate, latency, 0.5) is None
     assert recommend_within_latency(level, rate, np.array([np.nan, 2, 3, 10]), 1.5) is None
+
+
+def test_a_series_that_falls_to_hardly_anything_falls_after_its_peak():
+    (found,) = series(table(range(1, 9), [1, 2, 3, 4, 5, 6, 1e20, 1e-20], axis="concurrency"))
+    (fall,) = [one for one in found.findings if one.id == "falls-after-peak"]
+    assert fall.figures["drop_share"] == 1

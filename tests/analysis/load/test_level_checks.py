@@ -73,3 +73,9 @@ def test_one_finding_per_kind_names_its_levels():
     ]
     assert found[1].figures["consistency_max"] == 20.0
     assert level_findings([Level(4, 1.001, 0.01, 0.01)]) == ()
+
+
+def test_errors_of_next_to_nothing_make_no_number_that_cannot_be() -> None:
+    found = diagnose(Level(8, 1e60, 1e-59, 1e-30))
+    assert found is not None
+    assert math.isfinite(found.slowdown or 0)

@@ -131,8 +131,8 @@ def test_any_bytes_give_a_table_or_an_input_error(tmp_path_factory, data):
 
 
 def test_a_long_series_is_read(tmp_path):
-    rows = "".join(f"{level},{level}\n" for level in range(1, 5_001))
-    assert len(read_scan_csv(written(tmp_path, "batch_size,throughput\n" + rows)).level) == 5_000
+    rows = "".join(f"{level},{level}\n" for level in range(1, 2_001))
+    assert len(read_scan_csv(written(tmp_path, "batch_size,throughput\n" + rows)).level) == 2_000
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -146,9 +146,10 @@ def test_more_than_a_scan_can_have_is_refused(tmp_path, pack):
 @pytest.mark.parametrize(
     ("rows", "name", "words"),
     [
-        (5_001, "a", "more than 5000 rows"),
+        (2_001, "a", "more than 2000 rows"),
         (41, "{0}th", "41 series, more than the 40 of one table"),
         (501, "{1}th", "501 rows in 9 series, more than the 500 of one table"),
+        (496, "{1}th", "496 rows in 9 series, which takes longer to fit than anyone waits"),
     ],
 )
 def test_more_rows_or_series_than_can_be_fitted_are_refused(tmp_path, rows, name, words):
@@ -156,3 +157,16 @@ def test_more_rows_or_series_than_can_be_fitted_are_refused(tmp_path, rows, name
     path = written(tmp_path, "batch_size,throughput,provider\n" + "".join(lines))
     with pytest.raises(InputError, match=words):
         read_scan_csv(path)
+
+
+@pytest.mark.parametrize("number", ["1e31", "1e300", "1e-31", "1e-320"])
+def test_numbers_that_nothing_measures_are_refused(tmp_path, number):
+    path = written(tmp_path, f"batch_size,throughput\n1,2\n2,{number}\n")
+    with pytest.raises(InputError, match=f"line 3: throughput is {number}, which nothing measures"):
+        read_scan_csv(path)
+
+
+def test_many_short_series_are_read(tmp_path):
+    rows = "".join(f"{at},{at},{at % 40}th\n" for at in range(1, 241))
+    table = read_scan_csv(written(tmp_path, "batch_size,throughput,provider\n" + rows))
+    assert len(table.groups()) == 40
