@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from profharness.errors import InputError
+from profharness.readers.bytes.limits import processes_of_trace
 from profharness.readers.bytes.sqlite_tables import problems_of
 from profharness.readers.rocprofv3.rocpd_owners import Owner, environment_size, owners
 from profharness.readers.rocprofv3.rocpd_rows import ProcessReader
@@ -65,6 +66,12 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         processes = owners(file.connection)
         if not processes:
             raise InputError(f"{path} holds no process", "the writer was interrupted: record again")
+        if len(processes) > (most := processes_of_trace((path,))):
+            raise InputError(
+                f"{path} cannot be trusted: its records are of {len(processes)} processes, more "
+                f"than the {most} that a file of its size may have",
+                "the file was damaged: copy or record it again",
+            )
         return _read(path, file, processes, version)
 
 

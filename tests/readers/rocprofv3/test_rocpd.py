@@ -113,6 +113,21 @@ def test_several_processes_are_several_sources(tmp_path: Path) -> None:
     )
 
 
+def test_more_processes_than_a_file_of_its_size_has_are_refused(
+    tmp_path: Path, recorded: bytes
+) -> None:
+    (path := tmp_path / "a.db").write_bytes(recorded)
+    processes = table(path, "info_process")
+    change(
+        path,
+        f"WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 2999) "
+        f"INSERT INTO {processes} (id, guid, nid, pid) SELECT i, guid, nid, i FROM n, "
+        f"(SELECT guid, nid FROM {processes} LIMIT 1)",
+    )
+    with pytest.raises(InputError, match=r"are of 2\d{3} processes, more than the \d{3} that a"):
+        readers.read(path)
+
+
 def test_the_environment_in_the_file_is_pointed_out_but_not_read(tmp_path: Path) -> None:
     trace = readers.read(
         write_rocpd(
