@@ -12,6 +12,7 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.launches import launching_calls
 from profharness.trace.merge import merge
 from profharness.trace.model import Api, Copies, Device, Kernels, Source, Stream, Strings, Trace
+from tests.steps import calls_of
 
 LAUNCH, DEVICE_SYNC, STREAM_SYNC, EVENT_SYNC = range(4)
 CALLS = ("hipLaunchKernel", "hipDeviceSynchronize", "hipStreamSynchronize", "hipEventSynchronize")
@@ -276,3 +277,46 @@ def test_recorded_traces(shared: Path, file: str, excess_us: float) -> None:
     (interval,) = causal_intervals(trace).values()
     assert interval.excess_ns / 1000 == excess_us
     assert len(causality_findings(trace)) == bool(excess_us)
+
+
+def _of_processes(count: int) -> Trace:
+    """As many processes as asked for, each with a launch, a kernel 10 ns later, and then a
+    synchronisation that returns before the kernel ends in every second one.
+    """
+    at = np.arange(count) * 1_000
+    return Trace(
+        (Source("f.json", "kineto"),),
+        Strings(CALLS),
+        (Device("0"),),
+        (Stream(0, "0"),),
+        kernels=Kernels.build(
+            count,
+            start_ns=at + 10,
+            dur_ns=50 + np.arange(count) % 2 * 30,
+            correlation=np.arange(count),
+            pid=np.arange(count),
+            source=0,
+            device=0,
+            stream=0,
+        ),
+        api=Api.build(
+            2 * count,
+            name=np.tile([LAUNCH, DEVICE_SYNC], count),
+            start_ns=np.repeat(at, 2) + np.tile([0, 20], count),
+            dur_ns=np.tile([5, 60], count),
+            correlation=np.stack((np.arange(count), np.arange(count) + 1_000_000), axis=1).ravel(),
+            pid=np.repeat(np.arange(count), 2),
+            source=0,
+        ),
+    )
+
+
+def test_each_of_many_processes_waits_for_its_own_kernels_alone() -> None:
+    interval = causal_intervals(_of_processes(6))[0, 0]
+    assert (interval.low_ns, interval.high_ns) == (-10, 80 - 90)
+    assert (interval.launches, interval.synchronised) == (6, 6)
+
+
+def test_many_processes_are_looked_at_together() -> None:
+    few, many = (_of_processes(count) for count in (10, 4_000))
+    assert calls_of(lambda: causal_intervals(many)) < 2 * calls_of(lambda: causal_intervals(few))
