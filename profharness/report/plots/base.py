@@ -68,20 +68,14 @@ def groups(summary: Summary) -> tuple[Group, ...]:
     """
     axis = scan_axis(summary.points)
     apart = several_batches(summary.points)
-    keys = list(
-        dict.fromkeys(
-            (point.backend, point.batch_size if apart else None) for point in summary.points
-        )
-    )
+    by_curve: dict[tuple[str, int | None], list[PointSummary]] = {}
+    for point in summary.points:
+        curve = by_curve.setdefault((point.backend, point.batch_size if apart else None), [])
+        if axis == "rate" or point.rate is None:
+            curve.append(point)
+    several = len({backend for backend, _ in by_curve}) > 1
     curves = []
-    for index, (backend, batch) in enumerate(keys):
-        points = [
-            point
-            for point in summary.points
-            if point.backend == backend
-            and batch in (None, point.batch_size)
-            and (axis == "rate" or point.rate is None)
-        ]
+    for index, ((backend, batch), points) in enumerate(by_curve.items()):
         if axis is not None:
             points.sort(key=lambda point: getattr(point, axis) or 0)
         series = next(
@@ -93,7 +87,7 @@ def groups(summary: Summary) -> tuple[Group, ...]:
             ),
             None,
         )
-        words = [backend] if len({name for name, _ in keys}) > 1 else []
+        words = [backend] if several else []
         curves.append(
             Group(
                 name=", ".join([*words, f"batch {batch}"] if batch is not None else words),
