@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -33,7 +34,8 @@ DEFAULT_UI = "https://ui.perfetto.dev"
 # per-process GPU tracks and the GPU Compute tab; off by default
 _PLUGINS = "dev.perfetto.GpuByProcess,com.meta.GpuCompute"
 _MIME = "application/octet-stream"
-_OWN_NAMES = ("127.0.0.1", "localhost")  # a page under another name was led here by its name server
+# a page under another name was led here by its name server
+_OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 _WAITING = 64  # connections that have not asked for the file: of more the oldest is closed
 _ASKS_WITHIN_S = 10.0  # for each piece of a request
 _TAKES_WITHIN_S = 60.0  # for each piece of the file
@@ -214,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
         computer's own (DNS rebinding), or a path that is not the file's.
         """
         hosts = self.headers.get_all("Host", [])
-        if len(hosts) != 1 or hosts[0].strip().partition(":")[0].lower() not in _OWN_NAMES:
+        if len(hosts) != 1 or not _OWN_NAMES.fullmatch(hosts[0].strip()):
             return HTTPStatus.FORBIDDEN
         if self.headers.get("Origin", self.server.origin) != self.server.origin:
             return HTTPStatus.FORBIDDEN

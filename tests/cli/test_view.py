@@ -150,7 +150,15 @@ def test_a_client_that_goes_away_does_not_end_the_server(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example:9001", "evil.example", "", "127.0.0.1.evil.example:9001", "[::1]:9001"]
+    "host",
+    [
+        "evil.example:9001",
+        "evil.example",
+        "",
+        "127.0.0.1.evil.example:9001",
+        "localhost:1@evil.example",
+        "[::1]:9001",
+    ],
 )
 def test_a_page_whose_name_was_led_to_this_computer_is_refused(trace: Path, host: str) -> None:
     with served(trace) as (server, thread):
