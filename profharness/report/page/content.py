@@ -27,7 +27,7 @@ from profharness.report.tables.sources import problems_table, sources_table
 from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text.sentences import Sentences, sentences
 
-ROWS = 2_000
+MOST_ROWS = 2_000
 """Rows of one table on the page: a browser lays out some thousand without delay, and nobody reads
 more of them."""
 
@@ -116,4 +116,4 @@ def content(summary: Summary) -> Content:
 
 
 def _first(table: Table | None) -> Table | None:
-    return None if table is None else first_rows(table, ROWS)
+    return None if table is None else first_rows(table, MOST_ROWS)

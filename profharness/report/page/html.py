@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from profharness.analysis.records import Summary
-from profharness.report.page.content import ROWS, content
+from profharness.report.page import content
 from profharness.report.plots import (
     curves,
     load,
@@ -44,14 +44,14 @@ def render(summary: Summary) -> str:
     """The whole page; under SIZE_LIMIT bytes, of which plotly is 4 to 5 million where there is
     anything to draw.
     """
-    drawn = _plots(msgspec.structs.replace(summary, points=summary.points[:ROWS]))
+    drawn = _plots(msgspec.structs.replace(summary, points=summary.points[: content.MOST_ROWS]))
     plotly, script = _plotly() if any(drawn.values()) else None, _script()
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             summary=summary,
-            page=content(summary),
+            page=content.content(summary),
             shown_first=SHOWN_FIRST,
             plots=drawn,
             plotly=plotly,

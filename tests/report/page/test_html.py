@@ -11,13 +11,14 @@ import msgspec
 import pytest
 
 from profharness.analysis.records import Figure, ProblemRow, TelemetryRow
+from profharness.report.page import content
 from profharness.report.page.headline import tiles
 from profharness.report.page.html import SIZE_LIMIT, render
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.tables.telemetry import telemetry_table
+from profharness.report.text import terminal
 from profharness.report.text.findings import all_findings
 from profharness.report.text.sentences import sentences
-from profharness.report.text.terminal import render as terminal_view
 from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan, odd_numbers
 
 LINKS = (
@@ -300,26 +301,31 @@ def test_many_points_and_trials_stay_below_the_limit() -> None:
     assert "further rows are in hotspots.csv" in text
 
 
-@pytest.mark.slow
-def test_thousands_of_points_and_problems_are_shown_in_part() -> None:
+def test_of_many_points_and_problems_the_first_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "MOST_ROWS", 20)
+    monkeypatch.setattr(content, "_POINTS", 2)
+    monkeypatch.setattr(terminal, "_ROWS", 5)
     scan = cpu_scan()
-    first = scan.points[0]
     points = tuple(
-        msgspec.structs.replace(first, point=f"p{size}", batch_size=size) for size in range(1, 3001)
+        msgspec.structs.replace(scan.points[0], point=f"p{size}", batch_size=size)
+        for size in range(1, 31)
     )
     problems = tuple(
         ProblemRow(source=f"x{at}", severity="error", count=1, message="it is not there")
-        for at in range(2005)
+        for at in range(25)
     )
     big = msgspec.structs.replace(scan, points=points, problems=problems)
     page = Page(render(big))
-    assert "1000 further points, which the plots leave out, too" in page.text
-    assert "2800 further points: " in page.text  # of which every figure is listed
+    assert "10 further points, which the plots leave out, too" in page.text
+    assert "28 further points: " in page.text  # of which every figure is listed
     assert "5 further problems: " in page.text
-    assert ("x1999" in page.text, "x2000" in page.text) == (True, False)
-    text = terminal_view(big, 100, color=False)
-    assert "2500 further points: --json lists all" in text
-    assert "further" not in Page(render(scan)).text + terminal_view(scan, 100, color=False)
+    assert ("x19" in page.text, "x20" in page.text) == (True, False)
+    assert "25 further points: --json lists all" in terminal.render(big, 100, color=False)
+
+
+def test_few_points_are_shown_whole() -> None:
+    scan = cpu_scan()
+    assert "further" not in Page(render(scan)).text + terminal.render(scan, 100, color=False)
 
 
 def test_the_page_has_one_meaning_of_plus_minus() -> None:
