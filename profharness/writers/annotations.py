@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
-from profharness.writers import wire
 from profharness.writers.groups import Ints, group_rows
 from profharness.writers.interning import by_frequency, entry
-from profharness.writers.proto_columns import Double, Field, Message, Same, Varint
-from profharness.writers.schema import Annotation, Interned, TrackEvent
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.proto_columns import Double, Field, Message, Same, Varint
+from profharness.writers.protobuf.schema import Annotation, Interned, TrackEvent
+from profharness.writers.protobuf.varints import Mask
 from profharness.writers.spans import API, MARKS, OPS, REQUESTS, Spans
-from profharness.writers.varints import Mask
 
 
 @dataclass(frozen=True)

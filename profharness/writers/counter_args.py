@@ -11,8 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.model import I64, Counters, Strings
-from profharness.writers.proto_columns import Double, Field, Message, Ragged, encode, integers
-from profharness.writers.schema import Launch
+from profharness.writers.protobuf.proto_columns import (
+    Double,
+    Field,
+    Message,
+    Ragged,
+    encode,
+    integers,
+)
+from profharness.writers.protobuf.schema import Launch
 
 _ARGUMENT_BYTES: Final = 18
 """Of one encoded argument at most: two tags of a byte, a length, a number of three and a value of

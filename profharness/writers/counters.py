@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from profharness.trace.model import I64, Trace
 from profharness.trace.sample_metrics import HSA_ALLOCATED, RECORDED_METRICS, metric_of
-from profharness.writers import wire
 from profharness.writers.groups import group_rows
 from profharness.writers.output import Output
-from profharness.writers.proto_columns import Double, Message, Same, integers, packets
-from profharness.writers.schema import Packet, Track, TrackEvent
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.proto_columns import Double, Message, Same, integers, packets
+from profharness.writers.protobuf.schema import Packet, Track, TrackEvent
 from profharness.writers.tracks import Machine, Registry, child_track, state_packets, track_packet
 
 CHUNK = 1 << 14

@@ -13,7 +13,6 @@ import numpy as np
 
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Copies, Kernels, Trace
-from profharness.writers import wire
 from profharness.writers.device_work import operator_names
 from profharness.writers.gpus import Gpus
 from profharness.writers.groups import Ints, group_rows
@@ -21,7 +20,8 @@ from profharness.writers.interning import entry, intern_codes
 from profharness.writers.lanes import flat_lanes, order_events
 from profharness.writers.launches import Launches
 from profharness.writers.output import Output
-from profharness.writers.proto_columns import (
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.proto_columns import (
     Encoded,
     Field,
     Message,
@@ -31,7 +31,13 @@ from profharness.writers.proto_columns import (
     interleave,
     packets,
 )
-from profharness.writers.schema import NEEDS_STATE, Annotation, Interned, Packet, TrackEvent
+from profharness.writers.protobuf.schema import (
+    NEEDS_STATE,
+    Annotation,
+    Interned,
+    Packet,
+    TrackEvent,
+)
 from profharness.writers.slices import flow_ids
 from profharness.writers.tracks import Process, Registry, child_track, state_packets, track_packet
 

@@ -17,14 +17,14 @@ import numpy.typing as npt
 
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Copies, Kernels, Strings, Trace
-from profharness.writers import wire
 from profharness.writers.counter_args import CounterArgs
 from profharness.writers.gpus import STAGES, Gpus, specification
 from profharness.writers.groups import Groups, Ints, group_rows
 from profharness.writers.interning import by_frequency, entry, intern_codes
 from profharness.writers.output import Output
-from profharness.writers.proto_columns import Field, Message, Same, integers, packets
-from profharness.writers.schema import (
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.proto_columns import Field, Message, Same, integers, packets
+from profharness.writers.protobuf.schema import (
     NEEDS_STATE,
     ComputeKernel,
     Interned,
@@ -32,8 +32,8 @@ from profharness.writers.schema import (
     Packet,
     RenderStage,
 )
+from profharness.writers.protobuf.varints import Mask
 from profharness.writers.tracks import Process, Registry, state_packets
-from profharness.writers.varints import Mask
 
 CHUNK = 1 << 14  # rows encoded at a time: about 4 MB of slots, which stays in the processor's cache
 _KERNEL, _COPY, _FILL = 1, 2, 3

@@ -13,9 +13,9 @@ import numpy as np
 
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I32, I64, Device, Trace
-from profharness.writers import wire
 from profharness.writers.groups import group_rows
-from profharness.writers.schema import Context, Gpu, Interned, Packet, StageSpec
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.schema import Context, Gpu, Interned, Packet, StageSpec
 from profharness.writers.tracks import Machine, Process, Registry
 
 STAGES = (("kernel", StageSpec.COMPUTE), ("copy", StageSpec.OTHER), ("fill", StageSpec.OTHER))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.trace.model import I64, Strings
-from profharness.writers import wire
 from profharness.writers.groups import Ints, group_rows
+from profharness.writers.protobuf import wire
 
 _UNNAMED = "(no name recorded)"
 

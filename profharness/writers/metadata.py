@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.trace.model import ClockDomain, Source, Trace
-from profharness.writers import wire
 from profharness.writers.options import HostFacts, WriteOptions
-from profharness.writers.schema import (
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.schema import (
     BOOTTIME,
     REALTIME,
     STATE_CLEARED,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from profharness.trace.model import I64, Trace
-from profharness.writers import wire
 from profharness.writers.annotations import Texts, collect_texts, label_entries, notes
 from profharness.writers.groups import Ints, group_rows
 from profharness.writers.interning import intern_codes
 from profharness.writers.launches import Launches
 from profharness.writers.options import GpuRepresentation
 from profharness.writers.output import Output
-from profharness.writers.proto_columns import (
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.proto_columns import (
     Encoded,
     Field,
     Message,
@@ -27,10 +27,10 @@ from profharness.writers.proto_columns import (
     interleave,
     packets,
 )
-from profharness.writers.schema import NEEDS_STATE, Context, Interned, Packet, TrackEvent
+from profharness.writers.protobuf.schema import NEEDS_STATE, Context, Interned, Packet, TrackEvent
+from profharness.writers.protobuf.varints import U8, Mask
 from profharness.writers.spans import API, BENCHMARK_KINDS, Laned
 from profharness.writers.tracks import Process, Registry, child_track, state_packets, track_packet
-from profharness.writers.varints import U8, Mask
 
 CHUNK = 1 << 14
 _WIDE = (

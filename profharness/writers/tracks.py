@@ -16,9 +16,9 @@ import numpy as np
 
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I32, I64, Api, Copies, Kernels, Marks, Ops, Source, Trace
-from profharness.writers import wire
 from profharness.writers.groups import group_rows
-from profharness.writers.schema import STATE_CLEARED, Packet, Track
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.schema import STATE_CLEARED, Packet, Track
 
 _FIRST_STAND_IN = 5_000_000  # Linux pids end at 2**22
 _PID_LIMIT = 1 << 31

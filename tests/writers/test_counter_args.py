@@ -13,7 +13,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import GpuRenderStageEven
 
 from profharness.trace.model import Counters, Strings
 from profharness.writers.counter_args import CounterArgs
-from profharness.writers.proto_columns import Same, encode
+from profharness.writers.protobuf.proto_columns import Same, encode
 from tests.steps import calls_of
 
 Row = tuple[int, str, float]

@@ -27,8 +27,8 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
-from profharness.writers import wire
 from profharness.writers.perfetto import LeftOut, WriteOptions, WriteReport, write
+from profharness.writers.protobuf import wire
 from tests.writers.decode import Decoded, decode, multiset
 from tests.writers.strategies import traces
 

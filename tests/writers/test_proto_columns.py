@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-from profharness.writers import wire
-from profharness.writers.proto_columns import (
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.proto_columns import (
     Double,
     Encoded,
     Message,

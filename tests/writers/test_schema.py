@@ -9,7 +9,7 @@ import pytest
 from google.protobuf.descriptor import Descriptor
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-from profharness.writers import schema
+from profharness.writers.protobuf import schema
 
 # where our name is shorter than Perfetto's
 FULL_NAMES = {

@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from profharness.writers import wire
-from profharness.writers.varints import U8, Ints, Mask, Varints, put
+from profharness.writers.protobuf import wire
+from profharness.writers.protobuf.varints import U8, Ints, Mask, Varints, put
 
 I64 = npt.NDArray[np.int64]
 Lengths = I64 | int
