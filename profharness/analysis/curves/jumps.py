@@ -199,14 +199,10 @@ def _find_step(measured: Measured, seed: str) -> StepChange | None:
     search = _Search(measured, _sigma(measured, logs))
     smooth = [_smoothest(search, family, logs) for family in _FAMILIES]
     squares = [*(sums for _, sums in smooth), search.corner(logs)[1]]
+    everywhere: list[tuple[F64, F64]] = []
     if measured.errors_known and min(squares)[0] > _CERTAIN:
-        sure = _choose(
-            squares,
-            [
-                _thorough(search, family, theta, logs, 1)
-                for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
-            ],
-        )
+        everywhere = _thoroughly(search, smooth, logs, 1)
+        sure = _choose(squares, everywhere)
         if (
             sure.best[0] < _most(search.freedom)
             and sure.gain(search.freedom, known=True)[0] > _CERTAIN
@@ -215,12 +211,11 @@ def _find_step(measured: Measured, seed: str) -> StepChange | None:
     seen = search.compare(smooth, logs)
     if max(seen.gain(search.freedom, known=known)[0] for known in (True, False)) < _NEVER:
         return None
+    inside = slice(_INNER - 1, 1 - _INNER)  # of all places those with enough levels on either side
     best = _choose(
         squares,
-        [
-            _thorough(search, family, theta, logs, _INNER)
-            for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
-        ],
+        [(sums[:, inside], jumps[:, inside]) for sums, jumps in everywhere]
+        or _thoroughly(search, smooth, logs, _INNER),
     )
     change, by_errors = (
         _change(measured, best, _INNER),
@@ -275,6 +270,15 @@ def _smoothest(search: _Search, family: Family, logs: F64) -> tuple[F64, F64]:
     theta, squares = search.smooth(family, family.starts(search.measured), logs)
     best = int(squares.argmin())
     return theta[best : best + 1], squares[best : best + 1]
+
+
+def _thoroughly(
+    search: _Search, smooth: Sequence[tuple[F64, F64]], logs: F64, edge: int
+) -> list[tuple[F64, F64]]:
+    return [
+        _thorough(search, family, theta, logs, edge)
+        for family, (theta, _) in zip(_FAMILIES, smooth, strict=True)
+    ]
 
 
 def _thorough(search: _Search, family: Family, theta: F64, logs: F64, edge: int) -> tuple[F64, F64]:

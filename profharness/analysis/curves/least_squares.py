@@ -143,13 +143,14 @@ def _step(slopes: F64, weight: F64, residual: F64, damping: F64) -> F64:
     """
     weighted = slopes * weight[None, :, None]
     size = slopes.shape[2]
-    rows, columns, everywhere = _pairs(size)
+    pairs, everywhere = _pairs(size)
     # points last and side by side, where NumPy adds in pairs
-    products = np.ascontiguousarray(
-        (weighted[:, :, rows] * slopes[:, :, columns]).transpose(0, 2, 1)
-    )
-    normal = products.sum(axis=2)[:, everywhere].reshape(-1, size, size)
-    gradient = (weighted * residual[:, :, None]).sum(axis=1)
+    by_parameter = np.ascontiguousarray(slopes.transpose(2, 0, 1))
+    heavy = by_parameter * weight
+    cells = [(heavy[row] * by_parameter[column]).sum(axis=1) for row, column in pairs]
+    normal = np.stack(cells, axis=1)[:, everywhere].reshape(-1, size, size)
+    weighted *= residual[:, :, None]
+    gradient = weighted.sum(axis=1)
     diagonal = normal.diagonal(axis1=1, axis2=2)
     lift = damping[:, None] * diagonal + 1e-12 * diagonal.max(axis=1, keepdims=True) + 1e-300
     normal[:, np.arange(size), np.arange(size)] += lift
@@ -157,14 +158,13 @@ def _step(slopes: F64, weight: F64, residual: F64, damping: F64) -> F64:
 
 
 @cache
-def _pairs(size: int) -> tuple[list[int], list[int], list[int]]:
-    """Rows and columns of a symmetric matrix's lower half, and where each of its cells lies in
-    that.
+def _pairs(size: int) -> tuple[list[tuple[int, int]], list[int]]:
+    """Row and column of each cell in a symmetric matrix's lower half, and where each of all its
+    cells lies in that.
     """
     pairs = [(row, column) for row in range(size) for column in range(row + 1)]
     cells = [(max(cell), min(cell)) for cell in product(range(size), repeat=2)]
-    rows, columns = zip(*pairs, strict=True)
-    return list(rows), list(columns), [pairs.index(cell) for cell in cells]
+    return pairs, [pairs.index(cell) for cell in cells]
 
 
 def extra_scatter(residual: F64, errors: F64, freedom: int) -> float:

@@ -62,6 +62,9 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     network_bytes_per_s: float | None = None
 
 
+UNFITTED = "not fitted: there are more series than can be fitted while anyone waits"
+
+
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """One curve of a scan: its key (device, backend, via ...), levels, fits and findings.
 

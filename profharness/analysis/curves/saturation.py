@@ -14,13 +14,21 @@ import numpy as np
 
 from profharness.analysis.curves.batch import BATCH
 from profharness.analysis.curves.fit import Measured
-from profharness.analysis.curves.fitted import analyse, fall_finding, step_finding, within_peak
+from profharness.analysis.curves.fitted import (
+    Fitted,
+    analyse,
+    fall_finding,
+    step_finding,
+    within_peak,
+)
+from profharness.analysis.curves.jumps import FEWEST_LEVELS, MOST_LEVELS
 from profharness.analysis.curves.knee import (
     MARGIN,
     jobs_per_device,
 )
 from profharness.analysis.curves.least_squares import Bools
 from profharness.analysis.curves.records import (
+    UNFITTED,
     Recommended,
     Series,
     StepChange,
@@ -32,6 +40,9 @@ from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
 
 WITHIN = 0.05
+MOST_COST, _SEARCH_COST = 10_000, 300
+"""Of all fits of one scan: 9 series of 30 levels and more, 29 of seven. The largest study known to
+us costs half."""
 
 _WRONG = frozenset({"warmup-leak", "missing-sync"})
 # Reasons to keep a level out of the fit that are none against running at it.
@@ -47,13 +58,35 @@ def series(
 
     Rows of one series with the same level are averaged. `margin` is the distance kept below the
     knee. `flagged` names the levels whose trials are known to be wrong; None judges them by the
-    columns.
+    columns. Where there are more series than can be fitted while anyone waits, the last ones are
+    without a curve, and say so.
     """
-    return tuple(_series(table, key, rows, margin, flagged) for key, rows in table.groups().items())
+    made, spent = [], 0
+    for key, rows in table.groups().items():
+        cost = _cost(len(np.unique(table.level[rows])))
+        fits = spent + cost <= MOST_COST
+        spent += cost if fits else 0
+        made.append(_series(table, key, rows, margin, flagged, fits=fits))
+    return tuple(made)
+
+
+def _cost(levels: int) -> int:
+    """What fitting so many levels takes, in a unit of its own: a search for a jump takes up to a
+    quarter of a second, and as much again for 17 levels.
+    """
+    if levels < FEWEST_LEVELS:
+        return 1
+    return _SEARCH_COST + min(levels, MOST_LEVELS) ** 2
 
 
 def _series(
-    table: ScanTable, key: tuple[str, ...], rows: list[int], margin: float, flagged: Flagged | None
+    table: ScanTable,
+    key: tuple[str, ...],
+    rows: list[int],
+    margin: float,
+    flagged: Flagged | None,
+    *,
+    fits: bool,
 ) -> Series:
     columns = _average(table, rows)
     level, throughput, sem, latency, _ = columns
@@ -63,7 +96,7 @@ def _series(
     wrong = _by_level(checks) if flagged is None else flagged.get(key, {})
     used = fit_levels(level, wrong)
     measured = measured.at(used)
-    step, fitted = analyse(measured, table.axis, seed, wrong)
+    step, fitted = analyse(measured, table.axis, seed, wrong) if fits else (None, Fitted())
     fall = fall_finding(measured, fitted.usl)
     fitted = within_peak(fitted, fall[0], measured) if fall else fitted
     findings = (
@@ -93,7 +126,9 @@ def _series(
         recommended_note=_left_out(level, wrong),
         fitted_note="; ".join(
             filter(None, (_fitted_on(level, used, doubted), _scaled(measured, step)))
-        ),
+        )
+        if fits
+        else UNFITTED,
         overlaps_best=indistinct(
             level, throughput, throughput - Z95 * sem, throughput + Z95 * sem, wrong
         ),

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
+from profharness.readers.bytes.allocation import keep_freed_memory
 from profharness.rundir.shown.screen import from_cell
 from profharness.trace.model import F64
 from profharness.trace.scan_table import AXES, Axis, ScanTable
@@ -30,11 +31,8 @@ _DELIMITERS = (",", ";", "\t")
 _MISSING = ("", "nan", "na", "null", "none", "-")
 _LARGEST = 8 << 20
 _MOST_ROWS, _MOST_SERIES, _MOST_FITTED, _FITTED_OF_SERIES = 2_000, 40, 500, 64
-_SEARCHED, _SERIES_FITS, _MOST_FITS = 7, 300, 10_000
-"""Each series that is searched for jumps is fitted some hundred times, which takes up to a quarter
-of a second, and each of its rows, up to those among which a jump is looked for, lengthens every fit
-and adds a place to look at: it costs as much as this number and the square of its rows, and more
-would take longer than some seconds. The largest studies known to us have 121 rows.
+"""Each series is fitted some hundred times, and each of its rows, up to those among which a jump is
+looked for, lengthens every fit. The largest studies known to us have 121 rows.
 """
 _VAST = 1e30
 """No program measures numbers beyond this, or beyond one part of it: products of some of them still
@@ -60,6 +58,7 @@ def read_scan_csv(path: Path) -> ScanTable:
     or holds a cell that is not a number where one is needed; levels and throughput must be positive
     and finite.
     """
+    keep_freed_memory()  # fits follow, thousands of them on arrays of a megabyte
     columns, rows = _cells(path)
     axis, other_levels = _axis(path, columns, rows)
     keys = [name for name in columns if name not in (*AXES, *_FIGURES) and _is_text(rows, name)]
@@ -89,22 +88,12 @@ def _check_size(path: Path, split: list[str], series: Counter[tuple[str, ...]]) 
             f"{series.total()} rows in {len(series)} series, more than the {_MOST_FITTED} of one "
             f"table (of one series, {_FITTED_OF_SERIES} count)"
         )
-    elif _fits(series) > _MOST_FITS:
-        too_many = (
-            f"{series.total()} rows in {len(series)} series, which takes longer to fit than anyone "
-            "waits"
-        )
     if too_many:
         raise InputError(
             f"{path}: {too_many}",
             f"split the file, or, where these are no series, leave out what tells them apart: "
             f"{', '.join(split)}",
         )
-
-
-def _fits(series: Counter[tuple[str, ...]]) -> int:
-    counted = [min(rows, _FITTED_OF_SERIES) for rows in series.values() if rows >= _SEARCHED]
-    return sum(_SERIES_FITS + rows**2 for rows in counted)
 
 
 def _text(path: Path) -> str:

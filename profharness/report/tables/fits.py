@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from profharness.analysis.curves.records import Series
+from profharness.analysis.curves.records import UNFITTED, Series
 from profharness.analysis.records import Summary
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import estimate_text, number_text
@@ -65,7 +65,8 @@ def _fit_rows(series: Series) -> Iterable[tuple[Cell, ...]]:
                 Cell(estimate_text(value)),
                 Cell(meaning, emphasis="muted"),
             )
-    if series.fitted_note and holds and (series.batch is not None or series.usl is not None):
+    told = holds and (series.batch is not None or series.usl is not None)
+    if series.fitted_note == UNFITTED or (series.fitted_note and told):
         yield Cell(name), Cell("levels"), Cell(""), Cell(series.fitted_note, emphasis="muted")
     yield from _knee_rows(name, series)
 

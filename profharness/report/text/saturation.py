@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from profharness.analysis.curves.knee import MARGIN, devices_of
-from profharness.analysis.curves.records import Series
+from profharness.analysis.curves.records import UNFITTED, Series
 from profharness.analysis.curves.saturation import recommend_within_latency
 from profharness.analysis.records import Estimate, PointSummary
 from profharness.report.table import Column, Table, row_of
@@ -111,7 +111,9 @@ def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
             ),
         )
     told = fit_holds(curve) and (curve.batch is not None or curve.usl is not None)
-    if curve.fitted_note and (told or curve.axis != "batch_size"):
+    if curve.fitted_note == UNFITTED:
+        yield "curve", UNFITTED
+    elif curve.fitted_note and (told or curve.axis != "batch_size"):
         yield "", curve.fitted_note
     if curve.axis != "batch_size" and curve.knee is not None:
         yield from _knee(curve, jobs)

@@ -5,6 +5,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from profharness.analysis.curves import saturation
+from profharness.analysis.curves.records import UNFITTED
 from profharness.analysis.curves.saturation import (
     indistinct,
     recommend,
@@ -383,3 +385,16 @@ def test_a_series_that_falls_to_hardly_anything_falls_after_its_peak():
     (found,) = series(table(range(1, 9), [1, 2, 3, 4, 5, 6, 1e20, 1e-20], axis="concurrency"))
     (fall,) = [one for one in found.findings if one.id == "falls-after-peak"]
     assert fall.figures["drop_share"] == 1
+
+
+def test_further_series_than_can_be_fitted_are_shown_without_a_curve(monkeypatch):
+    levels = [1, 2, 4, 8, 16, 32, 64]
+    keys = [name for name in "abc" for _ in levels]
+    many = table(levels * 3, [100 * x / (x + 8) for x in levels] * 3, keys=keys)
+    monkeypatch.setattr(saturation, "MOST_COST", 2 * (300 + 7**2))
+    first, second, third = series(many)
+    assert first.batch is not None
+    assert second.batch is not None
+    assert (third.batch, third.fitted_note) == (None, UNFITTED)
+    assert third.recommended == first.recommended  # by the levels alone
+    assert UNFITTED in saturation_text((third,), None, None, ())
