@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from profharness.rundir.blocks import Blocks
 
@@ -25,15 +25,30 @@ class ArrowBytes(io.RawIOBase):
         self.has_hexadecimal = False
         """Whether `0x` stands in what was read so far: Arrow takes it for the begin of a number."""
 
+    def __enter__(self) -> Self:
+        """Arrow hands blocks from the thread that reads to those that compute: of each kind one
+        works here, so that what was asked for first is done first.
+        """
+        import pyarrow as pa
+
+        pa.set_io_thread_count(1)
+        self._threads = pa.cpu_count()
+        pa.set_cpu_count(1)
+        return self
+
     def readable(self) -> bool:
         """Arrow asks before it reads."""
         return True
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """After an error nothing more is given, and no read is under way any more."""
-        if kind is not None:
-            self._is_over = True
-            self._wait_for_reads()
+        """Nothing more is given, and no thread of Arrow knows any of it: at the end of a file, too,
+        where one may still let go of the last block.
+        """
+        import pyarrow as pa
+
+        self._is_over = True
+        self._wait_for_reads()
+        pa.set_cpu_count(self._threads)
 
     def readinto(self, buffer: Any) -> int:
         """How many bytes were put into the buffer; none at the end or after an error."""
@@ -51,6 +66,7 @@ class ArrowBytes(io.RawIOBase):
         size = min(len(target), len(self._rest))
         target[:size] = self._rest[:size]
         self._rest = self._rest[size:]
+        self._told_end = not size
         return size
 
     def _wait_for_reads(self) -> None:
@@ -69,10 +85,15 @@ class ArrowBytes(io.RawIOBase):
 
 
 def _read_something() -> None:
+    """Of Arrow's own memory: a thread may let go of it when nobody waits any more, and to let go of
+    an object of Python it would need the interpreter.
+    """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    arrow_csv.open_csv(pa.BufferReader(b"a\n1\n")).read_all()
+    memory = pa.BufferOutputStream()
+    memory.write(b"a\n1\n")
+    arrow_csv.open_csv(pa.BufferReader(memory.getvalue())).read_all()
 
 
 def _as_utf8(blocks: Blocks) -> Iterator[bytes]:

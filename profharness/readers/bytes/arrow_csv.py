@@ -198,7 +198,6 @@ class CsvColumns:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        pa.set_io_thread_count(1)
         source = Blocks(self.path, text=True)
         supply = ArrowBytes(source, clean=self._clean)
         stream = io.BufferedReader(supply, 1 << 16)
