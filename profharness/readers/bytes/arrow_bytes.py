@@ -54,7 +54,6 @@ class ArrowBytes(io.RawIOBase):
         """How many bytes were put into the buffer; none at the end or after an error."""
         target = memoryview(buffer)
         if self._is_over:
-            self._told_end = True
             return 0
         if not self._rest:
             block = next(self._supply, b"")
@@ -66,8 +65,15 @@ class ArrowBytes(io.RawIOBase):
         size = min(len(target), len(self._rest))
         target[:size] = self._rest[:size]
         self._rest = self._rest[size:]
-        self._told_end = not size
         return size
+
+    def stream(self) -> io.BufferedReader:
+        """What Arrow is given to read."""
+        return _Stream(self, 1 << 16)
+
+    def tell_end(self) -> None:
+        """Arrow has read nothing, and will not ask again."""
+        self._told_end = True
 
     def _wait_for_reads(self) -> None:
         """Arrow reads ahead in a thread of its own, which goes on after an error. A process that
@@ -82,6 +88,16 @@ class ArrowBytes(io.RawIOBase):
             _read_something()
             if told:
                 return
+
+
+class _Stream(io.BufferedReader):
+    raw: ArrowBytes
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        block = super().read(size)
+        if not block:
+            self.raw.tell_end()
+        return block
 
 
 def _read_something() -> None:

@@ -200,7 +200,7 @@ class CsvColumns:
 
         source = Blocks(self.path, text=True)
         supply = ArrowBytes(source, clean=self._clean)
-        stream = io.BufferedReader(supply, 1 << 16)
+        stream = supply.stream()
         header, lines = _header(stream.peek(_LONGEST_HEADER))
         self.repeated = tuple(name for name in repeated(header[:width]) if name in self.wanted)
         names = _once(header[:width] or [""])
