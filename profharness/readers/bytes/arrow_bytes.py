@@ -109,7 +109,9 @@ def _read_something() -> None:
 
     memory = pa.BufferOutputStream()
     memory.write(b"a\n1\n")
-    arrow_csv.open_csv(pa.BufferReader(memory.getvalue())).read_all()
+    # by the thread that reads, and by the one that computes
+    options = arrow_csv.ReadOptions(use_threads=True)
+    arrow_csv.read_csv(pa.BufferReader(memory.getvalue()), read_options=options)
 
 
 def _as_utf8(blocks: Blocks) -> Iterator[bytes]:
