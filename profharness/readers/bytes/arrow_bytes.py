@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import threading
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -29,26 +30,20 @@ class ArrowBytes(io.RawIOBase):
         """Arrow hands blocks from the thread that reads to those that compute: of each kind one
         works here, so that what was asked for first is done first.
         """
-        import pyarrow as pa
-
-        pa.set_io_thread_count(1)
-        self._threads = pa.cpu_count()
-        pa.set_cpu_count(1)
+        _ONE_THREAD.begin()
         return self
 
     def readable(self) -> bool:
         """Arrow asks before it reads."""
         return True
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing more is given, and no thread of Arrow knows any of it: at the end of a file, too,
         where one may still let go of the last block.
         """
-        import pyarrow as pa
-
         self._is_over = True
         self._wait_for_reads()
-        pa.set_cpu_count(self._threads)
+        _ONE_THREAD.end()
 
     def readinto(self, buffer: Any) -> int:
         """How many bytes were put into the buffer; none at the end or after an error."""
@@ -88,6 +83,40 @@ class ArrowBytes(io.RawIOBase):
             _read_something()
             if told:
                 return
+
+
+class _OneThread:
+    """Arrow's threads for reading and for computing, one of each while any file is read here: a
+    program may read several in threads of its own. Those that compute are as many as before when
+    the last one has been read.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers, self._before = 0, 1
+
+    def begin(self) -> None:
+        """One file more is read."""
+        import pyarrow as pa
+
+        with self._lock:
+            if not self._readers:
+                self._before = pa.cpu_count()
+                pa.set_io_thread_count(1)
+                pa.set_cpu_count(1)
+            self._readers += 1
+
+    def end(self) -> None:
+        """One file less is read."""
+        import pyarrow as pa
+
+        with self._lock:
+            self._readers -= 1
+            if not self._readers:
+                pa.set_cpu_count(self._before)
+
+
+_ONE_THREAD = _OneThread()
 
 
 class _Stream(io.BufferedReader):

@@ -93,7 +93,7 @@ def _scan(table: Table, summary: Summary, width: int) -> RenderableType:
 
     shown = fitting(table, width)
     notes = [
-        f"{table.left_out} further points: --json lists all" if table.left_out else "",
+        _further(table.left_out),
         *withheld(summary, _REASONS),
         caption(summary),
         _left_out(table, shown),
@@ -103,6 +103,10 @@ def _scan(table: Table, summary: Summary, width: int) -> RenderableType:
         *(Text(note, style="dim") for note in notes if note),
         *_shared(summary, width),
     )
+
+
+def _further(points: int) -> str:
+    return f"{points} further points: profharness metrics --json lists all" if points else ""
 
 
 def _left_out(table: Table, shown: Sequence[int]) -> str:

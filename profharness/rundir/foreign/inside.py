@@ -73,7 +73,7 @@ class Inside:
     def _why_not(self, path: str, *, folder: bool) -> str:
         try:
             mode = os.lstat(path).st_mode
-            if not self._holds(self._folder(path.rpartition(os.sep)[0])):
+            if not self._holds(self._folder(path[: path.rfind(os.sep) + 1])):
                 return _OUT
             if stat.S_ISLNK(mode):
                 if not self._holds(os.path.realpath(path)):

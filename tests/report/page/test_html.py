@@ -320,7 +320,9 @@ def test_of_many_points_and_problems_the_first_are_shown(monkeypatch: pytest.Mon
     assert "28 further points: " in page.text  # of which every figure is listed
     assert "5 further problems: " in page.text
     assert ("x19" in page.text, "x20" in page.text) == (True, False)
-    assert "25 further points: --json lists all" in terminal.render(big, 100, color=False)
+    assert "25 further points: profharness metrics --json lists all" in terminal.render(
+        big, 100, color=False
+    )
 
 
 def test_few_points_are_shown_whole() -> None:
