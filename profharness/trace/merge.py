@@ -197,6 +197,8 @@ class _Streams:
 
 def _rewritten(table: Table, place: Places) -> Table:
     """The table with its codes and indices of the merged trace."""
+    if not len(table):
+        return table
     changed = {}
     for column in fields(table):
         values = getattr(table, column.name)
@@ -209,7 +211,7 @@ def _rewritten(table: Table, place: Places) -> Table:
             changed[column.name] = looked_up(values, moved)
     if isinstance(table, Counters):
         changed["kernel"] = np.where(table.kernel == NULL, NULL, table.kernel + place.first_kernel)
-    return table.with_columns(**changed) if len(table) else table
+    return table.with_columns(**changed)
 
 
 def looked_up(positions: I32, places: I32) -> I32:

@@ -10,6 +10,7 @@ import numpy as np
 
 from profharness.analysis.compare.reasons import switched
 from profharness.analysis.curves.knee import in_jobs, jobs_per_device
+from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Capacity, Series
 from profharness.analysis.curves.saturation import indistinct, series
 from profharness.analysis.records import PointSummary
@@ -56,7 +57,7 @@ def run_series(
         return ()
     measured = [point for point in _measured(points) if getattr(point, table.axis) is not None]
     curves = series(table, flagged=_flagged(measured, table.axis, table.key_columns, findings))
-    points_of_curve = [[point for point in measured if belongs(point, curve)] for curve in curves]
+    points_of_curve = members(measured, curves)
     return tuple(
         _with_capacity(_with_intervals(curve, levels), levels, clients_per_job)
         for curve, levels in zip(curves, points_of_curve, strict=True)
@@ -134,13 +135,6 @@ def _axis(points: Sequence[PointSummary]) -> Axis | None:
 
 def _key(point: PointSummary, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(getattr(point, name)) for name in columns)
-
-
-def belongs(point: PointSummary, curve: Series) -> bool:
-    """Whether the point is one of the series' levels."""
-    return point.rate is None and all(
-        str(getattr(point, name, value)) == value for name, value in curve.key.items()
-    )
 
 
 def _flagged(

@@ -156,6 +156,11 @@ def pass_of(trace: Trace) -> str | None:
     """The pass of the sources that hold device work (all sources where none does); None for loose
     files.
     """
+    others = (trace.copies, trace.sources)
+    return trace.kernels.kept((pass_of,), others, lambda: _pass_of(trace))
+
+
+def _pass_of(trace: Trace) -> str | None:
     names = sorted({source.pass_name for source in _working_sources(trace) if source.pass_name})
     return ", ".join(names) or None
 

@@ -80,6 +80,8 @@ def _steps(trace: Trace, point: str | None) -> list[Step]:
 def _of_closest_sources(trace: Trace, rows: I64) -> I64:
     source = trace.marks.source[rows]
     for tables in ((trace.kernels, trace.copies), (trace.ops,)):
+        if not any(len(table) for table in tables):
+            continue
         near = np.isin(source, np.concatenate([table.source for table in tables]))
         if near.any():
             return rows[near]

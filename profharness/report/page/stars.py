@@ -7,7 +7,7 @@ from dataclasses import replace
 from profharness.analysis.records import Summary
 from profharness.report.table import Cell, Table
 from profharness.report.tables.scan import scan_table
-from profharness.report.text.scan_sentences import points_of, recommended_point
+from profharness.report.text.scan_sentences import points_of_each, recommended_among
 
 
 def starred_table(summary: Summary) -> Table | None:
@@ -43,7 +43,8 @@ def _marked_rows(summary: Summary) -> dict[int, str]:
     that tie with the best.
     """
     why: dict[str, str] = {}
-    for series in summary.series:
+    measured = points_of_each(summary, summary.series)
+    for series, points in zip(summary.series, measured, strict=True):
         tied = set(series.overlaps_best)
         if tied:
             sound = [
@@ -54,10 +55,10 @@ def _marked_rows(summary: Summary) -> dict[int, str]:
             tied.add(max(sound)[1])
         why |= {
             point.point: "as good as the best within the intervals"
-            for point in points_of(summary, series)
+            for point in points
             if getattr(point, series.axis) in tied
         }
-        recommended = recommended_point(summary, series)
+        recommended = recommended_among(points, series)
         if recommended is not None:
             why[recommended.point] = "recommended" + (
                 ", not proven better than the other marked ones" if tied else ""

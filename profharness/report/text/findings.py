@@ -4,7 +4,7 @@ summary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.records import Summary
 from profharness.findings import Finding
 from profharness.report.text.figures import suffixed_text
-from profharness.report.text.labels import point_name_by_id, series_name
+from profharness.report.text.labels import point_names_by_id, series_name
 from profharness.rundir.shown.screen import one_line
 
 SHOWN = 3
@@ -26,14 +26,15 @@ def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def all_findings(summary: Summary) -> tuple[Finding, ...]:
     """The summary's findings and those of its series, each once, errors first."""
-    seen = list(summary.findings)
+    found = list(summary.findings)
+    told = {(one.id, one.point, one.message) for one in found}
     for series in summary.series:
-        seen.extend(
-            _of_series(finding, series, summary)
-            for finding in series.findings
-            if finding not in seen
-        )
-    return ordered(seen)
+        for finding in series.findings:
+            if (finding.id, finding.point, finding.message) in told and finding in found:
+                continue
+            found.append(_of_series(finding, series, summary))
+            told.add((found[-1].id, found[-1].point, found[-1].message))
+    return ordered(found)
 
 
 def _of_series(finding: Finding, series: Series, summary: Summary) -> Finding:
@@ -43,13 +44,13 @@ def _of_series(finding: Finding, series: Series, summary: Summary) -> Finding:
     return msgspec.structs.replace(finding, message=f"{series_name(series)}: {finding.message}")
 
 
-def finding_place(summary: Summary, finding: Finding) -> str:
-    """`cold-cache at batch 4`: the id and the point that it is about."""
-    return (
-        f"{finding.id} at {point_name_by_id(summary, finding.point)}"
-        if finding.point
-        else finding.id
-    )
+def finding_place(named: Mapping[str, str], finding: Finding) -> str:
+    """`cold-cache at batch 4`: the id and the point that it is about. `named` are the names of the
+    points by id (`point_names_by_id`); a point without one is called by its id.
+    """
+    if not finding.point:
+        return finding.id
+    return f"{finding.id} at {named.get(finding.point, finding.point)}"
 
 
 def figures_of(finding: Finding) -> tuple[str, ...]:
@@ -57,9 +58,9 @@ def figures_of(finding: Finding) -> tuple[str, ...]:
     return tuple(suffixed_text(name, value) for name, value in finding.figures.items())
 
 
-def finding_line(summary: Summary, finding: Finding) -> str:
+def finding_line(named: Mapping[str, str], finding: Finding) -> str:
     """What, figures and what to do in one line. Figures are appended only where the message holds
-    none.
+    none. `named` as `finding_place` has it.
     """
     figures = ", ".join(figures_of(finding))
     has_figures = any(char.isdigit() for char in finding.message)
@@ -67,7 +68,7 @@ def finding_line(summary: Summary, finding: Finding) -> str:
         f" ({figures})" if figures and not has_figures else ""
     )
     return one_line(
-        f"{finding_place(summary, finding)}: {statement}"
+        f"{finding_place(named, finding)}: {statement}"
         + (f"; {finding.advice}" if finding.advice else "")
     )
 
@@ -84,10 +85,9 @@ def finding_count(summary: Summary, limit: int = SHOWN) -> str:
     groups = grouped(findings)
     shown = groups[:limit]
     rest = len(findings) - sum(len(group) for group in shown)
+    named = point_names_by_id(summary)
     places = ", ".join(
-        finding_place(summary, group[0])
-        if len(group) == 1
-        else f"{group[0].id} ({len(group)} times)"
+        finding_place(named, group[0]) if len(group) == 1 else f"{group[0].id} ({len(group)} times)"
         for group in shown
     )
     return f"{len(findings)} {'finding' if len(findings) == 1 else 'findings'}: {places}" + (
@@ -113,10 +113,8 @@ def finding_lines(summary: Summary, limit: int = SHOWN) -> tuple[tuple[str, str]
     findings = all_findings(summary)
     if findings and findings[0].id == "run-incomplete":
         findings = findings[1:]
-    lines = [
-        (finding.severity, finding_line(summary, finding))
-        for finding in findings
-        if finding.severity != "info"
-    ][:limit]
+    named = point_names_by_id(summary)
+    told = [finding for finding in findings if finding.severity != "info"][:limit]
+    lines = [(finding.severity, finding_line(named, finding)) for finding in told]
     rest = len(findings) - len(lines)
     return (*lines, ("", f"and {rest} more")) if rest > 0 and lines else tuple(lines)

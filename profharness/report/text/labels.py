@@ -94,16 +94,19 @@ def point_name(summary: Summary, point: PointSummary) -> str:
     return point_names(summary, (point,))[0]
 
 
-def point_name_by_id(summary: Summary, point_id: str) -> str:
-    """The name of the point with that id; the id itself when the summary does not hold it."""
-    point = next((point for point in summary.points if point.point == point_id), None)
-    return point_id if point is None else point_name(summary, point)
+def point_names_by_id(summary: Summary) -> dict[str, str]:
+    """The name of each point of the summary by its id; where several have one id, of the first."""
+    names_of_points = point_names(summary, summary.points)
+    named: dict[str, str] = {}
+    for point, name in zip(summary.points, names_of_points, strict=True):
+        named.setdefault(point.point, name)
+    return named
 
 
 def item_unit(summary: Summary) -> str:
     """`jets/s`, where the throughput figures name their items, else `items/s`."""
-    figures = [point.metrics.get(names.THROUGHPUT) for point in summary.points]
-    figures.append(summary.metrics.get(names.THROUGHPUT))
+    groups = (*(point.metrics for point in summary.points), summary.metrics)
+    figures = (group.get(names.THROUGHPUT) for group in groups)
     return next(
         (figure.unit for figure in figures if figure is not None and figure.unit), "items/s"
     )
@@ -184,13 +187,6 @@ def series_name(series: Series) -> str:
     """The key of a series in words: its values, joined; empty for the only series of a scan."""
     return ", ".join(
         f"batch {value}" if name == "batch_size" else value for name, value in series.key.items()
-    )
-
-
-def in_series(point: PointSummary, series: Series) -> bool:
-    """Whether the point belongs to the series; open loops belong to none."""
-    return point.rate is None and all(
-        str(getattr(point, name, value)) == value for name, value in series.key.items() if value
     )
 
 

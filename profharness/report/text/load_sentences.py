@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Series
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.records import Estimate, PointSummary, Summary
 from profharness.report.text import names
 from profharness.report.text.figures import figure_text, finite
-from profharness.report.text.labels import in_series, level_name, rate_text
+from profharness.report.text.labels import level_name, rate_text
 from profharness.rundir.latency_limit import LatencyLimit, parse_latency_limit
 
 
@@ -79,10 +80,8 @@ def _within(summary: Summary, series: Series, limit: LatencyLimit) -> str:
     shown = f"{limit.name.replace('_', '.')} of {limit.limit_ms:g} ms"
     curve_points = [
         point
-        for point in summary.points
-        if in_series(point, series)
-        and point.throughput
-        and getattr(point, series.axis) not in series.flagged
+        for point in members(summary.points, (series,), blank_is_any=True)[0]
+        if point.throughput and getattr(point, series.axis) not in series.flagged
     ]
     kept = [
         point

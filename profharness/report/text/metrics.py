@@ -10,7 +10,7 @@ from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.tables.figures import figure_listing
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
-from profharness.report.text.labels import KERNELS, no_kernels
+from profharness.report.text.labels import KERNELS, no_kernels, point_names_by_id
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.listing import listing
 from profharness.report.text.terminal import idle_items, partition_items
@@ -55,8 +55,9 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
     ]
     if why and any(figure.needs.startswith(KERNELS) for figure in lacking):
         yield f"not measured: what only device kernels give ({why})"
+    named = point_names_by_id(summary)
     for item in all_findings(summary):
-        yield f"{item.severity:<8}  {finding_line(summary, item)}"
+        yield f"{item.severity:<8}  {finding_line(named, item)}"
     for problem in sorted(summary.problems, key=lambda row: RANK[row.severity]):
         what = problem_text(problem.source, problem.count, problem.message)
         yield f"{problem.severity:<8}  {one_line(what)}"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from profharness.analysis.curves.knee import MARGIN, devices_of
+from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import UNFITTED, Series
 from profharness.analysis.curves.saturation import recommend_within_latency
 from profharness.analysis.records import Estimate, PointSummary
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.figures import quantity_text
-from profharness.report.text.labels import in_series, series_name
+from profharness.report.text.labels import series_name
 from profharness.report.text.listing import listing
 from profharness.report.text.scan_sentences import fit_holds, still_rising
 from profharness.rundir.latency_limit import LatencyLimit
@@ -32,9 +33,10 @@ def saturation_text(
     where there are several, the best of them.
     """
     lines = []
-    for curve in curves:
+    points_of_each = members(points, curves, blank_is_any=True)
+    for curve, of_curve in zip(curves, points_of_each, strict=True):
         lines.append(series_name(curve).replace(", ", " / ") or "all rows")
-        lines += listing(series_table(curve, jobs, limit, points), indent=2)
+        lines += listing(series_table(curve, jobs, limit, of_curve), indent=2)
         lines.append("")
     return lines_text([*lines, *_best_of(curves)]).rstrip("\n") + "\n"
 
@@ -43,9 +45,9 @@ def series_table(
     curve: Series,
     jobs: int | None = None,
     limit: LatencyLimit | None = None,
-    points: tuple[PointSummary, ...] = (),
+    points: Sequence[PointSummary] = (),
 ) -> Table:
-    """What one series says, each row with its label."""
+    """What one series says, each row with its label. `points` are those of the series."""
     rows = (*_curve_rows(curve, jobs), *_limited(curve, limit, points), *_findings(curve))
     return Table(
         series_name(curve), (Column(width=11), Column()), tuple(row_of(*row) for row in rows)
@@ -127,7 +129,7 @@ def _findings(curve: Series) -> Iterator[tuple[str, str]]:
 
 
 def _limited(
-    curve: Series, limit: LatencyLimit | None, points: tuple[PointSummary, ...]
+    curve: Series, limit: LatencyLimit | None, points: Sequence[PointSummary]
 ) -> Iterator[tuple[str, str]]:
     if limit is None:
         return
@@ -149,15 +151,11 @@ def _limited(
     )
 
 
-def _latencies(curve: Series, name: str, points: tuple[PointSummary, ...]) -> list[float | None]:
+def _latencies(curve: Series, name: str, points: Sequence[PointSummary]) -> list[float | None]:
     """The mean or a percentile at each level, in ms."""
     if name == "mean":
         return list(curve.latency_ms)
-    figures = {
-        getattr(point, curve.axis): point.metrics.get(f"latency_{name}")
-        for point in points
-        if in_series(point, curve)
-    }
+    figures = {getattr(point, curve.axis): point.metrics.get(f"latency_{name}") for point in points}
     level_figures = [figures.get(int(level)) for level in curve.levels]
     return [
         None if figure is None or figure.value is None else float(figure.value)

@@ -4,6 +4,9 @@ to try.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.wording import NOT_KNOWN
@@ -12,7 +15,6 @@ from profharness.report.text.command_sentences import quieter, start_with, under
 from profharness.report.text.figures import cores_text, figure_text, finite
 from profharness.report.text.labels import (
     device_word,
-    in_series,
     item_unit,
     level_name,
     on_cpu,
@@ -26,6 +28,7 @@ from profharness.report.text.rates import throughput_text, unproven
 from profharness.rundir.levels import SHARED
 from profharness.units import format_number, format_share
 
+_MOST_OTHERS = 10  # series that a sentence can name besides the best one
 FULL = 0.5  # below half of the compute units docs/metrics.md#fill calls kernel time underfilled
 
 
@@ -70,23 +73,36 @@ def best_rate(series: Series) -> float:
 
 def points_of(summary: Summary, series: Series) -> tuple[PointSummary, ...]:
     """The measured points of a series, smallest level first."""
+    return points_of_each(summary, (series,))[0]
+
+
+def points_of_each(
+    summary: Summary, series: Sequence[Series]
+) -> tuple[tuple[PointSummary, ...], ...]:
+    """The measured points of each of the series, smallest level first."""
+    found = members(summary.points, series, blank_is_any=True)
+    return tuple(_at_levels(points, one) for points, one in zip(found, series, strict=True))
+
+
+def _at_levels(points: Sequence[PointSummary], series: Series) -> tuple[PointSummary, ...]:
     wanted = set(series.levels)
-    points = [
+    measured = [
         point
-        for point in summary.points
-        if getattr(point, series.axis) in wanted
-        and finite(point.throughput) is not None
-        and in_series(point, series)
+        for point in points
+        if getattr(point, series.axis) in wanted and finite(point.throughput) is not None
     ]
-    return tuple(sorted(points, key=lambda point: getattr(point, series.axis)))
+    return tuple(sorted(measured, key=lambda point: getattr(point, series.axis)))
 
 
 def recommended_point(summary: Summary, series: Series) -> PointSummary | None:
     """The measured point that the series recommends."""
+    return recommended_among(points_of(summary, series), series)
+
+
+def recommended_among(points: Iterable[PointSummary], series: Series) -> PointSummary | None:
+    """The one of the series' measured points that it recommends."""
     at = None if series.recommended is None else series.recommended.at
-    return next(
-        (point for point in points_of(summary, series) if getattr(point, series.axis) == at), None
-    )
+    return next((point for point in points if getattr(point, series.axis) == at), None)
 
 
 def _saturation(summary: Summary, series: Series) -> str:
@@ -143,12 +159,16 @@ def fit_holds(series: Series) -> bool:
 def _other_series(summary: Summary, best: Series) -> str:
     if len(summary.series) < 2:
         return ""
+    others = [series for series in summary.series if series is not best and series.throughput]
+    if len(others) > _MOST_OTHERS:
+        others = sorted(others, key=best_rate, reverse=True)
     sentences = [
         f"{series_name(series)} reaches {rate_text(summary, best_rate(series))}"
         + (f" from {level_name(series.axis, series.recommended.at)}" if series.recommended else "")
-        for series in summary.series
-        if series is not best and series.throughput
+        for series in others[:_MOST_OTHERS]
     ]
+    if len(others) > _MOST_OTHERS:
+        sentences.append(f"and {len(others) - _MOST_OTHERS} further series less")
     return f"{', '.join(sentences)}." if sentences else ""
 
 
@@ -182,8 +202,9 @@ def _without_curve(summary: Summary) -> str:
     points = [
         point for point in summary.points if point.backend not in SHARED
     ]  # the sum of several models is no point of one
+    of_one_model = [point for point in measured if point.backend not in SHARED]
     best = max(
-        [point for point in measured if point in points] or measured,
+        of_one_model or measured,
         key=lambda point: point.throughput or 0.0,
     )
     assert best.throughput is not None
@@ -199,7 +220,7 @@ def _without_curve(summary: Summary) -> str:
             f"{rate} at {point_name(summary, best)}{latency}. "
             "One point says nothing about saturation."
         )
-    if len([point for point in measured if point in points]) == 1:
+    if len(of_one_model) == 1:
         return (
             f"Of {len(points)} points only {point_name(summary, best)} has figures: "
             f"{rate}{latency}. One point says nothing about saturation."

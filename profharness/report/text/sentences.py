@@ -13,7 +13,7 @@ from profharness.analysis.records import PointSummary, SourceRow, Summary
 from profharness.report.text import command_sentences, scan_sentences
 from profharness.report.text.figures import finite
 from profharness.report.text.findings import all_findings, finding_count, finding_place
-from profharness.report.text.labels import is_command
+from profharness.report.text.labels import is_command, point_names_by_id
 from profharness.trace.model import ClockDomain
 from profharness.units import format_ns
 
@@ -83,7 +83,8 @@ def next_step(summary: Summary) -> str:
         None,
     )
     if blocking is not None:
-        return f"First {finding_place(summary, blocking)}: {blocking.advice.rstrip('.')}."
+        place = finding_place(point_names_by_id(summary), blocking)
+        return f"First {place}: {blocking.advice.rstrip('.')}."
     if measured(summary.points) and not is_command(summary):
         return scan_sentences.next_step(summary)
     return command_sentences.next_step(summary)

@@ -247,6 +247,8 @@ def _converted(
     """The table with its times converted by source; `outside` takes each source's farthest time
     from any snapshot.
     """
+    if not len(table):
+        return table
     changed = {column: getattr(table, column).copy() for column in columns}
     for position, rows in rows_by_source(table):
         way = routes[position]

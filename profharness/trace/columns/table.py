@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Self, TypeVar
 from weakref import ref
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.columns.column import (
+    Column,
     compact,
     concat_columns,
     own,
@@ -71,7 +72,7 @@ class Table:
     """
 
     def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))
+        return len(getattr(self, _types(type(self))[0][0]))
 
     @cached_property
     def _memo(self) -> dict[object, tuple[tuple[object, ...], Any]]:
@@ -105,7 +106,7 @@ class Table:
         `rows` is needed only when no array is given. Raises ValueError for unequal lengths and
         TypeError for a column that the table does not have.
         """
-        known = {f.name: f.metadata["dtype"] for f in fields(cls)}
+        known = dict(_types(cls))
         if unknown := set(columns) - set(known):
             raise TypeError(f"{cls.__name__} has no column {sorted(unknown)}")
         arrays = {name: compact(_as(value, known[name])) for name, value in columns.items()}
@@ -117,7 +118,7 @@ class Table:
         size = lengths.pop() if lengths else 0
         for name, dtype in known.items():
             if name not in arrays:
-                arrays[name] = repeated(np.nan if dtype is np.float64 else NULL, dtype, size)
+                arrays[name] = repeated(_unrecorded(dtype), dtype, size)
             elif not arrays[name].ndim:
                 arrays[name] = repeated(arrays[name][()], dtype, size)
         return cls(**arrays)
@@ -125,18 +126,20 @@ class Table:
     @classmethod
     def empty(cls) -> Self:
         """A table without rows."""
-        return cls.build(0)
+        return cls(**_empty_columns(cls))
 
     def take(self, rows: npt.ArrayLike) -> Self:
         """The rows at these positions, or where the boolean mask holds."""
         picked = np.asarray(rows)
         if picked.dtype == np.bool_ and len(picked) == len(self):  # found once, not for each column
             picked = np.flatnonzero(picked)
-        return type(self)(**{f.name: taken(getattr(self, f.name), picked) for f in fields(self)})
+        return type(self)(
+            **{name: taken(getattr(self, name), picked) for name, _ in _types(type(self))}
+        )
 
     def with_columns(self, **columns: npt.ArrayLike) -> Self:
         """The same table with these columns replaced (cast to their declared type)."""
-        types = {f.name: f.metadata["dtype"] for f in fields(self)}
+        types = dict(_types(type(self)))
         return replace(
             self,
             **{
@@ -147,11 +150,30 @@ class Table:
 
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: of a column with one value, that value."""
-        return {f.name: packed(getattr(self, f.name)) for f in fields(self)}
+        return {name: packed(getattr(self, name)) for name, _ in _types(type(self))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, column in state.items():
             object.__setattr__(self, name, unpacked(column))
+
+
+@cache
+def _types(table: type[Table]) -> tuple[tuple[str, Any], ...]:
+    """Name and type of each column: `len` and `take` are asked hundreds of times of each point of a
+    run, and `dataclasses.fields` makes a new tuple each time.
+    """
+    return tuple((f.name, f.metadata["dtype"]) for f in fields(table))
+
+
+@cache
+def _empty_columns(table: type[Table]) -> dict[str, Column]:
+    """The columns of every table without rows: nothing can be written to them."""
+    return {name: repeated(_unrecorded(dtype), dtype, 0) for name, dtype in _types(table)}
+
+
+def _unrecorded(dtype: Any) -> float | int:
+    """What a column of this type holds where nothing was recorded."""
+    return float("nan") if dtype is np.float64 else NULL
 
 
 def _as(values: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -174,5 +196,5 @@ def concat(tables: Sequence[TableT]) -> TableT:
     if len(tables) == 1:
         return tables[0]
     return kind(
-        **{f.name: concat_columns([getattr(t, f.name) for t in tables]) for f in fields(kind)}
+        **{name: concat_columns([getattr(t, name) for t in tables]) for name, _ in _types(kind)}
     )

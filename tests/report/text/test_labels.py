@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from profharness.analysis.records import Figure, PointSummary, Summary, TraceCounts
+from profharness.findings import finding
+from profharness.report.page.findings import finding_boxes
 from profharness.report.tables.figures import point_figures
 from profharness.report.text.labels import point_name, point_names
 from tests.report.samples import gpu_scan
@@ -30,3 +32,19 @@ def test_figures_of_many_points_take_as_many_steps_as_there_are_points() -> None
     assert (
         calls_of(lambda: point_figures(many, many.points)) < 15 * once
     )  # each once, not a step for each pair
+
+
+def test_findings_of_many_points_take_as_many_steps_as_there_are_findings() -> None:
+    def summary(count: int) -> Summary:
+        points = tuple(
+            PointSummary(point=f"b{size}", batch_size=size, metrics={})
+            for size in range(1, count + 1)
+        )
+        found = tuple(
+            finding("drift", "it drifts", point=one.point, drift_share=0.1) for one in points
+        )
+        return Summary(source="run", trace=TraceCounts(), points=points, findings=found)
+
+    few, many = summary(100), summary(1000)
+    assert finding_boxes(few)[0].place == "drift at batch 1"
+    assert calls_of(lambda: finding_boxes(many)) < 15 * calls_of(lambda: finding_boxes(few))

@@ -23,6 +23,7 @@ from profharness.report.text.findings import (
     finding_line,
     finding_lines,
 )
+from profharness.report.text.labels import point_names_by_id
 from profharness.report.text.limits import (
     CPU_LIMITERS,
     IDLE_CAUSES,
@@ -234,12 +235,12 @@ def test_a_finding_of_one_of_several_series_names_it() -> None:
 def test_a_finding_line_holds_figures_only_where_the_message_has_none() -> None:
     summary = failing()
     bare = finding("cpu-pressure", "other work took CPU time", pressure_percent=12.5)
-    assert finding_line(summary, bare) == (
+    assert finding_line(point_names_by_id(summary), bare) == (
         "cpu-pressure: other work took CPU time (pressure 12.5 %); "
         "other work competed for the CPU: repeat on a quiet node"
     )
     said = finding("drift", "the points differ by 4 %", drift_share=0.04)
-    assert "(drift" not in finding_line(summary, said)
+    assert "(drift" not in finding_line(point_names_by_id(summary), said)
 
 
 @pytest.mark.parametrize("kind", [*LIMITERS, *CPU_LIMITERS, *map(kind_of_cause, IDLE_CAUSES)])
