@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Self, TypeVar
 from weakref import ref
 
@@ -157,18 +157,24 @@ class Table:
             object.__setattr__(self, name, unpacked(column))
 
 
-@cache
+_TYPES: dict[type[Table], tuple[tuple[str, Any], ...]] = {}
+_EMPTY: dict[type[Table], dict[str, Column]] = {}
+
+
 def _types(table: type[Table]) -> tuple[tuple[str, Any], ...]:
     """Name and type of each column: `len` and `take` are asked hundreds of times of each point of a
     run, and `dataclasses.fields` makes a new tuple each time.
     """
-    return tuple((f.name, f.metadata["dtype"]) for f in fields(table))
+    if table not in _TYPES:
+        _TYPES[table] = tuple((f.name, f.metadata["dtype"]) for f in fields(table))
+    return _TYPES[table]
 
 
-@cache
 def _empty_columns(table: type[Table]) -> dict[str, Column]:
     """The columns of every table without rows: nothing can be written to them."""
-    return {name: repeated(_unrecorded(dtype), dtype, 0) for name, dtype in _types(table)}
+    if table not in _EMPTY:
+        _EMPTY[table] = {name: repeated(_unrecorded(kind), kind, 0) for name, kind in _types(table)}
+    return _EMPTY[table]
 
 
 def _unrecorded(dtype: Any) -> float | int:
