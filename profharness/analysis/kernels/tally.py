@@ -146,17 +146,23 @@ class Tally:
         operators, and of what is around them, are in the order of their device time where a device
         was recorded.
         """
-        table_rows = [*_rows(self), *self.printed]
-        times = [row.total_ns for row in table_rows if row.total_ns is not None]
-        whole = sum(times)
-        rows = [_shared(row, whole) for row in sorted(table_rows, key=_order)]
         sums, busy = self.work, self.busy
-        if sums is not None and sums.traced:
-            rows = _by_device(rows)
+        traced = sums is not None and sums.traced
+        total = self.groups.sums()
+        times = [
+            *total[self.groups.smallest() != NULL].tolist(),
+            *(row.total_ns for row in self.printed if row.total_ns is not None),
+        ]
+        whole = sum(times)
+        rows = [
+            *_rows(self, total, whole),
+            *(_shared(row, whole, traced=traced) for row in self.printed),
+        ]
+        rows.sort(key=_order_by_device if traced else _order)
         return Hotspots(
             by=self.by,
             pass_name=self.pass_name,
-            total_ns=whole if times or not table_rows else None,
+            total_ns=whole if times or not rows else None,
             rows=tuple(rows),
             busy_ns=busy.kernels_ns if busy else None,
             busy_any_ns=busy.any_ns if busy else None,
@@ -310,17 +316,20 @@ def _joined_row(rows: Sequence[HotspotRow]) -> HotspotRow:
     )
 
 
-def _rows(tally: Tally) -> list[HotspotRow]:
+def _rows(tally: Tally, total: I64, whole: int) -> list[HotspotRow]:
+    """A row of each group; `total` is the time of each, `whole` that of all rows."""
     groups = tally.groups
-    total = groups.sums()
     mean = total / np.maximum(groups.count, 1)
     columns = (groups.count, total, mean, groups.smallest(), groups.largest())
     figures = [column.tolist() for column in (*columns, groups.medians(), groups.deviations())]
     shapes, launchers = tally.shapes.commonest(), tally.launchers.commonest()
-    work_fields = sums.row_fields(tally.work)
     rows = []
-    for key, count, whole, average, smallest, largest, median, deviation in zip(
-        groups.key.tolist(), *figures, strict=True
+    for key, work, device, count, time, average, smallest, largest, median, deviation in zip(
+        groups.key.tolist(),
+        sums.row_fields(tally.work, groups.key),
+        _device_shares(tally),
+        *figures,
+        strict=True,
     ):
         workgroups, *size = shapes.get(key, (NULL, NULL, NULL, NULL))
         timed = smallest != NULL
@@ -329,49 +338,58 @@ def _rows(tally: Tally) -> list[HotspotRow]:
                 name=tally.names[key],
                 category=tally.categories[key],
                 calls=count,
-                total_ns=int(whole) if timed else None,
-                share=None,
-                mean_ns=float(average) if timed else None,
-                median_ns=float(median) if timed else None,
-                min_ns=int(smallest) if timed else None,
-                max_ns=int(largest) if timed else None,
-                std_ns=float(deviation) if timed else None,
+                total_ns=time if timed else None,
+                share=_part(time, whole) if timed else None,
+                mean_ns=average if timed else None,
+                median_ns=median if timed else None,
+                min_ns=smallest if timed else None,
+                max_ns=largest if timed else None,
+                std_ns=deviation if timed else None,
                 kernel_ns=tally.kernel_ns[key] if tally.kernel_ns else None,
                 workgroups=None if workgroups == NULL else workgroups,
                 workgroup_size=(size[0], size[1], size[2]) if NULL not in size else None,
                 op=launchers.get(key),
                 shapes=(tally.inputs[key].shapes or None) if tally.inputs else None,
                 dtypes=(tally.inputs[key].dtypes or None) if tally.inputs else None,
-                **work_fields(key),
+                device_share=device,
+                **work,
             )
         )
     return rows
 
 
-def _by_device(rows: list[HotspotRow]) -> list[HotspotRow]:
-    """Rows of operators by their device time, with their shares of it."""
+def _device_shares(tally: Tally) -> list[float | None]:
+    """Of each group its share of the device time of all; None where no device was recorded."""
+    groups = tally.groups.key
+    if tally.work is None or not tally.work.traced:
+        return [None] * len(groups)
+    times = tally.work.device[groups].tolist()
+    whole = sum(times)
+    return [_part(time, whole) for time in times]
+
+
+def _part(time: int, whole: int) -> float:
+    return time / whole if whole else 0.0
+
+
+def _shared(row: HotspotRow, whole: int, *, traced: bool) -> HotspotRow:
+    """A row that a tool added up itself, among rows of `whole` time; its device time is not known,
+    where the others' is (`traced`).
+    """
     import msgspec
 
-    whole = sum(row.device_ns or 0 for row in rows)
-    return sorted(
-        (
-            msgspec.structs.replace(
-                row, device_share=(row.device_ns or 0) / whole if whole else 0.0
-            )
-            for row in rows
-        ),
-        key=lambda row: (-(row.device_ns or 0), row.name, row.shapes or "", row.dtypes or ""),
+    share = row.share if row.total_ns is None else _part(row.total_ns, whole)
+    return msgspec.structs.replace(
+        row, share=share, device_share=0.0 if traced else row.device_share
     )
-
-
-def _shared(row: HotspotRow, whole: int) -> HotspotRow:
-    import msgspec
-
-    if row.total_ns is None:
-        return row
-    return msgspec.structs.replace(row, share=row.total_ns / whole if whole else 0.0)
 
 
 def _order(row: HotspotRow) -> tuple[bool, int, str, str, str]:
     time = row.total_ns
     return time is None, -(time or 0), row.name, row.shapes or "", row.dtypes or ""
+
+
+def _order_by_device(row: HotspotRow) -> tuple[int, str, str, str, bool, int]:
+    """Rows of operators by their device time."""
+    untimed, time, name, shapes, dtypes = _order(row)
+    return -(row.device_ns or 0), name, shapes, dtypes, untimed, time

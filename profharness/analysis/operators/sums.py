@@ -6,7 +6,7 @@ Everything is a sum over calls, so that the tables of many files can be joined.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -95,6 +95,16 @@ class WorkSums:
     def traced(self) -> bool:
         """Whether a device was recorded, and the groups hold device time."""
         return self.outside_ns is not None
+
+    def of_groups(self, groups: I64) -> WorkSums:
+        """The sums of these groups alone, in their order."""
+        columns: dict[str, Any] = {
+            field.name: getattr(self, field.name)[groups]
+            for field in fields(self)
+            if field.name not in ("forward", "outside_ns")
+        }
+        forward = tuple(self.forward[at] for at in groups.tolist())
+        return WorkSums(**columns, forward=forward, outside_ns=self.outside_ns)
 
 
 def operator_sums(facts: KernelFacts, group: I64, groups: int) -> WorkSums:
@@ -297,93 +307,55 @@ def join(parts: Sequence[WorkSums], moved: Sequence[I64], groups: int) -> WorkSu
     )
 
 
-@dataclass(frozen=True)
-class WorkFigures:
-    """What a row says of the work of its calls; None where it is not known."""
-
-    flops: float | None
-    flops_calls: int
-    flops_full: float | None
-    flops_per_s: float | None
-    low_bytes: float | None
-    bytes_calls: int
-    bytes_per_s: float | None
-    peak_share: float | None
-    limiter: str | None
-    excess_ns: float | None
-
-
-_NO_WORK = WorkFigures(None, 0, None, None, None, 0, None, None, None, None)
-
-
-def row_fields(sums: WorkSums | None) -> Callable[[int], dict[str, Any]]:
-    """What gives the fields of a row of hotspots on device time and work, by its group's number."""
-    if sums is None:
-        return lambda _: {}
-    of, nothing = sums, _without_work(sums).tolist()
-    device, inclusive = sums.device.tolist(), sums.inclusive.tolist()
-
-    def of_group(at: int) -> dict[str, Any]:
-        shown = _NO_WORK if nothing[at] else figures(of, at)
-        return {
-            "device_ns": device[at] if of.traced else None,
-            "device_inclusive_ns": inclusive[at] if of.traced else None,
-            "flops": shown.flops,
-            "flops_calls": shown.flops_calls,
-            "flops_full": shown.flops_full,
-            "flops_per_s": shown.flops_per_s,
-            "bytes": shown.low_bytes,
-            "bytes_calls": shown.bytes_calls,
-            "bytes_per_s": shown.bytes_per_s,
-            "peak_share": shown.peak_share,
-            "limiter": shown.limiter,
-            "excess_ns": shown.excess_ns,
-            "forward_op": of.forward[at] or None,
-        }
-
-    return of_group
-
-
-def _without_work(sums: WorkSums) -> Mask:
-    """Which groups have no known work, so that all their figures are none: ranges, mostly."""
-    counted = (sums.flops_calls, sums.bytes_calls, sums.measured)
-    nothing: Mask = ~sums.limits.any(axis=1)
-    for column in (*counted, sums.timed_flops, sums.timed_bytes):
-        nothing &= column == 0
-    return nothing
-
-
-def figures(sums: WorkSums, at: int) -> WorkFigures:
-    """The figures of one group.
+def row_fields(sums: WorkSums | None, groups: I64) -> Iterator[dict[str, Any]]:
+    """The fields of a row of hotspots on device time and work, of these groups, in their order;
+    None where a figure is not known.
 
     `peak_share` is the larger of the shares of the two ceilings while the group's known work ran,
     `limiter` what held most of its kernel time back, `excess_ns` the time above the least that the
     ceilings allow.
     """
-    flops_calls, bytes_calls = int(sums.flops_calls[at]), int(sums.bytes_calls[at])
-    worked, least = int(sums.measured[at]), float(sums.least[at])
-    measured = worked > 0 and least > 0
-    needed = NEEDED_COVERAGE * float(sums.whole[at])
-    limits, full = sums.limits[at], sums.flops_full[at]
-    nearest = max(float(sums.by_flops[at]), float(sums.by_bytes[at]))
-    share = min(nearest / worked, 1.0) if measured else None
-    return WorkFigures(
-        flops=float(sums.flops[at]) if flops_calls else None,
-        flops_calls=flops_calls,
-        flops_full=float(full) if flops_calls and np.isfinite(full) else None,
-        flops_per_s=_rate(sums.timed_flops[at], sums.flops_ns[at], needed),
-        low_bytes=float(sums.bytes[at]) if bytes_calls else None,
-        bytes_calls=bytes_calls,
-        bytes_per_s=_rate(sums.timed_bytes[at], sums.bytes_ns[at], needed),
-        peak_share=share,
-        limiter=LIMITERS[int(np.argmax(limits))] if limits.any() else None,
-        excess_ns=max(worked - least, 0.0) if measured else None,
-    )
+    if sums is None:
+        return ({} for _ in groups)
+    of = sums.of_groups(groups)
+    measured = (of.measured > 0) & (of.least > 0)
+    worked = np.where(measured, of.measured, 1)
+    share = np.minimum(np.maximum(of.by_flops, of.by_bytes) / worked, 1.0)
+    needed = NEEDED_COVERAGE * of.whole.astype(np.float64)
+    counted, moved = of.flops_calls > 0, of.bytes_calls > 0
+    traced = np.full(len(groups), of.traced)
+    limiter = np.array(LIMITERS, object)[np.argmax(of.limits, axis=1)]
+    columns = {
+        "device_ns": _known(of.device, traced),
+        "device_inclusive_ns": _known(of.inclusive, traced),
+        "flops": _known(of.flops, counted),
+        "flops_calls": of.flops_calls.tolist(),
+        "flops_full": _known(of.flops_full, counted & np.isfinite(of.flops_full)),
+        "flops_per_s": _rate(of.timed_flops, of.flops_ns, needed),
+        "bytes": _known(of.bytes, moved),
+        "bytes_calls": of.bytes_calls.tolist(),
+        "bytes_per_s": _rate(of.timed_bytes, of.bytes_ns, needed),
+        "peak_share": _known(share, measured),
+        "limiter": _known(limiter, of.limits.any(axis=1)),
+        "excess_ns": _known(np.maximum(of.measured - of.least, 0.0), measured),
+        "forward_op": [name or None for name in of.forward],
+    }
+    rows = zip(*columns.values(), strict=True)
+    return (dict(zip(columns, values, strict=True)) for values in rows)
 
 
-def _rate(work: float, ns: int, needed_ns: float) -> float | None:
+def _known(values: npt.NDArray[Any], known: Mask) -> list[Any]:
+    """The values as Python's own numbers, None where they are not known."""
+    return [
+        value if is_known else None
+        for value, is_known in zip(values.tolist(), known.tolist(), strict=True)
+    ]
+
+
+def _rate(work: F64, ns: I64, needed_ns: F64) -> list[float | None]:
     """Work per second; None where no time of it is known, or less than is needed."""
-    return float(work / ns * 1e9) if ns > 0 and work > 0 and ns >= needed_ns else None
+    rate = work / np.where(ns > 0, ns, 1) * 1e9
+    return _known(rate, (ns > 0) & (work > 0) & (ns >= needed_ns))
 
 
 def host_times(ops: Ops, own_ns: I64, group: npt.NDArray[np.integer[Any]], groups: int) -> I64:

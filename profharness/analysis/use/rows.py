@@ -15,9 +15,9 @@ from profharness.analysis.operators.nests import nests
 from profharness.analysis.operators.sums import (
     LIMITERS,
     at_the_ceilings,
-    figures,
     limits_of,
     operator_sums,
+    row_fields,
 )
 from profharness.analysis.time.timeline import is_communication
 from profharness.analysis.use.records import UseRow
@@ -87,8 +87,8 @@ def operator_rows(facts: KernelFacts, device_ns: int, *, shapes: bool) -> tuple[
     inner = _limits_inside(facts, counted, group, groups)
     calls = np.bincount(group, minlength=groups)
     found = []
-    for place in np.flatnonzero((sums.device > 0) | (sums.worked > 0)).tolist():
-        shown = figures(sums, place)
+    places = np.flatnonzero((sums.device > 0) | (sums.worked > 0))
+    for place, shown in zip(places.tolist(), row_fields(sums, places), strict=True):
         # where operators inside do the work (attention), the row's time is that of the work
         own = int(max(sums.device[place], sums.worked[place]))
         found.append(
@@ -99,9 +99,9 @@ def operator_rows(facts: KernelFacts, device_ns: int, *, shapes: bool) -> tuple[
                 share=own / device_ns if device_ns else 0.0,
                 shapes=_text(trace, int(ops.shapes[first[place]])) if shapes else "",
                 dtypes=_text(trace, int(ops.dtype[first[place]])) if shapes else "",
-                peak_share=shown.peak_share,
-                limiter=shown.limiter or _limiter(inner[place]),
-                excess_ns=shown.excess_ns,
+                peak_share=shown["peak_share"],
+                limiter=shown["limiter"] or _limiter(inner[place]),
+                excess_ns=shown["excess_ns"],
                 **reached.at(place),
             )
         )
