@@ -137,7 +137,9 @@ def hotspots(line: HotspotsLine) -> None:
     for item in found.findings:
         mention(f"{item.severity}: {item.message}")
     if not table.rows:
-        advice = recorded_by or _others(table, found.by) or _of_code(paths) or _RECORD
+        # files of which no rows were asked for were looked through for any: once is enough
+        others = _others(table, found.by) if of_run or line.by is not None else ""
+        advice = recorded_by or others or _of_code(paths) or _RECORD
         mention(f"{paths[0]}: nothing to list by {table.by}; {advice}")
     sys.stdout.write(text_of(table, line.shown, line.top, raw_csv=line.raw_csv))
 
@@ -265,12 +267,8 @@ def _of_code(paths: Sequence[Path]) -> str:
 
 def _others(table: Hotspots, table_by: Callable[[By], Hotspots]) -> str:
     """Where an empty table's file holds other rows, the option that lists them."""
-    return (
-        ""
-        if table.rows
-        else next(
-            (says for by, says in _LISTED.items() if by.value != table.by and table_by(by).rows), ""
-        )
+    return next(
+        (says for by, says in _LISTED.items() if by.value != table.by and table_by(by).rows), ""
     )
 
 

@@ -326,11 +326,14 @@ def _samples(context: Context, rows: I64, device: I64) -> Samples:
     tracks, strings = context.tracks, context.strings
     track, value = context.track[rows], context.events.value[rows].copy()
     metric = per_track(track, lambda uuid: strings.code(_metric(tracks[uuid].name)[0]))
-    for uuid in np.unique(track).tolist():
-        on_track = track == uuid
-        if tracks[uuid].incremental:
-            value[on_track] = np.cumsum(value[on_track])
-        value[on_track] *= tracks[uuid].multiplier * _metric(tracks[uuid].name)[1]
+    used, first, of_row = np.unique(track, return_index=True, return_inverse=True)
+    known = [tracks[uuid] for uuid in used.tolist()]
+    ends = np.append(first, len(track))[1:]  # the rows of a track follow each other
+    for one, begin, end in zip(known, first.tolist(), ends.tolist(), strict=True):
+        if one.incremental:
+            value[begin:end] = np.cumsum(value[begin:end])
+    factors = [float(one.multiplier * _metric(one.name)[1]) for one in known]
+    value *= np.array(factors, np.float64)[of_row]
     at = context.times[rows]
     return Samples.build(at_ns=at, until_ns=at, device=device, metric=metric, value=value, source=0)
 

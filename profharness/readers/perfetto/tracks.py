@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from profharness.readers.bytes.proto_scan import LENGTH, VARINT, Fields, scan
 from profharness.readers.perfetto.packets import TRACK_DESCRIPTOR, Packets
 from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64
 
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
 _PID, _TID, _MULTIPLIER, _INCREMENTAL = 1, 2, 4, 5
@@ -37,6 +39,9 @@ class Track:
     incremental: bool = False
 
 
+_UNDECLARED = Track()
+
+
 class Tracks:
     """All declared tracks by uuid. A track that is declared again keeps what the later declaration
     leaves out.
@@ -44,67 +49,78 @@ class Tracks:
 
     def __init__(self, packets: Packets) -> None:
         self._known: dict[int, Track] = {}
-        self._packets = packets
+        self._data = packets.data
         rows = packets.of_kind(TRACK_DESCRIPTOR)
         fields = packets.payload(rows)
         uuids, parents = (
             fields.last(_UUID, len(rows)).tolist(),
             fields.last(_PARENT, len(rows)).tolist(),
         )
-        names, processes, threads, counters = (
-            self._bytes(fields, number) for number in (_NAME, _PROCESS, _THREAD, _COUNTER)
+        names = self._bytes(fields, _NAME)
+        processes, threads, counters = (
+            self._numbers(self._bytes(fields, number)) for number in (_PROCESS, _THREAD, _COUNTER)
         )
         machines = packets.machine[rows].tolist()
         for row, uuid in enumerate(uuids):
-            track = self._known.get(uuid, Track(machine=machines[row]))
-            if row in names:
-                track = replace(
-                    track,
-                    name=packets.data[slice(*names[row])].tobytes().decode("utf-8", "replace"),
-                )
-            if parents[row]:
-                track = replace(track, parent=parents[row])
-            for place in (processes.get(row), threads.get(row)):
-                if place is not None:
-                    numbers = self._varints(place)
-                    track = replace(
-                        track,
-                        pid=numbers.get(_PID, track.pid),
-                        tid=numbers.get(_TID, track.tid)
-                        if place == threads.get(row)
-                        else track.tid,
-                    )
-            if row in counters:
-                numbers = self._varints(counters[row])
-                track = replace(
-                    track,
-                    is_counter=True,
-                    multiplier=max(numbers.get(_MULTIPLIER, 1), 1),
-                    incremental=bool(numbers.get(_INCREMENTAL, 0)),
-                )
-            self._known[uuid] = track
+            track = self._known.get(uuid, _UNDECLARED)
+            process, thread = processes.get(row, {}), threads.get(row, {})
+            counter = counters.get(row)
+            self._known[uuid] = Track(
+                machine=track.machine if track is not _UNDECLARED else machines[row],
+                name=self._text(names[row]) if row in names else track.name,
+                parent=parents[row] or track.parent,
+                pid=thread.get(_PID, process.get(_PID, track.pid)),
+                tid=thread.get(_TID, track.tid),
+                is_counter=track.is_counter or counter is not None,
+                multiplier=track.multiplier
+                if counter is None
+                else max(counter.get(_MULTIPLIER, 1), 1),
+                incremental=track.incremental
+                if counter is None
+                else bool(counter.get(_INCREMENTAL, 0)),
+            )
 
     def __getitem__(self, uuid: int) -> Track:
-        return self._known.get(uuid, Track())
+        return self._known.get(uuid, _UNDECLARED)
 
     def pid(self, uuid: int) -> int:
         """The process that a track belongs to, by itself or by what it stands under."""
-        for _ in range(_DEEPEST):
-            track = self[uuid]
-            if track.pid != NULL or not track.parent:
-                return track.pid
-            uuid = track.parent
-        return NULL
+        return self._pids.get(uuid, NULL)
 
     def tid(self, uuid: int) -> int:
         """The thread that a track belongs to."""
-        for _ in range(_DEEPEST):
-            track = self[uuid]
-            named = _THREAD_NAME.match(track.name)
-            if track.tid != NULL or named or not track.parent:
-                return int(named[1]) if named and track.tid == NULL else track.tid
-            uuid = track.parent
-        return NULL
+        return self._tids.get(uuid, NULL)
+
+    @cached_property
+    def _pids(self) -> dict[int, int]:
+        return self._inherited([track.pid for track in self._known.values()])
+
+    @cached_property
+    def _tids(self) -> dict[int, int]:
+        return self._inherited([_own_thread(track) for track in self._known.values()])
+
+    @cached_property
+    def _parents(self) -> I64:
+        """The place of each track's parent among the tracks; NULL for none that is declared."""
+        places = {uuid: place for place, uuid in enumerate(self._known)}
+        parents = (track.parent for track in self._known.values())
+        return np.array(
+            [places.get(parent, NULL) if parent else NULL for parent in parents], np.int64
+        )
+
+    def _inherited(self, own: list[int]) -> dict[int, int]:
+        """Of each track by uuid the number that it states itself, else that of the nearest track
+        that it stands under and that states one; of so many above one another at most.
+        """
+        stated, parents = np.array(own, np.int64), self._parents
+        found, above = stated.copy(), parents.copy()
+        for _ in range(_DEEPEST - 1):
+            seeking = np.flatnonzero((found == NULL) & (above != NULL))
+            if not len(seeking):
+                break
+            found[seeking] = stated[above[seeking]]
+            above[seeking] = parents[above[seeking]]
+        return dict(zip(self._known, found.tolist(), strict=True))
 
     @staticmethod
     def _bytes(fields: Fields, number: int) -> dict[int, tuple[int, int]]:
@@ -116,14 +132,30 @@ class Tracks:
             )
         }
 
-    def _varints(self, place: tuple[int, int]) -> dict[int, int]:
-        start, end = (np.array([edge], np.int64) for edge in place)
-        fields = scan(self._packets.data, start, end)
-        varints = fields.wire == VARINT
-        return dict(
-            zip(
-                fields.number[varints].tolist(),
-                fields.value[varints].view(np.int64).tolist(),
-                strict=True,
-            )
+    def _text(self, place: tuple[int, int]) -> str:
+        return self._data[slice(*place)].tobytes().decode("utf-8", "replace")
+
+    def _numbers(self, places: dict[int, tuple[int, int]]) -> dict[int, dict[int, int]]:
+        """The varints of the messages at these places, by row and number of the field."""
+        rows = list(places)
+        start, end = (
+            np.array([place[side] for place in places.values()], np.int64) for side in (0, 1)
         )
+        fields = scan(self._data, start, end)
+        varints = fields.take(fields.wire == VARINT)
+        found: dict[int, dict[int, int]] = {row: {} for row in rows}
+        for message, number, value in zip(
+            varints.row.tolist(),
+            varints.number.tolist(),
+            varints.value.view(np.int64).tolist(),
+            strict=True,
+        ):
+            found[rows[message]][number] = value
+        return found
+
+
+def _own_thread(track: Track) -> int:
+    """The thread that a track states, as a number or in its name."""
+    named = None if track.tid != NULL else _THREAD_NAME.match(track.name)
+    number = int(named[1]) if named else track.tid
+    return number if number < 2**63 else NULL

@@ -13,10 +13,17 @@ from profharness.rundir.shown.screen import without_controls
 VARINT, I64BIT, LENGTH = 0, 1, 2
 _TRACE_PACKET = b"\x0a"  # Trace.packet = 1, length-delimited
 _MASK64 = (1 << 64) - 1
+_SHORT = (
+    *(bytes((value,)) for value in range(1 << 7)),
+    *(bytes((value & 0x7F | 0x80, value >> 7)) for value in range(1 << 7, 1 << 14)),
+)
+"""Varints of one and two bytes: keys of fields, lengths, ranks."""
 
 
 def varint(value: int) -> bytes:
     """Base-128 varint of an unsigned or, as two's complement, negative 64-bit number."""
+    if 0 <= value < len(_SHORT):
+        return _SHORT[value]
     value &= _MASK64
     out = bytearray()
     while value > 0x7F:
