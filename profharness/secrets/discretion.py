@@ -39,7 +39,7 @@ def without_secrets(trace: Trace) -> Trace:
 def _discreet(source: Source) -> Source:
     if not source.details:
         return source
-    cleaned = _clean([value for _, value in source.details])
+    cleaned = clean_texts([value for _, value in source.details])
     details = tuple(
         (name, MARKER if is_secret(name, value) else clean)
         for (name, value), clean in zip(source.details, cleaned, strict=True)
@@ -49,14 +49,14 @@ def _discreet(source: Source) -> Source:
 
 def _cleaned(strings: Strings) -> tuple[Strings, Sequence[int]] | None:
     """A pool without secrets and the new code of each text; None where all texts may stay."""
-    cleaned = _clean(strings.texts)
+    cleaned = clean_texts(strings.texts)
     if cleaned is strings.texts:
         return None
     pool = Strings()
     return pool, [pool.code(text) for text in cleaned]
 
 
-def _clean(texts: Sequence[str]) -> Sequence[str]:
+def clean_texts(texts: Sequence[str]) -> Sequence[str]:
     """The texts without secrets; the same object where none holds one. All are searched at once,
     and then only those that hold a word of a secret one by one: nearly every trace is done with the
     first search, and a log has a hundred thousand commands.

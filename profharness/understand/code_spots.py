@@ -15,7 +15,7 @@ from profharness.readers.rocprofv3 import json_reader
 from profharness.rundir.blocks import read_head
 from profharness.rundir.manifest import Artifact, Manifest
 from profharness.rundir.paths import RunDir
-from profharness.secrets.patterns import clean_text
+from profharness.secrets.discretion import clean_texts
 from profharness.trace.code_records import CodeFile, CodeRecord
 from profharness.trace.model import Problem
 from profharness.understand.own_files import sound
@@ -129,16 +129,35 @@ def _read(path: Path) -> tuple[CodeFile, ...]:
 
 
 def _spots(parts: Sequence[CodeFile], by: By, pass_name: str | None) -> CodeSpots:
-    clean = [replace(part, records=tuple(map(_discreet, part.records))) for part in parts]
+    clean = _discreet(parts)
     problems = tuple(problem for part in parts for problem in part.problems)
     return CodeSpots(code_hotspots(clean, by, pass_name), problems)
 
 
-def _discreet(record: CodeRecord) -> CodeRecord:
-    """The record without secret values in its texts."""
-    return replace(
-        record,
-        kernel=clean_text(record.kernel),
-        instruction=clean_text(record.instruction),
-        source=clean_text(record.source),
+def _discreet(parts: Sequence[CodeFile]) -> Sequence[CodeFile]:
+    """The same without secret values in the texts of the records."""
+    texts = list(
+        dict.fromkeys(text for part in parts for one in part.records for text in _texts(one))
     )
+    cleaned = clean_texts(texts)
+    if cleaned is texts:
+        return parts
+    clean = dict(zip(texts, cleaned, strict=True))
+    return [
+        replace(
+            part,
+            records=tuple(
+                _with(one, (clean[text] for text in _texts(one))) for one in part.records
+            ),
+        )
+        for part in parts
+    ]
+
+
+def _texts(record: CodeRecord) -> tuple[str, str, str]:
+    return record.kernel, record.instruction, record.source
+
+
+def _with(record: CodeRecord, texts: Iterable[str]) -> CodeRecord:
+    kernel, instruction, source = texts
+    return replace(record, kernel=kernel, instruction=instruction, source=source)
