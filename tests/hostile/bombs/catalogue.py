@@ -1,0 +1,28 @@
+"""All bombs, family by family."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tests.hostile.bombs import kineto, rocprofv3, runs, tables
+from tests.hostile.bombs.bomb import Bomb
+
+BOMBS: tuple[Bomb, ...] = (*runs.BOMBS, *kineto.BOMBS, *rocprofv3.BOMBS, *tables.BOMBS)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all bombs."""
+    return tuple(bomb.name for bomb in BOMBS)
+
+
+def chosen(wanted: Sequence[str], command: str = "") -> tuple[Bomb, ...]:
+    """The bombs whose names begin as one of `wanted` does (all without), each with those of its
+    commands that begin with `command`.
+    """
+    found = []
+    for bomb in BOMBS:
+        lines = tuple(line for line in bomb.lines if line[0].startswith(command))
+        if lines and (not wanted or any(bomb.name.startswith(name) for name in wanted)):
+            found.append(replace(bomb, lines=lines))
+    return tuple(found)
