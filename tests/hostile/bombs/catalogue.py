@@ -5,10 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tests.hostile.bombs import kineto, rocprofv3, runs, tables
+from tests.hostile.bombs import (
+    compute,
+    kineto,
+    logs,
+    others,
+    perfetto,
+    rocprofv3,
+    runs,
+    sampled,
+    tables,
+)
 from tests.hostile.bombs.bomb import Bomb
 
-BOMBS: tuple[Bomb, ...] = (*runs.BOMBS, *kineto.BOMBS, *rocprofv3.BOMBS, *tables.BOMBS)
+BOMBS: tuple[Bomb, ...] = (
+    *runs.BOMBS,
+    *sampled.BOMBS,
+    *kineto.BOMBS,
+    *rocprofv3.BOMBS,
+    *tables.BOMBS,
+    *compute.BOMBS,
+    *perfetto.BOMBS,
+    *logs.BOMBS,
+    *others.BOMBS,
+)
 
 
 def names() -> tuple[str, ...]:

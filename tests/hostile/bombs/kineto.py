@@ -263,7 +263,7 @@ def synchronising(folder: Path, scale: float, *, count: int) -> Path:
 
 _OFTEN = ("metrics", "hotspots", "merge {} -o m.pftrace")
 BOMBS = (
-    Bomb("kineto 200 x 9,990 counters", partial(counted, ranges=200, counters=9_990), lines(*_OFTEN)),
+    Bomb("kineto 170 x 9,990 counters", partial(counted, ranges=170, counters=9_990), lines(*_OFTEN)),
     Bomb("kineto 20,000 x 100 counters", partial(counted, ranges=20_000, counters=100), lines(*_OFTEN)),
     Bomb(
         "kineto 200,000 annotations",
@@ -322,6 +322,6 @@ BOMBS = (
     Bomb("kineto 400 long names", partial(long_names, count=400, length=40_000), lines(*_OFTEN)),
     Bomb("kineto 20,000 names", partial(long_names, count=20_000, length=800), lines(*_OFTEN)),
     Bomb("kineto 100,000 collectives", partial(collectives, count=100_000), lines(*_OFTEN)),
-    Bomb("kineto 400,000 allocations", partial(allocations, count=400_000), lines(*_OFTEN)),
+    Bomb("kineto 300,000 allocations", partial(allocations, count=300_000), lines(*_OFTEN)),
     Bomb("kineto 150,000 synchronisations", partial(synchronising, count=150_000), lines(*_OFTEN)),
 )

@@ -261,5 +261,5 @@ BOMBS = (
         lines(*_OFTEN),
     ),
     Bomb("rocprofv3 CSV 9,900 columns", partial(csv_wide, count=6_000, columns=9_900), lines(*_OFTEN)),
-    Bomb("rocprofv3 CSV 500,000 kernels", partial(csv_in_any_order, count=500_000), lines(*_OFTEN)),
+    Bomb("rocprofv3 CSV 250,000 kernels", partial(csv_in_any_order, count=250_000), lines(*_OFTEN)),
 )

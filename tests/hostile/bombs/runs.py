@@ -124,6 +124,26 @@ def served(folder: Path, scale: float, *, count: int) -> Path:
     return _run(folder, records)
 
 
+def run_with(
+    folder: Path, *, levels: int, second: int = _SECOND, served: int = 0, **fields: str
+) -> Path:
+    """A small run of points that take `second` ns each, for what is put beside them; `served`: the
+    points are levels of so many requests.
+    """
+    if not served:
+        run = _run(folder, (_point(f"b{b}", "torch", 1 << b) for b in range(levels)), **fields)
+        for b in range(levels):
+            _trials(run, f"b{b}", [second // 4] * 4, 1 << b, 7 * _SECOND + b * second)
+        return run
+    records = (
+        f'{{"id":"c{n}","pass_name":"bare","concurrency":{n},"mode":"closed","host":"n0",'
+        f'"level":{{"window_start_ns":0,"window_end_ns":{second},"requests":{served},'
+        f'"concurrency":{n}}}}}'
+        for n in range(1, levels + 1)
+    )
+    return _run(folder, records, **fields)
+
+
 _ALL = ("metrics", "report", "saturation")
 BOMBS = (
     Bomb("run 500 series", partial(series, count=500, levels=7), lines(*_ALL)),
