@@ -14,8 +14,8 @@ _AT_ONCE = 4 << 20
 
 @dataclass(frozen=True)
 class Bomb:
-    """A hostile input: `write(folder, scale)` makes it in an empty folder, always the same bytes, and
-    returns the path to be given. `scale` is 1 for the bomb itself, and less for a smaller one.
+    """A hostile input: `write(folder, scale)` makes it in an empty folder, always the same bytes,
+    and returns the path to be given. `scale` is 1 for the bomb itself, and less for a smaller one.
     """
 
     name: str

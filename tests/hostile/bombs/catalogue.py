@@ -30,6 +30,16 @@ BOMBS: tuple[Bomb, ...] = (
     *others.BOMBS,
 )
 
+WARM = (
+    "run 8 series",
+    "run telemetry 60",
+    "kineto 60,000 op",
+    "rocpd 150",
+    "rocprofv3 CSV 250",
+    "ls",
+)
+"""Bombs, by the begins of their names, whose commands import most of what all others need."""
+
 
 def names() -> tuple[str, ...]:
     """The names of all bombs."""

@@ -13,8 +13,8 @@ from tests.fakes.code_files import HOST_TRAP, STOCHASTIC, THREAD_TRACE
 from tests.hostile.bombs.bomb import Bomb, lines, pack, pack_file, plain, scaled
 
 _WIDE = (
-    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,"
-    "Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Correlation_ID,Kernel_ID"
+    "Dispatch_ID,Kernel_Name,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,"
+    "Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Correlation_ID,Kernel_ID"
 )
 _LONG = (
     "GPU_ID,GUID,Correlation_Id,Dispatch_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,"
@@ -26,7 +26,14 @@ _LONG = (
 def _workload(folder: Path, version: tuple[int, ...]) -> Path:
     """A folder with sysinfo.csv, and no counters yet."""
     made = folder / "made"
-    one = [{"pid": 7, "kernels": [{"name": "k", "call": 1, "start": 2, "end": 9, "workgroups": 1, "size": 64}]}]
+    one = [
+        {
+            "pid": 7,
+            "kernels": [
+                {"name": "k", "call": 1, "start": 2, "end": 9, "workgroups": 1, "size": 64}
+            ],
+        }
+    ]
     write_workload(made, version, [one])
     target = folder / "workload"
     target.mkdir()
@@ -37,15 +44,17 @@ def _workload(folder: Path, version: tuple[int, ...]) -> Path:
 
 def wide(folder: Path, scale: float, *, kernels: int, counters: int, length: int = 0) -> Path:
     """pmc_perf.csv of the older form: a column for each counter."""
-    kernels = scaled(kernels, scale)
+    kernels, counters = scaled(kernels, scale), scaled(counters, scale)
     target = _workload(folder, (2, 0, 0))
 
     def rows() -> Iterator[str]:
-        yield f"{_WIDE}{''.join(f',C{n}_sum' for n in range(counters))},Start_Timestamp,End_Timestamp\n"
+        names = "".join(f",C{n}_sum" for n in range(counters))
+        yield f"{_WIDE}{names},Start_Timestamp,End_Timestamp\n"
         cells = ",5" * counters
         for n in range(kernels):
             at = 10**12 + 1000 * n
-            yield f'{n},"k{n if length else n % 9}{"<a>" * (length // 3)}",1,256,64,0,0,8,0,16,64,{n},1{cells},{at},{at + 500}\n'
+            name = f"k{n if length else n % 9}{'<a>' * (length // 3)}"
+            yield f'{n},"{name}",1,256,64,0,0,8,0,16,64,{n},1{cells},{at},{at + 500}\n'
 
     pack(target / "pmc_perf.csv.gz", rows())
     return target
@@ -63,8 +72,8 @@ def long(folder: Path, scale: float, *, rows: int, counters: int, guids: int) ->
             at = 10**12 + 1000 * dispatch
             guid = f"{dispatch % guids:08x}-0000-7000-8000-000000000007"
             yield (
-                f"1,{guid},{dispatch},{dispatch},256,64,0,0,8,0,16,k{dispatch % 99},{at},{at + 500},1,"
-                f"C{n % counters},5.0\n"
+                f"1,{guid},{dispatch},{dispatch},256,64,0,0,8,0,16,k{dispatch % 99},{at},"
+                f"{at + 500},1,C{n % counters},5.0\n"
             )
 
     pack(target / "results_pmc_perf_0.csv.gz", parts())
@@ -78,7 +87,8 @@ def executions(folder: Path, scale: float, *, count: int) -> Path:
     for number in range(count):
         guid = f"{number:08x}-0000-7000-8000-000000000007"
         rows = (
-            f"1,{guid},{n},{n},256,64,0,0,8,0,16,k{n % 9},{10**12 + n},{10**12 + n + 5},1,C{number},5.0\n"
+            f"1,{guid},{n},{n},256,64,0,0,8,0,16,k{n % 9},{10**12 + n},{10**12 + n + 5},1,"
+            f"C{number},5.0\n"
             for n in range(1, 200)
         )
         pack(target / f"results_pmc_perf_{number}.csv.gz", (f"{_LONG}\n", *rows))
@@ -87,7 +97,7 @@ def executions(folder: Path, scale: float, *, count: int) -> Path:
 
 def analysed(folder: Path, scale: float, *, kernels: int, metrics: int) -> Path:
     """An analysis database of thousands of kernels and metrics."""
-    kernels = scaled(kernels, scale)
+    kernels, metrics = scaled(kernels, scale), scaled(metrics, scale)
     path = folder / "rocprof_compute_x.db"
     write_analysis_database(path)
     database = sqlite3.connect(path)
@@ -124,8 +134,9 @@ def samples(folder: Path, scale: float, *, count: int, lines_of: int) -> Path:
         yield ",".join(STOCHASTIC) + "\n"
         for n in range(count):
             yield (
-                f'{10**12 + n},{(1 << 64) - 1 >> n % 60},{n % 99_999 + 1},"v_add_f32 v{n % lines_of}",'
-                f'"/a.cpp:{n % lines_of}",{n},0,T_VALU,REASON_{n % 999},4\n'
+                f"{10**12 + n},{(1 << 64) - 1 >> n % 60},{n % 99_999 + 1},"
+                f'"v_add_f32 v{n % lines_of}","/a.cpp:{n % lines_of}",'
+                f"{n},0,T_VALU,REASON_{n % 999},4\n"
             )
 
     return pack(folder / "7_pc_sampling_stochastic.csv.gz", rows())
@@ -179,9 +190,9 @@ BOMBS = (
         lines(*_OFTEN),
     ),
     Bomb("compute 250 executions", partial(executions, count=250), lines(*_OFTEN)),
-    Bomb("compute 4,000 executions", partial(executions, count=4_000), lines(*_OFTEN)),
+    Bomb("compute 2,500 executions", partial(executions, count=2_500), lines(*_OFTEN)),
     Bomb("compute analysis", partial(analysed, kernels=2_000, metrics=300), lines(*_OFTEN)),
-    Bomb("PC samples", partial(samples, count=600_000, lines_of=300_000), lines(*_CODE)),
+    Bomb("PC samples", partial(samples, count=350_000, lines_of=175_000), lines(*_CODE)),
     Bomb("PC samples long", partial(host_trap, count=40_000, length=2_000), lines(*_CODE)),
     Bomb("thread trace", partial(thread_trace, count=110_000), lines(*_CODE)),
 )

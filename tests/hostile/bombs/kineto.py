@@ -1,4 +1,5 @@
-"""Traces of torch.profiler: counters, ranges, operators, calls and processes by the hundred thousand.
+"""Traces of torch.profiler: counters, ranges, operators, calls and processes, by the hundred
+thousand.
 
 What Kineto writes says much in few gzipped bytes, since events are nearly the same.
 """
@@ -25,9 +26,17 @@ def _document(events: Iterable[str]) -> Iterator[str]:
     yield "]}"
 
 
+_PLACE = '"pid":7,"tid":7'
+
+
 def _event(
-    category: str, name: str, start: float, length: float, args: str = "", place: str = '"pid":7,"tid":7'
-) -> str:  # fmt: skip
+    category: str,
+    name: str,
+    start: float,
+    length: float,
+    args: str = "",
+    place: str = _PLACE,
+) -> str:
     return (
         f'{{"ph":"X","cat":"{category}","name":"{name}",{place},"ts":{start},"dur":{length},'
         f'"args":{{{args}}}}}'
@@ -263,8 +272,14 @@ def synchronising(folder: Path, scale: float, *, count: int) -> Path:
 
 _OFTEN = ("metrics", "hotspots", "merge {} -o m.pftrace")
 BOMBS = (
-    Bomb("kineto 170 x 9,990 counters", partial(counted, ranges=170, counters=9_990), lines(*_OFTEN)),
-    Bomb("kineto 20,000 x 100 counters", partial(counted, ranges=20_000, counters=100), lines(*_OFTEN)),
+    Bomb(
+        "kineto 170 x 9,990 counters", partial(counted, ranges=170, counters=9_990), lines(*_OFTEN)
+    ),
+    Bomb(
+        "kineto 20,000 x 100 counters",
+        partial(counted, ranges=20_000, counters=100),
+        lines(*_OFTEN),
+    ),
     Bomb(
         "kineto 200,000 annotations",
         partial(overlapping, count=200_000, category="user_annotation"),
@@ -295,7 +310,11 @@ BOMBS = (
         partial(nested, count=300_000, depth=9_900, category="user_annotation"),
         lines(*_OFTEN, "hotspots --by range"),
     ),
-    Bomb("kineto 300,000 ranges", partial(ranges, count=300_000), lines(*_OFTEN, "hotspots --by range")),
+    Bomb(
+        "kineto 300,000 ranges",
+        partial(ranges, count=300_000),
+        lines(*_OFTEN, "hotspots --by range"),
+    ),
     Bomb(
         "kineto 60,000 operators",
         partial(operators, count=60_000),
@@ -307,13 +326,19 @@ BOMBS = (
         lines(*_OFTEN, "hotspots --by shape", "plot {} --roofline -o r.pdf"),
     ),
     Bomb("kineto 60,000 processes", partial(processes, count=60_000), lines(*_OFTEN)),
-    Bomb("kineto 200,000 threads", partial(threads, count=200_000), lines(*_OFTEN, "hotspots --by op")),
+    Bomb(
+        "kineto 200,000 threads",
+        partial(threads, count=200_000),
+        lines(*_OFTEN, "hotspots --by op"),
+    ),
     Bomb(
         "kineto 150,000 kernels on streams",
         partial(streams, count=150_000, names=15_000),
         lines(*_OFTEN, "hotspots --by category", "compare {} {}"),
     ),
-    Bomb("kineto 100,000 steps", partial(steps, count=100_000), lines(*_OFTEN, "metrics --steps all")),
+    Bomb(
+        "kineto 100,000 steps", partial(steps, count=100_000), lines(*_OFTEN, "metrics --steps all")
+    ),
     Bomb(
         "kineto 300,000 frames",
         partial(stacks, count=300_000, depth=900),

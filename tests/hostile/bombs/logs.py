@@ -1,5 +1,5 @@
-"""Texts and JSON that runtimes and servers log: HIP, MIOpen, call trees, onnxruntime, perf_analyzer,
-rocminfo.
+"""Texts and JSON that runtimes and servers log: HIP, MIOpen, call trees, onnxruntime,
+perf_analyzer, rocminfo.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def tree(folder: Path, scale: float, *, count: int, names: int, depth: int, pack
             level = n % depth
             label = f"|{n % 7}>>> {' ' * min(2 * level, 99)}|_f{n % names}"
             yield (
-                f"| {label} | 1 | {level} | wall_clock | sec | 0.5 | 0.5 | 0.5 | 0.5 | 0 | 0 | 1.0 |\n"
+                f"| {label} | 1 | {level} | wall_clock | sec | 0.5 | 0.5 | 0.5 | 0.5 | 0 | 0 "
+                "| 1.0 |\n"
             )
 
     name = "wall_clock-7.txt"
@@ -147,7 +148,8 @@ def export(folder: Path, scale: float, *, experiments: int, requests: int) -> Pa
         yield '{"experiments":['
         for level in range(experiments):
             yield (
-                f'{"," if level else ""}{{"experiment":{{"mode":"concurrency","value":{level + 1}}},'
+                f'{"," if level else ""}{{"experiment":'
+                f'{{"mode":"concurrency","value":{level + 1}}},'
                 '"requests":['
             )
             for n in range(requests):
@@ -192,7 +194,7 @@ def agents(folder: Path, scale: float, *, count: int) -> Path:
 
 _OFTEN = ("metrics", "hotspots", "merge {} -o m.pftrace")
 BOMBS = (
-    Bomb("HIP log kernels", partial(hip_kernels, count=400_000), lines(*_OFTEN)),
+    Bomb("HIP log kernels", partial(hip_kernels, count=340_000), lines(*_OFTEN)),
     Bomb("HIP log calls open", partial(hip_calls, count=700_000), lines(*_OFTEN)),
     Bomb("HIP log wrapped", partial(hip_wrapped, count=250_000), lines(*_OFTEN)),
     Bomb("HIP log together", partial(hip_together, count=60), lines(*_OFTEN)),
@@ -208,7 +210,7 @@ BOMBS = (
         partial(tree, count=50_000, names=50_000, depth=50, packed=False),
         lines(*_OFTEN),
     ),
-    Bomb("onnxruntime nodes", partial(nodes, count=400_000), lines(*_OFTEN, "hotspots --by shape")),
+    Bomb("onnxruntime nodes", partial(nodes, count=320_000), lines(*_OFTEN, "hotspots --by shape")),
     Bomb("onnxruntime runs overlap", partial(sessions, count=400_000), lines(*_OFTEN)),
     Bomb(
         "perf_analyzer 20,000 levels",

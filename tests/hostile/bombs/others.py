@@ -5,7 +5,6 @@ models of a Triton repository.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +18,9 @@ _MANIFEST = (
 
 def runs(folder: Path, scale: float, *, count: int, points: int) -> Path:
     """A folder of runs with many points each."""
-    listed = ",".join(f'{{"id":"b{n}","pass_name":"p{n % 900}","batch_size":{n + 1}}}' for n in range(points))
+    listed = ",".join(
+        f'{{"id":"b{n}","pass_name":"p{n % 900}","batch_size":{n + 1}}}' for n in range(points)
+    )
     below = folder / "runs"
     for number in range(scaled(count, scale)):
         run = below / f"r{number}"
@@ -75,7 +76,9 @@ def model(folder: Path, scale: float, *, text: str, count: int) -> Path:
     place = folder / "model"
     (place / "1").mkdir(parents=True)
     (place / "1" / "model.onnx").write_bytes(b"")
-    (place / "config.pbtxt").write_text('name: "m"\nbackend: "onnxruntime"\n' + text * scaled(count, scale))
+    (place / "config.pbtxt").write_text(
+        'name: "m"\nbackend: "onnxruntime"\n' + text * scaled(count, scale)
+    )
     return place
 
 
@@ -89,7 +92,7 @@ def versions(folder: Path, scale: float, *, count: int) -> Path:
 
 
 _SCRUB = ("scrub",)
-_DRY = ("run batch --model {} --dry-run",)
+_DRY = ("run --model {} --dry-run",)
 BOMBS = (
     Bomb("ls 1,000 runs", partial(runs, count=1_000, points=100), lines("ls")),
     Bomb("ls 30 runs of 20,000 points", partial(runs, count=30, points=5_000), lines("ls")),
@@ -131,7 +134,9 @@ BOMBS = (
     ),
     Bomb(
         "scrub begins of private keys",
-        partial(line, text="-----BEGIN PRIVATE KEY-----", count=220_000, name="x.txt", packed=False),
+        partial(
+            line, text="-----BEGIN PRIVATE KEY-----", count=220_000, name="x.txt", packed=False
+        ),
         lines(*_SCRUB),
     ),
     Bomb(
@@ -150,10 +155,16 @@ BOMBS = (
         lines(*_SCRUB),
     ),
     Bomb("scrub 1 M cells", partial(cells, count=1_000_000, text="a{}"), lines(*_SCRUB)),
-    Bomb("scrub 300,000 secrets", partial(cells, count=300_000, text="HF_TOKEN={}x"), lines(*_SCRUB)),
+    Bomb(
+        "scrub 300,000 secrets", partial(cells, count=300_000, text="HF_TOKEN={}x"), lines(*_SCRUB)
+    ),
     Bomb("scrub Parquet", partial(parquet, count=4_000_000), lines(*_SCRUB)),
-    Bomb("model inputs", partial(model, text='input { name: "x" dims: [1,2] }\n', count=180_000), lines(*_DRY)),
-    Bomb("model dims", partial(model, text='input { dims: 1 }\n', count=300_000), lines(*_DRY)),
+    Bomb(
+        "model inputs",
+        partial(model, text='input { name: "x" dims: [1,2] }\n', count=180_000),
+        lines(*_DRY),
+    ),
+    Bomb("model dims", partial(model, text="input { dims: 1 }\n", count=300_000), lines(*_DRY)),
     Bomb("model unknown fields", partial(model, text="a [", count=2_000_000), lines(*_DRY)),
     Bomb("model nested", partial(model, text="a {", count=2_000_000), lines(*_DRY)),
     Bomb("model quotes", partial(model, text="\"\\'", count=2_000_000), lines(*_DRY)),

@@ -64,7 +64,9 @@ def thread(uuid: int, pid: int, tid: int) -> bytes:
     return packet(text(60, whole(1, uuid) + text(4, whole(1, pid) + whole(2, tid))))
 
 
-def event(kind: int, at: int, uuid: int, name: str = "", category: str = "", more: bytes = b"") -> bytes:  # fmt: skip
+def event(
+    kind: int, at: int, uuid: int, name: str = "", category: str = "", more: bytes = b""
+) -> bytes:
     """An event of a track."""
     own = whole(9, kind) + whole(11, uuid)
     own += (text(23, name) if name else b"") + (text(22, category) if category else b"") + more
@@ -72,7 +74,9 @@ def event(kind: int, at: int, uuid: int, name: str = "", category: str = "", mor
 
 
 def _made(folder: Path, packets: Iterable[bytes], *, packed: bool = True) -> Path:
-    parts = (part for group in ((clocks(), process(1, 77), thread(2, 77, 78)), packets) for part in group)
+    parts = (
+        part for group in ((clocks(), process(1, 77), thread(2, 77, 78)), packets) for part in group
+    )
     return pack(folder / "t.pftrace.gz", parts) if packed else plain(folder / "t.pftrace", parts)
 
 
@@ -83,10 +87,10 @@ def deep(folder: Path, scale: float, *, count: int, depth: int, category: str) -
     def packets() -> Iterator[bytes]:
         at = 0
         for _ in range(max(1, count // depth)):
-            for n in range(depth):
+            for n in range(min(depth, count)):
                 at += 1
                 yield event(_BEGIN, at, 2, f"s{n % 500}", category)
-            for _ in range(depth):
+            for _ in range(min(depth, count)):
                 at += 1
                 yield event(_END, at, 2)
 
@@ -96,7 +100,9 @@ def deep(folder: Path, scale: float, *, count: int, depth: int, category: str) -
 def unfinished(folder: Path, scale: float, *, count: int) -> Path:
     """Slices that never end, of many tracks."""
     count = scaled(count, scale)
-    return _made(folder, (event(_BEGIN, n, 2 + n % 50_000, f"s{n % 9}", "host") for n in range(count)))
+    return _made(
+        folder, (event(_BEGIN, n, 2 + n % 50_000, f"s{n % 9}", "host") for n in range(count))
+    )
 
 
 def tracks(folder: Path, scale: float, *, count: int, chain: bool) -> Path:
@@ -147,7 +153,9 @@ def interned(folder: Path, scale: float, *, count: int, each: int) -> Path:
 
     def packets() -> Iterator[bytes]:
         for n in range(max(1, count // each)):
-            names = b"".join(text(2, whole(1, i) + text(2, f"n{i * 7 + n}")) for i in range(1, each))
+            names = b"".join(
+                text(2, whole(1, i) + text(2, f"n{i * 7 + n}")) for i in range(1, min(each, count))
+            )
             own = whole(9, _INSTANT) + whole(11, 2) + whole(10, 1) + text(22, "host")
             yield packet(
                 whole(8, _START + n), whole(58, 6), text(11, own), text(12, names), whole(13, 1)
@@ -218,12 +226,10 @@ def annotated(folder: Path, scale: float, *, count: int, each: int) -> Path:
 
 def stages(folder: Path, scale: float, *, count: int, queues: int) -> Path:
     """Events of a GPU, of many queues, stages, GPUs and contexts."""
-    count = scaled(count, scale)
+    count, queues = scaled(count, scale), scaled(queues, scale)
 
     def packets() -> Iterator[bytes]:
-        specs = b"".join(
-            text(24, whole(1, i) + text(2, f"stream {i}")) for i in range(1, queues)
-        )
+        specs = b"".join(text(24, whole(1, i) + text(2, f"stream {i}")) for i in range(1, queues))
         yield packet(text(12, specs))
         for n in range(count):
             own = (
@@ -238,7 +244,7 @@ def stages(folder: Path, scale: float, *, count: int, queues: int) -> Path:
 def bundles(folder: Path, scale: float, *, count: int, packed: bool) -> Path:
     """Bundles of packets that are nearly all the same, compressed."""
     count = scaled(count, scale)
-    inner = event(_INSTANT, 1, 2, "i", "host") * 20_000
+    inner = event(_INSTANT, 1, 2, "i", "host") * scaled(20_000, scale)
     bundle = text(1, text(50, zlib.compress(inner, 9)) + whole(10, 1))
     return _made(folder, (bundle for _ in range(count)), packed=packed)
 
@@ -250,7 +256,9 @@ def snapshots(folder: Path, scale: float, *, count: int) -> Path:
     def packets() -> Iterator[bytes]:
         for n in range(count):
             clock = 64 + n % 60
-            reading = text(1, whole(1, clock) + whole(2, n)) + text(1, whole(1, 6) + whole(2, _START + n))
+            reading = text(1, whole(1, clock) + whole(2, n)) + text(
+                1, whole(1, 6) + whole(2, _START + n)
+            )
             yield packet(text(6, reading))
             own = whole(9, _INSTANT) + whole(11, 2) + text(23, "i") + text(22, "host")
             yield packet(whole(8, n), whole(58, clock), text(11, own))
@@ -281,7 +289,9 @@ BOMBS = (
     Bomb("perfetto 150,000 counters", partial(counters, count=150_000, each=2), lines(*_OFTEN)),
     Bomb("perfetto 1.2 M flows", partial(flows, count=3_000, each=400), lines(*_OFTEN)),
     Bomb("perfetto 900,000 arguments", partial(annotated, count=15_000, each=60), lines(*_OFTEN)),
-    Bomb("perfetto 400,000 GPU events", partial(stages, count=400_000, queues=9_000), lines(*_OFTEN)),
+    Bomb(
+        "perfetto 400,000 GPU events", partial(stages, count=400_000, queues=9_000), lines(*_OFTEN)
+    ),
     Bomb("perfetto bundles", partial(bundles, count=400, packed=False), lines(*_OFTEN)),
     Bomb("perfetto bundles gzipped", partial(bundles, count=4_000, packed=True), lines(*_OFTEN)),
     Bomb("perfetto 240,000 clock readings", partial(snapshots, count=240_000), lines(*_OFTEN)),

@@ -35,7 +35,9 @@ def database_of_counters(folder: Path, scale: float, *, values: int, counters: i
         )
         for number in range(max(1, values // of_each))
     )
-    path = write_rocpd(folder / "7_results.db", Program(symbols=(Symbol(10, "k"),), kernels=kernels))
+    path = write_rocpd(
+        folder / "7_results.db", Program(symbols=(Symbol(10, "k"),), kernels=kernels)
+    )
     return pack_file(path)
 
 
@@ -164,12 +166,12 @@ _TRACE = (
 )
 
 
-def _trace(count: int, name: str, more: str = "", cells: str = "", queues: int = 1) -> Iterator[str]:
+def _trace(count: int, name: str, more: str = "", cells: str = "") -> Iterator[str]:
     yield f"{_TRACE}{more}\n"
     for n in range(count):
         at = _START + 100 * n
         yield (
-            f'"KERNEL_DISPATCH","Agent 2",{n % queues + 1},0,7,{n + 1},1,"{name.format(n)}",{n + 1},'
+            f'"KERNEL_DISPATCH","Agent 2",1,0,7,{n + 1},1,"{name.format(n)}",{n + 1},'
             f"{at},{at + 50},0,0,8,0,16,64,1,1,256,1,1{cells}\n"
         )
 
@@ -189,8 +191,9 @@ def csv_of_counters(folder: Path, scale: float, *, count: int, counters: int) ->
     def rows() -> Iterator[str]:
         yield (
             '"Correlation_Id","Dispatch_Id","Agent_Id","Queue_Id","Process_Id","Thread_Id",'
-            '"Grid_Size","Kernel_Id","Kernel_Name","Workgroup_Size","LDS_Block_Size","Scratch_Size",'
-            '"VGPR_Count","Accum_VGPR_Count","SGPR_Count","Counter_Name","Counter_Value",'
+            '"Grid_Size","Kernel_Id","Kernel_Name","Workgroup_Size","LDS_Block_Size",'
+            '"Scratch_Size","VGPR_Count","Accum_VGPR_Count","SGPR_Count","Counter_Name",'
+            '"Counter_Value",'
             '"Start_Timestamp","End_Timestamp"\n'
         )
         for n in range(count):
@@ -260,6 +263,8 @@ BOMBS = (
         partial(csv_of_counters, count=400_000, counters=10_000),
         lines(*_OFTEN),
     ),
-    Bomb("rocprofv3 CSV 9,900 columns", partial(csv_wide, count=6_000, columns=9_900), lines(*_OFTEN)),
+    Bomb(
+        "rocprofv3 CSV 9,900 columns", partial(csv_wide, count=6_000, columns=9_900), lines(*_OFTEN)
+    ),
     Bomb("rocprofv3 CSV 250,000 kernels", partial(csv_in_any_order, count=250_000), lines(*_OFTEN)),
 )

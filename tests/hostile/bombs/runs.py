@@ -54,8 +54,7 @@ def series(folder: Path, scale: float, *, count: int, levels: int) -> Path:
     """So many series of so many levels, with times that fit no curve."""
     if count > 1:
         count = scaled(count, scale)
-    else:
-        levels = max(3, scaled(levels, scale))
+    levels = max(3, scaled(levels, scale))
     every = [(one, level) for one in range(count) for level in range(levels)]
     run = _run(folder, (_point(f"s{a}-b{b}", f"s{a}", b + 1) for a, b in every))
     for number, (one, level) in enumerate(every):
@@ -156,7 +155,11 @@ BOMBS = (
     ),
     Bomb("run 20,000 points", partial(points, count=20_000), lines(*_ALL)),
     Bomb("run 5,000 measured points", partial(measured, count=5_000), lines(*_ALL)),
-    Bomb("run 70,000 missing files", partial(missing, count=70_000), lines(*_ALL, "merge {} -o m.pftrace")),
+    Bomb(
+        "run 70,000 missing files",
+        partial(missing, count=70_000),
+        lines(*_ALL, "merge {} -o m.pftrace"),
+    ),
     Bomb("run 40,000 findings", partial(findings, count=40_000), lines("metrics", "report")),
     Bomb("run 5,000 models served", partial(served, count=5_000), lines(*_ALL)),
 )

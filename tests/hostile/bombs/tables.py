@@ -9,8 +9,8 @@ from pathlib import Path
 from tests.hostile.bombs.bomb import Bomb, lines, pack, plain, scaled
 
 _V1 = (
-    "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,"
-    "wave_size,sig,obj"
+    "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,"
+    "sgpr,wave_size,sig,obj"
 )
 _TIMES = "DispatchNs,BeginNs,EndNs,CompleteNs,DurationNs"
 
@@ -67,8 +67,9 @@ def v1_json(folder: Path, scale: float, *, count: int) -> Path:
             if n % 2:
                 yield (
                     f',{{"ph":"X","name":"k{n % 99}","pid":"6","tid":"0","ts":"{at // 1000}",'
-                    f'"dur":"{count // 1000}","args":{{{times},"dev-id":"2","queue-id":"{n % 9000}",'
-                    f'"pid":"7","tid":"7","stream-id":"0","Name":"k{n % 99}","Data":""}}}}'
+                    f'"dur":"{count // 1000}","args":{{{times},"dev-id":"2",'
+                    f'"queue-id":"{n % 9000}","pid":"7","tid":"7","stream-id":"0",'
+                    f'"Name":"k{n % 99}","Data":""}}}}'
                 )
             else:
                 yield (
@@ -101,8 +102,7 @@ def scan(folder: Path, scale: float, *, series: int, levels: int, length: int) -
     """Results of a scan that fit no curve, with names of so many characters."""
     if series > 1:
         series = max(2, scaled(series, scale))
-    else:
-        levels = max(4, scaled(levels, scale))
+    levels = max(4, scaled(levels, scale))
 
     def rows() -> Iterator[str]:
         yield "device,batch_size,throughput,latency_ms,throughput_sem\n"
@@ -120,7 +120,7 @@ def scan_wide(folder: Path, scale: float, *, columns: int, rows: int) -> Path:
     columns = scaled(columns, scale)
     head = "".join(f",k{n}" for n in range(columns))
     cells = ",a" * columns
-    body = (f"{n + 1},{100 + n}{cells}\n" for n in range(rows))
+    body = (f"{n + 1},{100 + n}{cells}\n" for n in range(max(4, scaled(rows, scale))))
     return pack(folder / "scan.csv.gz", (f"batch_size,throughput{head}\n", *body))
 
 
@@ -129,7 +129,11 @@ _SCAN = ("saturation", "plot {} -o p.pdf", "plot {} -o p.png", "compare {} {}")
 BOMBS = (
     Bomb("rocprof CSV refused", partial(v1_bad, count=400_000), lines(*_OFTEN)),
     Bomb("rocprof CSV long names", partial(v1_kernels, count=15_000, length=1_000), lines(*_OFTEN)),
-    Bomb("rocprof CSV 9,900 counters", partial(v1_counters, count=290, counters=9_900), lines(*_OFTEN)),
+    Bomb(
+        "rocprof CSV 9,900 counters",
+        partial(v1_counters, count=290, counters=9_900),
+        lines(*_OFTEN),
+    ),
     Bomb("rocprof JSON 500,000 events", partial(v1_json, count=340_000), lines(*_OFTEN)),
     Bomb("rocprof statistics", partial(stats, count=20_000, length=800), lines(*_OFTEN)),
     Bomb("scan 40 series", partial(scan, series=40, levels=12, length=1_000), lines(*_SCAN)),
