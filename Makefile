@@ -8,6 +8,7 @@
 #   make coverage    which branches of profharness/ the tests run
 #   make fuzz        FUZZ_SECONDS=3600: readers under atheris, guided by the branches that inputs reach
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
+#   make bombs       BOMBS="--only kineto": small inputs that were made to cost much, and what each answer took
 #   make faults      TRIES=4 SEED=1: kills, full disks, signals at random moments, and what each cost
 #   make soak        SOAK_MINUTES=60 SOAK_SCALE=1 SOAK_PARTS=...: long telemetry, many points, requests, runs
 #   make compatibility   quick tests on other Pythons and versions of libraries; those not to be had are told
@@ -36,7 +37,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations fuzz damaged faults soak coverage audit compatibility check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults soak coverage audit compatibility check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -112,6 +113,10 @@ coverage: setup-dev
 # Real files of every format, changed where it hurts, through the command line; wrong answers lie in build/mutations.
 mutations: setup-dev
 	$(BIN)/python -m tests.hostile --tries $(or $(TRIES),20000) --seed $(or $(SEED),1) --jobs $(JOBS)
+
+# Valid inputs that were made to cost much, each command a fresh process: 5 s and 500 MB at most.
+bombs: setup-dev
+	$(BIN)/python -m tests.hostile.bombs $(BOMBS)
 
 # Ends with 3 where no advisory database is reached; WHERE_REACHED=--where-reached says so and goes on.
 audit: setup-dev
