@@ -54,6 +54,7 @@ _NAMES = 1 << 17
 """Names that are judged once, as many as a file of a few MiB may give its kernels: several figures
 ask for the category of each name in turn, so that a store that is too small never holds the next.
 """
+_LONGEST_HEAD = 4096
 _BRACKETS = re.compile(r"[<()]|(?<!-)>")  # not the head of an arrow
 
 
@@ -260,10 +261,11 @@ def function_name(name: str) -> str:
     as it is.
 
     Return type, template arguments, parameters and what belongs to an anonymous namespace are left
-    out. A mangled name is read as far as its function's own words.
+    out. A mangled name is read as far as its function's own words. What stands behind so many
+    characters is looked for nowhere: it is template arguments, of which a name can have any number.
     """
     text = (
-        readable(name)
+        readable(name)[:_LONGEST_HEAD]
         .replace("(anonymous namespace)::", "")
         .replace("decltype(nullptr)", "nullptr")
         .removesuffix(".kd")
