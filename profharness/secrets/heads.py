@@ -18,6 +18,7 @@ _LONGEST_NAME = 128
 _WHOLE_NAME = re.compile(rb"\w[\w.-]{0,127}")
 # a value that is longer is no secret; whole blocks keep this much text ahead
 LONGEST_VALUE = 64 << 10
+_JUDGED = 1024  # bytes of a value: what is no secret for its words or its form is shorter
 
 _KEY = re.compile(rb"""(\\*)"\s*:\s*(\\*)\"""")
 # a double quote after `=` may as well end the surrounding JSON string, so that a quoted value has
@@ -89,6 +90,7 @@ def spans(text: bytes, small: bytes, end: int) -> Iterator[Span]:
     small letters.
     """
     last = -1
+    assigned = (0, 0)
     for hit in sorted({hit for stem in STEMS for hit in hits(small, stem, ((0, end),))}):
         start = _name_start(text, hit)
         if start == last or start >= end:
@@ -98,12 +100,26 @@ def spans(text: bytes, small: bytes, end: int) -> Iterator[Span]:
         name = whole[0].decode("ascii", "replace") if whole else ""
         if not whole or not looks_secret(name.rstrip(".-")):
             continue
+        if _is_inside(assigned, text, whole.end()):
+            continue
         value = _value(text, start, whole.end())
         if value is None:
             continue
-        held = text[value[0] : value[1]].decode("utf-8", "replace")
+        held = text[value[0] : min(value[1], value[0] + _JUDGED)].decode("utf-8", "replace")
         if (is_loose_secret if value[2] else is_secret)(name, held):
             yield value[0], value[1], name
+            if value[0] == whole.end() + 1 and text[whole.end() : value[0]] == b"=":
+                assigned = value[:2]
+
+
+def _is_inside(assigned: tuple[int, int], text: bytes, at: int) -> bool:
+    """Whether a value behind `=` at this place lies within one that was found already and is not
+    quoted: a line of a million assignments is one value, and must not be read to its end for each.
+    Near the end of a value that was not read to its own end, a further one may be longer.
+    """
+    begin, end = assigned
+    is_cut = end - begin >= LONGEST_VALUE - 1
+    return text[at : at + 1] == b"=" and begin <= at and at + 1 < end - (_JUDGED if is_cut else 0)
 
 
 def places(block: bytes, small: bytes, is_name: Callable[[int], bool]) -> Iterator[int]:
@@ -161,7 +177,8 @@ def _assigned(text: bytes, at: int) -> Value | None:
     bare = _BARE.match(text, at + 1, at + LONGEST_VALUE)
     if bare is None:
         return _first(_AFTER_EQUALS, text, at)
-    return None if is_expression(bare[0].decode("utf-8", "replace")) else (*bare.span(), False)
+    head = text[bare.start() : min(bare.end(), bare.start() + _JUDGED)].decode("utf-8", "replace")
+    return None if is_expression(head) else (*bare.span(), False)
 
 
 def _in_strings(text: bytes, start: int, stop: int, is_option: bool) -> Value | None:

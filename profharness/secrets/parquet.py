@@ -139,8 +139,6 @@ def _values(column: Any, called: list[Any] | None, name: str, found: Counter[str
     import pyarrow as pa
 
     if called is None and not pa.types.is_nested(column.type):
-        import pyarrow.compute as pc
-
         plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         if pa.types.is_fixed_size_binary(plain.type):
             return _fixed_values(plain, name, found)
@@ -148,22 +146,33 @@ def _values(column: Any, called: list[Any] | None, name: str, found: Counter[str
             # which Arrow does not compare
             text = pa.types.is_string_view(plain.type)
             plain = plain.cast(pa.large_string() if text else pa.large_binary())
-        distinct = pc.unique(plain).to_pylist()
-        trial: Counter[str] = Counter()
-        for one in distinct:
-            _any(one, (name, ""), trial)
-        if not trial:
-            return None
-        return [None if one is None else _any(one, (name, ""), found) for one in plain.to_pylist()]
+        return _repeated_values(plain, name, found)
     before = column.to_pylist()
     names = called or [""] * len(before)
-    trial = Counter()
+    trial: Counter[str] = Counter()
     values = [
         _any(one, (name, note if isinstance(note, str) else ""), trial)
         for one, note in zip(before, names, strict=True)
     ]
     found += trial
     return values if trial else None
+
+
+def _repeated_values(column: Any, name: str, found: Counter[str]) -> Any:
+    """As `_values`, each distinct value looked at once: a few bytes of a file can say that millions
+    are equal.
+    """
+    encoded = column.dictionary_encode()
+    held = [Counter[str]() for _ in range(len(encoded.dictionary))]
+    distinct = encoded.dictionary.to_pylist()
+    new = [_any(one, (name, ""), counts) for one, counts in zip(distinct, held, strict=True)]
+    if not any(held):
+        return None
+    places = encoded.indices.to_pylist()
+    for place, times in Counter(place for place in places if place is not None).items():
+        for label, count in held[place].items():
+            found[label] += count * times
+    return [None if place is None else new[place] for place in places]
 
 
 def _fixed_values(column: Any, name: str, found: Counter[str]) -> Any:

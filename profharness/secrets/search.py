@@ -63,9 +63,15 @@ def _matches(
 ) -> Iterator[re.Match[bytes]]:
     shape = SHAPES[place]
     whole = _pattern(place, is_binary)
-    after = 0
+    after = ending = 0
     for hit in _starts(place, text, parts, small):
         if hit < after:
+            continue
+        if shape.end and ending < hit:
+            ending = text.find(shape.end, hit)
+            if ending < 0:
+                return
+        if ending > hit + _LONGEST:
             continue
         match: re.Match[bytes] | None
         if shape.back:

@@ -29,7 +29,8 @@ class Shape:
     """`stem` stands in each value (or just before it) in small letters, at most `back` bytes behind
     the start of `core`; `sieve` finds, in RE2's syntax and from where the stem begins, what has no
     stem or one that many texts hold. The last group of `core` is the value, which `holds` may
-    refuse. `before` and `after` tell it apart from the middle of a word.
+    refuse. `before` and `after` tell it apart from the middle of a word. `end` ends what `core`
+    matches, and is looked for first where that may lie far behind.
 
     The patterns are compiled once the stem is met, which in most texts none is.
     """
@@ -42,6 +43,7 @@ class Shape:
     back: int = 0
     holds: Callable[[bytes], bool] | None = None
     sieve: str = ""
+    end: bytes = b""
 
 
 def _is_mixed(value: bytes) -> bool:
@@ -227,6 +229,7 @@ SHAPES: tuple[Shape, ...] = (
         rb"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----((?s:.){16,60000}?)-----END ",
         b"",
         back=44,
+        end=b"-----END ",
     ),
     # of a log or an argument that ends within it: what follows is base64, and no text of a program
     Shape(
