@@ -67,5 +67,9 @@ a sampler compress to a tenth."""
 TELEMETRY_COLUMNS = 20_000
 """Columns in the rows of a sampler: eight devices with all their counters have some 2,000."""
 
+TELEMETRY_READS = 8
+"""Bytes of a row that its values are made of, for each byte that it has: a value is a mean over the
+dies of a device, or one of several that grow with the same cycles, and most bytes are read once."""
+
 NUMBER = 1e60
 """The largest number with a fraction: its square still is one."""
