@@ -54,7 +54,9 @@ _NAMES = 1 << 17
 """Names that are judged once, as many as a file of a few MiB may give its kernels: several figures
 ask for the category of each name in turn, so that a store that is too small never holds the next.
 """
-_BRACKETS = re.compile(r"[<()]|(?<!-)>")  # not the head of an arrow
+# pairs with no bracket inside, one after the other, and runs of openings or of ends, each at once;
+# the head of an arrow is no bracket
+_BRACKETS = re.compile(r"(?P<pairs>(?:<[^<>()]*(?<!-)>)+)|[<(]+|(?:\)|(?<!-)>)+")
 
 
 @dataclass(frozen=True)
@@ -275,12 +277,14 @@ def function_name(name: str) -> str:
         if depth == 0 and bracket.start() > at:
             kept.append(text[at : bracket.start()])
         at = bracket.end()
-        if bracket[0] in "<(":
-            if bracket[0] == "(" and depth == 0 and kept and not kept[-1].endswith(" "):
+        if bracket.lastgroup:  # pairs
+            continue
+        if bracket[0][0] in "<(":
+            if bracket[0][0] == "(" and depth == 0 and kept and not kept[-1].endswith(" "):
                 break
-            depth += 1
+            depth += len(bracket[0])
         else:
-            depth = max(depth - 1, 0)
+            depth = max(depth - len(bracket[0]), 0)
     else:
         if depth == 0:
             kept.append(text[at:])
