@@ -53,6 +53,10 @@ TABLE_ROWS = 2_000_000
 """Rows that a table may have besides one for each of its bytes: our own tables need three bytes and
 more for a row, and a row takes some 80 bytes of memory."""
 
+REQUEST_ROWS = 250_000
+"""The same for a table of requests, whose times are never the same: each row takes three bytes and
+more, and is written, sorted and drawn by itself."""
+
 TABLE_BYTES = 16 << 30
 """A table of requests or samples: an hour of 1,000 samples a second of 200 series has 3 GB."""
 
