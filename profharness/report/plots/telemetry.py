@@ -7,7 +7,7 @@ from profharness.report.plots.base import (
     LEGEND,
     SERIES_COLORS,
     Plot,
-    figure_json,
+    lines_json,
     scatter,
 )
 from profharness.report.text import names
@@ -37,8 +37,8 @@ def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int) -> Plot:
     ]
     traces = [
         scatter(
-            row.at_s,
-            drawn[place],
+            (),
+            (),
             SERIES_COLORS[place % len(SERIES_COLORS)],
             mode="lines",
             name=row.device,
@@ -60,7 +60,7 @@ def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int) -> Plot:
     meaning = names.meaning_of(metric)
     return Plot(
         f"telemetry-{index}",
-        figure_json(traces, layout),
+        lines_json([*zip((row.at_s for row in rows), drawn, strict=True)], traces, layout),
         220,
         caption,
         f"{title} in {unit} over the run{f': {meaning}' if meaning else ''}.",
