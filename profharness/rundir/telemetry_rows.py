@@ -142,13 +142,8 @@ def _misfit(header: Header) -> str:
     """What of a header no row can hold, in words: fields outside of it, or more values than it has
     bytes; empty where all fits.
     """
-    if header.width <= 0:
-        return f"its rows have {header.width} bytes"
-    if len(header.columns) > min(header.width + _FIELD_BYTES, TELEMETRY_COLUMNS):
-        return f"{len(header.columns)} columns in rows of {header.width} bytes"
-    read = sum(map(_bytes_of, header.columns))
-    if read > TELEMETRY_READS * header.width:
-        return f"its columns are made of {read} bytes of rows of {header.width} bytes"
+    if why := _too_much(header):
+        return why
     for column in header.columns:
         if not -1 <= column.device < len(header.devices) or not abs(column.scale) <= NUMBER:
             return f"{column.metric or column.role} is of no device of the file, or of no scale"
@@ -157,6 +152,18 @@ def _misfit(header: Header) -> str:
             return f"values of {column.metric or column.role} are outside of a row"
         if not taken and not 0 <= column.at <= header.width - _FIELD_BYTES:
             return f"{column.metric or column.role} is outside of a row"
+    return ""
+
+
+def _too_much(header: Header) -> str:
+    """What of the columns together no row can hold, in words."""
+    if header.width <= 0:
+        return f"its rows have {header.width} bytes"
+    if len(header.columns) > min(header.width + _FIELD_BYTES, TELEMETRY_COLUMNS):
+        return f"{len(header.columns)} columns in rows of {header.width} bytes"
+    read = sum(map(_bytes_of, header.columns))
+    if read > TELEMETRY_READS * header.width:
+        return f"its columns are made of {read} bytes of rows of {header.width} bytes"
     return ""
 
 

@@ -120,9 +120,7 @@ def _speaking(paths: list[Path]) -> list[Path]:
     converted = [path for path in paths if path.name.startswith("results_")] or paths
     plain = {str(path) for path in paths}
     return [
-        path
-        for path in converted
-        if path.suffix != ".gz" or str(path.with_suffix("")) not in plain
+        path for path in converted if path.suffix != ".gz" or str(path.with_suffix("")) not in plain
     ]
 
 

@@ -114,8 +114,8 @@ def lines_json(
     parts = text.split(f'["{_POINTS}')
     made = [parts[0]]
     for part in parts[1:]:
-        place, _, rest = part.partition('"]')
-        numbers = lines[int(place[1:])]["xy".index(place[0])]
+        which, _, rest = part.partition('"]')
+        numbers = lines[int(which[1:])]["xy".index(which[0])]
         made += [json.dumps(list(numbers), separators=(",", ":")), rest]
     return "".join(made)
 

@@ -68,6 +68,10 @@ INFLATED_RATIO = 50
 """Decompressed bytes of a gzipped file of samples, besides this many for each of its bytes: rows of
 a sampler compress to a tenth."""
 
+HOSTS, HOST_BYTES = 512, 8 << 10
+"""Files of samplers in a run, besides one for so many of their bytes: each host has one. What it
+says of the columns of eight devices has more bytes, and so have a few seconds of a host alone."""
+
 TELEMETRY_COLUMNS = 20_000
 """Columns in the rows of a sampler: eight devices with all their counters have some 2,000."""
 

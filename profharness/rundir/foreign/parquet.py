@@ -31,8 +31,8 @@ def read_table(
 ) -> pa.Table:
     """The columns of a table, each of one of the types that Arrow names so (`int64`). Raises
     OSError as `open` does, and InputError for a file that is no such table, or that would unfold to
-    more than its size explains: `rows`, and one for each byte. `what` it should be is said in words:
-    a table of requests.
+    more than its size explains: `rows`, and one for each byte. `what` it should be is said in
+    words: a table of requests.
     """
     return table_of(read_file(path, TABLE_BYTES), path, columns, what, rows=rows)
 
