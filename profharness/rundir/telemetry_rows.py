@@ -219,6 +219,11 @@ class Rows:
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def most_values(self) -> int:
+        """How many values the rows have, were each of them set."""
+        return self.count * sum(column.role == "value" for column in self.header.columns)
+
     def role(self, role: str, source: str = "") -> I64:
         """The first field of that role (and source)."""
         column = self._first.get((role, source))

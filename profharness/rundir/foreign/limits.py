@@ -79,5 +79,10 @@ TELEMETRY_READS = 8
 """Bytes of a row that its values are made of, for each byte that it has: a value is a mean over the
 dies of a device, or one of several that grow with the same cycles, and most bytes are read once."""
 
+TELEMETRY_VALUES, VALUES_GROWTH = 4_000_000, 6
+"""Values of a sampler's file, besides so many for each of its bytes: one has eight bytes, or two in
+a driver's table, which compress to a tenth and less where nothing changes. In memory it takes 36.
+"""
+
 NUMBER = 1e60
 """The largest number with a fraction: its square still is one."""
