@@ -102,14 +102,16 @@ def groups(summary: Summary) -> tuple[Group, ...]:
 
 def lines_json(
     lines: Sequence[tuple[Sequence[float], Sequence[float | None]]],
-    traces: Sequence[Trace],
+    looks: Sequence[dict[str, Any]],
     layout: dict[str, Any],
 ) -> str:
-    """`figure_json` of traces whose points are these lines' instead, which plotly does not look
-    through one by one: of hundreds of lines that takes long.
+    """`figure_json` of lines that look like `scatter` with these settings, whose points plotly does
+    not look through one by one: of hundreds of lines that takes long.
     """
-    for place, trace in enumerate(traces):
-        trace.x, trace.y = [f"{_POINTS}x{place}"], [f"{_POINTS}y{place}"]
+    traces = [
+        {"type": "scatter", "x": [f"{_POINTS}x{place}"], "y": [f"{_POINTS}y{place}"]} | look
+        for place, look in enumerate(looks)
+    ]
     text = figure_json(traces, layout)
     parts = text.split(f'["{_POINTS}')
     made = [parts[0]]
@@ -149,12 +151,17 @@ def scatter(x: Sequence[Any], y: Sequence[Any], color: str, **settings: Any) -> 
     """A line with markers in one colour."""
     import plotly.graph_objects as go
 
+    return go.Scatter(x=list(x), y=list(y), **look_of(color, **settings))
+
+
+def look_of(color: str, **settings: Any) -> dict[str, Any]:
+    """What `scatter` sets of a line besides its points."""
     look: dict[str, Any] = {
         "mode": "lines+markers",
         "line": {"color": color, "width": 2},
         "marker": {"color": color, "size": 7},
     }
-    return go.Scatter(x=list(x), y=list(y), **(look | settings))
+    return look | settings
 
 
 def level_axis(axis: Axis | None, points: Sequence[PointSummary]) -> dict[str, Any]:
