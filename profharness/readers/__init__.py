@@ -161,7 +161,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     keep_freed_memory()
     reader = find_reader(path)
     with reading(path, reader.name):
-        trace = _bounded(reader.read(path, wanted=wanted), (path,))
+        trace = bounded(reader.read(path, wanted=wanted), (path,))
     lacking = _WRITTEN_BESIDE.get(reader.name) if isinstance(path, SpooledPath) else None
     if lacking is None:
         return trace
@@ -174,7 +174,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
     return replace(trace, problems=(*trace.problems, problem))
 
 
-def _bounded(trace: Trace, paths: Sequence[Path]) -> Trace:
+def bounded(trace: Trace, paths: Sequence[Path]) -> Trace:
     """The trace of some files, if it names no more devices than can be measured, and no more
     kernels, no operators nest without end, and its times can be summed up. Raises InputError else.
     """
@@ -341,8 +341,8 @@ def read_group(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL) -> Trace:
 
     with reading(paths[0]):
         if rocprof_compute.is_workload(paths):
-            return _bounded(rocprof_compute.read_set(paths), paths)
-        return _bounded(rocprofv3_csv.read_set(paths), paths)
+            return bounded(rocprof_compute.read_set(paths), paths)
+        return bounded(rocprofv3_csv.read_set(paths), paths)
 
 
 def foreign_names() -> tuple[str, ...]:

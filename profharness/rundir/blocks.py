@@ -20,6 +20,7 @@ from profharness.errors import InputError
 GZIP = b"\x1f\x8b"
 BLOCK_BYTES = 2 << 20
 _WITH_HEADER = 16 + zlib.MAX_WBITS
+_SMALL_BYTES = 1 << 16
 _STEP = 256
 _SHORTEST_STEP = 1 << 12
 _TOGETHER = 1 << 16  # bytes of short members that make one block
@@ -73,8 +74,9 @@ class Blocks:
         """
         try:
             with _opened(self.path) as file:
-                first = file.read(self.size)
-                rest = iter(lambda: file.read(self.size), b"")
+                step = self._step(file)
+                first = file.read(step)
+                rest = iter(lambda: file.read(step), b"")
                 if first.startswith(GZIP):
                     for block in self._inflated(first, rest):
                         self.last = block[-1:]
@@ -88,6 +90,12 @@ class Blocks:
                         yield block
         except OSError as error:
             raise _unreadable(self.path, error) from error
+
+    def _step(self, file: BufferedReader) -> int:
+        """How much to ask for at once: memory for it is taken before it is read, and a run may have
+        thousands of small files.
+        """
+        return min(self.size, max(os.fstat(file.fileno()).st_size + 1, _SMALL_BYTES))
 
     def behind(self, lead: bytes, least: int = 0, *, used: bytearray | None = None) -> bytearray:
         """A buffer that begins with `lead`, and the next block, read to where it is to lie; only

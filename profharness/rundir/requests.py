@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.rundir.foreign.border import DAMAGED
-from profharness.rundir.foreign.limits import WHOLE
+from profharness.rundir.foreign.limits import REQUEST_ROWS, WHOLE
 from profharness.rundir.foreign.parquet import WHOLE_NUMBERS, read_table
 from profharness.trace.model import ClockDomain, Requests, Source, Strings, Trace
 
@@ -23,21 +23,22 @@ COLUMNS = tuple(field.name for field in fields(Requests) if field.name not in ("
 def read(path: Path, point: str) -> Trace:
     """The requests with the point's code. Raises InputError for a file that is no such table."""
     try:
-        table = read_table(path, dict.fromkeys(COLUMNS, WHOLE_NUMBERS), "a table of requests")
+        columns = dict.fromkeys(COLUMNS, WHOLE_NUMBERS)
+        table = read_table(path, columns, "a table of requests", rows=REQUEST_ROWS)
     except OSError as error:
         raise InputError(
             f"{path}: not a table of requests ({error.strerror or error})",
             "the run directory may be damaged",
         ) from error
-    columns = {name: table.column(name).to_numpy() for name in COLUMNS}
-    _check(path, columns)
+    values = {name: table.column(name).to_numpy() for name in COLUMNS}
+    _check(path, values)
     source = Source(
         path=str(path), format="requests", clock=ClockDomain.MONOTONIC, has_host_calls=False
     )
     return Trace(
         sources=(source,),
         strings=Strings([point]),
-        requests=Requests.build(table.num_rows, **columns, point=0, source=0),
+        requests=Requests.build(table.num_rows, **values, point=0, source=0),
     )
 
 

@@ -25,6 +25,8 @@ from profharness.rundir.foreign.limits import (
     INFLATED_BYTES,
     INFLATED_RATIO,
     SMALL_BYTES,
+    TELEMETRY_VALUES,
+    VALUES_GROWTH,
 )
 from profharness.rundir.foreign.parquet import Kinds, table_of
 from profharness.rundir.foreign.records import check_numbers
@@ -149,6 +151,8 @@ def _read_rows(path: Path, data: bytes) -> Trace:
     header, start = read_header(data, path)
     data, unwritten = without_empty_rows(header, data, start)
     rows = Rows(header, data, start)
+    if rows.most_values > TELEMETRY_VALUES + VALUES_GROWTH * path.stat().st_size:
+        raise InputError(f"{path} holds more values than a sampler's file of its size", DAMAGED)
     problems = list(_problems(path, rows))
     if unwritten:
         problems.append(
@@ -215,8 +219,9 @@ def _source(path: Path, rows: Rows) -> Source:
     details = [("hz", f"{header.hz:g}"), ("rows", str(len(rows))), *_rates(header)]
     if len(rows):
         details.append(("missed", str(_missed(rows))))
-        details.append(("late_p50_ns", str(int(np.median(_lateness(rows))))))
-        details.append(("late_p99_ns", str(int(np.percentile(_lateness(rows), 99)))))
+        half, most = np.percentile(_lateness(rows), (50, 99))
+        details.append(("late_p50_ns", str(int(half))))
+        details.append(("late_p99_ns", str(int(most))))
     details += [(f"missing.{absent.metric}", absent.why) for absent in header.missing]
     details += header.details
     for device in header.devices:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.rundir.foreign.border import DAMAGED
-from profharness.rundir.foreign.limits import NUMBER, TELEMETRY_COLUMNS
+from profharness.rundir.foreign.limits import NUMBER, TELEMETRY_COLUMNS, TELEMETRY_READS
 from profharness.trace.model import F64, I64
 
 MAGIC = b"PHTELEM1"
@@ -25,6 +25,7 @@ FIXED_BYTES = 16
 MISSING = -1
 _FIELD_BYTES = 8
 _CODES = frozenset("bBhHiIlLqQefd")
+_AT_ONCE = 1 << 20  # numbers of blocks that are held as int64
 Flags = npt.NDArray[np.bool_]
 
 
@@ -141,10 +142,8 @@ def _misfit(header: Header) -> str:
     """What of a header no row can hold, in words: fields outside of it, or more values than it has
     bytes; empty where all fits.
     """
-    if header.width <= 0:
-        return f"its rows have {header.width} bytes"
-    if len(header.columns) > min(header.width + _FIELD_BYTES, TELEMETRY_COLUMNS):
-        return f"{len(header.columns)} columns in rows of {header.width} bytes"
+    if why := _too_much(header):
+        return why
     for column in header.columns:
         if not -1 <= column.device < len(header.devices) or not abs(column.scale) <= NUMBER:
             return f"{column.metric or column.role} is of no device of the file, or of no scale"
@@ -156,10 +155,35 @@ def _misfit(header: Header) -> str:
     return ""
 
 
+def _too_much(header: Header) -> str:
+    """What of the columns together no row can hold, in words."""
+    if header.width <= 0:
+        return f"its rows have {header.width} bytes"
+    if len(header.columns) > min(header.width + _FIELD_BYTES, TELEMETRY_COLUMNS):
+        return f"{len(header.columns)} columns in rows of {header.width} bytes"
+    read = sum(map(_bytes_of, header.columns))
+    if read > TELEMETRY_READS * header.width:
+        return f"its columns are made of {read} bytes of rows of {header.width} bytes"
+    return ""
+
+
+def _bytes_of(column: Column) -> int:
+    """Of how many bytes of a row a value is made; at least those that it has as a sample."""
+    if column.role != "value":
+        return 0
+    taken = column.taken if column.over is None else (*column.taken, column.over)
+    return max(_FIELD_BYTES, sum(one.repeat * _size(one) for one in taken))
+
+
+def _size(taken: Taken) -> int:
+    """Bytes of one of its numbers; of a kind that does not exist, none."""
+    return np.dtype(f"<{taken.code}").itemsize if taken.code in _CODES else 0
+
+
 def _fits(taken: Taken, width: int) -> bool:
     if taken.code not in _CODES or min(taken.offset, taken.repeat) < 0:
         return False
-    return taken.offset + taken.repeat * np.dtype(f"<{taken.code}").itemsize <= width
+    return taken.offset + taken.repeat * _size(taken) <= width
 
 
 def without_empty_rows(header: Header, data: bytes, start: int) -> tuple[bytes, int]:
@@ -184,28 +208,47 @@ class Rows:
         self.rest = (len(data) - start) % header.width
         self._data = data
         self._start = start
+        self._first: dict[tuple[str, str], Column] = {}
+        self._stamps: dict[tuple[str, int], Column] = {}
+        for column in header.columns:
+            for source in ("", column.source):
+                self._first.setdefault((column.role, source), column)
+            if column.role == "stamp":
+                self._stamps.setdefault((column.source, column.device), column)
 
     def __len__(self) -> int:
         return self.count
 
+    @property
+    def most_values(self) -> int:
+        """How many values the rows have, were each of them set."""
+        return self.count * sum(column.role == "value" for column in self.header.columns)
+
     def role(self, role: str, source: str = "") -> I64:
         """The first field of that role (and source)."""
-        column = next(
-            column
-            for column in self.header.columns
-            if column.role == role and source in ("", column.source)
-        )
+        column = self._first.get((role, source))
+        if column is None:
+            raise ValueError(f"its rows have no field '{role}'")
         return self.field(column)
+
+    def stamp(self, source: str, device: int) -> Column | None:
+        """The column with the source's own times of a device, where it has one."""
+        return self._stamps.get((source, device))
 
     def field(self, column: Column) -> I64:
         """The column's 8 bytes in each row, as whole numbers."""
         return self._view("q", 1, column.at)[:, 0]
 
-    def values(self, taken: Taken) -> tuple[npt.NDArray[np.int64], Flags]:
-        """The numbers of a block, shape (rows, repeat), and which of them were set. The highest bit
-        of a u64 is not used by any counter.
+    def first(self, taken: Taken) -> tuple[I64, Flags]:
+        """The first number of a block in each row, and in which rows it was set."""
+        values, known = self._values(taken._replace(repeat=min(taken.repeat, 1)))
+        return values[:, 0], known[:, 0]
+
+    def _values(self, taken: Taken, begin: int = 0, end: int | None = None) -> tuple[I64, Flags]:
+        """The numbers of a block in some rows, shape (rows, repeat), and which of them were set.
+        The highest bit of a u64 is not used by any counter.
         """
-        raw = self._view(taken.code, taken.repeat, taken.offset)
+        raw = self._view(taken.code, taken.repeat, taken.offset)[begin:end]
         known = raw != np.array(taken.unset, raw.dtype)
         if taken.zero_is_unset:
             known &= raw != 0
@@ -218,14 +261,26 @@ class Rows:
             if column.type == "d":
                 return raw.view(np.float64), ~np.isnan(raw.view(np.float64))
             return raw, raw != MISSING
-        values, known = self.values(column.taken[0])
         if column.how == "one":
-            return values[:, 0], known[:, 0]
-        total = np.where(known, values, 0).sum(axis=1)
+            return self.first(column.taken[0])
+        total, set_ = self._sums(column.taken[0])
         if column.how == "total":
-            return total, known.any(axis=1)
-        mean = total / np.maximum(known.sum(axis=1), 1)
-        return np.rint(mean) if column.how == "mean" else mean, known.any(axis=1)
+            return total, set_ > 0
+        mean = total / np.maximum(set_, 1)
+        return np.rint(mean) if column.how == "mean" else mean, set_ > 0
+
+    def _sums(self, taken: Taken) -> tuple[I64, I64]:
+        """The sum of the numbers of a block in each row, and how many were set; by parts of the
+        rows, so that bytes of a long block never all become whole numbers at once.
+        """
+        total, set_ = np.zeros(self.count, np.int64), np.zeros(self.count, np.int64)
+        step = max(_AT_ONCE // max(taken.repeat, 1), 1)
+        for begin in range(0, self.count, step):
+            part = slice(begin, begin + step)
+            values, known = self._values(taken, part.start, part.stop)
+            total[part] = np.where(known, values, 0).sum(axis=1)
+            set_[part] = known.sum(axis=1)
+        return total, set_
 
     def _view(self, code: str, repeat: int, offset: int) -> npt.NDArray[np.int64]:
         kind = np.dtype(f"<{code}")

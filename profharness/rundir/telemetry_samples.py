@@ -81,16 +81,15 @@ def _shares(rows: Rows, column: Column) -> _Series:
     grown to the next; of several the largest.
     """
     assert column.over is not None
-    counts, known = rows.values(column.over)
-    counted = known[:, 0]
-    at, cycles = _times(rows, column)[counted], counts[counted, 0]
+    counts, counted = rows.first(column.over)
+    at, cycles = _times(rows, column)[counted], counts[counted]
     moved = np.ones(len(cycles), np.bool_)
     moved[1:] = cycles[1:] != cycles[:-1]
     at, passed = at[moved], np.diff(cycles[moved]) & _WORD
     grown = np.zeros(len(passed), np.int64)
     for taken in column.taken:
-        values, is_set = rows.values(taken)
-        grown = np.maximum(grown, np.diff(np.where(is_set, values, 0)[counted, 0][moved]) & _WORD)
+        values, is_set = rows.first(taken)
+        grown = np.maximum(grown, np.diff(np.where(is_set, values, 0)[counted][moved]) & _WORD)
     shares = grown / np.maximum(passed, 1)
     beyond = np.flatnonzero(shares > column.at_most)
     usable = np.arange(len(shares)) < (beyond[0] if len(beyond) else len(shares))
@@ -113,14 +112,7 @@ def _times(rows: Rows, column: Column) -> I64:
     """
     before = rows.role("before", column.source)
     middle = before + (rows.role("after", column.source) - before) // 2
-    stamp = next(
-        (
-            other
-            for other in rows.header.columns
-            if (other.role, other.source, other.device) == ("stamp", column.source, column.device)
-        ),
-        None,
-    )
+    stamp = rows.stamp(column.source, column.device)
     if stamp is None:
         return middle
     stamps, known = rows.number(stamp)

@@ -163,6 +163,7 @@ def of_records(records: RunRecords, root: Path) -> Loaded:
 
 def _load_tools_folder(folder: Path) -> Loaded | None:
     """A folder that is no run and that rocprof-compute wrote; None for another."""
+    from profharness.readers import bounded
     from profharness.readers.border import reading
     from profharness.readers.rocprof_compute import folder as rocprof_compute_folder
     from profharness.secrets.discretion import without_secrets
@@ -171,6 +172,9 @@ def _load_tools_folder(folder: Path) -> Loaded | None:
         if not rocprof_compute_folder.holds(folder):
             return None
         trace = rocprof_compute_folder.read(folder)
+        table = Path(trace.sources[0].path)
+        beside = [path for path in table.parent.iterdir() if path != table and path.is_file()]
+        trace = bounded(trace, (table, *beside))
     return Loaded(without_secrets(trace), str(folder))
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from profharness.errors import InputError
 from profharness.rundir.foreign.border import reading
-from profharness.rundir.foreign.inside import Inside
+from profharness.rundir.foreign.inside import Found, Inside
 from profharness.rundir.manifest import Artifact
 from profharness.trace.model import Problem
 
@@ -20,13 +20,19 @@ ReadT = TypeVar("ReadT")
 
 
 def each(
-    inside: Inside, pattern: str, problems: list[Problem], read: Callable[[Path], ReadT]
+    inside: Inside,
+    pattern: str,
+    problems: list[Problem],
+    read: Callable[[Path], ReadT],
+    *,
+    find: Callable[[Inside], Found] | None = None,
 ) -> Iterator[tuple[Path, ReadT]]:
-    """What `read` makes of each file that a glob pattern finds in the run, in order; it raises
-    InputError, or anything, for a damaged one, which becomes one of the `problems`.
+    """What `read` makes of each file that a glob pattern finds in the run, or `find` in its stead,
+    in order; it raises InputError, or anything, for a damaged one, which becomes one of the
+    `problems`.
     """
     try:
-        found = inside.found(pattern)
+        found = inside.found(pattern) if find is None else find(inside)
     except InputError as error:
         problems.append(Problem("error", pattern, 1, error.message))
         return

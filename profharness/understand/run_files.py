@@ -16,7 +16,7 @@ from profharness import readers
 from profharness.errors import InputError
 from profharness.readers.border import reading
 from profharness.readers.own import steps
-from profharness.rundir import clock_files, left_files, telemetry, trials
+from profharness.rundir import clock_files, left_files, telemetry, telemetry_files, trials
 from profharness.rundir.clock_files import clock_snapshot
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.manifest import Artifact, ClockSnapshot, Manifest, PointRecord
@@ -266,7 +266,8 @@ def _pass_at(manifest: Manifest, trace: Trace) -> str:
 
 
 def _telemetry(inside: Inside, problems: list[Problem]) -> Iterator[Trace]:
-    for path, trace in each(inside, "telemetry/*.samples.bin", problems, telemetry.read):
+    where, find = f"telemetry/*{telemetry_files.SAMPLES}", telemetry_files.found_in
+    for path, trace in each(inside, where, problems, telemetry.read, find=find):
         yield _labelled(trace, inside.named(path), {"layer": "telemetry"})
 
 

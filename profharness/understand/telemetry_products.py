@@ -7,14 +7,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.rundir import telemetry
+from profharness.rundir import telemetry, telemetry_files
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.paths import RunDir
 from profharness.trace.device_counters import with_figures
 from profharness.writers import resource_log, telemetry_parquet
 
-SAMPLES = ".samples.bin"
 LOG_HZ = 10.0
 
 
@@ -23,8 +22,8 @@ def write(run: RunDir, manifest: Manifest) -> tuple[Path, ...]:
     with the marks of a scan; files that cannot be read are left out.
     """
     made: list[Path] = []
-    for path in Inside(run.root).found(f"telemetry/*{SAMPLES}").paths:
-        host = path.name.removesuffix(SAMPLES)
+    for path in telemetry_files.found_in(Inside(run.root)).paths:
+        host = path.name.removesuffix(telemetry_files.SAMPLES)
         try:
             raw = telemetry.read_raw(path)
         except InputError:

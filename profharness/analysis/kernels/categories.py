@@ -54,8 +54,9 @@ _NAMES = 1 << 17
 """Names that are judged once, as many as a file of a few MiB may give its kernels: several figures
 ask for the category of each name in turn, so that a store that is too small never holds the next.
 """
-_LONGEST_HEAD = 4096
-_BRACKETS = re.compile(r"[<()]|(?<!-)>")  # not the head of an arrow
+# pairs with no bracket inside, one after the other, and runs of openings or of ends, each at once;
+# the head of an arrow is no bracket
+_BRACKETS = re.compile(r"(?P<pairs>(?:<[^<>()]*(?<!-)>)+)|[<(]+|(?:\)|(?<!-)>)+")
 
 
 @dataclass(frozen=True)
@@ -261,11 +262,10 @@ def function_name(name: str) -> str:
     as it is.
 
     Return type, template arguments, parameters and what belongs to an anonymous namespace are left
-    out. A mangled name is read as far as its function's own words. What stands behind so many
-    characters is looked for nowhere: it is template arguments, of which a name can have any number.
+    out. A mangled name is read as far as its function's own words.
     """
     text = (
-        readable(name)[:_LONGEST_HEAD]
+        readable(name)
         .replace("(anonymous namespace)::", "")
         .replace("decltype(nullptr)", "nullptr")
         .removesuffix(".kd")
@@ -277,12 +277,14 @@ def function_name(name: str) -> str:
         if depth == 0 and bracket.start() > at:
             kept.append(text[at : bracket.start()])
         at = bracket.end()
-        if bracket[0] in "<(":
-            if bracket[0] == "(" and depth == 0 and kept and not kept[-1].endswith(" "):
+        if bracket.lastgroup:  # pairs
+            continue
+        if bracket[0][0] in "<(":
+            if bracket[0][0] == "(" and depth == 0 and kept and not kept[-1].endswith(" "):
                 break
-            depth += 1
+            depth += len(bracket[0])
         else:
-            depth = max(depth - 1, 0)
+            depth = max(depth - len(bracket[0]), 0)
     else:
         if depth == 0:
             kept.append(text[at:])

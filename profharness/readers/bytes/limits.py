@@ -31,7 +31,7 @@ LEVELS: Final = 10_000
 what is worked out level by level."""
 
 _NAMES, _NAME_BYTES = 20_000, 64
-_CHARACTERS, _FILE_CHARACTERS = 16 << 20, 2
+_CHARACTERS, _FILE_CHARACTERS = 8 << 20, 2
 """Kernels of different names, and the characters of these together: each name is judged by some
 forty patterns. A program has hundreds, of thousands of characters each where templates made them;
 a gzipped record takes 15 bytes and more, and names repeat.
@@ -49,6 +49,19 @@ def kernel_names_of(paths: Iterable[Path]) -> tuple[int, int]:
 _RECORDS, _RECORD_BYTES = 500_000, 4
 """Records of a file besides one for so many of its bytes: gzipped traces have 15 and more for each
 event, and plain ones 60."""
+
+
+EXECUTIONS: Final = 1_000
+"""Executions of a program with a table each, as rocprof-compute leaves them: one for each set of
+counters, of which all that a device has make some hundred. Their tables lie in memory together."""
+
+_TABLES_FIELDS: Final = 2_000_000
+"""Fields of these tables together besides one for each of their bytes."""
+
+
+def fields_of_executions(paths: Iterable[Path]) -> int:
+    """How many fields the tables of several executions may hold together, gzipped or plain."""
+    return _TABLES_FIELDS + sum(_size(path) for path in paths)
 
 
 def devices_of(path: Path) -> int:

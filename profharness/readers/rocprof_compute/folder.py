@@ -118,7 +118,10 @@ def _speaking(paths: list[Path]) -> list[Path]:
     if joined:
         return [min(joined, key=lambda path: path.suffix == ".gz")]
     converted = [path for path in paths if path.name.startswith("results_")] or paths
-    return [path for path in converted if path.suffix != ".gz" or path.with_suffix("") not in paths]
+    plain = {str(path) for path in paths}
+    return [
+        path for path in converted if path.suffix != ".gz" or str(path.with_suffix("")) not in plain
+    ]
 
 
 def _databases(folder: Path) -> list[Path]:

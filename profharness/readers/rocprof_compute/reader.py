@@ -19,6 +19,7 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.allocation import without_collection
 from profharness.readers.bytes.csv_columns import Table, lacking, not_numbers, read_table
+from profharness.readers.bytes.limits import EXECUTIONS, fields_of_executions
 from profharness.readers.rocprof_compute import dies, replay_database, replays
 from profharness.readers.rocprof_compute.machine_reader import machine_beside
 from profharness.readers.rocprof_compute.replays import Replays
@@ -76,12 +77,26 @@ def read_set(paths: Sequence[Path]) -> Trace:
     joined = [path for path in paths if replays.JOINED.search(path.name)]
     if joined:
         return read(joined[0])
-    tables, unread = [], []
+    if len(paths) > EXECUTIONS:
+        raise InputError(
+            f"{paths[0].parent} holds tables of {len(paths)} executions, more than the "
+            f"{EXECUTIONS} that are read",
+            "copy the folder again, or name the table of one execution",
+        )
+    tables, unread, left = [], [], fields_of_executions(paths)
     for path in sorted(paths, key=str):
         try:
             tables.append(_rows_of(path))
         except InputError as error:
             unread.append((path, error))
+            continue
+        left -= tables[-1].rows * len(tables[-1].columns) if path.suffix != ".db" else 0
+        if left < 0:
+            raise InputError(
+                f"{path.parent} cannot be trusted: its tables hold more fields than files of their "
+                "size do",
+                "copy the folder again from where the tool wrote it",
+            )
     if not tables:
         raise unread[0][1]
     if tables[0].path.suffix == ".db":  # of all processes of all executions

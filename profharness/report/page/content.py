@@ -5,6 +5,7 @@ empty.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from profharness.analysis.records import Summary
 from profharness.report.page.findings import FindingBox, finding_boxes
@@ -33,6 +34,10 @@ more of them."""
 
 _POINTS = 200
 """Points whose figures the page lists one by one, twenty and more of each."""
+
+_FIGURES = 10_000
+"""Rows of these lists together, of which a run with telemetry of each of sixty partitions has
+thousands for a point."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,7 @@ class Content:
 
 def content(summary: Summary) -> Content:
     """Everything that the page says of the summary."""
+    listed = _listed_points(summary)
     return Content(
         title=title(summary),
         subtitle=subtitle(summary),
@@ -109,10 +115,16 @@ def content(summary: Summary) -> Content:
         sources=_first(sources_table(summary)),
         problems=_first(problems_table(summary)),
         figures=figures_table("Figures of the whole window", summary.metrics),
-        figures_by_point=point_figures(summary, summary.points[:_POINTS]),
-        points_left_out=max(len(summary.points) - _POINTS, 0),
+        figures_by_point=point_figures(summary, summary.points[:listed]),
+        points_left_out=len(summary.points) - listed,
         unmeasured=unmeasured(summary),
     )
+
+
+def _listed_points(summary: Summary) -> int:
+    """Of how many points, from the first on, the figures are listed: of one at least."""
+    rows = accumulate(len(point.metrics) for point in summary.points[:_POINTS])
+    return max(sum(whole <= _FIGURES for whole in rows), min(len(summary.points), 1))
 
 
 def _first(table: Table | None) -> Table | None:

@@ -7,8 +7,8 @@ from profharness.report.plots.base import (
     LEGEND,
     SERIES_COLORS,
     Plot,
-    figure_json,
-    scatter,
+    lines_json,
+    look_of,
 )
 from profharness.report.text import names
 from profharness.report.text.figures import finite
@@ -35,10 +35,8 @@ def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int) -> Plot:
         [None if finite(value) is None else round(value * factor, 6) for value in row.values]
         for row in rows
     ]
-    traces = [
-        scatter(
-            row.at_s,
-            drawn[place],
+    looks = [
+        look_of(
             SERIES_COLORS[place % len(SERIES_COLORS)],
             mode="lines",
             name=row.device,
@@ -60,7 +58,7 @@ def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int) -> Plot:
     meaning = names.meaning_of(metric)
     return Plot(
         f"telemetry-{index}",
-        figure_json(traces, layout),
+        lines_json([*zip((row.at_s for row in rows), drawn, strict=True)], looks, layout),
         220,
         caption,
         f"{title} in {unit} over the run{f': {meaning}' if meaning else ''}.",

@@ -53,6 +53,10 @@ TABLE_ROWS = 2_000_000
 """Rows that a table may have besides one for each of its bytes: our own tables need three bytes and
 more for a row, and a row takes some 80 bytes of memory."""
 
+REQUEST_ROWS = 250_000
+"""The same for a table of requests, whose times are never the same: each row takes three bytes and
+more, and is written, sorted and drawn by itself."""
+
 TABLE_BYTES = 16 << 30
 """A table of requests or samples: an hour of 1,000 samples a second of 200 series has 3 GB."""
 
@@ -64,8 +68,21 @@ INFLATED_RATIO = 50
 """Decompressed bytes of a gzipped file of samples, besides this many for each of its bytes: rows of
 a sampler compress to a tenth."""
 
+HOSTS, HOST_BYTES = 512, 8 << 10
+"""Files of samplers in a run, besides one for so many of their bytes: each host has one. What it
+says of the columns of eight devices has more bytes, and so have a few seconds of a host alone."""
+
 TELEMETRY_COLUMNS = 20_000
 """Columns in the rows of a sampler: eight devices with all their counters have some 2,000."""
+
+TELEMETRY_READS = 8
+"""Bytes of a row that its values are made of, for each byte that it has: a value is a mean over the
+dies of a device, or one of several that grow with the same cycles, and most bytes are read once."""
+
+TELEMETRY_VALUES, VALUES_GROWTH = 4_000_000, 6
+"""Values of a sampler's file, besides so many for each of its bytes: one has eight bytes, or two in
+a driver's table, which compress to a tenth and less where nothing changes. In memory it takes 36.
+"""
 
 NUMBER = 1e60
 """The largest number with a fraction: its square still is one."""

@@ -26,15 +26,20 @@ WHOLE_NUMBERS: Kinds = ("int64", "int32", "int16", "int8")
 _FOOTER = 8  # bytes behind the metadata: their length and the magic
 
 
-def read_table(path: Path, columns: Mapping[str, Kinds], what: str) -> pa.Table:
+def read_table(
+    path: Path, columns: Mapping[str, Kinds], what: str, *, rows: int = TABLE_ROWS
+) -> pa.Table:
     """The columns of a table, each of one of the types that Arrow names so (`int64`). Raises
     OSError as `open` does, and InputError for a file that is no such table, or that would unfold to
-    more than its size explains. `what` it should be is said in words: a table of requests.
+    more than its size explains: `rows`, and one for each byte. `what` it should be is said in
+    words: a table of requests.
     """
-    return table_of(read_file(path, TABLE_BYTES), path, columns, what)
+    return table_of(read_file(path, TABLE_BYTES), path, columns, what, rows=rows)
 
 
-def table_of(data: bytes, path: Path, columns: Mapping[str, Kinds], what: str) -> pa.Table:
+def table_of(
+    data: bytes, path: Path, columns: Mapping[str, Kinds], what: str, *, rows: int = TABLE_ROWS
+) -> pa.Table:
     """The same of bytes that were read already; errors name `path` and `what` it is not."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -48,7 +53,7 @@ def table_of(data: bytes, path: Path, columns: Mapping[str, Kinds], what: str) -
         }
         file = pq.ParquetFile(pa.BufferReader(data), **bounded)
         _check_types(file, columns)
-        _check_size(file.metadata, data)
+        _check_size(file.metadata, data, rows)
         return file.read(columns=list(columns), use_threads=False)
 
 
@@ -63,11 +68,11 @@ def _check_types(file: pq.ParquetFile, columns: Mapping[str, Kinds]) -> None:
             raise ValueError(f"its column {name} is {kind}, not {' or '.join(wanted)}")
 
 
-def _check_size(metadata: pq.FileMetaData, data: bytes) -> None:
+def _check_size(metadata: pq.FileMetaData, data: bytes, most: int) -> None:
     """Raises ValueError for more rows than the bytes explain, and for pages that are too large."""
     counts = [metadata.row_group(at).num_rows for at in range(metadata.num_row_groups)]
     rows = max(metadata.num_rows, sum(counts))
-    if min((metadata.num_rows, *counts)) < 0 or rows > TABLE_ROWS + len(data):
+    if min((metadata.num_rows, *counts)) < 0 or rows > most + len(data):
         raise ValueError(
             f"it says that it has {format_number(rows)} rows in {format_bytes(len(data))}"
         )

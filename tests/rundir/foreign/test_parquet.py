@@ -33,7 +33,7 @@ def refused(path: Path) -> str:
 def test_more_rows_than_bytes_explain_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet, "TABLE_ROWS", 1000)
+    monkeypatch.setattr(requests, "REQUEST_ROWS", 1000)
     zeros = pa.table({name: np.zeros(200_000, np.int64) for name in requests.COLUMNS})
     pq.write_table(zeros, tmp_path / "t", compression="zstd")
     assert "it says that it has 200\u2009000 rows in" in refused(tmp_path / "t")
@@ -84,7 +84,7 @@ def test_any_changed_table_is_read_or_refused(
         content[place] = data.draw(st.integers(0, 255))
     path.write_bytes(content[: data.draw(st.one_of(st.just(len(content)), places))])
     with suppress(InputError):
-        assert len(requests.read(path, "p").requests) <= parquet.TABLE_ROWS + len(content)
+        assert len(requests.read(path, "p").requests) <= requests.REQUEST_ROWS + len(content)
 
 
 @given(st.binary(max_size=60))
