@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,12 +22,13 @@ from profharness.readers.bytes import sqlite_file
 from profharness.rundir.blocks import Blocks
 from profharness.secrets.cells import NAME_COLUMNS, VALUE_COLUMNS, Cell, cleaned, closed
 from profharness.secrets.names import MARKER, MARKER_START, looks_secret
-from profharness.secrets.patterns import secret_spans
+from profharness.secrets.patterns import secret_spans, which_may_hold_secrets
 from profharness.secrets.replacing import is_gzipped, private, replacing, take_place
 
 BUSY_S = 5.0
 _LARGEST_CELL = 64 << 20
 _LONGEST_NAME = 128
+_BATCH_BYTES, _BATCH_CELLS = 1 << 20, 1 << 13
 _STEP = 1000  # instructions of SQLite's machine between two looks at the clock
 _LEAST_S, _S_PER_MIB = 60.0, 10.0
 # what indexes, constraints and generated columns may call: no longer than their values
@@ -100,7 +101,7 @@ def find(path: Path) -> Found:
                 if secret_spans(str(text).encode("utf-8", "surrogateescape")):
                     left.append("values that look secret in the definitions of its tables")
             for table in _tables(connection):
-                for column, cell in _cells(connection, table):
+                for column, cell in _suspects(_cells(connection, table)):
                     if not cell.is_text and (packed := closed(cell.raw)):
                         left.append(f"blobs in {table.name}.{column} that are packed as {packed}")
                     found = cleaned(cell)[1]
@@ -209,6 +210,29 @@ def _cells(connection: sqlite3.Connection, table: _Table) -> Iterator[tuple[str,
             if value is not None and value != "":
                 called = row[place[called_by]] if called_by and called_by != column else ""
                 yield column, _cell(value, (column, called_by), called)
+
+
+def _suspects(cells: Iterable[tuple[str, Cell]]) -> Iterator[tuple[str, Cell]]:
+    """The cells that may hold a secret: all blobs, texts with a word of one, and those whose names
+    say so. Of millions of cells hardly any does, and many are looked at together.
+    """
+    held: list[tuple[str, Cell]] = []
+    size = 0
+    for column, cell in cells:
+        held.append((column, cell))
+        size += len(cell.raw)
+        if size >= _BATCH_BYTES or len(held) >= _BATCH_CELLS:
+            yield from _suspects_of(held)
+            held, size = [], 0
+    yield from _suspects_of(held)
+
+
+def _suspects_of(held: Sequence[tuple[str, Cell]]) -> Iterator[tuple[str, Cell]]:
+    worded = set(which_may_hold_secrets([cell.raw for _, cell in held]))
+    for at, (column, cell) in enumerate(held):
+        is_named = cell.called or cell.beside or looks_secret(cell.column)
+        if at in worded or is_named or not cell.is_text:
+            yield column, cell
 
 
 def _cell(value: str | bytes, columns: tuple[str, str], called: object) -> Cell:

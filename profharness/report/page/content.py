@@ -35,7 +35,7 @@ more of them."""
 _POINTS = 200
 """Points whose figures the page lists one by one, twenty and more of each."""
 
-_FIGURES = 10_000
+_FIGURES = 30_000
 """Rows of these lists together, of which a run with telemetry of each of sixty partitions has
 thousands for a point."""
 
