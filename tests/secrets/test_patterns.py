@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from profharness.secrets import known, search
+from profharness.secrets import heads, known, search
 from profharness.secrets.names import MARKER, STEMS, is_secret, looks_secret
 from profharness.secrets.patterns import (
     clean_argv,
@@ -428,3 +428,16 @@ def test_the_file_of_kaggle_loses_its_key_and_other_keys_stay() -> None:
     assert key not in clean_text(json.dumps({"username": "me", "key": key}))
     other = json.dumps({"cache": "me", "key": key})
     assert clean_text(other) == other
+
+
+@pytest.mark.parametrize("length", [70, 65_500, 65_536, 65_600, 131_000])
+def test_the_end_of_a_line_of_assignments_is_found_however_long_it_is(length: int) -> None:
+    value = "k9Q" * 20
+    text = "TOKEN=" * (length // 6) + value + " end"
+    assert value[-12:] not in clean_text(text)
+    assert clean_text(text).endswith(" end")
+
+
+def test_a_line_of_assignments_is_not_read_to_its_end_for_each_of_them() -> None:
+    line = b"TOKEN=" * 100_000
+    assert len(list(heads.spans(line, line.lower(), len(line)))) < 3_000

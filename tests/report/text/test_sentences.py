@@ -531,3 +531,21 @@ def test_the_only_point_with_figures_is_not_called_the_best() -> None:
     ).answer
     assert said.startswith("Of 3 points only batch 1 has figures: ")
     assert "best" not in said
+
+
+def test_an_answer_names_ten_other_series_and_counts_the_rest() -> None:
+    scan = gpu_scan()
+    best = max(scan.series, key=lambda one: max(one.throughput))
+    others = tuple(
+        msgspec.structs.replace(
+            best,
+            key={"backend": f"model{place}"},
+            throughput=tuple(rate / place for rate in best.throughput),
+        )
+        for place in range(2, 15)
+    )
+    said = sentences(msgspec.structs.replace(scan, series=(best, *reversed(others)))).answer
+    named = [place for place in range(2, 15) if f"model{place} reaches" in said]
+    assert named == list(range(2, 12))
+    assert said.index("model2 reaches") < said.index("model11 reaches")
+    assert "and 3 further series less." in said
