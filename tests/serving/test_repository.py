@@ -80,7 +80,7 @@ def test_what_triton_would_refuse_is_refused_with_the_place(text: str):
     [
         ('name: "m"\n' + "a {" * 5000, "nested too deeply"),
         ("# " + "a" * repository.LINE, "has a line of 16,386 characters"),
-        ("#\n" * (repository.BYTES // 2 + 1), "has 262,146 bytes, more than the 256 KiB"),
+        ("#\n" * (repository.BYTES // 2 + 1), "has 262,146 bytes, more than the 256.0 KiB"),
     ],
     ids=["nested", "line", "size"],
 )
