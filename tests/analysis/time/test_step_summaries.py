@@ -254,3 +254,19 @@ def test_a_repeat_of_a_point_is_a_step_of_its_own():
         ("b4 trial 0", 1000, 50),
         ("b4 trial 1", 1100, 50),
     ]
+
+
+def test_more_steps_than_a_trace_of_so_few_records_has_are_refused(monkeypatch):
+    monkeypatch.setattr(step_summaries_module, "STEPS", 3)
+    trace = stepped(5)
+    with pytest.raises(InputError, match="5 steps are more than the 3 that"):
+        step_summaries(trace, KernelFacts(trace), parse("all"))
+    assert len(step_summaries(trace, KernelFacts(trace), parse("1:4"))) == 3
+
+
+def test_what_all_steps_say_is_worked_out_once():
+    few, many = (
+        calls_of(partial(step_summaries, trace, KernelFacts(trace), parse("all")))
+        for trace in (stepped(40), stepped(160))
+    )
+    assert many < 4.5 * few
