@@ -235,3 +235,9 @@ def test_a_whole_file_of_other_text_is_read_as_no_log(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_text("Warning: nothing\n" * 3 + line(5, "", "hipInit ( 0 )") + "\n")
     assert readers.read(path).problems[0].count == 1
+
+
+@given(st.text(alphabet="hip_i( )x\n", max_size=16))
+def test_a_call_before_a_bracket_is_found_as_by_a_search(rest: str):
+    searched = re.compile(r"[^()]*\b_*i?hip\w+ ?\(").match(rest) is not None
+    assert amd_log_lines.begins_entry(rest) == searched
