@@ -23,7 +23,7 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
-from profharness.readers.bytes.limits import Nanoseconds, finite, whole
+from profharness.readers.bytes.limits import Nanoseconds, finite, loads_of, whole
 from profharness.rundir.blocks import Blocks
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Marks, Problem, Requests, Source, Strings, Trace
@@ -74,6 +74,12 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     export, damaged = _export(path)
     if not any(experiment.requests for experiment in export.experiments):
         raise InputError(f"{path}: a profile export without requests", _HINT)
+    if len(export.experiments) > (most := loads_of(path)):
+        raise InputError(
+            f"{path}: a profile export of {len(export.experiments):,} levels of load, more than "
+            f"the {most:,} that one of its size may have",
+            "no scan has so many: look at the file",
+        )
     strings = Strings()
     points = [strings.code(_label(one.experiment)) for one in export.experiments]
     requests = _requests(export.experiments, points)

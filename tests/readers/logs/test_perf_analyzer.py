@@ -189,3 +189,11 @@ def test_many_levels_take_steps_in_proportion_and_keep_their_points(tmp_path: Pa
         for at, (start, dur) in enumerate([(0, 10), (10, 20)][: max(0, level % 4 - 1)], 1)
     ]
     assert {trace.strings[code] for code in trace.marks.kind} == {"phase"}
+
+
+def test_more_levels_than_a_scan_has_are_refused(tmp_path: Path) -> None:
+    one = '{"requests":[{"timestamp":1}]}'
+    path = tmp_path / "export.json"
+    path.write_text('{"experiments":[' + ",".join([one] * 1100) + "]}")
+    with pytest.raises(InputError, match=r"1,100 levels of load, more than the 1,0\d\d that"):
+        perf_analyzer.read(path)
