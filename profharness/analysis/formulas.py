@@ -236,12 +236,8 @@ def quantisation(occupancy: Occupancy) -> float | None:
 
 def steps_per_second(m: Measurement) -> Figure:
     """Steps per second, the mean over the processes."""
-    by_process: dict[int, list[int]] = {}
-    for step in m.steps:
-        by_process.setdefault(step.process, []).append(step.dur_ns)
-    rate = sum(len(lengths) * 1e9 / sum(lengths) for lengths in by_process.values() if sum(lengths))
     return Figure(
-        value=rate / len(by_process),
+        value=m.pace.per_second,
         unit="steps/s",
         source=m.origin,
         note=INFLATED if m.traced else "",
@@ -250,9 +246,8 @@ def steps_per_second(m: Measurement) -> Figure:
 
 def step_time(m: Measurement) -> Figure:
     """Median length of a step in ns."""
-    lengths = [step.dur_ns for step in m.steps]
     return Figure(
-        value=float(np.median(lengths)),
+        value=m.pace.median_ns,
         unit="ns",
         source=m.origin,
         note=INFLATED if m.traced else "median",
@@ -261,12 +256,7 @@ def step_time(m: Measurement) -> Figure:
 
 def kernels_per_step(m: Measurement) -> Figure:
     """Kernels that start inside of a step, the mean over the steps."""
-    starts = (
-        m.whole.starts
-    )  # a search per step, where a pass over all kernels per step would grow with both
-    before = np.searchsorted(starts, [step.start_ns for step in m.steps])
-    until = np.searchsorted(starts, [max(step.start_ns, step.end_ns) for step in m.steps])
-    return Figure(value=int((until - before).sum()) / len(m.steps), unit="kernels", source=m.origin)
+    return Figure(value=m.pace.kernels, unit="kernels", source=m.origin)
 
 
 def cpu_cores(m: Measurement) -> float | None:

@@ -18,10 +18,10 @@ from profharness.analysis.records import Partition
 from profharness.analysis.time.counts import devices_with_work, pass_of
 from profharness.analysis.time.device_work import Delays, Work, queued_ns
 from profharness.analysis.time.launching import launch_bound_ns
-from profharness.analysis.time.steps import Step, Windows, measured, steady, steps
+from profharness.analysis.time.steps import Step, Windows, measured
 from profharness.analysis.time.timeless import no_timeline
 from profharness.analysis.time.timeline import partition_windows
-from profharness.analysis.time.whole import Near, Whole
+from profharness.analysis.time.whole import Near, Pace, Whole
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.model import F64, Trace
@@ -205,13 +205,15 @@ class Measurement:
             self.facts.roofs,
         )
 
-    @cached_property
+    @property
     def steps(self) -> list[Step]:
         """Steady steps (or trials) of all processes."""
-        groups: dict[int, list[Step]] = {}
-        for step in steps(self.trace, self.point):
-            groups.setdefault(step.process, []).append(step)
-        return [step for group in groups.values() for step in steady(group)]
+        return self.pace.steps
+
+    @property
+    def pace(self) -> Pace:
+        """What the steps say, in whichever windows."""
+        return self.whole.pace(self.point)
 
 
 def measure(

@@ -6,6 +6,7 @@ shapes from the configuration beside the file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from profharness.errors import UsageError
@@ -31,7 +32,7 @@ def model_file(model: str) -> str:
     if not path.is_dir():
         return model
     if path.resolve().name.isdigit() and (path.resolve().parent / repository.FILE).is_file():
-        return _in_version(path, path.resolve().parent) or _refuse(path)
+        return _in_version(path, _names(path.resolve().parent)) or _refuse(path)
     if (path / repository.FILE).is_file():
         return _newest(path)
     models = sorted(one.parent for one in path.glob(f"*/{repository.FILE}"))
@@ -50,15 +51,20 @@ def model_file(model: str) -> str:
 def _newest(folder: Path) -> str:
     """The file of the version with the highest number that has one, as Triton serves it."""
     versions = [one for one in folder.iterdir() if one.name.isdigit() and one.is_dir()]
+    names = _names(folder) if versions else ()
     for version in sorted(versions, key=lambda one: int(one.name), reverse=True):
-        if file := _in_version(version, folder):
+        if file := _in_version(version, names):
             return file
     return _refuse(folder)
 
 
-def _in_version(version: Path, folder: Path) -> str:
+def _names(folder: Path) -> tuple[str, ...]:
+    """What a version's file may be called, as the configuration in the model's folder says."""
     named = repository.read(folder / repository.FILE).file
-    names = (named,) if named else FILES
+    return (named,) if named else FILES
+
+
+def _in_version(version: Path, names: Sequence[str]) -> str:
     return next((str(version / name) for name in names if (version / name).exists()), "")
 
 

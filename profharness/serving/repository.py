@@ -16,8 +16,16 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.serving.ready import Model, Tensor
+from profharness.units import format_bytes
 
 FILE = "config.pbtxt"
+BYTES = 256 << 10
+"""Bytes of a configuration: real ones have some kilobytes, an ensemble of many models some tens."""
+LINE = 16 << 10
+"""Characters of one of its lines: Google's reader copies the line for each value of a field that it
+passes over. A configuration that is printed in one line has some kilobytes."""
+_SAID = 300  # characters of what that reader says: its message holds the line
+_MADE_SO = "look at the file: no tool writes one like it"
 _INT, _TEXT, _MESSAGE = 3, 9, 11  # FieldDescriptorProto.Type: int64, string, message
 _ONE, _MANY = 1, 3  # FieldDescriptorProto.Label: optional, repeated
 
@@ -74,9 +82,10 @@ _ENUMS = {
 }
 # Google's reader passes over an unknown field whose list of messages stands without a colon only
 # where we add it. Comments, strings and values are matched first, so that nothing inside or after
-# them is taken for a field's name.
+# them is taken for a field's name. No text is looked through twice: a string without an end is
+# taken up to the line's, and a word only from its begin.
 _COLONLESS = re.compile(
-    r"""\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|:\s*[\w.+-]+|(\w+)(\s*)\["""
+    r"""\#[^\n]*|"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?|:\s*+[\w.+-]++|\b(\w++)(\s*+)\["""
 )
 
 
@@ -93,16 +102,23 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 def read(path: Path) -> Configuration:
-    """Raises InputError where the file cannot be read, is no text-format message, or has a value of
-    a wrong type.
+    """Raises InputError where the file cannot be read, is larger than a configuration is, is no
+    text-format message, or has a value of a wrong type.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        size = path.stat().st_size
+        text = path.read_text(encoding="utf-8") if size <= BYTES else ""
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path}: not readable ({error})",
             "name the repository's folder, with one folder per model",
         ) from error
+    if size > BYTES:
+        raise InputError(
+            f"{path} has {size:,} bytes, more than the {format_bytes(BYTES)} that a Triton "
+            "configuration may have",
+            _MADE_SO,
+        )
     return parse(text, str(path))
 
 
@@ -110,17 +126,29 @@ def parse(text: str, named: str = FILE) -> Configuration:
     """The configuration in `text`; `named` stands in messages."""
     from google.protobuf import text_format
 
+    longest = max(map(len, text.split("\n")))
+    if longest > LINE:
+        raise InputError(
+            f"{named} has a line of {longest:,} characters, more than the {LINE:,} that one of a "
+            "Triton configuration may have",
+            _MADE_SO,
+        )
     message = _message_type()()
     try:
         text_format.Parse(
-            _COLONLESS.sub(lambda found: f"{found[1]}:{found[2]}[" if found[1] else found[0], text),
+            with_colons(text),
             message,
             allow_unknown_field=True,
         )
     except text_format.ParseError as error:
         raise InputError(
-            f"{named}: not a Triton configuration ({error})",
+            f"{named}: not a Triton configuration ({_shortened(str(error))})",
             "Triton itself would refuse it; see its message at start-up",
+        ) from error
+    except RecursionError as error:
+        raise InputError(
+            f"{named}: not a Triton configuration (its messages are nested too deeply)",
+            _MADE_SO,
         ) from error
     groups = list(message.instance_group)
     return Configuration(
@@ -142,6 +170,18 @@ def parse(text: str, named: str = FILE) -> Configuration:
         gpus=tuple(sorted({gpu for group in groups for gpu in group.gpus})),
         file=message.default_model_filename,
     )
+
+
+def with_colons(text: str) -> str:
+    """The text with a colon before each list of messages, as Google's reader needs it to pass over
+    the list of an unknown field.
+    """
+    return _COLONLESS.sub(lambda found: f"{found[1]}:{found[2]}[" if found[1] else found[0], text)
+
+
+def _shortened(said: str) -> str:
+    """What stands first and last in a message: the place and the reason."""
+    return said if len(said) <= _SAID else f"{said[: _SAID // 2]} … {said[-_SAID // 2 :]}"
 
 
 def find(repository: Path, model: str) -> Configuration | None:

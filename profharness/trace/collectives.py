@@ -8,6 +8,7 @@ kernels of one kind of call share the text, so that the column of codes stays sm
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -49,6 +50,7 @@ from those of another.
 """
 
 
+@lru_cache(maxsize=4096)
 def normalised(name: str) -> str:
     """`allreduce`, `_all_gather_base` and `ncclKernel_AllReduce_RING_LL` as all_reduce, all_gather
     ...; `collective` where the name does not say.

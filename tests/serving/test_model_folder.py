@@ -10,6 +10,7 @@ from profharness import scans
 from profharness.errors import UsageError
 from profharness.node.probe import Environment
 from profharness.options.settings import COMMAND_LINE, from_mapping
+from profharness.serving import repository
 from profharness.serving.model_folder import model_file
 
 CONFIG = 'platform: "pytorch_libtorch"\ninput [ { name: "x" data_type: TYPE_FP32 dims: [4] } ]\n'
@@ -90,3 +91,17 @@ def test_a_name_on_a_server_of_anothers_is_no_folder_here(
     monkeypatch.chdir(tmp_path)
     asked = from_mapping({"model": "m", "url": "localhost:8001"}, COMMAND_LINE)
     assert scans.create(asked, Environment(cpus_allowed=(0,))).backends == ("server",)
+
+
+def test_a_configuration_is_read_once_for_all_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "config.pbtxt").write_text('name: "m"')
+    for number in range(1, 20):
+        (tmp_path / str(number)).mkdir()
+    (tmp_path / "1" / "model.pt").touch()
+    asked = []
+    read = repository.read
+    monkeypatch.setattr(repository, "read", lambda path: asked.append(path) or read(path))
+    assert model_file(str(tmp_path)) == str(tmp_path / "1" / "model.pt")
+    assert len(asked) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,52 @@ def test_defaults_are_the_servers_own():
 def test_what_triton_would_refuse_is_refused_with_the_place(text: str):
     with pytest.raises(InputError, match=r"here\.pbtxt: not a Triton configuration"):
         repository.parse(text, "here.pbtxt")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('name: "m"\n' + "a {" * 5000, "nested too deeply"),
+        ("# " + "a" * repository.LINE, "has a line of 16,386 characters"),
+        ("#\n" * (repository.BYTES // 2 + 1), "has 262,146 bytes, more than the 256.0 KiB"),
+    ],
+    ids=["nested", "line", "size"],
+)
+def test_one_that_was_made_to_cost_much_is_refused(text: str, why: str, tmp_path: Path):
+    path = tmp_path / "config.pbtxt"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        repository.read(path)
+    assert why in refused.value.message
+    assert len(refused.value.message) < 500 + len(str(path))
+
+
+def test_what_is_refused_is_told_without_the_whole_line():
+    with pytest.raises(InputError, match=r"1:10 : .* … .*Expected") as refused:
+        repository.parse('name: "m"}' + "a" * 9000)
+    assert len(refused.value.message) < 400
+
+
+@given(st.text(alphabet="\"'\\a[]{}:# \n1", max_size=40))
+def test_what_is_added_for_the_reader_is_the_same_as_with_backtracking(text: str):
+    """But behind a string without an end, which is refused."""
+    slow = re.compile(
+        r"""\#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|:\s*[\w.+-]+|(\w+)(\s*)\["""
+    )
+    expected = slow.sub(lambda found: f"{found[1]}:{found[2]}[" if found[1] else found[0], text)
+    if (found := repository.with_colons(text)) != expected:
+        with pytest.raises(InputError):
+            repository.parse(text)
+        with pytest.raises(InputError):
+            repository.parse(expected)
+        return
+    assert found == expected
+
+
+def test_strings_without_an_end_are_looked_through_once():
+    start = time.process_time()
+    repository.with_colons("\"\\'" * 100_000 + "a" * 300_000)
+    assert time.process_time() - start < 5  # it took minutes
 
 
 def test_a_model_without_a_configuration_has_none(tmp_path: Path):

@@ -9,7 +9,7 @@ collectives.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,14 +57,16 @@ def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
     """
     matches: list[Matched] = []
     left = 0
-    for group in dict.fromkeys(described(text).group for rank in ranks for text in rank.texts):
+    numbers: dict[str, int] = {}
+    known = {id(rank.texts): _Kinds.of(rank.texts, numbers) for rank in _pools(ranks)}
+    signs = [known[id(rank.texts)].sign[rank.what] for rank in ranks]
+    rows_of = [by_value(known[id(rank.texts)].group[rank.what]) for rank in ranks]
+    for group, number in numbers.items():
         chosen = [
-            (position, np.flatnonzero(_of_group(rank, group)))
-            for position, rank in enumerate(ranks)
+            (position, rows[number]) for position, rows in enumerate(rows_of) if number in rows
         ]
-        chosen = [(position, rows) for position, rows in chosen if len(rows)]
         joined = (
-            _join([(position, ranks[position], rows) for position, rows in chosen])
+            _join([(position, ranks[position], rows) for position, rows in chosen], signs)
             if len(chosen) > 1 and not group.endswith(UNTOLD)
             else None
         )
@@ -76,20 +78,52 @@ def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
     return matches, left
 
 
-def _of_group(rank: Arrivals, group: str) -> npt.NDArray[np.bool_]:
-    return np.isin(
-        rank.what,
-        [place for place, text in enumerate(rank.texts) if described(text).group == group],
-    )
+def by_value(values: I64) -> dict[int, I64]:
+    """The rows of each value, in order: all at once, as there may be as many values as rows."""
+    order = np.argsort(values, kind="stable")
+    found, begins = np.unique(values[order], return_index=True)
+    edges = [*begins.tolist(), len(order)]
+    return {
+        value: order[low:high]
+        for value, low, high in zip(found.tolist(), edges[:-1], edges[1:], strict=True)
+    }
 
 
-def _join(members: Sequence[tuple[int, Arrivals, I64]]) -> Matched | None:
-    """All ranks against the first; None where one does not fit it, or nothing is common to all."""
-    _, first, rows = members[0]
-    base = _signature(first, rows)
+def _pools(ranks: Sequence[Arrivals]) -> Iterable[Arrivals]:
+    """One rank for each pool of texts, in order."""
+    return {id(rank.texts): rank for rank in reversed(ranks)}.values()
+
+
+@dataclass(frozen=True, eq=False)
+class _Kinds:
+    """What each text of a pool says: the process group as a number, and a number that is equal
+    where kind (and size, where all ranks move as much) are.
+    """
+
+    group: I64
+    sign: I64
+
+    @classmethod
+    def of(cls, texts: Sequence[str], numbers: dict[str, int]) -> _Kinds:
+        """Of a pool; `numbers` are those of groups, to which further ones are added."""
+        collectives = [described(text) for text in texts]
+        signs = [
+            (one.kind, None if one.kind in _UNEVEN else one.in_elements) for one in collectives
+        ]
+        number = {sign: place for place, sign in enumerate(dict.fromkeys(signs))}
+        groups = [numbers.setdefault(one.group, len(numbers)) for one in collectives]
+        return cls(np.array(groups, np.int64), np.array([number[one] for one in signs], np.int64))
+
+
+def _join(members: Sequence[tuple[int, Arrivals, I64]], signs: Sequence[I64]) -> Matched | None:
+    """All ranks against the first; None where one does not fit it, or nothing is common to all.
+    `signs` are those of the calls of each rank, by its position.
+    """
+    place, first, rows = members[0]
+    base = signs[place][rows]
     shifts = [0]
-    for _, other, own_rows in members[1:]:
-        shift = _shift((first, rows, base), (other, own_rows, _signature(other, own_rows)))
+    for position, other, own_rows in members[1:]:
+        shift = _shift((first, rows, base), (other, own_rows, signs[position][own_rows]))
         if shift is None:
             return None
         shifts.append(shift)
@@ -115,20 +149,6 @@ def _join(members: Sequence[tuple[int, Arrivals, I64]]) -> Matched | None:
         ),
         first.what[picked[0]],
     )
-
-
-def _signature(rank: Arrivals, rows: I64) -> I64:
-    """A number per call that is equal where kind (and size, where all ranks move as much) are; the
-    texts are of one pool for all ranks.
-    """
-    collectives = [described(text) for text in rank.texts]
-    signs = [
-        (collective.kind, None if collective.kind in _UNEVEN else collective.in_elements)
-        for collective in collectives
-    ]
-    number = {sign: place for place, sign in enumerate(dict.fromkeys(signs))}
-    numbers: I64 = np.array([number[sign] for sign in signs], np.int64)[rank.what[rows]]
-    return numbers
 
 
 _Side = tuple[Arrivals, I64, I64]
@@ -162,18 +182,25 @@ def _shift(first: _Side, other: _Side) -> int | None:
     return fits[0][1] if len(fits) == 1 else None
 
 
-def _arrival_times(calls: Matched, ranks: Sequence[Arrivals]) -> tuple[I64, int]:
+def _meeting(ranks: Sequence[Arrivals]) -> dict[int, npt.NDArray[np.bool_]]:
+    """Of each pool of texts, by its identity: which collectives end on all ranks at once. Empty
+    where all ranks share a clock, as nothing asks for it then.
+    """
+    if all(rank.common_clock for rank in ranks):
+        return {}
+    return {
+        id(rank.texts): np.array([described(text).kind in _MEET for text in rank.texts], np.bool_)
+        for rank in _pools(ranks)
+    }
+
+
+def _arrival_times(
+    calls: Matched, ranks: Sequence[Arrivals], meeting: Mapping[int, npt.NDArray[np.bool_]]
+) -> tuple[I64, int]:
     """Starts on one clock, and the largest shift that it took; 0 for ranks that share a clock."""
     if all(ranks[position].common_clock for position in calls.ranks):
         return calls.start, 0
-    meet = np.isin(
-        calls.what,
-        [
-            place
-            for place, text in enumerate(ranks[calls.ranks[0]].texts)
-            if described(text).kind in _MEET
-        ],
-    )
+    meet = meeting[id(ranks[calls.ranks[0]].texts)][calls.what]
     ends = (calls.start + calls.dur)[meet if meet.any() else slice(None)]
     shift = np.median(ends - ends[:, :1], axis=0).astype(np.int64)
     return calls.start - shift, int(np.abs(shift).max())
@@ -185,8 +212,9 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
         return None
     last, wait, behind, calls, spans = (np.zeros(len(ranks)) for _ in range(5))
     differences, latest, shifted = [], [], 0
+    meeting = _meeting(ranks)
     for group in groups:
-        start, shift = _arrival_times(group, ranks)
+        start, shift = _arrival_times(group, ranks, meeting)
         shifted = max(shifted, shift)
         difference = start.max(axis=1) - start.min(axis=1)
         differences.append(difference)
@@ -314,10 +342,12 @@ def transfer_ns(groups: Sequence[Matched], ranks: Sequence[Arrivals]) -> dict[in
     joined: set[int] = set()
     for group in groups:
         best = group.dur.min(axis=1).astype(np.float64)
-        joined |= set(np.unique(group.what).tolist())
-        for call in np.unique(group.what).tolist():
-            shortest.setdefault(call, []).append(best[group.what == call])
+        rows_of = by_value(group.what)
+        joined |= set(rows_of)
+        for call, rows in rows_of.items():
+            shortest.setdefault(call, []).append(best[rows])
     for rank in ranks:
-        for call in set(np.unique(rank.what).tolist()) - joined:
-            shortest.setdefault(call, []).append(rank.dur[rank.what == call].astype(np.float64))
+        rows_of = by_value(rank.what)
+        for call in set(rows_of) - joined:
+            shortest.setdefault(call, []).append(rank.dur[rows_of[call]].astype(np.float64))
     return {call: np.concatenate(parts) for call, parts in shortest.items()}

@@ -15,12 +15,17 @@ from profharness.analysis.records import StepSummary
 from profharness.analysis.summarise import device_partition
 from profharness.analysis.time.steps import Step, Windows, steps
 from profharness.analysis.time.whole import Whole
-from profharness.errors import UsageError
+from profharness.errors import InputError, UsageError
 from profharness.stats import intervals
 from profharness.trace.model import Trace
 from profharness.trace.parts.step_numbers import held, nothing_left, words
 from profharness.trace.parts.step_ranges import range_names, there_are
 
+STEPS, _STEP_RECORDS = 10_000, 100
+"""Steps that are measured each on its own, besides one for so many records: each takes milliseconds
+however little is in it. A step of training has some thousand records, one of a small model at
+least a hundred.
+"""
 _OWN_MARKS = "profharness."
 
 
@@ -68,9 +73,10 @@ def step_summaries(
     asked for and the trace marks none.
 
     Raises UsageError, with the steps that there are, where it holds none of those that were asked
-    for.
+    for, and InputError where they are more than a trace of so many records has.
     """
     chosen = _chosen(_together(steps(trace)), selection, trace)
+    _few_enough(len(chosen), trace)
     whole = Whole(trace, facts)
     summaries = []
     for number, group in chosen:
@@ -92,6 +98,17 @@ def step_summaries(
             )
         )
     return tuple(summaries)
+
+
+def _few_enough(chosen: int, trace: Trace) -> None:
+    tables = (trace.kernels, trace.copies, trace.api, trace.ops, trace.marks)
+    most = STEPS + sum(map(len, tables)) // _STEP_RECORDS
+    if chosen > most:
+        raise InputError(
+            f"--steps: {chosen:,} steps are more than the {most:,} that are measured at once in a "
+            "trace of so few records",
+            f"name a part of them, as 0:{STEPS}",
+        )
 
 
 def _chosen(

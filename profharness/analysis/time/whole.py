@@ -13,6 +13,7 @@ from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.time.device_work import Delays, Work, delays
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.launching import host_launching
+from profharness.analysis.time.steps import Step, steady, steps
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.model import I64, Trace
@@ -29,6 +30,42 @@ class Near:
 
 
 @dataclass(eq=False)
+class Pace:
+    """The steady steps of all processes (of a trace, or of one of its points), and what they say
+    whichever windows are looked at. `starts` are those of all kernels, in order.
+    """
+
+    steps: list[Step]
+    starts: I64
+
+    @cached_property
+    def per_second(self) -> float:
+        """Steps per second, the mean over the processes."""
+        by_process: dict[int, list[int]] = {}
+        for step in self.steps:
+            by_process.setdefault(step.process, []).append(step.dur_ns)
+        return sum(
+            len(lengths) * 1e9 / sum(lengths) for lengths in by_process.values() if sum(lengths)
+        ) / len(by_process)
+
+    @cached_property
+    def median_ns(self) -> float:
+        """Median length of a step."""
+        return float(np.median([step.dur_ns for step in self.steps]))
+
+    @cached_property
+    def kernels(self) -> float:
+        """Kernels that start inside of a step, the mean over the steps: a search per step, where a
+        pass over all kernels per step would grow with both.
+        """
+        before = np.searchsorted(self.starts, [step.start_ns for step in self.steps])
+        until = np.searchsorted(
+            self.starts, [max(step.start_ns, step.end_ns) for step in self.steps]
+        )
+        return int((until - before).sum()) / len(self.steps)
+
+
+@dataclass(eq=False)
 class Whole:
     """One trace, with what is known of each of its kernels. Not frozen only because its parts are
     made when they are asked for first.
@@ -38,6 +75,7 @@ class Whole:
     facts: KernelFacts
     idle: IdleAnalysis = field(init=False)
     _launching: dict[int, Intervals] = field(default_factory=dict, init=False)
+    _paces: dict[str | None, Pace] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.idle = IdleAnalysis(self.trace)
@@ -66,6 +104,17 @@ class Whole:
         if device not in self._launching:
             self._launching[device] = host_launching(self.trace, self.work, device)
         return self._launching[device]
+
+    def pace(self, point: str | None) -> Pace:
+        """Of the steps of the trace, or of one of its points: once for all windows."""
+        if point not in self._paces:
+            groups: dict[int, list[Step]] = {}
+            for step in steps(self.trace, point):
+                groups.setdefault(step.process, []).append(step)
+            self._paces[point] = Pace(
+                [step for group in groups.values() for step in steady(group)], self.starts
+            )
+        return self._paces[point]
 
     def near(self, windows: Intervals) -> Near:
         """What a merged set of windows can see of the devices' work. A whole trace stays as

@@ -155,6 +155,16 @@ def streams_of(paths: Iterable[Path]) -> int:
     return STREAMS + sum(_size(path) for path in paths) // _STREAM_BYTES
 
 
+LOADS, _LOAD_BYTES = 1_000, 4 << 10
+"""Levels of load in one export of perf_analyzer: each is summarised by itself, which takes a
+millisecond. A scan has tens, with some hundred requests each."""
+
+
+def loads_of(path: Path) -> int:
+    """How many levels of load one export may hold."""
+    return LOADS + _size(path) // _LOAD_BYTES
+
+
 PROCESSES, _OWN_BYTES = 512, 8 << 10
 """Processes that the records of a trace are of: each is written and named by itself, which takes
 milliseconds. Tools write a file for each, with some kilobytes at least; a trace that was merged has

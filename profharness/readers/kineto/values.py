@@ -122,6 +122,8 @@ def integers(values: Sequence[Number]) -> I64:
 
 def _integer(value: Number) -> int | None:
     """A whole number, NULL for none; None for what is no whole number of 64 bits."""
+    if type(value) is int and 0 <= value < 2**63:
+        return value
     if value is None:
         return NULL
     if isinstance(value, str):

@@ -19,7 +19,8 @@ _RECORD = re.compile(r":\d+:\S*\s*:\d+\s*: (\d{1,15})d? us: ?(.*)\Z")
 _INSIDE = re.compile(r":\d:\S*\s*:\d+\s*: (\d{10,15})d? us: ")
 _UNTIMED = re.compile(r"Warning: |:\s?\d+:\S*\s*:\d+\s*: ")
 _END_OF_HEADER = " us: "
-_BEGIN_OF_ENTRY = re.compile(r"[^()]*\b_*i?hip\w+ ?\(")
+_WORD = re.compile(r"\w*")
+_ENTRY = re.compile(r"_*i?hip\w+\Z")
 _CUT_WORD = re.compile(r"(?:.*\])?\s*(?:\w* ?|\w+: ?\w* ?|\w+: Returned ?\w*)\Z")
 _SHADER = re.compile(r"ShaderName\s*:\s*(.*)\Z")
 _MANGLED = re.compile(r"_Z[\w.$]*\Z")
@@ -110,7 +111,19 @@ def _is_open(rest: str, row: int) -> bool:
         return "completion_signal=0x" not in rest
     if "Wq=0x" in rest and "Header" not in rest:
         return row >= _NARROWEST
-    return _BEGIN_OF_ENTRY.match(rest) is not None and ")" not in rest
+    return ")" not in rest and begins_entry(rest)
+
+
+def begins_entry(rest: str) -> bool:
+    """Whether a call of HIP stands before the first bracket, which opens. Only the word there is
+    looked at: a record may have thousands of characters before it.
+    """
+    before, bracket, _ = rest.partition("(")
+    if not bracket or ")" in before:
+        return False
+    backwards = before.removesuffix(" ")[::-1]
+    word = _WORD.match(backwards)
+    return word is not None and _ENTRY.match(word[0][::-1]) is not None
 
 
 def _goes_on(record: Record, line: str, width: int) -> bool:

@@ -13,7 +13,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,9 +23,9 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
-from profharness.readers.bytes.limits import Nanoseconds, finite, whole
+from profharness.readers.bytes.limits import Nanoseconds, finite, loads_of, whole
 from profharness.rundir.blocks import Blocks
-from profharness.trace.columns.table import NULL, concat
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Marks, Problem, Requests, Source, Strings, Trace
 from profharness.trace.wanted import Wanted
 
@@ -74,12 +74,16 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     export, damaged = _export(path)
     if not any(experiment.requests for experiment in export.experiments):
         raise InputError(f"{path}: a profile export without requests", _HINT)
+    if len(export.experiments) > (most := loads_of(path)):
+        raise InputError(
+            f"{path}: a profile export of {len(export.experiments):,} levels of load, more than "
+            f"the {most:,} that one of its size may have",
+            "no scan has so many: look at the file",
+        )
     strings = Strings()
-    tables = [
-        _requests(experiment, strings.code(_label(experiment.experiment)))
-        for experiment in export.experiments
-    ]
-    marks = [_windows(experiment, strings) for experiment in export.experiments]
+    points = [strings.code(_label(one.experiment)) for one in export.experiments]
+    requests = _requests(export.experiments, points)
+    marks = _windows(export.experiments, points, strings)
     lost = sum(
         1
         for experiment in export.experiments
@@ -104,8 +108,8 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     return Trace(
         sources=(source,),
         strings=strings,
-        requests=concat(tables),
-        marks=concat(marks),
+        requests=requests,
+        marks=marks,
         problems=problems,
     )
 
@@ -157,41 +161,52 @@ def _label(mode: _Mode) -> str:
     return f"{mode.mode.replace('_', ' ')} {mode.value:g}" if mode.value is not None else mode.mode
 
 
-def _requests(experiment: _Experiment, point: int) -> Requests:
-    count = len(experiment.requests)
-    sent = np.fromiter((request.timestamp for request in experiment.requests), np.int64, count)
+def _requests(experiments: Sequence[_Experiment], points: Sequence[int]) -> Requests:
+    """Those of all experiments in one table: there may be as many experiments as requests."""
+    counts = [len(experiment.requests) for experiment in experiments]
+    requests = [request for experiment in experiments for request in experiment.requests]
+    sent = np.fromiter((request.timestamp for request in requests), np.int64, len(requests))
     done = np.fromiter(
         (
             request.response_timestamps[-1] if request.response_timestamps else NULL
-            for request in experiment.requests
+            for request in requests
         ),
         np.int64,
-        count,
+        len(requests),
     )
     return Requests.build(
-        count,
+        len(requests),
         intended_ns=sent,
         sent_ns=sent,
         done_ns=np.where(done == NULL, sent, done),
         think_ns=0,
-        point=point,
+        point=np.repeat(np.array(points, np.int64), counts),
         ok=(done != NULL).astype(np.int32),
         source=0,
     )
 
 
-def _windows(experiment: _Experiment, strings: Strings) -> Marks:
-    edges = np.asarray(experiment.window_boundaries, np.int64)
-    starts = edges[:-1]
-    label = _label(experiment.experiment)
-    names = strings.codes(f"window {at}" for at in range(1, len(starts) + 1))
+def _windows(experiments: Sequence[_Experiment], points: Sequence[int], strings: Strings) -> Marks:
+    starts: list[int] = []
+    ends: list[int] = []
+    names: list[int] = []
+    of_point: list[int] = []
+    kind = NULL
+    for experiment, point in zip(experiments, points, strict=True):
+        edges = experiment.window_boundaries
+        starts += edges[:-1]
+        ends += edges[1:]
+        names += [strings.code(f"window {at}") for at in range(1, len(edges))]
+        of_point += [point] * max(0, len(edges) - 1)
+        kind = strings.code("phase")
+    began = np.array(starts, np.int64)
     return Marks.build(
         len(starts),
-        start_ns=starts,
-        dur_ns=np.diff(edges),
-        name=names,
-        kind=strings.code("phase"),
-        point=strings.code(label),
+        start_ns=began,
+        dur_ns=np.array(ends, np.int64) - began,
+        name=np.array(names, np.int64),
+        kind=kind,
+        point=np.array(of_point, np.int64),
         source=0,
     )
 

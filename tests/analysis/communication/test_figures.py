@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,9 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness import readers
-from profharness.analysis.communication.collectives import arrivals, bus_factor, message_bytes
-from profharness.analysis.communication.figures import communication
-from profharness.analysis.communication.skew import matched, skew, straggler
+from profharness.analysis.communication.collectives import (
+    Arrivals,
+    arrivals,
+    bus_factor,
+    message_bytes,
+)
+from profharness.analysis.communication.figures import communication, summarise
+from profharness.analysis.communication.skew import by_value, matched, skew, straggler
 from profharness.analysis.parts import combine, part
 from profharness.analysis.summarise import summarise_point, summarise_trace
 from profharness.analysis.time.steps import everything
@@ -481,3 +487,33 @@ def test_many_calls_are_matched_in_few_steps():
     assert calls_of(lambda: matched(ranks)) < 100_000  # not a step for each pair of calls
     assert sum(len(group.start) for group in groups) == 750
     assert left == 150
+
+
+@given(st.lists(st.integers(-3, 5), max_size=30))
+def test_rows_of_each_value_are_those_that_a_look_through_all_finds(values: list[int]):
+    column = np.array(values, np.int64)
+    found = by_value(column)
+    assert list(found) == sorted(set(values))
+    for value, rows in found.items():
+        assert rows.tolist() == np.flatnonzero(column == value).tolist()
+
+
+def test_groups_and_sizes_that_are_all_different_take_steps_in_proportion():
+    def of(calls: int) -> list[Arrivals]:
+        texts = tuple(
+            encode(Collective("all_reduce", n + 1, n + 1, "Float", 2, f"[0, 1] {n}"))
+            for n in range(calls)
+        )
+        start, each = np.arange(calls) * 1000, np.arange(calls)
+        long = np.full(calls, 500)
+        return [
+            Arrivals(f"r{n}", start + n, long, each, texts, common_clock=True) for n in range(2)
+        ]
+
+    steps = [calls_of(partial(summarise, [], of(calls))) for calls in (100, 400)]
+    assert steps[1] < 4.5 * steps[0]
+    found = summarise([], of(100))
+    assert len(found.collectives) == found.skew.matched == 100
+    assert {(row.calls, row.ranks, row.mean_ns, row.transfer_ns) for row in found.collectives} == {
+        (2, 2, 500.0, 500.0)
+    }

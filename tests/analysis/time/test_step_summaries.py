@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.summarise import summarise_trace
+from profharness.analysis.time import step_summaries as step_summaries_module
 from profharness.analysis.time.step_summaries import Selection, parse, step_summaries
 from profharness.cli import run_cli
-from profharness.errors import UsageError
+from profharness.errors import InputError, UsageError
 from profharness.report.text.steps import lines
 from profharness.trace.model import Device, Source
 from tests.analysis.scene import Scene
+from tests.steps import calls_of
 
 
 def trace():
@@ -254,3 +257,30 @@ def test_a_repeat_of_a_point_is_a_step_of_its_own():
         ("b4 trial 0", 1000, 50),
         ("b4 trial 1", 1100, 50),
     ]
+
+
+def stepped(count):
+    """So many steps with a kernel each."""
+    made = Scene()
+    for number in range(count):
+        made.mark("step", number * 100, number * 100 + 90, f"ProfilerStep#{number}")
+        made.kernel(
+            number * 100 + 5, number * 100 + 50, made.launch(number * 100, number * 100 + 1)
+        )
+    return made.build()
+
+
+def test_more_steps_than_a_trace_of_so_few_records_has_are_refused(monkeypatch):
+    monkeypatch.setattr(step_summaries_module, "STEPS", 3)
+    trace = stepped(5)
+    with pytest.raises(InputError, match="5 steps are more than the 3 that"):
+        step_summaries(trace, KernelFacts(trace), parse("all"))
+    assert len(step_summaries(trace, KernelFacts(trace), parse("1:4"))) == 3
+
+
+def test_what_all_steps_say_is_worked_out_once():
+    few, many = (
+        calls_of(partial(step_summaries, trace, KernelFacts(trace), parse("all")))
+        for trace in (stepped(40), stepped(160))
+    )
+    assert many < 4.5 * few

@@ -4,6 +4,7 @@ and numbers that no machine writes.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profharness import readers
-from profharness.readers.logs.amd_log_lines import records
+from profharness.readers.logs.amd_log_lines import begins_entry, records
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 from tests.readers.logs.test_runtime_logs import calls, line, read, submissions
@@ -235,3 +236,9 @@ def test_a_whole_file_of_other_text_is_read_as_no_log(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_text("Warning: nothing\n" * 3 + line(5, "", "hipInit ( 0 )") + "\n")
     assert readers.read(path).problems[0].count == 1
+
+
+@given(st.text(alphabet="hip_i( )x\n", max_size=16))
+def test_a_call_before_a_bracket_is_found_as_by_a_search(rest: str):
+    searched = re.compile(r"[^()]*\b_*i?hip\w+ ?\(").match(rest) is not None
+    assert begins_entry(rest) == searched

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from profharness import readers
 from profharness.errors import InputError
 from profharness.readers.logs import perf_analyzer
 from profharness.trace.model import ClockDomain
+from tests.steps import calls_of
 
 RECORDED = "fixtures/models/_perf_analyzer_2.51.0"
 
@@ -150,3 +152,48 @@ def test_files_that_are_no_report(tmp_path: Path, text: str, words: str) -> None
     path.write_text(text)
     with pytest.raises(InputError, match=words):
         perf_analyzer.read_levels(path)
+
+
+def test_many_levels_take_steps_in_proportion_and_keep_their_points(tmp_path: Path) -> None:
+    def export(levels: int) -> Path:
+        one = [
+            {
+                "experiment": {"mode": "concurrency", "value": level + 1},
+                "requests": [{"timestamp": 10 * level, "response_timestamps": [10 * level + 5]}],
+                "window_boundaries": [0, 10, 30][: level % 4],
+            }
+            for level in range(levels)
+        ]
+        path = tmp_path / f"{levels}.json"
+        path.write_text(json.dumps({"experiments": one}))
+        return path
+
+    few, many = (calls_of(partial(perf_analyzer.read, export(levels))) for levels in (100, 500))
+    assert many - few < 400 * 20
+    trace = perf_analyzer.read(export(8))
+    assert [trace.strings[code] for code in trace.requests.point] == [
+        f"concurrency {level + 1}" for level in range(8)
+    ]
+    assert [
+        (trace.strings[point], trace.strings[name], start, dur)
+        for point, name, start, dur in zip(
+            trace.marks.point.tolist(),
+            trace.marks.name.tolist(),
+            trace.marks.start_ns.tolist(),
+            trace.marks.dur_ns.tolist(),
+            strict=True,
+        )
+    ] == [
+        (f"concurrency {level + 1}", f"window {at}", start, dur)
+        for level in range(8)
+        for at, (start, dur) in enumerate([(0, 10), (10, 20)][: max(0, level % 4 - 1)], 1)
+    ]
+    assert {trace.strings[code] for code in trace.marks.kind} == {"phase"}
+
+
+def test_more_levels_than_a_scan_has_are_refused(tmp_path: Path) -> None:
+    one = '{"requests":[{"timestamp":1}]}'
+    path = tmp_path / "export.json"
+    path.write_text('{"experiments":[' + ",".join([one] * 1100) + "]}")
+    with pytest.raises(InputError, match=r"1,100 levels of load, more than the 1,0\d\d that"):
+        perf_analyzer.read(path)
