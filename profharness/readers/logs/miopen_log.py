@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,7 @@ _KNOWN = 1 << 16  # different lines without a stamp
 _SNIFF = re.compile(rb"^(?:@\d+ )?(?:\d+ )?MIOpen\((?:HIP|OpenCL)\)", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One line of the log. `at_ns` is NULL without a stamp; `level` is `Call` for the argument
     blocks of API logging.
     """
