@@ -15,6 +15,7 @@ import pytest
 
 import profharness
 from tests import started
+from tests.processes import gone
 from tests.secrets.planted.kinds import KINDS
 
 SEED = 20261125
@@ -40,10 +41,11 @@ def test_a_run_puts_no_planted_secret_into_its_folder(tmp_path: Path) -> None:
 
 
 WORKLOAD = """
-import pathlib, subprocess, sys, time
+import os, pathlib, subprocess, sys, time
 if sys.argv[1] == "parent":
     subprocess.run([sys.executable, __file__, "child", *sys.argv[2:]], check=True)
 else:
+    pathlib.Path("pid").write_text(str(os.getpid()))
     pathlib.Path("up").touch()
     while not pathlib.Path("go").exists():
         time.sleep(0.01)
@@ -81,6 +83,18 @@ def test_a_run_holds_no_secret_while_it_runs_nor_when_its_harness_is_killed(tmp_
         harness.kill()
         harness.wait()
         (tmp_path / "go").touch()
+        wait_for_the_workload(tmp_path)
+
+
+def wait_for_the_workload(folder: Path) -> None:
+    """Wait for the workload, which a killed harness leaves: a folder that is removed before it has
+    looked for its word would leave it for good.
+    """
+    if (folder / "up").exists():
+        end = time.monotonic() + 60
+        while not gone((folder / "pid").read_text()):
+            assert time.monotonic() < end
+            time.sleep(0.01)
 
 
 def holding(folder: Path, text: bytes) -> list[Path]:
