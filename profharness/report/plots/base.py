@@ -21,7 +21,6 @@ from profharness.report.text.labels import Axis, scan_axis, several_batches
 from profharness.rundir.shown.screen import visible
 
 Trace = Any  # plotly ships no types
-_POINTS = "profharness points "  # what stands for the points of a line
 SERIES_COLORS = (
     "#0f8b8d",
     "#d9730d",
@@ -108,18 +107,16 @@ def lines_json(
     """`figure_json` of lines that look like `scatter` with these settings, whose points plotly does
     not look through one by one: of hundreds of lines that takes long.
     """
-    traces = [
-        {"type": "scatter", "x": [f"{_POINTS}x{place}"], "y": [f"{_POINTS}y{place}"]} | look
-        for place, look in enumerate(looks)
-    ]
-    text = figure_json(traces, layout)
-    parts = text.split(f'["{_POINTS}')
-    made = [parts[0]]
-    for part in parts[1:]:
-        which, _, rest = part.partition('"]')
-        numbers = lines[int(which[1:])]["xy".index(which[0])]
-        made += [json.dumps(list(numbers), separators=(",", ":")), rest]
-    return "".join(made)
+    traces = [{"type": "scatter", "x": [0], "y": [0]} | look for look in looks]
+    figure = json.loads(figure_json(traces, layout))
+    for drawn, (x, y) in zip(figure["data"], lines, strict=True):
+        drawn["x"], drawn["y"] = _finite(x), _finite(y)
+    return json.dumps(figure, separators=(",", ":"))
+
+
+def _finite(numbers: Sequence[float | None]) -> list[float | None]:
+    """JSON has no word for what is not finite; plotly leaves it out as well."""
+    return [one if one is not None and math.isfinite(one) else None for one in numbers]
 
 
 def figure_json(traces: Sequence[Trace], layout: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import msgspec
 import pytest
@@ -13,7 +14,11 @@ from profharness.report.plots.base import figure_json, lines_json, look_of, scat
 from tests.report.samples import gpu_scan
 from tests.steps import calls_of
 
-LINES = (((0.0, 0.1, 1e-7), (1.5, None, 1e21)), ((), ()), ((0.5,), (-0.0,)))
+LINES = (
+    ((0.0, 0.1, 1e-7), (1.5, None, 1e21)),
+    ((), ()),
+    ((0.5, 0.6, 0.7), (-0.0, math.inf, math.nan)),
+)
 LOOKS = [{"mode": "lines", "name": name} for name in ("a", '["profharness points x0"]', "<b>")]
 
 
