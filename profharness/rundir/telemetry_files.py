@@ -14,9 +14,11 @@ SAMPLES = ".samples.bin"
 
 
 def found_in(inside: Inside) -> Found:
-    """The files that may be read, in order, and what is not read, with the reason: each is read and
-    brought to the run's clock by itself, so that more than a run of their size has are left out.
-    Raises InputError where the run's folders cannot be looked through.
+    """The files that may be read, in order, and what is not read, with the reason.
+
+    Each file is read and brought to the run's clock by itself. A run has one for each host, so that
+    files beyond a number that grows with their size are left out (`HOSTS`, `HOST_BYTES`). Raises
+    InputError where the run's folders cannot be looked through.
     """
     found = inside.found(f"telemetry/*{SAMPLES}")
     if len(found.paths) <= HOSTS:

@@ -69,19 +69,21 @@ INFLATED_RATIO = 50
 a sampler compress to a tenth."""
 
 HOSTS, HOST_BYTES = 512, 8 << 10
-"""Files of samplers in a run, besides one for so many of their bytes: each host has one. What it
-says of the columns of eight devices has more bytes, and so have a few seconds of a host alone."""
+"""Files of samplers in a run, besides one for so many of their bytes. Each host has one: the list
+of its columns alone is longer with eight devices, and so are a few seconds of a host without any.
+"""
 
 TELEMETRY_COLUMNS = 20_000
 """Columns in the rows of a sampler: eight devices with all their counters have some 2,000."""
 
 TELEMETRY_READS = 8
-"""Bytes of a row that its values are made of, for each byte that it has: a value is a mean over the
-dies of a device, or one of several that grow with the same cycles, and most bytes are read once."""
+"""How often the values of a row may read its bytes, on average. Most bytes are read once; a mean
+over the dies of a device reads a block, and several counters are divided by the same cycles."""
 
 TELEMETRY_VALUES, VALUES_GROWTH = 4_000_000, 6
-"""Values of a sampler's file, besides so many for each of its bytes: one has eight bytes, or two in
-a driver's table, which compress to a tenth and less where nothing changes. In memory it takes 36.
+"""Values of a sampler's file, besides so many for each of its bytes. A value has eight bytes there,
+or two in a driver's table, and a table in which nothing changes is compressed to a tenth and less.
+In memory a value takes 36 bytes.
 """
 
 NUMBER = 1e60
