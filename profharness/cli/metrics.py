@@ -52,6 +52,7 @@ def metrics(line: MetricsLine) -> None:
     from profharness.report.text.metrics import metrics_text
     from profharness.understand import report_run as understand
     from profharness.understand.load import check_paths
+    from profharness.understand.loose.summaries import summarise_paths
     from profharness.understand.replays import with_captures
 
     check_paths(line.paths)
@@ -66,37 +67,31 @@ def metrics(line: MetricsLine) -> None:
         parse(line.steps)  # a wrong word is told before a large file is read
     given = operator_input(line.formulas, line.capture_trace)
     shown: tuple[str, ...] = ()
-    if line.dask is None and (len(line.paths) == 1 or (line.steps and _of_one_process(line.paths))):
+    if line.steps and (line.dask is not None or not _of_one_process(line.paths)):
+        raise UsageError(
+            "--steps is for one run or file",
+            "name one path (or the tables that rocprofv3 wrote of one process), without --dask",
+        )
+    if line.steps:
+        import msgspec
+
+        from profharness.analysis.power.sample_joins import named
+        from profharness.analysis.verdict.above_peak import steps_above_peak
+
         loaded = with_captures(understand.load(line.paths), given.captures)
         summary = understand.summarise(loaded, line.step_range, given)
-        if line.steps:
-            import msgspec
-
-            from profharness.analysis.power.sample_joins import named
-            from profharness.analysis.verdict.above_peak import steps_above_peak
-
-            shown = named(line.samples, loaded.trace) if line.samples else ()
-            each = understand.step_by_step(loaded, line.steps, line.step_range, given)
-            summary = msgspec.structs.replace(
-                summary,
-                steps=each,
-                findings=(*summary.findings, *steps_above_peak(each, summary.findings)),
-            )
+        shown = named(line.samples, loaded.trace) if line.samples else ()
+        each = understand.step_by_step(loaded, line.steps, line.step_range, given)
+        summary = msgspec.structs.replace(
+            summary,
+            steps=each,
+            findings=(*summary.findings, *steps_above_peak(each, summary.findings)),
+        )
     else:
-        if line.steps:
-            raise UsageError(
-                "--steps is for one run or file",
-                "name one path (or the tables that rocprofv3 wrote of one process), without --dask",
-            )
-        from profharness.understand.many.figures import summarise_files
         from profharness.understand.many.jobs import Workers
 
-        summary = summarise_files(
-            line.paths,
-            Workers(line.processes, line.dask, line.dask_workers),
-            line.step_range,
-            given,
-        )
+        workers = Workers(line.processes, line.dask, line.dask_workers)
+        summary = summarise_paths(line.paths, line.step_range, given, workers)
     sys.stdout.write(
         metrics_json(summary).decode()
         if line.json
@@ -105,7 +100,9 @@ def metrics(line: MetricsLine) -> None:
 
 
 def _of_one_process(paths: Sequence[Path]) -> bool:
-    """Whether these files are the tables of one process, which make one trace."""
+    """Whether this is one path, or the tables of one process, which make one trace."""
+    if len(paths) == 1:
+        return True
     from profharness.readers import group_files
 
     return not any(path.is_dir() for path in paths) and len(group_files(paths)) == 1

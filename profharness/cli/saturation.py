@@ -70,13 +70,9 @@ def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]
                 "scan several batch sizes: profharness run --batch-sizes 4..2048",
             )
         return summary.series, summary.points
-    from profharness.analysis.curves.saturation import series
-    from profharness.readers.border import reading
-    from profharness.readers.own.scan_csv import read_scan_csv
+    from profharness.understand.loose.scans import scan_series
 
-    with reading(path):
-        table = read_scan_csv(path)
-    return series(table), ()
+    return scan_series(path), ()
 
 
 def parse_limit(text: str, points: tuple[PointSummary, ...]) -> LatencyLimit:

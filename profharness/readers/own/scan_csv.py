@@ -22,6 +22,7 @@ import numpy as np
 
 from profharness.errors import InputError
 from profharness.readers.bytes.allocation import keep_freed_memory
+from profharness.rundir.blocks import read_head
 from profharness.rundir.shown.screen import from_cell
 from profharness.trace.model import F64
 from profharness.trace.scan_table import AXES, Axis, ScanTable
@@ -38,6 +39,7 @@ _VAST = 1e30
 """No program measures numbers beyond this, or beyond one part of it: products of some of them still
 are numbers."""
 _GZIP = b"\x1f\x8b"
+_HEAD = 64 << 10
 _SHAPE = "expected batch_size (or concurrency, or processes) and throughput, one row per level"
 
 _OTHER = "name a CSV of scan results, or a run directory"
@@ -76,6 +78,18 @@ def read_scan_csv(path: Path) -> ScanTable:
         latency_ms=_numbers(path, rows, "latency_ms"),
         latency_sem_ms=_numbers(path, rows, "latency_sem_ms"),
     )
+
+
+def heads_scan(path: Path) -> bool:
+    """Whether the first line of a file names the columns of a scan: a level and `throughput`."""
+    try:
+        head = read_head(path, _HEAD).decode("utf-8-sig", "replace")
+    except InputError:  # told by whoever reads it
+        return False
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    cells = next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])
+    columns = {from_cell(cell.strip()) for cell in cells}
+    return "throughput" in columns and not columns.isdisjoint(AXES)
 
 
 def _check_size(path: Path, split: list[str], series: Counter[tuple[str, ...]]) -> None:
