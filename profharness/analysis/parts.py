@@ -145,6 +145,9 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         hotspots=(table,),
         communication=talk,
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
+        device_names=tuple(
+            dict.fromkeys(name for summary in summaries for name in summary.device_names)
+        ),
     )
 
 

@@ -328,7 +328,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """All that the reports print, and `summary.json`. A superset of `metrics --json`. `steps_from`:
     the ranges that are its steps, if not marks of tools. `use` is worked out for reports and plots
-    alone.
+    alone. `device_names` are those that trace files tell of their devices; JSON has no word of
+    them.
     """
 
     schema: int = SCHEMA
@@ -359,6 +360,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[QueueRow, ...] = ()
     use: DeviceUse | None = None
     log: RuntimeLog | None = None
+    device_names: tuple[str, ...] = ()
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

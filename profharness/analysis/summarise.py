@@ -51,8 +51,7 @@ def summarise_trace(
     allowed_cores: float | None = None,
     yardstick: Yardstick = NO_YARDSTICK,
 ) -> Summary:
-    """Everything that one trace says: counts, figures, findings, the split of its window, points,
-    hotspots.
+    """Everything that one trace says: counts, figures, findings, parts of its window, hotspots.
 
     `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own.
     `yardstick` is what its devices were measured to reach.
@@ -102,6 +101,7 @@ def summarise_trace(
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
+        device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
     )
 
 

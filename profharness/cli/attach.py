@@ -155,7 +155,8 @@ def _check_profile(name: str) -> None:
 
 def _attached(decided: AttachPlan, *, as_json: bool, quiet: bool) -> int:
     """Carry it out and report. Raises Unavailable where the tool recorded nothing."""
-    from profharness.cli.running.steps import near, tell
+    from profharness.cli.running.answers import near
+    from profharness.cli.running.steps import tell
     from profharness.measure.attached.recording import carry_out
     from profharness.secrets import scrub
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from profharness.errors import UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import OperatorOptions
 from profharness.options.steps import StepRange
 from profharness.understand.operator_work import operator_input
+
+if TYPE_CHECKING:
+    from profharness.understand.many.jobs import Workers
 
 
 class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
@@ -88,15 +91,21 @@ def metrics(line: MetricsLine) -> None:
             findings=(*summary.findings, *steps_above_peak(each, summary.findings)),
         )
     else:
-        from profharness.understand.many.jobs import Workers
-
-        workers = Workers(line.processes, line.dask, line.dask_workers)
-        summary = summarise_paths(line.paths, line.step_range, given, workers)
+        summary = summarise_paths(line.paths, line.step_range, given, _workers(line))
     sys.stdout.write(
         metrics_json(summary).decode()
         if line.json
         else metrics_text(summary, shown, by_step=bool(line.steps))
     )
+
+
+def _workers(line: MetricsLine) -> Workers | None:
+    """Who reads the files; None for a single one, which this process reads."""
+    if len(line.paths) == 1 and line.dask is None:
+        return None
+    from profharness.understand.many.jobs import Workers
+
+    return Workers(line.processes, line.dask, line.dask_workers)
 
 
 def _of_one_process(paths: Sequence[Path]) -> bool:

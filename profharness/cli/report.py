@@ -1,51 +1,93 @@
-"""`profharness report`: a run's HTML report and its summary on the terminal."""
+"""`profharness report`: the HTML report of a run or of any trace files, and its summary on the
+terminal.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
-
 from profharness.options.declared import Option
-from profharness.options.operator_work import CaptureTraces, Formulas
+from profharness.options.operator_work import OperatorOptions
 from profharness.options.steps import StepRange
 from profharness.options.tables import RawCsv
 from profharness.rundir.outputs import refuse_inputs
 
 
-class ReportLine(msgspec.Struct, frozen=True, kw_only=True):
+class ReportLine(OperatorOptions, frozen=True, kw_only=True):
     """What a line of `report` asks for."""
 
-    run: Annotated[Path, Option("Run directory.", argument=True, metavar="RUN")]
+    paths: Annotated[
+        tuple[Path, ...],
+        Option(
+            "A run directory, trace files (several are ranks of one job), or a CSV of a scan.",
+            argument=True,
+            metavar="RUN|FILE...",
+        ),
+    ]
     output: Annotated[
-        Path | None, Option("HTML file (default RUN/report.html).", names=("--output", "-o"))
+        Path | None,
+        Option(
+            "HTML file (default: RUN/report.html; of files NAME.report.html here).",
+            names=("--output", "-o"),
+        ),
     ] = None
-    force: Annotated[bool, Option("Overwrite an --output that exists.")] = False
+    force: Annotated[bool, Option("Overwrite a page that exists.")] = False
     step_range: StepRange = ""
-    formulas: Formulas = ()
-    capture_trace: CaptureTraces = ()
     raw_csv: RawCsv = False
-    json: Annotated[bool, Option("Print the run as `run --json` does.")] = False
+    opens: Annotated[bool, Option("Open the page in the browser.", names=("--open",))] = False
+    json: Annotated[
+        bool,
+        Option("Print the run as `run --json` does, files as `metrics --json`."),
+    ] = False
 
 
 def report(line: ReportLine) -> None:
-    """Write the HTML report of a run, and print its summary."""
-    from profharness.cli.running.steps import printed, show
+    """Write the HTML report of a run or of trace files, and print its summary."""
+    from profharness.rundir.paths import MANIFEST
+
+    first = line.paths[0]
+    if len(line.paths) == 1 and (not first.exists() or (first / MANIFEST).is_file()):
+        _of_run(line, first)
+    else:
+        _of_files(line)
+
+
+def _of_run(line: ReportLine, root: Path) -> None:
+    from profharness.cli.running.answers import printed, show
+    from profharness.cli.sharing.browser import open_page
     from profharness.report.json import run_json
     from profharness.understand import report_run as understand
     from profharness.understand.operator_work import operator_input
 
     if line.output is not None:
-        refuse_inputs(line.output, (line.run, *line.formulas, *line.capture_trace))
+        refuse_inputs(line.output, (root, *line.formulas, *line.capture_trace))
     given = operator_input(line.formulas, line.capture_trace)
     summary = understand.finish(
-        line.run,
+        root,
         outputs=understand.Outputs(line.output, line.force, line.raw_csv, line.json),
         step_range=line.step_range,
         operator_input=given,
     )
+    page = line.output or root / "report.html"
     if line.json:
-        printed(run_json(summary).decode(), line.run / "summary.json")
+        printed(run_json(summary).decode(), root / "summary.json")
     else:
-        show(summary, line.run, line.output or line.run / "report.html")
+        show(summary, root, page)
+    if line.opens and page.is_file():
+        open_page(page)
+
+
+def _of_files(line: ReportLine) -> None:
+    from profharness.cli.sharing.of_files import Wanted, report_files
+    from profharness.understand.many.jobs import Workers
+    from profharness.understand.operator_work import operator_input
+
+    several = len(line.paths) > 1 or line.dask is not None
+    report_files(
+        line.paths,
+        Wanted(line.output, "html", line.force, line.json, line.opens),
+        line.step_range,
+        operator_input(line.formulas, line.capture_trace),
+        Workers(line.processes, line.dask, line.dask_workers) if several else None,
+    )

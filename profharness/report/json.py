@@ -109,6 +109,7 @@ def summary_json(summary: Summary) -> bytes:
     with a newline.
     """
     document = msgspec.to_builtins(summary)
+    del document["device_names"]  # a run's devices stand in its manifest
     _show_judged(document, summary)
     for shown, point in zip(document["points"], summary.points, strict=True):
         _show_judged(shown, point)

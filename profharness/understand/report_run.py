@@ -121,19 +121,14 @@ def _keep(run: RunDir, loaded: Loaded, summary: Summary, *, raw_csv: bool) -> No
     _keep_calibrations(run.root, loaded)
 
 
-_FOR_FILES = "`profharness hotspots`, `metrics`, `compare` and `merge` take trace files"
-
-
 def _require_run(root: Path) -> None:
     """Raises InputError for what is no run, with what takes it where it is a file or holds
     files.
     """
-    if root.is_file():
-        raise InputError(f"{root} is a file, and a report is of a run", _FOR_FILES)
     if not root.is_dir():
         raise InputError(f"{root}: there is no such run directory", "`profharness ls` lists runs")
     if not (root / MANIFEST).is_file():
-        raise no_run(root, files=f"{_FOR_FILES}, such as {{}} in it")
+        raise no_run(root)
 
 
 def _loaded(root: Path, run: RunDir, merged: Path) -> tuple[Loaded, Callable[[], object]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from profharness import cli
-from profharness.cli.running.steps import near
+from profharness.cli.running.answers import near
 from tests import started
 
 

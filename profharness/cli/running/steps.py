@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from profharness.analysis.records import Summary
+from profharness.cli.running.answers import near, printed, show, width
 from profharness.cli.running.plan_text import (
     clash_lines,
     dry_run_text,
@@ -28,7 +28,7 @@ from profharness.measure.planning import plan_run
 from profharness.measure.progress import Progress, open_progress
 from profharness.measure.resume import Again
 from profharness.options.request import Request
-from profharness.rundir.shown.screen import Painted, mention, one_line, visible
+from profharness.rundir.shown.screen import mention, one_line
 
 
 def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:
@@ -144,7 +144,7 @@ def _announce(prepared: RunPlan, *, with_plan: bool) -> None:
     for line in clash_lines(prepared):
         print(line, file=sys.stderr)
     if with_plan:
-        print(wrapped_plan(plan_line(prepared), _width()), file=sys.stderr)
+        print(wrapped_plan(plan_line(prepared), width()), file=sys.stderr)
     for note in plan_notes(prepared):
         print(f"profharness: {note}", file=sys.stderr)
 
@@ -187,47 +187,3 @@ def tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
     elif not quiet:
         show(summary, root, root / "report.html")
     return strict and any(found.severity == "error" for found in summary.findings)
-
-
-def show(summary: Summary, root: Path, report: Path) -> None:
-    """The summary on stdout; its last lines name what was made."""
-    from profharness.report.text.classic_lines import classic_lines
-    from profharness.report.text.terminal import render
-
-    merged = root / "merged.pftrace"
-    made = [(near(report), "")]
-    if merged.exists():  # not so in a run that cannot be written into
-        made.append((near(merged), f"profharness view {near(root)}"))
-    text = render(summary, _width(), sys.stdout.isatty() and not os.environ.get("NO_COLOR"), made)
-    classic = "".join(f"{line}\n" for line in classic_lines(summary))
-    printed(Painted(f"{visible(classic)}\n{text}") if classic else text, report)
-
-
-def _width() -> int:
-    return shutil.get_terminal_size((110, 40)).columns
-
-
-def printed(text: str, kept: Path) -> None:
-    """Write to stdout. Where its reader has gone (`| head`), or it takes nothing more, the run is
-    as good as ever: say where its answer is kept.
-    """
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that nothing is tried again at exit
-        why = (
-            ""
-            if isinstance(error, BrokenPipeError)
-            else f"stdout takes nothing ({error.strerror}); "
-        )
-        mention(f"profharness: {why}the answer is in {near(kept)}")
-
-
-def near(path: Path) -> str:
-    """Relative to the working directory where it lies below it, and where there still is one."""
-    try:
-        absolute, here = path.absolute(), Path.cwd()
-    except FileNotFoundError:
-        return str(path)
-    return str(absolute.relative_to(here) if absolute.is_relative_to(here) else absolute)

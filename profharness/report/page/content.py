@@ -79,11 +79,13 @@ class Content:
     figures_by_point: tuple[tuple[str, Table], ...]
     points_left_out: int
     unmeasured: tuple[tuple[str, str], ...]
+    all_rows: str
+    all_operators: str
 
 
 def content(summary: Summary) -> Content:
     """Everything that the page says of the summary."""
-    listed = _listed_points(summary)
+    listed, of_run = _listed_points(summary), summary.run is not None
     return Content(
         title=title(summary),
         subtitle=subtitle(summary),
@@ -118,6 +120,8 @@ def content(summary: Summary) -> Content:
         figures_by_point=point_figures(summary, summary.points[:listed]),
         points_left_out=len(summary.points) - listed,
         unmeasured=unmeasured(summary),
+        all_rows="hotspots.csv" if of_run else "what profharness hotspots --json prints",
+        all_operators="summary.json" if of_run else "what profharness hotspots --by op prints",
     )
 
 

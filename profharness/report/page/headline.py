@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from profharness.analysis.records import Figure, Summary
+from profharness.report.page.files import files_facts, files_title
 from profharness.report.table import Cell
 from profharness.report.text import names
 from profharness.report.text.figures import (
@@ -49,17 +50,19 @@ def title(summary: Summary) -> str:
     """
     run = summary.run
     if run is None:
-        return summary.source.rstrip("/").rsplit("/", 1)[-1]
+        return files_title(summary)
     if run.scan == BUILT_IN and (model := run.asked.get("model", BUILT_IN)) != BUILT_IN:
         return ", ".join(part.rstrip("/").rsplit("/", 1)[-1] for part in model.split(","))
     return " ".join(run.command) if is_command(summary) and run.command else run.scan or run.id
 
 
 def subtitle(summary: Summary) -> tuple[Cell, ...]:
-    """Device, host, date and state, those that are known; a state other than done stands out."""
+    """Device, host, date and state, those that are known; a state other than done stands out. Of
+    trace files what they are, their devices, kernels and span.
+    """
     run = summary.run
     if run is None:
-        return (Cell("loose trace files"),) if summary.trace.kernels else ()
+        return tuple(map(Cell, files_facts(summary)))
     device = run.cpu_model if on_cpu(summary) and run.cpu_model else run.device
     parts = tuple(
         Cell(part)

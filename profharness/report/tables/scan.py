@@ -23,6 +23,7 @@ from profharness.report.text.labels import (
     AXIS_TITLES,
     Axis,
     allowed_cores,
+    is_table,
     item_unit,
     load_text,
     point_names,
@@ -34,6 +35,7 @@ from profharness.report.text.rates import MEANING, throughput_ends, throughput_t
 from profharness.units import format_number
 
 VERDICT = "verdict"
+OF_TABLE = "±: 95 % interval of the mean, from the standard error in the file"
 _PLACES = 4
 _BRACKETS = re.compile(r" \([^()]*\)")
 
@@ -101,7 +103,9 @@ def _columns(summary: Summary) -> tuple[PointColumn, ...]:
 
 def caption(summary: Summary) -> str:
     """What ± in the table means; empty where no point has an interval."""
-    return MEANING if any(throughput_ends(point) for point in summary.points) else ""
+    if not any(throughput_ends(point) for point in summary.points):
+        return ""
+    return OF_TABLE if is_table(summary) else MEANING
 
 
 def withheld(summary: Summary, most: int | None = None) -> tuple[str, ...]:

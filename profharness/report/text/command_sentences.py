@@ -20,7 +20,7 @@ from profharness.report.text.figures import brief_text, figure_text, finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
-from profharness.units import format_ns, format_share
+from profharness.units import format_ns, format_number, format_share
 
 OTHER_WORK = (
     "Other work competed for the CPU, so what limits this run cannot be told: "
@@ -54,6 +54,7 @@ def answer(summary: Summary) -> str:
     ]
     text = (
         " ".join(part for part in parts if part)
+        or _counts(summary)
         or "Nothing was measured: no trace and no point gave figures."
     )
     run = summary.run
@@ -62,6 +63,18 @@ def answer(summary: Summary) -> str:
         if run is not None and is_command(summary) and run.exit_status
         else text
     )
+
+
+def _counts(summary: Summary) -> str:
+    """What is there of kernels whose times nobody recorded; empty without kernels."""
+    counts = summary.trace
+    if not counts.kernels:
+        return ""
+    kernels = f"{format_number(counts.kernels)} kernel{'' if counts.kernels == 1 else 's'}"
+    of = (
+        f" of {format_number(counts.distinct_kernels)} names" if counts.distinct_kernels > 1 else ""
+    )
+    return f"{kernels}{of} were recorded, without times that could be laid on a common axis."
 
 
 def ending(run: RunInfo, findings: Sequence[Finding] = ()) -> str:

@@ -173,14 +173,23 @@ def no_kernels(summary: Summary) -> str:
 
 
 def device_word(summary: Summary) -> str:
-    """`CPU` or `GPU`, for sentences; `server` where nobody here knows what runs the model."""
+    """`CPU` or `GPU`, for sentences; `server` where nobody here knows what runs the model,
+    `device` where a table of results says nothing of it.
+    """
     if (
         summary.run is not None
         and (summary.run.asked.get("url") or summary.run.asked.get("server_command"))
         and not has_device_figures(summary)
     ):
         return "server"
+    if is_table(summary) and not has_device_figures(summary):
+        return "device"
     return "CPU" if on_cpu(summary) else "GPU"
+
+
+def is_table(summary: Summary) -> bool:
+    """Whether these are the points of a table that says nothing of where it was measured."""
+    return summary.run is None and any(point.throughput is not None for point in summary.points)
 
 
 def series_name(series: Series) -> str:

@@ -11,12 +11,10 @@ import msgspec
 
 from profharness.analysis.curves.records import Series
 from profharness.analysis.curves.saturation import series
-from profharness.analysis.records import PointSummary, SourceRow, Summary, TraceCounts
+from profharness.analysis.records import PointSummary, Summary, TraceCounts
 from profharness.readers.border import reading
 from profharness.readers.own.scan_csv import heads_scan, read_scan_csv
 from profharness.trace.scan_table import ScanTable
-
-_FORMAT = "CSV of a scan"
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,6 @@ def read_scan(path: Path) -> Scan:
         trace=TraceCounts(),
         points=_points(table),
         series=tuple(map(_named_by_backend, curves)),
-        sources=(SourceRow(path=str(path), format=_FORMAT, clock=""),),
     )
     return Scan(curves, summary)
 

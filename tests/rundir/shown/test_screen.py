@@ -170,6 +170,6 @@ def test_nothing_else_writes_to_the_screen() -> None:
     ]
     assert sorted(name for name, text in texts.items() if "Painted(" in text) == [
         "cli/__init__.py",
-        "cli/running/steps.py",
+        "cli/running/answers.py",
         "report/text/terminal.py",
     ]

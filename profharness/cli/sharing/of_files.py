@@ -1,0 +1,100 @@
+"""The report of trace files, or of a CSV of a scan: its page here, its answer on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profharness.analysis.operators.engine import OperatorInput
+from profharness.analysis.records import Summary
+from profharness.cli.running.answers import near, printed, show_made
+from profharness.cli.sharing.browser import open_page
+from profharness.cli.sharing.places import place_here, require_free
+from profharness.errors import OutputExists
+from profharness.rundir.paths import write_atomic
+from profharness.rundir.shown.screen import mention
+from profharness.understand.many.jobs import Workers
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be made: `place` where one was named, and whether the figures are printed as JSON
+    in place of the words.
+    """
+
+    place: Path | None = None
+    ending: str = "html"
+    force: bool = False
+    json: bool = False
+    opens: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A summary, and its figures as the commands `metrics` or `saturation` print them."""
+
+    summary: Summary
+    json: Callable[[], str]
+
+
+def report_files(
+    paths: Sequence[Path],
+    wanted: Wanted,
+    step_range: str,
+    operator_input: OperatorInput,
+    workers: Workers | None,
+) -> None:
+    """Read the files, write the document and print the answer. Raises UsageError for a place that
+    is taken, InputError for what cannot be read.
+    """
+    place = _place(paths, wanted)
+    answer = _answer(paths, step_range, operator_input, workers)
+    if place is not None:
+        write_atomic(place, _document(answer.summary))
+    if wanted.json:
+        printed(answer.json(), place or paths[0])
+    else:
+        show_made(answer.summary, [(near(place), "")] if place else [], place or paths[0])
+    if place is not None and wanted.opens:
+        open_page(place)
+
+
+def _place(paths: Sequence[Path], wanted: Wanted) -> Path | None:
+    """Where the document goes, before any file is read. None where it would be the place of its
+    own name, which is taken, and the figures were asked for.
+    """
+    place = wanted.place or place_here(paths, wanted.ending)
+    try:
+        require_free(place, paths, force=wanted.force)
+    except OutputExists:
+        if wanted.place is not None or not wanted.json:
+            raise
+        mention(f"profharness: {place} exists and stays as it is (--force writes it again)")
+        return None
+    return place
+
+
+def _answer(
+    paths: Sequence[Path],
+    step_range: str,
+    operator_input: OperatorInput,
+    workers: Workers | None,
+) -> Answer:
+    from profharness.report.json import metrics_json, saturation_json
+    from profharness.understand.load import check_paths
+    from profharness.understand.loose.scans import is_scan, read_scan
+    from profharness.understand.loose.summaries import summarise_paths
+
+    check_paths(paths)
+    if is_scan(paths):
+        scan = read_scan(paths[0])
+        return Answer(scan.summary, lambda: saturation_json(scan.series))
+    summary = summarise_paths(paths, step_range, operator_input, workers, with_use=True)
+    return Answer(summary, lambda: metrics_json(summary).decode())
+
+
+def _document(summary: Summary) -> bytes:
+    from profharness.report.page import html
+
+    return html.render(summary).encode()

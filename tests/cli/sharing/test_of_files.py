@@ -1,0 +1,184 @@
+"""`report` of trace files and of CSVs of scans: the page, the words, and the same figures as other
+commands print.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import sys
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from profharness.cli import run_cli
+from profharness.cli.sharing import browser
+from profharness.cli.sharing.places import stem_of
+from profharness.units import format_number
+from tests.cli.sharing.conftest import kineto_text
+
+FORMATS = (
+    "kineto/h100_bert_small.json.gz",
+    "rocm/rocprofv3/csv/gfx1151_decode_kernel_trace.csv",
+    "rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz",
+    "rocm/rocprofv3/pftrace/mi300a_3648722_results.pftrace",
+    "rocm/rocprof_v1/kokkos_2021/results.json",
+    "rocm/rocprof_v1/mi300a_vecadd/results.stats.csv",
+    "rocm/rocprof_compute/vcopy_MI300X",
+    "rocm/rocprof_sys/wall_clock_jacobi_openmp_cxx_a.txt",
+    "rocm/miopen_log/gfx942_info_pr3522.log",
+    "rocm/amd_log_level/rocm6_level3_mi210_triton4445.log",
+)
+
+
+def words_of(page: Path) -> str:
+    """The page's text, its tags and scripts left out."""
+    text = re.sub(r"<(script|style).*?</\1>", "", page.read_text(), flags=re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]+>", "\n", text))
+
+
+def test_the_page_lies_here_and_is_never_overwritten_unasked(here, kineto, out, capsys):
+    text = out("report", kineto)
+    assert text.splitlines()[-1] == "small.report.html"
+    assert re.search(r"^Answer +The GPU computes", text, re.MULTILINE)
+    assert re.search(r"^Next ", text, re.MULTILINE)
+    assert re.search(r"^Trust ", text, re.MULTILINE)
+    page = here / "small.report.html"
+    page.write_text("mine")
+    assert run_cli(["report", str(kineto)]) == 2
+    assert "small.report.html exists\n" in capsys.readouterr().err
+    assert page.read_text() == "mine"
+    out("report", kineto, "--force")
+    assert "Hotspots" in words_of(page)
+
+
+def test_a_file_that_is_read_is_not_overwritten(kineto, capsys):
+    before = kineto.read_bytes()
+    assert run_cli(["report", str(kineto), "-o", str(kineto), "--force"]) == 2
+    assert kineto.read_bytes() == before
+    assert "is read for this" in capsys.readouterr().err
+
+
+def test_json_is_what_metrics_prints_and_the_page_holds_the_same(here, kineto, out):
+    told = out("report", kineto, "--json")
+    assert told == out("metrics", kineto, "--json")
+    figures = json.loads(told)
+    page = words_of(here / "small.report.html")
+    assert (figures["verdict"] or {}).get("text", figures["verdict_needs"]) in page
+    busy = figures["trace"]["busy_ns"] / 1000
+    assert f"{busy:.2f} µs" in page
+    parts = figures["partition"]
+    idle = sum(ns for name, ns in parts.items() if "idle" in name) / parts["window_ns"]
+    assert f"{100 * idle:.1f} %" in page
+
+
+def test_with_json_a_taken_place_stays_and_the_figures_come(here, kineto, out, capsys):
+    (here / "small.report.html").write_text("mine")
+    assert run_cli(["report", str(kineto), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert "small.report.html exists and stays as it is" in printed.err
+    assert printed.out == out("metrics", kineto, "--json")
+    assert (here / "small.report.html").read_text() == "mine"
+    assert run_cli(["report", str(kineto), "--json", "-o", "small.report.html"]) == 2
+
+
+def test_the_page_says_what_the_file_is_and_shows_nothing_of_runs(here, kineto, out):
+    out("report", kineto)
+    page = words_of(here / "small.report.html")
+    assert "small.pt.trace.json" in page
+    assert "AMD Instinct <MI250X>" in page
+    assert "2 kernels" in page
+    assert "bare pass" not in page
+    assert "summary.json" not in page
+    headings = re.findall(r"<h2>(.*?)</h2>", (here / "small.report.html").read_text())
+    assert {"Points", "Trials", "Telemetry", "Passes and overhead"}.isdisjoint(headings)
+
+
+def test_several_files_are_ranks_of_one_job(here, tmp_path, out):
+    ranks = []
+    for rank in range(3):
+        path = tmp_path / f"rank{rank}.json"
+        path.write_text(kineto_text(1.0 + rank))
+        ranks.append(path)
+    assert out("report", *ranks, "--json") == out("metrics", *ranks, "--json")
+    page = words_of(here / "rank0.report.html")
+    assert "3 files: rank0.json to rank2.json" in page
+
+
+def test_a_csv_of_a_scan_is_reported_with_its_curves(here, scan_csv, out):
+    assert out("report", scan_csv, "--json") == out("saturation", scan_csv, "--json")
+    text = " ".join(out("report", scan_csv, "--force").split())
+    assert "A100 gives its best from batch 256" in text
+    page = (here / "scan.report.html").read_text()
+    assert "Throughput and latency" in page
+    assert format_number(24_331) in page
+    assert "T4" in page
+
+
+def test_what_comes_by_a_pipe_is_called_stdin(here, kineto, out):
+    script = "import sys; from profharness.cli import run_cli; sys.exit(run_cli(sys.argv[1:]))"
+    command = f'cat "{kineto}" | "{sys.executable}" -c "{script}" report -'
+    assert os.system(command + " >/dev/null") == 0
+    assert "Hotspots" in words_of(here / "stdin.report.html")
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("resnet.pt.trace.json.gz", "resnet"),
+        ("a/b/28_results.db", "28_results"),
+        ("x.pftrace", "x"),
+        (".json", ".json"),
+        ("-", "stdin"),
+        ("/dev/fd/63", "stdin"),
+        ("v1.2.csv", "v1.2"),
+    ],
+)
+def test_the_name_of_a_page(name, stem):
+    assert stem_of(Path(name)) == stem
+
+
+def test_a_missing_file_is_said(capsys, here):
+    assert run_cli(["report", "none.json", "other.json"]) == 4
+    assert "none.json: there is no such file or run directory" in capsys.readouterr().err
+    assert not list(here.iterdir())
+
+
+def test_open_tells_the_path_where_nothing_opens(here, kineto, monkeypatch, capsys):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    assert run_cli(["report", str(kineto), "--open"]) == 0
+    assert f"the page is {here / 'small.report.html'}" in capsys.readouterr().err
+
+
+def test_open_opens_the_page_and_never_fails_the_command(here, kineto, monkeypatch, capsys):
+    opened: list[str] = []
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(browser.webbrowser, "open", lambda link: not opened.append(link))
+    assert run_cli(["report", str(kineto), "--open"]) == 0
+    assert opened == [(here / "small.report.html").as_uri()]
+    assert "no browser" not in capsys.readouterr().err
+
+    def broken(_link: str) -> bool:
+        raise webbrowser.Error("no runnable browser")
+
+    monkeypatch.setattr(browser.webbrowser, "open", broken)
+    assert run_cli(["report", str(kineto), "--open", "--force"]) == 0
+    assert "no browser opens here" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_has_a_page_with_the_figures_of_metrics(here, shared, out, name):
+    file = shared / "fixtures" / name
+    told = out("report", file, "-o", "page.html", "--json")
+    assert told == out("metrics", file, "--json")
+    figures, page = json.loads(told), words_of(here / "page.html")
+    verdict = figures["verdict"]
+    if verdict is not None:
+        assert verdict["text"] in page
+    if figures["trace"]["kernels"]:
+        assert format_number(figures["trace"]["kernels"]) in page
