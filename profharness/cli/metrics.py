@@ -4,6 +4,7 @@ file.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
         ),
     ]
     json: Annotated[bool, Option("Print the JSON document instead of the table.")] = False
+    keys: Annotated[bool, Option("Also each figure's name in the JSON document.")] = False
     steps: Annotated[
         str,
         Option(
@@ -49,7 +51,7 @@ class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
 def metrics(line: MetricsLine) -> None:
     """Show saturation metrics, counts, findings and problems."""
     from profharness.report.json import metrics_json
-    from profharness.report.text.metrics import metrics_text
+    from profharness.report.text.metrics import MetricsView, metrics_text
     from profharness.understand import report_run as understand
     from profharness.understand.load import check_paths
     from profharness.understand.replays import with_captures
@@ -97,11 +99,12 @@ def metrics(line: MetricsLine) -> None:
             line.step_range,
             given,
         )
-    sys.stdout.write(
-        metrics_json(summary).decode()
-        if line.json
-        else metrics_text(summary, shown, by_step=bool(line.steps))
-    )
+    if line.json:
+        sys.stdout.write(metrics_json(summary).decode())
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    view = MetricsView(shown, by_step=bool(line.steps), keys=line.keys, width=width)
+    sys.stdout.write(metrics_text(summary, view))
 
 
 def _of_one_process(paths: Sequence[Path]) -> bool:
