@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from profharness.cli.parsing.forms import FORM_HELP, JSON_HELP, Form
 from profharness.errors import InputError
 from profharness.launchers import describe_exit
 from profharness.report.tables.runs import runs_table
@@ -19,20 +19,12 @@ from profharness.rundir.foreign.listing import runs_below
 from profharness.rundir.shown.screen import encoded, mention
 
 
-class Form(StrEnum):
-    """What a list of runs can be printed as."""
-
-    TABLE = "table"
-    MD = "md"
-    JSON = "json"
-
-
 def ls(
     folder: Annotated[
         Path | None, typer.Argument(help="Where to look (default: traces, or $PROFHARNESS_OUTPUT).")
     ] = None,
-    form: Annotated[Form, typer.Option("--format", help="table, md or json.")] = Form.TABLE,
-    json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    form: Annotated[Form, typer.Option("--format", help=FORM_HELP)] = Form.TABLE,
+    json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """List runs, oldest first: state, start, points, layers, path, what ran. A command that failed
     shows how it ended; `killed` is a run whose harness ended without a word.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+from profharness.cli.parsing.forms import FORM_HELP, JSON_HELP, Form
 from profharness.errors import UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import OperatorOptions
@@ -28,7 +29,8 @@ class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
             metavar="RUN|FILE...",
         ),
     ]
-    json: Annotated[bool, Option("Print the JSON document instead of the table.")] = False
+    form: Annotated[Form, Option(FORM_HELP, names=("--format",))] = Form.TABLE
+    json: Annotated[bool, Option(JSON_HELP)] = False
     keys: Annotated[bool, Option("Also each figure's name in the JSON document.")] = False
     steps: Annotated[
         str,
@@ -99,8 +101,13 @@ def metrics(line: MetricsLine) -> None:
             line.step_range,
             given,
         )
-    if line.json:
+    if line.json or line.form is Form.JSON:
         sys.stdout.write(metrics_json(summary).decode())
+        return
+    if line.form is Form.MD:
+        from profharness.report.md.metrics import metrics_markdown
+
+        sys.stdout.write(metrics_markdown(summary))
         return
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     view = MetricsView(shown, by_step=bool(line.steps), keys=line.keys, width=width)

@@ -13,6 +13,7 @@ from profharness.report.table import Column, Table
 from profharness.rundir.shown.screen import one_line
 
 _LONGEST = 300  # characters of a name in a cell
+_NUMBERS = 24  # characters of a figure; what is longer is a sentence
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~])")
 # an underscore or star inside of a word is no markup, and keys of figures are full of them
 _INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
@@ -66,4 +67,5 @@ def _is_right(table: Table, place: int) -> bool:
     """Whether a column stands right: it says so, or all of its cells are numbers."""
     column: Column = table.columns[place]
     texts = [row[place].text for row in table.rows if row[place].text not in ("", "-")]
-    return column.align == "right" or (bool(texts) and all(map(_NUMBER.match, texts)))
+    numbers = (len(text) <= _NUMBERS and _NUMBER.match(text) for text in texts)
+    return column.align == "right" or (bool(texts) and all(numbers))

@@ -86,6 +86,11 @@ def interval_text(value: float, low: float | None, high: float | None) -> str:
     return format_with_uncertainty(value, half)
 
 
+def times_text(ratio: float, low: float | None = None, high: float | None = None) -> str:
+    """One figure over another: `1.234 ± 0.041 times`."""
+    return f"{interval_text(ratio, low, high)} times"
+
+
 def _lopsided(value: float, low: float, high: float) -> bool:
     """Whether ± would mislead: one arm of the interval is more than three times the other, or the
     half-width exceeds the value.
