@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Series
@@ -27,7 +27,7 @@ def saturation_markdown(
 
 
 def _series(
-    curve: Series, jobs: int | None, limit: LatencyLimit | None, points: tuple[PointSummary, ...]
+    curve: Series, jobs: int | None, limit: LatencyLimit | None, points: Sequence[PointSummary]
 ) -> Iterator[str]:
     yield heading(series_name(curve) or "All rows", 3) + markdown(levels_table(curve))
     yield "".join(
