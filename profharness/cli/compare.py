@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profharness.cli.parsing.forms import FORM_HELP, JSON_HELP, Form
+
 if TYPE_CHECKING:
     from profharness.analysis.records import Summary
 
@@ -31,22 +33,25 @@ def compare(
             metavar="EXPR",
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the JSON document instead of the table.")
-    ] = False,
+    form: Annotated[Form, typer.Option("--format", help=FORM_HELP)] = Form.TABLE,
+    json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Compare two runs (or trace files), with noise bounds; usable as a CI gate."""
     from profharness.analysis.compare.gate import breaches, parse
     from profharness.analysis.compare.runs import compare as compared
     from profharness.report.json import comparison_json
+    from profharness.report.md.comparison import comparison_markdown
     from profharness.report.text.comparison import comparison_text
 
     conditions = () if fail_on is None else parse(fail_on)
     comparison = compared(_summary(run_a), _summary(run_b))
     found = breaches(comparison, conditions)
-    sys.stdout.write(
-        comparison_json(comparison, found) if json else comparison_text(comparison, found)
-    )
+    text = {
+        Form.TABLE: comparison_text,
+        Form.MD: comparison_markdown,
+        Form.JSON: comparison_json,
+    }[Form.JSON if json else form]
+    sys.stdout.write(text(comparison, found))
     if found:
         raise typer.Exit(1)
 

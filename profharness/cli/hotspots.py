@@ -60,6 +60,7 @@ class Form(str, Enum):
 
     TABLE = "table"
     CSV = "csv"
+    MD = "md"
     JSON = "json"
 
 
@@ -91,7 +92,7 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
             f"Rows to print (default: {TABLE_ROWS} in a table, else all).", limit=Limit(least=1)
         ),
     ] = None
-    form: Annotated[Form, Option("table, csv or json.", names=("--format",))] = Form.TABLE
+    form: Annotated[Form, Option("table, csv, md or json.", names=("--format",))] = Form.TABLE
     json: Annotated[bool, Option("The same as --format json.")] = False
     ops: Annotated[
         bool,
@@ -178,6 +179,8 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
     say(found.problems)
     if not found.table.rows:
         mention(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}")
+    if line.shown is Form.MD:
+        raise UsageError(f"--format md is not for rows by {by}", "use --format csv or json")
     as_csv = partial(code_csv, raw=line.raw_csv)
     sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, as_csv)))
 
@@ -290,6 +293,10 @@ def text_of(table: Hotspots, form: Form, top: int | None, *, raw_csv: bool = Fal
     from profharness.report.csv import hotspots_csv
     from profharness.report.text.hotspots import plain_table
 
+    if form is Form.MD:
+        from profharness.report.md.hotspots import hotspots_markdown
+
+        return hotspots_markdown(table, top or TABLE_ROWS)
     return _in_form(table, form, top, (plain_table, partial(hotspots_csv, raw=raw_csv)))
 
 

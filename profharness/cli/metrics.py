@@ -4,11 +4,13 @@ file.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from profharness.cli.parsing.forms import FORM_HELP, JSON_HELP, Form
 from profharness.errors import UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import OperatorOptions
@@ -16,6 +18,7 @@ from profharness.options.steps import StepRange
 from profharness.understand.operator_work import operator_input
 
 if TYPE_CHECKING:
+    from profharness.analysis.records import Summary
     from profharness.understand.many.jobs import Workers
 
 
@@ -30,7 +33,9 @@ class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
             metavar="RUN|FILE...",
         ),
     ]
-    json: Annotated[bool, Option("Print the JSON document instead of the table.")] = False
+    form: Annotated[Form, Option(FORM_HELP, names=("--format",))] = Form.TABLE
+    json: Annotated[bool, Option(JSON_HELP)] = False
+    keys: Annotated[bool, Option("Also each figure's name in the JSON document.")] = False
     steps: Annotated[
         str,
         Option(
@@ -51,8 +56,6 @@ class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
 
 def metrics(line: MetricsLine) -> None:
     """Show saturation metrics, counts, findings and problems."""
-    from profharness.report.json import metrics_json
-    from profharness.report.text.metrics import metrics_text
     from profharness.understand import report_run as understand
     from profharness.understand.load import check_paths
     from profharness.understand.loose.summaries import summarise_paths
@@ -92,11 +95,25 @@ def metrics(line: MetricsLine) -> None:
         )
     else:
         summary = summarise_paths(line.paths, line.step_range, given, _workers(line))
-    sys.stdout.write(
-        metrics_json(summary).decode()
-        if line.json
-        else metrics_text(summary, shown, by_step=bool(line.steps))
-    )
+    _print(line, summary, shown)
+
+
+def _print(line: MetricsLine, summary: Summary, samples: tuple[str, ...]) -> None:
+    """The summary in the form asked for; `samples` are the telemetry of its steps."""
+    from profharness.report.json import metrics_json
+    from profharness.report.text.metrics import MetricsView, metrics_text
+
+    if line.json or line.form is Form.JSON:
+        sys.stdout.write(metrics_json(summary).decode())
+        return
+    if line.form is Form.MD:
+        from profharness.report.md.metrics import metrics_markdown
+
+        sys.stdout.write(metrics_markdown(summary))
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    view = MetricsView(samples, by_step=bool(line.steps), keys=line.keys, width=width)
+    sys.stdout.write(metrics_text(summary, view))
 
 
 def _workers(line: MetricsLine) -> Workers | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from profharness.cli.parsing.forms import FORM_HELP, JSON_HELP, Form
 from profharness.rundir.shown.screen import mention
 
 if TYPE_CHECKING:
@@ -32,15 +33,15 @@ def saturation(
             help="Also the best throughput within a latency: p99=20ms, or a mean in ms.",
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the JSON document instead of the table.")
-    ] = False,
+    form: Annotated[Form, typer.Option("--format", help=FORM_HELP)] = Form.TABLE,
+    json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Fit throughput curves: knee, recommended point, what bends them."""
     from profharness.analysis.curves.knee import devices_of
     from profharness.report.json import saturation_json
     from profharness.report.text.saturation import NO_JOBS, saturation_text
 
+    json = json or form is Form.JSON
     found, points = load_scan(path)
     limit = parse_limit(latency_limit, points) if latency_limit else None
     if json and jobs is not None and any(one.axis == "batch_size" for one in found):
@@ -48,6 +49,10 @@ def saturation(
     if json:
         devices = None if jobs is None else [devices_of(series, jobs) for series in found]
         sys.stdout.write(saturation_json(found, devices))
+    elif form is Form.MD:
+        from profharness.report.md.saturation import saturation_markdown
+
+        sys.stdout.write(saturation_markdown(found, jobs, limit, points))
     else:
         sys.stdout.write(saturation_text(found, jobs, limit, points))
 

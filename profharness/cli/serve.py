@@ -44,7 +44,7 @@ def serve(offer: Offer) -> int:
         while not ended.wait(LOOK_S):
             if server.died():
                 raise WorkloadFailed(server.reason(), f"what it printed is in {server.log.parent}")
-        mention("profharness: ending the server")
+        mention("profharness: ending the server; clients get no further answers")
     return 0
 
 

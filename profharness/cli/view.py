@@ -51,4 +51,4 @@ def view(
                 webbrowser.open(link.ui_url)
             server.serve_forever(poll_interval=0.1)
     except KeyboardInterrupt:
-        mention("stopped")
+        mention("stopped: a tab that is open keeps the trace that it has loaded")

@@ -63,6 +63,8 @@ PARQUET_MAGIC = b"PAR1"
 PARQUET_KEY = b"profharness.telemetry"
 # what decoding a file beside raises where it is missing, damaged, or no ordinary file
 UNREAD = (OSError, InputError, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+NOT_SAMPLED = " was not sampled: "
+"""What stands between a metric and the reason in the problem that tells of it."""
 _COLUMNS: dict[str, Kinds] = {
     "at_ns": ("int64",),
     "until_ns": ("int64",),
@@ -203,7 +205,7 @@ def _problems(path: Path, rows: Rows) -> Iterator[Problem]:
             f"a tick came too late and was skipped, of {missed + len(rows)} ticks",
         )
     for absent in rows.header.missing:
-        yield Problem("info", where, 1, f"{absent.metric} was not sampled: {absent.why}")
+        yield Problem("info", where, 1, f"{absent.metric}{NOT_SAMPLED}{absent.why}")
 
 
 def _missed(rows: Rows) -> int:

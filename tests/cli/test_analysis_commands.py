@@ -251,7 +251,7 @@ def test_metrics_for_a_person(capsys, kineto, operators_only):
     text = output(capsys, "metrics", kineto)
     assert "2 kernels, 1 name, 1 copy, 1 stream, 1 device, 1 rank" in text
     assert "compute 62.7 %" in text
-    assert "not measured: fill, fill_busy, underfilled: needs workgroups" in text
+    assert "  fill; fill while busy; underfilled: needs workgroups" in text
     assert "operators" in output(capsys, "metrics", operators_only)
 
 

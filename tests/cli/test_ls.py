@@ -7,10 +7,13 @@ import os
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from profharness.cli import run_cli
-from profharness.rundir.manifest import Manifest, PassRecord, PointRecord
+from profharness.findings import finding
+from profharness.rundir.harness_process import identify
+from profharness.rundir.manifest import Manifest, PassRecord, PointRecord, ScanRecord
 from profharness.rundir.paths import RunDir
 from tests.steps import calls_of
 
@@ -57,8 +60,9 @@ def test_damaged_runs_are_listed_with_the_reason_and_the_others_as_ever(
     (tmp_path / "j-gone").symlink_to("nowhere")
     (tmp_path / "k-none").mkdir()
     lines = listed(tmp_path, capsys)
-    assert lines[0].startswith("done         2026-01-02T03:04:05Z    2 points  bare")
-    assert lines[0].endswith("b-good   split: counters as x+y")
+    assert lines[0].startswith("done         2026-01-02T03:04:05Z    2 points  bare ")
+    assert "b-good " in lines[0]
+    assert lines[0].endswith("   split: counters as x+y")
     assert [line.split()[0] for line in lines] == ["done", *["damaged"] * 5, "done"]
     assert "a pipe" in lines[4]
     assert "leads out of the run directory" in lines[5]
@@ -99,3 +103,80 @@ def test_a_newer_manifest_is_told_as_such(
     (line,) = listed(tmp_path, capsys)
     assert line.startswith("damaged")
     assert "written by a newer profharness" in line
+
+
+def test_a_command_that_failed_says_how_it_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("python", "train it.py")
+    for name, status in (("a", 0), ("b", 3), ("c", 139)):
+        run_in(tmp_path / name, kind="command", command=command, exit_status=status)
+    lines = listed(tmp_path, capsys)
+    assert [line.split("  ")[0] for line in lines] == [
+        "done",
+        "exited 3",
+        "killed by SIGSEGV 2026-01-02T03:04:05Z",
+    ]
+    assert all(line.endswith("python 'train it.py'") for line in lines)
+
+
+def test_a_run_whose_harness_is_gone_is_killed_and_one_of_a_living_process_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = identify()
+    gone = msgspec.structs.replace(mine, start_ticks=mine.start_ticks + 1)
+    run_in(tmp_path / "a", state="running", harness=mine)
+    run_in(tmp_path / "b", state="running", harness=gone)
+    assert [line.split()[0] for line in listed(tmp_path, capsys)] == ["running", "killed"]
+
+
+def document(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    assert run_cli(["ls", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == 1
+    return list(found["runs"])
+
+
+def test_the_list_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert document(tmp_path / "none", capsys) == []
+    told = finding("cold-cache", "slow at first", point="b1")
+    run_in(
+        tmp_path / "a",
+        scan=ScanRecord(name="particlenet"),
+        points=(PointRecord(id="b1", pass_name="bare"), PointRecord(id="b1", pass_name="torch")),
+        findings=(told, msgspec.structs.replace(told, point="b2")),
+    )
+    run_in(tmp_path / "b", kind="command", command=("sh", "-c", "x"), exit_status=3)
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "manifest.json").write_bytes(b"{")
+    scan, command, damaged = document(tmp_path, capsys)
+    assert scan == {
+        "name": "a",
+        "path": str(tmp_path / "a"),
+        "state": "done",
+        "started": "2026-01-02T03:04:05Z",
+        "kind": "scan",
+        "scan": "particlenet",
+        "command": None,
+        "exit_status": None,
+        "points": 1,
+        "layers": [],
+        "split_passes": {},
+        "findings": [{"id": "cold-cache", "severity": told.severity}],
+        "error": "",
+    }
+    assert (command["command"], command["exit_status"]) == (["sh", "-c", "x"], 3)
+    assert damaged["state"] == "damaged"
+    assert "not a readable manifest" in str(damaged["error"])
+
+
+def test_the_list_as_markdown_holds_no_markup_of_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_in(tmp_path / "a", kind="command", command=("a|b", "x\n| forged |", "[@you](http://x)"))
+    assert run_cli(["ls", str(tmp_path), "--format", "md"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert len({len(line) for line in lines}) == 1
+    assert r"a\|b" in lines[2]
+    assert r"\[@<!-- -->you\](http:<!-- -->//x)" in lines[2]

@@ -8,6 +8,11 @@ import shlex
 import textwrap
 from pathlib import Path
 
+from profharness.cli.running.repetitions import (
+    device_lines,
+    measured_points,
+    measurement_lines,
+)
 from profharness.launchers.command import Command
 from profharness.measure.pass_commands import (
     planned_commands,
@@ -43,9 +48,13 @@ def plan_line(prepared: RunPlan) -> str:
     return (
         f"plan    {model}: {what} x {count} pass{'es' * (count != 1)} ({passes}); at least "
         f"{format_clock(_seconds(prepared))}, about {format_bytes(_disk(prepared))}; "
-        f"telemetry {request.telemetry} at "
-        f"{request.telemetry_hz:g} Hz        --dry-run shows the commands"
+        f"telemetry {_telemetry(request)}        --dry-run shows the commands"
     )
+
+
+def _telemetry(request: Request) -> str:
+    at = "" if request.telemetry == "off" else f" at {request.telemetry_hz:g} Hz"
+    return f"{request.telemetry}{at}"
 
 
 def plan_notes(prepared: RunPlan) -> tuple[str, ...]:
@@ -77,6 +86,7 @@ def dry_run_text(prepared: RunPlan) -> str:
     lines = [f"planned for     {prepared.elsewhere}"] if prepared.elsewhere else []
     lines += [f"run directory   {prepared.root}", f"executions      {_executions(prepared)}"]
     if prepared.scan is not None:
+        lines += [*measurement_lines(prepared), *device_lines(prepared)]
         lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
     else:
         lines += [f"expected time   the command's own, {_starts(prepared)}"]
@@ -90,7 +100,7 @@ def dry_run_text(prepared: RunPlan) -> str:
         ]
     lines += [
         f"expected disk   about {format_bytes(_disk(prepared))}",
-        f"telemetry       {prepared.request.telemetry} at {prepared.request.telemetry_hz:g} Hz",
+        f"telemetry       {_telemetry(prepared.request)}",
         "",
     ]
     for plan in prepared.schedule.passes:
@@ -184,12 +194,9 @@ def _pass_lines(prepared: RunPlan, plan: PassPlan) -> list[str]:
         )
     ]
     if prepared.scan is not None:
-        own = [
-            point
-            for point in prepared.scan.points
-            if point.backend in plan.targets and not (plan.layers and point.repeat)
-        ]
-        lines.append(f"  points  {' '.join(point.key for point in own)}")
+        points = measured_points(prepared, plan)
+        if points:
+            lines.append(f"  points  {' '.join(point.key for point in points)}")
     extras = planned_extras(prepared, plan)
     lines += [f"  file    {path}: {text.strip()}" for path, text in extras.files]
     for command in planned_commands(prepared, plan):

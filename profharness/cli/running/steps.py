@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from profharness.cli.running.answers import near, printed, show, width
+from profharness.cli.running.interrupted import way_on, way_to_report
 from profharness.cli.running.plan_text import (
     clash_lines,
     dry_run_text,
@@ -114,6 +115,9 @@ def perform(
         )
     try:
         strict_failure = tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
+    except KeyboardInterrupt:
+        mention(way_to_report(near(result.run.root)))
+        raise
     except (
         Exception
     ) as error:  # the command has run: nothing that fails after it may change its exit status
@@ -157,7 +161,7 @@ def _executed(
     echo_stdout: bool,
     again: Again | None,
 ) -> engine.Result:
-    """The run; Ctrl-C between two processes of a scan ends it here, with the way to go on."""
+    """The run; Ctrl-C between two processes ends it here, with the way on."""
     from profharness.secrets import scrub  # the readers of other formats: a dry run needs none
 
     try:
@@ -165,11 +169,7 @@ def _executed(
             prepared, argv, progress, scrub.findings, echo_stdout=echo_stdout, again=again
         )
     except KeyboardInterrupt:
-        if prepared.scan is not None:
-            mention(
-                "profharness: what was measured is kept; go on by `profharness run --resume -o "
-                f"{near(prepared.root)}`"
-            )
+        mention(way_on(prepared.root, near(prepared.root), is_scan=prepared.scan is not None))
         raise
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from profharness.analysis.records import Figure, PointSummary, Summary
-from profharness.report.table import Cell, Column, Table, row_of
+from profharness.report.table import Cell, Column, Table
 from profharness.report.text import names
 from profharness.report.text.figures import coverage_text, figure_text, finite, needs_text
 from profharness.report.text.labels import KERNELS, no_kernels, point_names
@@ -72,17 +72,6 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
         if why and needs.startswith(KERNELS)
         else (needs_text(needs), ", ".join(titles))
         for needs, titles in lacking.items()
-    )
-
-
-def figure_listing(figures: Mapping[str, Figure]) -> Table:
-    """Each figure by its name in JSON, with where it came from and what to know of it."""
-    rows = []
-    for name, figure in figures.items():
-        notes = (figure.source, figure.note, coverage_text(figure))
-        rows.append(row_of(name, figure_text(figure), "; ".join(note for note in notes if note)))
-    return Table(
-        "Figures", (Column("figure"), Column("value", width=14), Column("from")), tuple(rows)
     )
 
 

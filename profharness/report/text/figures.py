@@ -4,6 +4,8 @@ missing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from profharness.analysis.records import Estimate, Figure
 
 # reports find these here, with the rest of the words
@@ -32,7 +34,8 @@ _ONE = {
     "requests": "request",
     "clients": "client",
 }
-_FRACTIONS = frozenset({"", "1", "share", "ratio", "fraction"})
+_SHARES = frozenset({"share", "fraction"})
+_FRACTIONS = frozenset({"", "1", "ratio"})
 
 
 def needs_text(needs: str) -> str:
@@ -83,6 +86,11 @@ def interval_text(value: float, low: float | None, high: float | None) -> str:
     return format_with_uncertainty(value, half)
 
 
+def times_text(ratio: float, low: float | None = None, high: float | None = None) -> str:
+    """One figure over another: `1.234 ± 0.041 times`."""
+    return f"{interval_text(ratio, low, high)} times"
+
+
 def _lopsided(value: float, low: float, high: float) -> bool:
     """Whether ± would mislead: one arm of the interval is more than three times the other, or the
     half-width exceeds the value.
@@ -95,10 +103,10 @@ def quantity_text(value: float, unit: str, half: float | None = None) -> str:
     """`value` in its natural scale with `unit`, and `± half` in the same scale."""
     if unit in _NS_PER:
         return _time_text(value * _NS_PER[unit], None if half is None else half * _NS_PER[unit])
-    if unit in {"B", "bytes"}:
-        return format_bytes(value)
-    if unit in _SI_UNITS:
-        return si_text(value, unit)
+    if unit in _ALONE:
+        return _ALONE[unit](value, unit)
+    if unit in _SHARES:
+        return share_text(value, half)
     if unit in _FRACTIONS:
         return fraction_text(value) if half is None else number_text(value, half)
     if unit == "cores" and half is None:
@@ -152,6 +160,20 @@ def fraction_text(value: float | None) -> str:
     )
 
 
+def share_text(share: float, half: float | None = None) -> str:
+    """A share of the whole in per cent, with its half-width where that is known: `93.0 %`,
+    `3.1 % ± 0.4`; two significant digits below one per cent, so that `0.0018 %` is not nothing.
+    """
+    if half:
+        return format_share_interval(share, share - half, share + half)
+    if share == 0:
+        return "0 %"
+    if abs(share) < 0.01:
+        return f"{brief_text(100 * share, 2)} %" if abs(share) >= 1e-10 else f"{100 * share:.2g} %"
+    text = format_share(share)
+    return "100 %" if text == "100.0 %" else text
+
+
 def si_text(value: float, unit: str, significant: int = 3) -> str:
     """`1.31 TFLOP/s`, `24.4 k jets/s`: a decimal prefix, joined to units of the SI and apart from
     counted things.
@@ -165,6 +187,18 @@ def si_text(value: float, unit: str, significant: int = 3) -> str:
             )
     digits = 0 if float(value).is_integer() else max(significant - len(str(int(abs(value)))), 0)
     return f"{format_number(value, digits)} {unit}"
+
+
+def _bytes_text(value: float, _unit: str) -> str:
+    return format_bytes(value)
+
+
+# units whose figures are printed without their uncertainty
+_ALONE: dict[str, Callable[[float, str], str]] = {
+    "B": _bytes_text,
+    "bytes": _bytes_text,
+    **dict.fromkeys(_SI_UNITS, si_text),
+}
 
 
 def _time_text(ns: float, half_ns: float | None) -> str:

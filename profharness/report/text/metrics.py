@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from profharness.analysis.records import Figure, Partition, Summary
+from profharness.analysis.records import Partition, Summary
 from profharness.findings import problem_text
 from profharness.report.tables import communication, counters, runtime_logs
-from profharness.report.tables.figures import figure_listing
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
-from profharness.report.text.labels import KERNELS, no_kernels, point_names_by_id
+from profharness.report.text.labels import point_names_by_id
 from profharness.report.text.limits import full_verdict
-from profharness.report.text.listing import listing
+from profharness.report.text.measured.blocks import Block, block_lines
+from profharness.report.text.measured.lacking import lacking_lines, problem_lines
 from profharness.report.text.terminal import idle_items, partition_items
 from profharness.rundir.shown.screen import lines_text, one_line
 from profharness.units import format_ns, format_number, format_share
 
 
-def metrics_text(summary: Summary, samples: Sequence[str] = (), *, by_step: bool = False) -> str:
-    """Counts and verdict first, then every figure with where it came from or what it needs.
-
-    `samples` are the telemetry metrics to show step by step; `by_step` says that steps were asked
-    for, so that the text says that they are missing.
+@dataclass(frozen=True)
+class MetricsView:
+    """What is shown of a summary: `samples` are the telemetry metrics to show step by step, and
+    `by_step` says that steps were asked for, so that the text says where they are missing. `keys`
+    adds the figures' names in JSON; `width` breaks long remarks at that column.
     """
-    return lines_text(_lines(summary, samples, by_step=by_step))
+
+    samples: Sequence[str] = ()
+    by_step: bool = False
+    keys: bool = False
+    width: int | None = None
 
 
-def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterator[str]:
+def metrics_text(summary: Summary, view: MetricsView = MetricsView()) -> str:
+    """Counts and verdict first, then every figure with what it says and where it came from, and
+    what the missing ones need.
+    """
+    return lines_text(_lines(summary, view))
+
+
+def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
     yield from _trace_lines(summary)
     if summary.steps_from:
         yield f"steps     {summary.steps_from}"
@@ -39,28 +51,25 @@ def _lines(summary: Summary, samples: Sequence[str], *, by_step: bool) -> Iterat
     if summary.communication is not None:
         yield from communication.lines(summary.communication)
     yield from runtime_logs.section(summary.log)
-    why = no_kernels(summary)
-    yield from _figure_block("metrics", summary.metrics, why)
-    for point in summary.points:
-        yield from _figure_block(f"point {point.point}", point.metrics, why)
+    blocks = (
+        Block("metrics", summary.metrics),
+        *(Block(f"point {point.point}", point.metrics) for point in summary.points),
+    )
+    yield from block_lines(blocks, keys=view.keys, width=view.width)
+    yield from lacking_lines(summary, keys=view.keys)
     if summary.counters:
         yield from counters.lines(summary.counters)
-    if summary.steps or by_step:
-        yield from steps.lines(summary.steps, samples)
-    lacking = [
-        figure
-        for group in (summary.metrics, *(point.metrics for point in summary.points))
-        for figure in group.values()
-        if figure.value is None
-    ]
-    if why and any(figure.needs.startswith(KERNELS) for figure in lacking):
-        yield f"not measured: what only device kernels give ({why})"
+    if summary.steps or view.by_step:
+        yield from steps.lines(summary.steps, view.samples)
     named = point_names_by_id(summary)
     for item in all_findings(summary):
         yield f"{item.severity:<8}  {finding_line(named, item)}"
-    for problem in sorted(summary.problems, key=lambda row: RANK[row.severity]):
+    problems, unsampled = problem_lines(summary.problems)
+    for problem in sorted(problems, key=lambda row: RANK[row.severity]):
         what = problem_text(problem.source, problem.count, problem.message)
         yield f"{problem.severity:<8}  {one_line(what)}"
+    for line in unsampled:
+        yield f"info      {one_line(line)}"
 
 
 def _trace_lines(summary: Summary) -> Iterator[str]:
@@ -135,23 +144,3 @@ def _coverage_lines(summary: Summary) -> Iterator[str]:
 def _rest(reasons: dict[str, int], total_ns: int) -> str:
     parts = (f"{reason} {format_share(ns / total_ns)}" for reason, ns in reasons.items())
     return f"; the rest: {', '.join(parts)}" if reasons else ""
-
-
-def _figure_block(title: str, figures: dict[str, Figure], no_kernels: str) -> Iterator[str]:
-    """Measured figures, then one line for each thing that is missing, with the metrics that need
-    it.
-
-    What needs device kernels is left out where the reason `no_kernels` is known: it holds for all
-    blocks at once.
-    """
-    if not figures:
-        return
-    measured = {name: figure for name, figure in figures.items() if figure.value is not None}
-    yield f"{title}:"
-    yield from listing(figure_listing(measured), indent=2)
-    missing: dict[str, list[str]] = {}
-    for name, figure in figures.items():
-        if figure.value is None and not (no_kernels and figure.needs.startswith(KERNELS)):
-            missing.setdefault(figure.needs, []).append(name)
-    for needs, names in missing.items():
-        yield f"  not measured: {', '.join(names)}: needs {needs}"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profharness.trace.sample_metrics import SAMPLE_METRICS, XCC_LIMIT
+from profharness.report.text.measured.sample_titles import SAMPLE_TITLES
+from profharness.trace.sample_metrics import SAMPLE_METRICS
 
 THROUGHPUT = "throughput"
 LATENCY_MEAN = "latency_mean"
@@ -102,11 +103,11 @@ _TITLES = {
         "launch latency, median",
         "kernel start after launch start, for kernels that met an empty queue",
     ),
-    "launch_latency_p99": MetricTitle("launch latency, p99"),
+    "launch_latency_p99": MetricTitle("launch latency, p99", "99 of 100 are shorter"),
     "queue_delay_median": MetricTitle(
         "queue delay, median", "the same for kernels that queued behind others"
     ),
-    "queue_delay_p99": MetricTitle("queue delay, p99"),
+    "queue_delay_p99": MetricTitle("queue delay, p99", "99 of 100 are shorter"),
     "queue_depth": MetricTitle("queue depth", "kernels launched and not finished, on average"),
     "launch_bound": MetricTitle(
         "launch-bound", "share in which the device drains or idles while the host is at launches"
@@ -172,7 +173,25 @@ _TITLES = {
     STEP_TIME: MetricTitle(
         "step time", "one steady step: the mean in a run, the median in a single trace"
     ),
-    "kernels_per_step": MetricTitle("kernels per step"),
+    "kernels_per_step": MetricTitle(
+        "kernels per step", "kernels that one step launches, on average"
+    ),
+    "cpu_sampled": MetricTitle("time sampled", "how much of the time the CPU figures speak for"),
+    "memory_peak": MetricTitle("memory, peak", "most that the workload's processes held at once"),
+    "warmup_trials": MetricTitle(
+        "warm-up trials", "trials before the timed ones, which do not count"
+    ),
+    "warmup_time": MetricTitle(
+        "warm-up time", "from the first warm-up trial to the last one's end"
+    ),
+    "throughput_median": MetricTitle(
+        "throughput, median", "items of a trial over the median trial time"
+    ),
+    "throughput_of_mean_time": MetricTitle(
+        "throughput of the mean time", "all items over the time of all trials, slow ones included"
+    ),
+    "latency_std": MetricTitle("latency, standard deviation", "how much trials or requests differ"),
+    "flops_per_item": MetricTitle("FLOPs per item", "useful operations that one item needs"),
     "operators": MetricTitle("operators", "share of the window in which a framework operator ran"),
     "busy_bare": MetricTitle(
         "busy, bare", "kernel time of the traced pass over the trial time of the bare pass"
@@ -317,72 +336,6 @@ _TITLES = {
     ),
 }
 
-_SAMPLE_TITLES = {
-    "cpu_tree": "cores used",
-    "cpu_tree_wait": "cores waited for",
-    "cpu_node": "cores busy on the node",
-    "memory_tree": "memory of the processes",
-    "memory_node_used": "memory used on the node",
-    "memory_cgroup": "memory of the cgroup",
-    "cpu_throttled": "stopped by the CPU quota",
-    "pressure_cpu": "CPU pressure",
-    "pressure_memory": "memory pressure",
-    "pressure_io": "I/O pressure",
-    "processes_tree": "processes",
-    "gpu_activity_mean": "GPU %, averaged",
-    "memory_activity_mean": "memory activity, averaged",
-    "cu_active": "CUs active",
-    "cu_occupancy": "CU occupancy",
-    "matrix_busy": "matrix cores (MFMA)",
-    "vmem_busy": "vector memory",
-    "lds_busy": "LDS",
-    "fabric_read": "fabric read",
-    "fabric_write": "fabric written",
-    "sm_activity": "SM activity",
-    "sm_occupancy": "SM occupancy",
-    "tensor_activity": "tensor activity",
-    "fp64_activity": "FP64 activity",
-    "fp32_activity": "FP32 activity",
-    "fp16_activity": "FP16 activity",
-    "dram_activity": "memory bandwidth of peak",
-    "pcie_sent": "PCIe sent",
-    "pcie_received": "PCIe received",
-    "nvlink_sent": "NVLink sent",
-    "nvlink_received": "NVLink received",
-    "xgmi_read": "XGMI read",
-    "xgmi_written": "XGMI written",
-    "power_average": "power, averaged by the driver",
-    "power_energy": "power by the energy counter",
-    "power_limit": "power limit",
-    "power_cpu": "power of the CPUs",
-    "clock_gpu": "GPU clock",
-    "clock_memory": "memory clock",
-    "clock_soc": "fabric clock",
-    "temperature_edge": "temperature, edge",
-    "temperature_hotspot": "temperature, hotspot",
-    "temperature_memory": "temperature, memory",
-    "throttle_power": "throttled by power",
-    "throttle_thermal": "throttled by temperature",
-    "throttle_external": "throttled from outside",
-    "power_module": "power of the module",
-    "power_module_energy": "power of the module by its energy counter",
-    "power_module_limit": "power limit of the module",
-    "power_node": "power of the node",
-    "power_node_energy": "power of the node by its energy counter",
-    "power_node_limit": "power limit of the node",
-    "power_cpu_energy": "power of the CPUs by the node's meter",
-    "power_memory_energy": "power of the memory by the node's meter",
-    "network_received": "network received",
-    "network_sent": "network sent",
-    "network_loopback": "loopback traffic",
-    "rdma_received": "RDMA received",
-    "rdma_sent": "RDMA sent",
-    "gpu_memory_used": "device memory used",
-    "gpu_memory_total": "device memory",
-    "gpu_processes": "processes on the device",
-    "gpu_processes_other": "other processes on the device",
-    **{f"xcc_busy_{number}": f"GPU %, compute die {number}" for number in range(XCC_LIMIT)},
-}
 _SAMPLE_MEANINGS = {metric.name: metric.meaning for metric in SAMPLE_METRICS}
 
 
@@ -390,7 +343,7 @@ def title_of(name: str) -> str:
     """The title of a metric; its own name with blanks where the table has none."""
     words = _TITLES.get(name)
     base, _, part = name.partition(":")
-    plain = words.title if words else _SAMPLE_TITLES.get(base) or base.replace("_", " ")
+    plain = words.title if words else SAMPLE_TITLES.get(base) or base.replace("_", " ")
     return f"{plain}, {part}" if part else plain
 
 

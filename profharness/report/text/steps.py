@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from profharness.analysis.power.run_telemetry import figure_name
 from profharness.analysis.records import StepSummary
 from profharness.report.table import Column, Table, row_of
-from profharness.report.text.figures import finite, fraction_text, needs_text, quantity_text
+from profharness.report.text import names
+from profharness.report.text.figures import finite, needs_text, quantity_text
 from profharness.report.text.listing import listing
 from profharness.units import format_ns, format_share
 
@@ -20,11 +21,11 @@ _SHARES = (
     ("idle", "idle"),
     ("launch_bound", "launch-bound"),
 )
-_FRACTIONS = (
+_OF_DEVICE = (
     ("fill", "fill"),
     ("fill_busy", "fill busy"),
     ("occupancy", "occupancy"),
-    ("mfu", "mfu"),
+    ("mfu", "MFU"),
 )
 
 _TELEMETRY = ("power_w", "clock_gpu", "cores_used")
@@ -40,22 +41,25 @@ def lines(steps: Sequence[StepSummary], samples: Sequence[str] = ()) -> Iterator
     if not steps:
         yield "steps: none are marked in the trace"
         return
-    telemetry = [(name, name) for name in (map(figure_name, samples) if samples else _TELEMETRY)]
+    telemetry = [
+        (name, names.title_of(name))
+        for name in (map(figure_name, samples) if samples else _TELEMETRY)
+    ]
     shown = [
         (name, title)
-        for name, title in (*_SHARES, *_FRACTIONS, *telemetry, *_ENERGY)
+        for name, title in (*_SHARES, *_OF_DEVICE, *telemetry, *_ENERGY)
         if any(_is_measured(step, name) for step in steps)
     ]
     yield from listing(step_table(steps, shown), heads=True)
-    for name, _ in telemetry:
+    for name, title in telemetry:
         for note in dict.fromkeys(
             step.metrics[name].note
             for step in steps
             if _is_measured(step, name) and step.metrics[name].note
         ):
-            yield f"{name}: {note}"
+            yield f"{title}: {note}"
     missing: dict[str, list[str]] = {}
-    for name, title in (*_SHARES, *_FRACTIONS, *_ENERGY):
+    for name, title in (*_SHARES, *_OF_DEVICE, *_ENERGY):
         if (name, title) not in shown and name in steps[0].metrics:
             missing.setdefault(needs_text(steps[0].metrics[name].needs), []).append(title)
     yield from (f"{', '.join(titles)}: {words}" for words, titles in missing.items())
@@ -68,7 +72,7 @@ def step_table(steps: Sequence[StepSummary], shown: Sequence[tuple[str, str]]) -
     columns = (
         Column("step"),
         Column("time", "right", width=10),
-        *(Column(title, "right", width=13) for _, title in shown),
+        *(Column(title, "right", width=max(13, len(title))) for _, title in shown),
     )
     return Table(
         "Steps",
@@ -89,6 +93,4 @@ def _cell(step: StepSummary, name: str) -> str:
         return "-"
     figure = step.metrics[name]
     value = float(figure.value or 0)
-    if name in dict(_SHARES):
-        return format_share(value)
-    return fraction_text(value) if name in dict(_FRACTIONS) else quantity_text(value, figure.unit)
+    return format_share(value) if name in dict(_SHARES) else quantity_text(value, figure.unit)

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
+from profharness.findings.kind import Severity
 from profharness.rundir.foreign.border import reading
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.foreign.limits import MANIFEST_BYTES
@@ -37,6 +39,19 @@ class ListedPass(msgspec.Struct, frozen=True):
     split: tuple[str, ...] = ()
 
 
+class ListedFinding(msgspec.Struct, frozen=True):
+    """A finding by its kind."""
+
+    id: str
+    severity: Severity
+
+
+class ListedScan(msgspec.Struct, frozen=True):
+    """A scan by its name."""
+
+    name: str
+
+
 class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a manifest that a list shows; `Manifest` says what they mean."""
 
@@ -47,6 +62,11 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     layers: tuple[ListedLayer, ...] = ()
     passes: tuple[ListedPass, ...] = ()
     harness: HarnessRecord | None = None
+    kind: Literal["scan", "command", ""] = ""
+    scan: ListedScan | None = None
+    command: tuple[str, ...] = ()
+    exit_status: int | None = None
+    findings: tuple[ListedFinding, ...] = ()
 
 
 _DECODER = msgspec.json.Decoder(ListedRun)

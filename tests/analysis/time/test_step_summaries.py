@@ -211,7 +211,7 @@ def test_what_all_steps_lack_is_said_once():
     ]
     assert said.startswith(
         "compute, comm. exposed, copy exposed, idle, launch-bound, fill, fill busy, occupancy, "
-        "mfu: not measured: needs kernels"
+        "MFU: not measured: needs kernels"
     )
 
 

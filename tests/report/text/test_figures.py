@@ -32,9 +32,15 @@ T = "\u2009"
         (3_221_225_472, "B", None, "3.0 GiB"),
         (1.214e14, "FLOP/s", None, "121 TFLOP/s"),
         (3.9e12, "B/s", None, "3.90 TB/s"),
-        (0.8123, "share", None, "0.81"),
-        (0.0042, "share", None, "0.0042"),
-        (0.000012, "share", None, "0.000012"),
+        (0.8123, "share", None, "81.2 %"),
+        (0.0042, "share", None, "0.42 %"),
+        (0.000012, "share", None, "0.0012 %"),
+        (0.0, "share", None, "0 %"),
+        (1.0, "share", None, "100 %"),
+        (0.99999, "share", None, "> 99.9 %"),
+        (0.31, "share", 0.02, "31.0 % ± 2.0"),
+        (1e-13, "share", None, "1e-11 %"),
+        (1.03, "1", None, "1.03"),
         (100.0, "%", None, "100 %"),
         (8, "cores", None, "8 cores"),
         (1, "processes", None, "1 process"),
@@ -57,10 +63,11 @@ def test_a_missing_figure_says_what_it_needs() -> None:
 
 def test_a_lopsided_interval_shows_its_ends() -> None:
     assert (
-        figure_text(Figure(value=0.59, unit="share", low=0.59, high=0.64)) == "0.59 (0.59 to 0.64)"
+        figure_text(Figure(value=0.59, unit="share", low=0.59, high=0.64))
+        == "59.0 % (59.0 % to 64.0 %)"
     )
-    assert figure_text(Figure(value=0.59, unit="share", low=0.59, high=0.59)) == "0.59"
-    assert figure_text(Figure(value=0.59, unit="share", low=0.57, high=0.61)) == "0.590 ± 0.020"
+    assert figure_text(Figure(value=0.59, unit="share", low=0.59, high=0.59)) == "59.0 %"
+    assert figure_text(Figure(value=0.59, unit="share", low=0.57, high=0.61)) == "59.0 % ± 2.0"
 
 
 def test_an_interval_with_one_end_shows_it() -> None:
@@ -107,7 +114,7 @@ def test_provenance_names_interval_source_and_coverage() -> None:
         "how full",
     )
     assert tip == (
-        "how full; 95 % interval 0.70 to 0.90; from rocprofv3 pass; "
+        "how full; 95 % interval 70.0 % to 90.0 %; from rocprofv3 pass; "
         "covers 97 % of kernel time; inflated"
     )
 

@@ -1,0 +1,1 @@
+"""The reports as Markdown: tables and figures for tickets and notes."""

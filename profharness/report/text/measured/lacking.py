@@ -1,0 +1,105 @@
+"""What is not measured, folded: a line for each thing that would give it, whatever number of
+figures and points lack it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from profharness.analysis.records import Figure, ProblemRow, Summary
+from profharness.report.text import names
+from profharness.report.text.figures import finite
+from profharness.report.text.labels import KERNELS, no_kernels
+from profharness.rundir.telemetry import NOT_SAMPLED
+
+_OF_DEVICES = (KERNELS, "hardware counters", "allocations of the runtime", "counters", "a counter")
+"""How the needs of figures begin that a node without an accelerator cannot have."""
+
+_COUNTERS = "hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute"
+_BY_COUNTERS = re.compile(r"\(--pmc (?P<names>[^),]+)")
+_MORE = re.compile(r"more (?P<what>trials|requests) \((?P<least>at least \d+)\)")
+
+# the system's own words for hardware and settings that this node does not have: nothing to do
+_NOT_HERE = (
+    "only HPE Cray EX nodes",
+    "there is no RDMA adapter",
+    "offers no RAPL counters",
+    "no CPU quota is set",
+)
+
+
+def lacking_lines(summary: Summary, *, keys: bool = False) -> Iterator[str]:
+    """`latency p99: needs more trials`, a line for each thing to do; then, in one line, what needs
+    a device where the workload has none.
+    """
+    why = no_kernels(summary)
+    wanted: dict[str, dict[str, str]] = {}
+    beyond = 0
+    for name, (needs, where) in _lacking(summary).items():
+        if why and needs.startswith(_OF_DEVICES):
+            beyond += 1
+            continue
+        remedy, detail = _remedy(needs)
+        title = name if keys else names.title_of(name)
+        details = "; ".join(part for part in (detail, where) if part)
+        wanted.setdefault(remedy, {})[name] = f"{title} ({details})" if details else title
+    if wanted:
+        yield "not measured:"
+    for remedy, titles in wanted.items():
+        yield f"  {'; '.join(titles.values())}: needs {remedy}"
+    if beyond:
+        yield f"not measured: {beyond} figures that only device work gives ({why})"
+
+
+def _lacking(summary: Summary) -> dict[str, tuple[str, str]]:
+    """What each missing figure needs, and at how many points, where some points have it."""
+    found: dict[str, tuple[str, str]] = {
+        name: (figure.needs, "") for name, figure in summary.metrics.items() if _misses(figure)
+    }
+    for name in dict.fromkeys(name for point in summary.points for name in point.metrics):
+        figures = [point.metrics[name] for point in summary.points if name in point.metrics]
+        without = [figure for figure in figures if _misses(figure)]
+        if without and name not in found:
+            some = len(without) < len(figures)
+            found[name] = (
+                without[0].needs,
+                f"at {len(without)} of {len(figures)} points" if some else "",
+            )
+    return {name: (needs, where) for name, (needs, where) in found.items() if needs}
+
+
+def _misses(figure: Figure) -> bool:
+    return finite(figure.value) is None
+
+
+def _remedy(needs: str) -> tuple[str, str]:
+    """What to do, and what one figure asks of it: several numbers of trials are one thing to do, as
+    are several counters.
+    """
+    more = _MORE.fullmatch(needs)
+    if more:
+        return f"more {more['what']}", more["least"]
+    if "counter" in needs and (counted := _BY_COUNTERS.search(needs)):
+        return _COUNTERS, counted["names"]
+    return needs, ""
+
+
+def problem_lines(problems: Sequence[ProblemRow]) -> tuple[list[ProblemRow], list[str]]:
+    """The problems that are more than a metric that was not sampled, and those others as lines:
+    one for each reason, and one for all that the node does not have.
+    """
+    others: list[ProblemRow] = []
+    reasons: dict[str, dict[str, None]] = {}
+    for row in problems:
+        metric, found, reason = row.message.partition(NOT_SAMPLED)
+        if not found or " " in metric:
+            others.append(row)
+            continue
+        kind = "" if any(words in reason for words in _NOT_HERE) else reason
+        reasons.setdefault(kind, {})[names.title_of(metric)] = None
+    lines = [
+        f"not sampled: {'; '.join(titles)}: {reason or 'this node has no such meter or limit'}"
+        for reason, titles in reasons.items()
+    ]
+    return others, lines
