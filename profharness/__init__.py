@@ -1,6 +1,41 @@
 """profharness: is this accelerator saturated by this workload, and if not, what holds it back?
 
-The package itself imports nothing heavy, so that the telemetry sampler and `--help` start fast.
+    run = profharness.open("traces/demo")  # a run; profharness.read("trace.json.gz") for files
+    run.verdict, run.hotspots(by="op"), run.metrics(), run.trace().kernels.to_pandas()
+
+docs/python.md describes all of it. The package itself imports nothing heavy, so that the telemetry
+sampler, `--help` and `import profharness` start fast: each name below is loaded when it is used.
+Its types stand in `__init__.pyi`.
 """
 
 __version__ = "0.1.0"
+
+_PLACES = {
+    "open": "profharness.understand.session.opening:open_run",
+    "read": "profharness.understand.session.opening:read",
+    "Run": "profharness.understand.session.recording:Run",
+    "Recording": "profharness.understand.session.recording:Recording",
+    "ProfharnessError": "profharness.errors:ProfharnessError",
+    "UsageError": "profharness.errors:UsageError",
+    "OutputExists": "profharness.errors:OutputExists",
+    "Unavailable": "profharness.errors:Unavailable",
+    "InputError": "profharness.errors:InputError",
+    "WorkloadFailed": "profharness.errors:WorkloadFailed",
+}
+
+__all__ = ["__version__", *_PLACES]  # noqa: PLE0604  all of them are texts
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    module, _, attribute = _PLACES[name].partition(":")
+    value: object = getattr(importlib.import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -21,6 +21,7 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 from profharness.understand import frames
 from profharness.understand.load import load
+from profharness.understand.session.tables import trace_frame
 from tests.generated import Generated
 from tests.readers.kineto.kineto_files import document, event, kernel, launch, write
 from tests.run_files import run_of
@@ -119,7 +120,7 @@ def test_every_column_says_what_the_trace_says(trace: Trace):
         "ops": strings.decode(trace.ops.name),
     }
     for table in (trace.kernels, trace.samples):
-        frame = frames._frame(trace, table)
+        frame = trace_frame(trace, table)
         assert len(frame) == len(table)
         for column in fields(table):
             values, unit = getattr(table, column.name), column.metadata["unit"]

@@ -157,10 +157,16 @@ def ratio(curve: Curve, base: Curve, name: str) -> tuple[F64, F64, F64]:
 
 
 def draw(
-    drawn: Sequence[Curve], output: Path, *, ratio_to: str = "", title: str = "", item: str = "item"
-) -> None:
-    """Write the figure, in the format that the name's ending says. Raises Unavailable without
-    matplotlib, UsageError for curves over different levels.
+    drawn: Sequence[Curve],
+    output: Path | None,
+    *,
+    ratio_to: str = "",
+    title: str = "",
+    item: str = "item",
+) -> Any:
+    """Write the figure, in the format that the name's ending says, and give it; without a place to
+    write it is only given. Raises Unavailable without matplotlib, UsageError for curves over
+    different levels.
     """
     plt = canvas(output)
     if len({curve.axis for curve in drawn}) > 1:
@@ -199,9 +205,16 @@ def draw(
         ha="right",
         va="bottom",
     )
-    with whole_file(output) as drawn_to:
-        figure.savefig(drawn_to, format=output.suffix[1:].lower(), bbox_inches="tight")
+    return kept(figure, output, plt)
+
+
+def kept(figure: Any, output: Path | None, plt: Any) -> Any:
+    """The figure, written where there is a place for it, and no longer one of pyplot's."""
+    if output is not None:
+        with whole_file(output) as drawn_to:
+            figure.savefig(drawn_to, format=output.suffix[1:].lower(), bbox_inches="tight")
     plt.close(figure)
+    return figure
 
 
 def _panel(axes: Any, drawn: Sequence[Curve], name: str, words: str) -> None:
@@ -262,12 +275,15 @@ def colour(label: str, place: int) -> str:
     return DEVICE_COLOURS[max(named, key=len)] if named else PALETTE[place % len(PALETTE)]
 
 
-def canvas(output: Path) -> Any:
-    """Matplotlib without a screen, in the CMS style."""
+def canvas(output: Path | None) -> Any:
+    """Matplotlib in the CMS style: without a screen where there is a file to write, and else as
+    whoever asks for a figure has set it up.
+    """
     try:
         import matplotlib as mpl
 
-        mpl.use("Agg")
+        if output is not None:
+            mpl.use("Agg")
         import matplotlib.pyplot as plt
         import mplhep
     except ImportError as error:
@@ -275,6 +291,8 @@ def canvas(output: Path) -> Any:
             f"figures need matplotlib and mplhep ({error})", "pip install 'profharness[plots]'"
         ) from error
     plt.style.use(mplhep.style.CMS)
+    if output is None:
+        return plt
     formats = plt.figure().canvas.get_supported_filetypes()
     plt.close("all")
     if output.suffix.lstrip(".").lower() not in formats:
@@ -310,6 +328,4 @@ def draw_resources(resources: Resources, output: Path, *, title: str = "") -> No
     axes.legend(fontsize="x-small")
     if title:
         axes.set_title(title, loc="left", fontsize="small", pad=40)
-    with whole_file(output) as drawn_to:
-        figure.savefig(drawn_to, format=output.suffix[1:].lower(), bbox_inches="tight")
-    plt.close(figure)
+    kept(figure, output, plt)

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from profharness.report.plots.paper import as_text, canvas
+from profharness.report.plots.paper import as_text, canvas, kept
 from profharness.report.plots.work_roofline import (
     KERNEL_COLOR,
     LARGEST,
@@ -16,7 +16,6 @@ from profharness.report.plots.work_roofline import (
     ROOF_COLOR,
     WorkRoofline,
 )
-from profharness.rundir.outputs import whole_file
 
 _SIZE = (14.0, 9.0)
 _FONT, _RADIUS = 13.0, 13.0  # points
@@ -24,9 +23,10 @@ _NARROW = 2.0
 """Decades: an axis with fewer has labels between the powers of ten too."""
 
 
-def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None:
-    """Write the figure, in the format that the name's ending says. Raises Unavailable without
-    matplotlib, UsageError for an ending that is no picture's.
+def draw_roofline(drawn: WorkRoofline, output: Path | None, *, title: str = "") -> Any:
+    """Write the figure, in the format that the name's ending says, and give it; without a place to
+    write it is only given. Raises Unavailable without matplotlib, UsageError for an ending that is
+    no picture's.
     """
     plt = canvas(output)
     figure, axes = plt.subplots(figsize=_SIZE)
@@ -77,9 +77,7 @@ def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None
     axes.legend(fontsize="x-small", loc="upper left", markerscale=0.6)
     if title:
         axes.set_title(title, loc="left", fontsize="small")
-    with whole_file(output) as drawn_to:
-        figure.savefig(drawn_to, format=output.suffix[1:].lower(), bbox_inches="tight")
-    plt.close(figure)
+    return kept(figure, output, plt)
 
 
 def _label_between(axis: Any, ends: tuple[float, float]) -> None:

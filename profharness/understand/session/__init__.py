@@ -1,0 +1,1 @@
+"""Runs and trace files as objects for notebooks and scripts: what `import profharness` gives."""

@@ -1,0 +1,141 @@
+"""Figures of a run or of trace files for notebooks: those for papers, the rows of hotspots, and
+where the time went. The caller's settings of matplotlib stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from profharness.errors import InputError, Unavailable, UsageError
+from profharness.rundir.shown.screen import one_line
+from profharness.understand.session.bars import draw_hotspots, draw_partition
+
+if TYPE_CHECKING:
+    from profharness.report.plots.paper import Curve
+    from profharness.understand.session.recording import Recording
+
+Draw = Callable[["Recording", "Wanted"], Any]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which figure: its kind, a line above it, and how many rows of hotspots."""
+
+    kind: str | None = None
+    title: str = ""
+    top: int = 20
+
+
+def draw(recording: Recording, wanted: Wanted) -> Any:  # a matplotlib figure
+    """The figure. Raises UsageError for a kind that does not exist, Unavailable without matplotlib,
+    and InputError where nothing was measured for it.
+    """
+    if wanted.kind not in (None, *KINDS):
+        raise UsageError(f"plot {wanted.kind!r}: no such kind", f"one of {', '.join(KINDS)}")
+    if wanted.top < 1:
+        raise UsageError(f"top {wanted.top}: no such number of rows", "ask for at least 1")
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise Unavailable(
+            f"figures need matplotlib ({error})", "pip install 'profharness[plots]'"
+        ) from error
+    with mpl.rc_context():
+        if wanted.kind is not None:
+            return KINDS[wanted.kind](recording, wanted)
+        return _first(recording, wanted)
+
+
+def _first(recording: Recording, wanted: Wanted) -> Any:
+    """The first kind that there are figures for."""
+    for kind in _BY_ITSELF:
+        try:
+            return KINDS[kind](recording, wanted)
+        except InputError as error:
+            last = error
+    raise last
+
+
+def _throughput(recording: Recording, wanted: Wanted) -> Any:
+    from profharness.report.plots.paper import draw as draw_curves
+    from profharness.report.plots.paper import shortened
+
+    curves, item = _curves(recording)
+    return draw_curves(shortened(curves), None, title=wanted.title, item=item)
+
+
+def _latency(recording: Recording, wanted: Wanted) -> Any:
+    """Latency over throughput: what each level gives, and what it costs."""
+    from profharness.report.plots.paper import as_text, canvas, colour, kept, shortened
+
+    curves, item = _curves(recording)
+    plt = canvas(None)
+    figure, axes = plt.subplots(figsize=(12, 9))
+    for place, curve in enumerate(shortened(curves)):
+        drawn = colour(curve.label, place)
+        label = as_text(curve.label)
+        axes.plot(curve.throughput, curve.latency_ms, marker="o", color=drawn, label=label)
+        for level, x, y in zip(curve.level, curve.throughput, curve.latency_ms, strict=True):
+            axes.annotate(
+                f"{level:g}", (x, y), xytext=(6, -12), textcoords="offset points", fontsize=14
+            )
+    axes.set(xlabel=f"Throughput ({item}s/s)", ylabel="Latency (ms)", yscale="log")
+    axes.set_xlim(left=0)
+    if len(curves) > 1:
+        axes.legend(fontsize="x-small")
+    if wanted.title:
+        axes.set_title(as_text(wanted.title), loc="left", fontsize="small")
+    return kept(figure, None, plt)
+
+
+def _curves(recording: Recording) -> tuple[tuple[Curve, ...], str]:
+    """The curves of a scan, and what its items are called. Raises InputError where no two levels
+    were measured.
+    """
+    from profharness.report.plots.paper import curves, table_of
+    from profharness.understand.session.recording import Run
+
+    table = table_of(recording.summary.points, recording.summary.source)
+    if table is None:
+        raise InputError(
+            f"{one_line(recording.summary.source)}: no two levels were measured",
+            "open a run that scans several batch sizes",
+        )
+    scan = recording.manifest.scan if isinstance(recording, Run) else None
+    return curves(table), scan.item if scan is not None else "item"
+
+
+def _roofline(recording: Recording, wanted: Wanted) -> Any:
+    from profharness.report.plots.paper_roofline import draw_roofline
+    from profharness.report.plots.work_roofline import work_roofline
+
+    use = recording.device_use
+    drawn = work_roofline(use)
+    if drawn is None:
+        needs = "device work: kernels with times" if use is None else use.needs
+        raise InputError(
+            f"{one_line(recording.summary.source)}: no operator or kernel whose operations and "
+            "bytes are both known",
+            f"this takes {needs}",
+        )
+    return draw_roofline(drawn, None, title=wanted.title)
+
+
+def _hotspots(recording: Recording, wanted: Wanted) -> Any:
+    return draw_hotspots(recording.hotspots(), wanted.top, wanted.title)
+
+
+def _partition(recording: Recording, wanted: Wanted) -> Any:
+    return draw_partition(recording.summary, wanted.title)
+
+
+KINDS: dict[str, Draw] = {
+    "throughput": _throughput,
+    "latency": _latency,
+    "roofline": _roofline,
+    "hotspots": _hotspots,
+    "partition": _partition,
+}
+_BY_ITSELF = ("throughput", "partition", "hotspots")

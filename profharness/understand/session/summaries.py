@@ -1,0 +1,125 @@
+"""The figures and tables of what a user named, as `metrics` and `hotspots` work them out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
+
+from profharness.analysis.code.records import By as CodeBy
+from profharness.analysis.kernels.tally import Grouping
+from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
+from profharness.errors import UsageError
+from profharness.understand.many.jobs import IN_ONE, Workers
+
+if TYPE_CHECKING:
+    from profharness.analysis.records import Hotspots, ProblemRow, Summary
+    from profharness.report.table import Table
+    from profharness.trace.model import Problem
+
+CODE_ROWS = get_args(CodeBy)
+ROWS = (*get_args(Grouping), *CODE_ROWS)
+"""All that rows of hotspots can stand for; the last ones are parts of kernels' code."""
+
+
+def summary_of(
+    paths: Sequence[Path],
+    operator_input: OperatorInput = NO_INPUT,
+    step_range: str = "",
+    workers: Workers = IN_ONE,
+) -> Summary:
+    """What `metrics` prints of one run or file, or of several files, which are ranks of one job.
+
+    Raises as `load`, `steps.stepped` and `summarise_files` do.
+    """
+    from profharness.understand.many.figures import summarise_files
+    from profharness.understand.replays import with_captures
+    from profharness.understand.report_run import load, summarise
+
+    if len(paths) > 1 or workers.dask is not None:
+        return summarise_files(paths, workers, step_range, operator_input)
+    loaded = with_captures(load(paths), operator_input.captures)
+    return summarise(loaded, step_range, operator_input)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which hotspots: rows `by` (None: the first kind that is there), of a pass of a run."""
+
+    by: str | None = None
+    pass_name: str | None = None
+
+    def check(self, *, of_run: bool) -> None:
+        """Raises UsageError for rows that do not exist, and for a pass of loose files."""
+        if self.by not in (None, *ROWS):
+            raise UsageError(f"by {self.by!r}: no such rows", f"one of {', '.join(ROWS)}")
+        if self.pass_name is not None and not of_run:
+            raise UsageError(f"{self.pass_name}: no such pass", "loose files have no passes")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of hotspots for programs, what stands beside its rows, and what its readers lost or
+    repaired. Times are in ns.
+    """
+
+    table: Table
+    by: str
+    pass_name: str | None
+    total_ns: float | None
+    device_ns_outside: int | None
+    problems: tuple[Problem | ProblemRow, ...]
+
+
+def listing_of(
+    paths: Sequence[Path], asked: Asked, operator_input: OperatorInput = NO_INPUT
+) -> Listing:
+    """What `hotspots` lists of one run, or of files, whose records count together.
+
+    Raises UsageError for rows or a pass that do not exist, and as `hotspots_of_files` does.
+    """
+    from profharness.understand.hotspots import hotspots_of, load_for
+    from profharness.understand.many.tables import hotspots_of_files
+    from profharness.understand.replays import with_captures
+
+    of_run = len(paths) == 1 and paths[0].is_dir()
+    asked.check(of_run=of_run)
+    if asked.by in CODE_ROWS:
+        return _code(paths, asked, of_run=of_run)
+    by = cast("Grouping | None", asked.by)
+    if of_run:
+        loaded = with_captures(load_for(paths, by), operator_input.captures)
+        table = hotspots_of(loaded, by, asked.pass_name, operator_input=operator_input)
+        return _listing(table, loaded.trace.problems)
+    of_files = hotspots_of_files(paths, by, workers=Workers(1), operator_input=operator_input)
+    problems = (*(one.problem for one in of_files.unread), *of_files.problems)
+    return _listing(of_files.table, problems)
+
+
+def _listing(table: Hotspots, problems: Sequence[Problem]) -> Listing:
+    from profharness.report.tables.hotspots import hotspot_values
+
+    return Listing(
+        hotspot_values(table),
+        table.by,
+        table.pass_name,
+        table.total_ns,
+        table.device_ns_outside,
+        tuple(problems),
+    )
+
+
+def _code(paths: Sequence[Path], asked: Asked, *, of_run: bool) -> Listing:
+    """Lines or instructions of kernels, which have samples and no times."""
+    from profharness.report.tables.code_spots import code_values
+    from profharness.understand import code_spots
+
+    by = cast("CodeBy", asked.by)
+    found = (
+        code_spots.of_run(paths[0], by, asked.pass_name)
+        if of_run
+        else code_spots.of_files(paths, by)
+    )
+    table = found.table
+    return Listing(code_values(table), by, asked.pass_name, None, None, tuple(found.problems))
