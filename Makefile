@@ -59,7 +59,7 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS),training,dask,dev]'
+	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS),training,dask,mcp,dev]'
 	@touch $@
 
 setup: $(VENV)/.installed

@@ -40,6 +40,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("telemetry", "Sample power, clocks, utilisation and CPU alone; judge from that."),
     ("calibrate", "Measure what this device reaches: matrix products, copies, launches."),
     ("serve", "Serve models by a real Triton until told to end."),
+    ("mcp", "Let an agent ask for answers and figures, over the Model Context Protocol."),
     ("topology", "Write which CPUs each process of a multi-process scan gets."),
     ("doctor", "Say what works on this node, what is missing, and the fix."),
     ("ls", "List runs."),
@@ -181,20 +182,27 @@ def _call(arguments: Sequence[str]) -> int:
         # NumPy's linear algebra starts a thread per core that nothing here uses: 0.06 CPU s on two
         # cores
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    import typer
-
     from profharness.cli.parsing.commands import load
 
+    words, rest = split_line(arguments)
+    return carry_out(load(name), words[1:], rest)
+
+
+def carry_out(command: HelpfulCommand, words: Sequence[str], rest: Rest) -> int:
+    """Let typer parse the words of one command, and run it; its exit code. Raises UsageError for a
+    wrong word.
+    """
+    import typer
+
+    name = str(command.name)
     # typer carries a copy of click of its own in newer versions: take the exception's class from
     # typer itself
     click_error: type[Exception] = next(
         kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
     )
-    words, rest = _split(arguments)
-    command = load(name)
     try:
         status = command.main(
-            args=_without_topic(words[1:], command),
+            args=_without_topic(words, command),
             prog_name=f"profharness {name}",
             obj=rest,
             standalone_mode=False,
@@ -253,7 +261,7 @@ def _plain(message: str) -> str:
     return message.rstrip(".")
 
 
-def _split(arguments: Sequence[str]) -> tuple[Sequence[str], Rest]:
+def split_line(arguments: Sequence[str]) -> tuple[Sequence[str], Rest]:
     """Only commands that start a program take a rest; elsewhere `--` keeps its usual meaning."""
     if arguments and arguments[0] in (*_TAKES_COMMAND, "doctor") and "--" in arguments:
         at = list(arguments).index("--")

@@ -125,7 +125,7 @@ def run(
       particlenet-perf-analyzer       NVIDIA's perf_analyzer, 8 in flight
       multi-process                   1, 2, ... pinned copies at once
     """
-    elsewhere = _planned_for(switches)
+    elsewhere = planned_for(switches)
     _require_here()
     if switches.resume:
         return _resumed(switches, settings, ctx.obj)
@@ -162,7 +162,7 @@ def _require_here() -> None:
         ) from error
 
 
-def _planned_for(switches: RunSwitches) -> planned_node.PlannedNode | None:
+def planned_for(switches: RunSwitches) -> planned_node.PlannedNode | None:
     """The node that a plan was asked for, where it is another one. Raises UsageError where more
     than a plan was asked for.
     """

@@ -41,6 +41,7 @@ DOCUMENTS = (
     "architecture.md",
     "extending.md",
     "formulas.md",
+    "agents.md",
 )
 
 

@@ -1,0 +1,1 @@
+"""What `profharness mcp` offers to agents: its answers as records, its tools, and their limits."""

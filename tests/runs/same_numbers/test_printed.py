@@ -1,0 +1,70 @@
+"""Reading printed numbers back, which the comparison of all forms rests on."""
+
+from __future__ import annotations
+
+import pytest
+
+from profharness.report.text.figures import quantity_text
+from tests.runs.same_numbers.printed import Tables, read_back
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value", "within"),
+    [
+        ("90.58 µs", "ns", 90_580, 5),
+        ("151\u2009956 ± 49\u2009621 items/s", "items/s", 151_956, 0.5),
+        ("151 956 ± 49 621 items/s", "items/s", 151_956, 0.5),
+        ("6.4 ± 2.0 µs", "ns", 6_400, 50),
+        ("13.29 µs (2.323 µs to 30.44 µs)", "ns", 13_290, 5),
+        ("0.90", "share", 0.9, 0.005),
+        ("90.2 %", "share", 0.902, 0.0005),
+        ("71 %", "%", 71, 0.5),
+        ("237.7 MiB", "B", 237.7 * 2**20, 0.05 * 2**20),
+        ("19.5 MFLOP/s", "FLOP/s", 19.5e6, 0.05e6),
+        ("24.4 k jets/s", "jets/s", 24_400, 50),
+        ("1 process", "processes", 1, 0.5),
+        ("0.348 cores", "cores", 0.348, 0.0005),
+        ("2e-09", "share", 2e-9, 5e-10),
+    ],
+)
+def test_a_printed_figure_is_read_back(text: str, unit: str, value: float, within: float) -> None:
+    found = read_back(text, unit)
+    assert found is not None
+    assert found.value == pytest.approx(value)
+    assert found.within == pytest.approx(within)
+    assert found.is_of(value + 0.9 * within)
+    assert not found.is_of(value + 1.1 * within)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit"),
+    [
+        (1.234567e9, "ns"),
+        (0.000123456, "share"),
+        (0.123456, "share"),
+        (1.5e13, "FLOP/s"),
+        (123_456_789, "B"),
+        (17, "kernels"),
+        (3.25, "cores"),
+        (1234567.8, "items/s"),
+    ],
+)
+def test_what_is_printed_of_a_figure_is_that_figure(value: float, unit: str) -> None:
+    found = read_back(quantity_text(value, unit), unit)
+    assert found is not None
+    assert found.is_of(value)
+    assert not found.is_of(value * 1.06)
+
+
+def test_a_wrong_unit_is_seen() -> None:
+    with pytest.raises(ValueError, match="is no"):
+        read_back("90.58 ms", "items/s")
+    assert read_back("not measured", "ns") is None
+
+
+def test_tables_are_read_by_their_captions() -> None:
+    page = (
+        "<table><caption>A &amp; B</caption><tr><th>x</th></tr>"
+        "<tr><td><span title='t'>1 <b>ms</b></span></td></tr></table>"
+    )
+    assert Tables(page).tables == [("A & B", [["x"], ["1ms"]])]
