@@ -38,6 +38,9 @@ class ReportLine(OperatorOptions, frozen=True, kw_only=True):
     force: Annotated[bool, Option("Overwrite a page that exists.")] = False
     step_range: StepRange = ""
     raw_csv: RawCsv = False
+    compare: Annotated[
+        bool, Option("Of two runs or files: a page of what changed from the first to the second.")
+    ] = False
     form: Annotated[
         ReportForm,
         Option(
@@ -57,7 +60,9 @@ def report(line: ReportLine) -> None:
     from profharness.rundir.paths import MANIFEST
 
     first = line.paths[0]
-    if len(line.paths) == 1 and (not first.exists() or (first / MANIFEST).is_file()):
+    if line.compare:
+        _of_two(line)
+    elif len(line.paths) == 1 and (not first.exists() or (first / MANIFEST).is_file()):
         _of_run(line, first)
     else:
         _of_files(line)
@@ -95,6 +100,19 @@ def _of_run(line: ReportLine, root: Path) -> None:
         show(summary, root, page)
     if line.opens and page.is_file():
         open_page(page)
+
+
+def _of_two(line: ReportLine) -> None:
+    from profharness.cli.sharing.of_files import Wanted
+    from profharness.cli.sharing.of_two import report_two
+    from profharness.understand.operator_work import operator_input
+
+    report_two(
+        line.paths,
+        Wanted(line.output, line.form, line.force, line.json, line.opens),
+        line.step_range,
+        operator_input(line.formulas, line.capture_trace),
+    )
 
 
 def _of_files(line: ReportLine) -> None:

@@ -50,7 +50,7 @@ def report_files(
     is taken, InputError for what cannot be read.
     """
     require_form(wanted.form, paths)
-    place = _place(paths, wanted)
+    place = free_place(wanted, paths, place_here(paths, wanted.form.value))
     answer = _answer(paths, step_range, operator_input, workers)
     if place is not None:
         write_atomic(place, document(wanted.form, answer.summary, paths, place))
@@ -62,11 +62,11 @@ def report_files(
         open_page(place)
 
 
-def _place(paths: Sequence[Path], wanted: Wanted) -> Path | None:
-    """Where the document goes, before any file is read. None where it would be the place of its
-    own name, which is taken, and the figures were asked for.
+def free_place(wanted: Wanted, paths: Sequence[Path], default: Path) -> Path | None:
+    """Where the document goes, before any of the files is read. None where it would be the
+    default, which is taken, and the figures were asked for. Raises UsageError.
     """
-    place = wanted.place or place_here(paths, wanted.form.value)
+    place = wanted.place or default
     try:
         require_free(place, paths, force=wanted.force)
     except OutputExists:

@@ -19,6 +19,7 @@ from profharness.cli.sharing import browser
 from profharness.cli.sharing.places import stem_of
 from profharness.units import format_number
 from tests.cli.sharing.conftest import kineto_text
+from tests.report.sheets.browser import data_of, dom_of, needs_browser
 
 FORMATS = (
     "kineto/h100_bert_small.json.gz",
@@ -210,3 +211,21 @@ def test_no_notebook_of_what_cannot_be_opened_again(here, scan_csv, capsys):
     assert run_cli(["report", str(scan_csv), "--format", "ipynb"]) == 2
     assert "pandas.read_csv opens it" in capsys.readouterr().err
     assert not list(here.iterdir())
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_page_of_a_gpu_trace_runs_in_a_browser_without_a_complaint(here, shared, out):
+    file = shared / "fixtures" / "kineto" / "h100_bert_small.json.gz"
+    figures = json.loads(out("report", file, "--json"))
+    page = here / "h100_bert_small.report.html"
+    probe = (
+        "document.documentElement.dataset.loaded = performance.getEntriesByType('resource').length;"
+    )
+    dom = dom_of(page, here, probe)
+    data = data_of(dom)
+    assert data.get("errors") is None
+    assert data["loaded"] == "0"
+    verdicts = re.findall(r'<p class="verdict">(.*?)</p>', dom, re.DOTALL)
+    texts = [html.unescape(re.sub(r"<[^>]+>", "", one)) for one in verdicts]
+    assert any(figures["verdict"]["text"] in text for text in texts)
