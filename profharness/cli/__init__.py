@@ -22,15 +22,16 @@ from profharness.rundir.shown.screen import Painted, guarded, one_line
 if TYPE_CHECKING:
     from profharness.cli.parsing.help_screen import HelpfulCommand
 
-# name, what it does; the function of that name is in profharness/cli/<name>.py
+# name, what it does; the function of that name is in profharness/cli/<name>.py, or in sharing/
 COMMANDS: tuple[tuple[str, str], ...] = (
     ("run", "Run a scan or a command under instrumentation layers, and report."),
-    ("report", "Write the HTML report of a run, and print its summary."),
+    ("report", "Write the HTML report of a run or of trace files, and print its summary."),
     ("merge", "Merge runs or trace files into one Perfetto trace on one clock."),
     ("hotspots", "Show where device (or operator) time went."),
     ("metrics", "Show saturation metrics, counts, findings and problems."),
     ("saturation", "Fit throughput curves: knee, recommended point, what bends them."),
     ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
+    ("bundle", "Put what a colleague needs of a run, without secrets, into one zip."),
     ("plot", "Draw scans as a figure for a paper, or a run's resources over time."),
     ("view", "Open a trace in the Perfetto UI."),
     ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),

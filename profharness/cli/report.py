@@ -7,11 +7,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from profharness.cli.sharing.forms import ReportForm
+from profharness.cli.sharing.places import require_free
 from profharness.options.declared import Option
 from profharness.options.operator_work import OperatorOptions
 from profharness.options.steps import StepRange
 from profharness.options.tables import RawCsv
 from profharness.rundir.outputs import refuse_inputs
+from profharness.rundir.paths import write_atomic
 
 
 class ReportLine(OperatorOptions, frozen=True, kw_only=True):
@@ -28,13 +31,23 @@ class ReportLine(OperatorOptions, frozen=True, kw_only=True):
     output: Annotated[
         Path | None,
         Option(
-            "HTML file (default: RUN/report.html; of files NAME.report.html here).",
+            "Where to (default: RUN/report.html; of files NAME.report.html here).",
             names=("--output", "-o"),
         ),
     ] = None
     force: Annotated[bool, Option("Overwrite a page that exists.")] = False
     step_range: StepRange = ""
     raw_csv: RawCsv = False
+    compare: Annotated[
+        bool, Option("Of two runs or files: a page of what changed from the first to the second.")
+    ] = False
+    form: Annotated[
+        ReportForm,
+        Option(
+            "html is the whole page; md and pdf are one page; ipynb is a notebook.",
+            names=("--format",),
+        ),
+    ] = ReportForm.HTML
     opens: Annotated[bool, Option("Open the page in the browser.", names=("--open",))] = False
     json: Annotated[
         bool,
@@ -47,7 +60,9 @@ def report(line: ReportLine) -> None:
     from profharness.rundir.paths import MANIFEST
 
     first = line.paths[0]
-    if len(line.paths) == 1 and (not first.exists() or (first / MANIFEST).is_file()):
+    if line.compare:
+        _of_two(line)
+    elif len(line.paths) == 1 and (not first.exists() or (first / MANIFEST).is_file()):
         _of_run(line, first)
     else:
         _of_files(line)
@@ -56,26 +71,48 @@ def report(line: ReportLine) -> None:
 def _of_run(line: ReportLine, root: Path) -> None:
     from profharness.cli.running.answers import printed, show
     from profharness.cli.sharing.browser import open_page
+    from profharness.cli.sharing.forms import document, require_form
     from profharness.report.json import run_json
     from profharness.understand import report_run as understand
     from profharness.understand.operator_work import operator_input
 
+    of_page = line.form is ReportForm.HTML
+    page = line.output or root / f"report.{line.form.value}"
+    require_form(line.form, (root,))
+    if not of_page:
+        require_free(page, (), force=line.force or line.output is None)
     if line.output is not None:
         refuse_inputs(line.output, (root, *line.formulas, *line.capture_trace))
     given = operator_input(line.formulas, line.capture_trace)
     summary = understand.finish(
         root,
-        outputs=understand.Outputs(line.output, line.force, line.raw_csv, line.json),
+        outputs=understand.Outputs(
+            line.output if of_page else None, line.force, line.raw_csv, line.json or not of_page
+        ),
         step_range=line.step_range,
         operator_input=given,
     )
-    page = line.output or root / "report.html"
+    if not of_page:
+        write_atomic(page, document(line.form, summary, (root,), page))
     if line.json:
         printed(run_json(summary).decode(), root / "summary.json")
     else:
         show(summary, root, page)
     if line.opens and page.is_file():
         open_page(page)
+
+
+def _of_two(line: ReportLine) -> None:
+    from profharness.cli.sharing.of_files import Wanted
+    from profharness.cli.sharing.of_two import report_two
+    from profharness.understand.operator_work import operator_input
+
+    report_two(
+        line.paths,
+        Wanted(line.output, line.form, line.force, line.json, line.opens),
+        line.step_range,
+        operator_input(line.formulas, line.capture_trace),
+    )
 
 
 def _of_files(line: ReportLine) -> None:
@@ -86,7 +123,7 @@ def _of_files(line: ReportLine) -> None:
     several = len(line.paths) > 1 or line.dask is not None
     report_files(
         line.paths,
-        Wanted(line.output, "html", line.force, line.json, line.opens),
+        Wanted(line.output, line.form, line.force, line.json, line.opens),
         line.step_range,
         operator_input(line.formulas, line.capture_trace),
         Workers(line.processes, line.dask, line.dask_workers) if several else None,

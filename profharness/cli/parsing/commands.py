@@ -26,6 +26,9 @@ from profharness.cli.parsing.words import Interrupted
 from profharness.options.declared import Declared, declared, parts
 from profharness.rundir.private.spool import Spool
 
+_SHARING = frozenset({"bundle"})
+"""Commands whose modules are in `profharness/cli/sharing/`."""
+
 Settings = dict[str, object]
 """What was given of some options, by name."""
 
@@ -71,7 +74,8 @@ class Asked:
 
 def load(name: str) -> HelpfulCommand:
     """The command of that name, ready to parse a line; its module is imported here."""
-    return command_of(name, getattr(importlib.import_module(f"profharness.cli.{name}"), name))
+    place = f"sharing.{name}" if name in _SHARING else name
+    return command_of(name, getattr(importlib.import_module(f"profharness.cli.{place}"), name))
 
 
 def command_of(name: str, function: Callable[..., object]) -> HelpfulCommand:

@@ -1,1 +1,1 @@
-"""What is made to be shown to others: pages and documents of runs and files, bundles, an index."""
+"""Commands that hand results on: to a colleague, a spreadsheet, a dashboard."""

@@ -10,6 +10,7 @@ from profharness.analysis.operators.engine import OperatorInput
 from profharness.analysis.records import Summary
 from profharness.cli.running.answers import near, printed, show_made
 from profharness.cli.sharing.browser import open_page
+from profharness.cli.sharing.forms import ReportForm, document, require_form
 from profharness.cli.sharing.places import place_here, require_free
 from profharness.errors import OutputExists
 from profharness.rundir.paths import write_atomic
@@ -24,7 +25,7 @@ class Wanted:
     """
 
     place: Path | None = None
-    ending: str = "html"
+    form: ReportForm = ReportForm.HTML
     force: bool = False
     json: bool = False
     opens: bool = False
@@ -48,10 +49,11 @@ def report_files(
     """Read the files, write the document and print the answer. Raises UsageError for a place that
     is taken, InputError for what cannot be read.
     """
-    place = _place(paths, wanted)
+    require_form(wanted.form, paths)
+    place = free_place(wanted, paths, place_here(paths, wanted.form.value))
     answer = _answer(paths, step_range, operator_input, workers)
     if place is not None:
-        write_atomic(place, _document(answer.summary))
+        write_atomic(place, document(wanted.form, answer.summary, paths, place))
     if wanted.json:
         printed(answer.json(), place or paths[0])
     else:
@@ -60,11 +62,11 @@ def report_files(
         open_page(place)
 
 
-def _place(paths: Sequence[Path], wanted: Wanted) -> Path | None:
-    """Where the document goes, before any file is read. None where it would be the place of its
-    own name, which is taken, and the figures were asked for.
+def free_place(wanted: Wanted, paths: Sequence[Path], default: Path) -> Path | None:
+    """Where the document goes, before any of the files is read. None where it would be the
+    default, which is taken, and the figures were asked for. Raises UsageError.
     """
-    place = wanted.place or place_here(paths, wanted.ending)
+    place = wanted.place or default
     try:
         require_free(place, paths, force=wanted.force)
     except OutputExists:
@@ -92,9 +94,3 @@ def _answer(
         return Answer(scan.summary, lambda: saturation_json(scan.series))
     summary = summarise_paths(paths, step_range, operator_input, workers, with_use=True)
     return Answer(summary, lambda: metrics_json(summary).decode())
-
-
-def _document(summary: Summary) -> bytes:
-    from profharness.report.page import html
-
-    return html.render(summary).encode()

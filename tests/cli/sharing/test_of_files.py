@@ -19,6 +19,7 @@ from profharness.cli.sharing import browser
 from profharness.cli.sharing.places import stem_of
 from profharness.units import format_number
 from tests.cli.sharing.conftest import kineto_text
+from tests.report.sheets.browser import data_of, dom_of, needs_browser
 
 FORMATS = (
     "kineto/h100_bert_small.json.gz",
@@ -182,3 +183,49 @@ def test_every_format_has_a_page_with_the_figures_of_metrics(here, shared, out, 
         assert verdict["text"] in page
     if figures["trace"]["kernels"]:
         assert format_number(figures["trace"]["kernels"]) in page
+
+
+@pytest.mark.parametrize(("form", "start"), [("md", b"# small"), ("pdf", b"%PDF"), ("ipynb", b"{")])
+def test_other_forms_have_names_of_their_own(here, kineto, out, form, start):
+    if form == "pdf":
+        pytest.importorskip("matplotlib")
+    assert out("report", kineto, "--format", form).splitlines()[-1] == f"small.report.{form}"
+    assert (here / f"small.report.{form}").read_bytes().startswith(start)
+    assert [path.name for path in here.iterdir()] == [f"small.report.{form}"]
+
+
+def test_a_form_of_a_run_lies_in_the_run(sample, out, capsys):
+    run = sample("0.1-scan-torch")
+    out("report", run, "--format", "md")
+    text = (run / "report.md").read_text()
+    assert "**Answer**" in text
+    assert "| batch |" in text
+    out("report", run, "--format", "ipynb", "-o", run.parent / "again.ipynb")
+    cells = json.loads((run.parent / "again.ipynb").read_text())["cells"]
+    assert f"profharness.open({run.name!r})" in "".join(cells[1]["source"])
+    assert run_cli(["report", str(run), "--format", "md", "-o", str(run / "report.md")]) == 2
+    assert "exists" in capsys.readouterr().err
+
+
+def test_no_notebook_of_what_cannot_be_opened_again(here, scan_csv, capsys):
+    assert run_cli(["report", str(scan_csv), "--format", "ipynb"]) == 2
+    assert "pandas.read_csv opens it" in capsys.readouterr().err
+    assert not list(here.iterdir())
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_page_of_a_gpu_trace_runs_in_a_browser_without_a_complaint(here, shared, out):
+    file = shared / "fixtures" / "kineto" / "h100_bert_small.json.gz"
+    figures = json.loads(out("report", file, "--json"))
+    page = here / "h100_bert_small.report.html"
+    probe = (
+        "document.documentElement.dataset.loaded = performance.getEntriesByType('resource').length;"
+    )
+    dom = dom_of(page, here, probe)
+    data = data_of(dom)
+    assert data.get("errors") is None
+    assert data["loaded"] == "0"
+    verdicts = re.findall(r'<p class="verdict">(.*?)</p>', dom, re.DOTALL)
+    texts = [html.unescape(re.sub(r"<[^>]+>", "", one)) for one in verdicts]
+    assert any(figures["verdict"]["text"] in text for text in texts)

@@ -1,0 +1,1 @@
+"""A report as one page for papers and tickets, in Markdown or PDF, and as a notebook."""

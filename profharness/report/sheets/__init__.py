@@ -1,0 +1,1 @@
+"""Pages beside the report, without plots: a comparison of two, and an index of many runs."""

@@ -1,0 +1,274 @@
+"""The page of a comparison: what `profharness compare` prints, with the parts of the time before
+and after, and the findings of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from profharness.analysis.compare.reasons import Reason
+from profharness.analysis.compare.records import Comparison, Delta, Difference, HotspotComparison
+from profharness.analysis.records import Partition, Summary
+from profharness.report.plots.partition import PARTS, part_ns
+from profharness.report.sheets.frame import rendered
+from profharness.report.sheets.pictures import Bar, bars_picture
+from profharness.report.table import Cell, Column, Emphasis, Table, first_rows, row_of
+from profharness.report.text.changes import change_reason, change_text
+from profharness.report.text.figures import quantity_text
+from profharness.report.text.findings import all_findings, finding_line
+from profharness.report.text.labels import point_names_by_id
+from profharness.report.text.names import title_of
+from profharness.rundir.shown.screen import one_line
+from profharness.units import format_ns, format_share
+
+NOISE = (
+    "A change counts where it is larger than the noise of both; where no noise is known, it stands "
+    "alone."
+)
+MOST_HOTSPOTS, MOST_POINTS = 60, 200
+_FIRST = ("throughput", "steps_per_second", "latency", "latency_p50", "step_time")
+_OF_POINTS = ("throughput", "latency", "latency_p50", "latency_p99")
+
+Group = tuple[str, Table, Table | None]
+
+
+@dataclass(frozen=True)
+class ComparisonPage:
+    """What the page says; a table is None, a text empty, where there is nothing to say."""
+
+    answer: str
+    why: str
+    a: str
+    b: str
+    noise: str
+    differences: Table | None
+    groups: tuple[Group, ...]
+    picture: object
+    parts: Table | None
+    hotspots: tuple[Table, ...]
+    left: tuple[tuple[str, str], ...]
+    findings: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+
+
+def render(comparison: Comparison, a: Summary, b: Summary) -> str:
+    """The whole page of two summaries and their comparison."""
+    names = one_line(comparison.run_a, 200), one_line(comparison.run_b, 200)
+    page = ComparisonPage(
+        answer=answer(comparison),
+        why=_why(comparison),
+        a=_side(names[0], comparison.errors_a),
+        b=_side(names[1], comparison.errors_b),
+        noise=NOISE,
+        differences=_differences((*comparison.asked, *comparison.ran_on)),
+        groups=tuple(_groups(comparison)),
+        picture=_picture(a.partition, b.partition),
+        parts=_parts(a.partition, b.partition),
+        hotspots=tuple(table for one in comparison.hotspots if (table := _hotspots(one))),
+        left=tuple(_left(comparison)),
+        findings=tuple(
+            (f"{letter}  {name}", _findings(summary))
+            for letter, name, summary in (("A", names[0], a), ("B", names[1], b))
+        ),
+    )
+    shorts = [name.rstrip("/").rsplit("/", 1)[-1] for name in names]
+    title = f"{shorts[0]} against {shorts[1]}"
+    return rendered(
+        "comparison.html.j2", page=page, title=title, facts=(), brand="profharness comparison"
+    )
+
+
+def answer(comparison: Comparison) -> str:
+    """What changed in one sentence: of scans over their points, of all else in the figure that says
+    most.
+    """
+    if comparison.points:
+        return _points_answer(comparison)
+    by_name = {delta.name: delta for delta in comparison.run}
+    first = next((by_name[name] for name in _FIRST if name in by_name), None)
+    if first is not None:
+        return f"From A to B {title_of(first.name)} goes {_values(first)}: {change_text(first)}."
+    changed = sorted(comparison.run, key=lambda delta: -abs(delta.change))
+    if not changed:
+        return "Nothing in common to compare."
+    largest = changed[0]
+    return (
+        f"The largest change is that of {title_of(largest.name)}, {_values(largest)}: "
+        f"{change_text(largest)}."
+    )
+
+
+def _points_answer(comparison: Comparison) -> str:
+    rates = [
+        (point.point, delta)
+        for point in comparison.points
+        for delta in point.deltas
+        if delta.name == "throughput"
+    ]
+    if not rates:
+        return f"{len(comparison.points)} points in common, none with a throughput in both."
+    changed = [(name, delta) for name, delta in rates if delta.significant]
+    if not changed:
+        return f"No throughput changed by more than the noise, at {len(rates)} points in common."
+    name, delta = max(changed, key=lambda pair: abs(pair[1].change))
+    return (
+        f"Throughput changed by more than the noise at {len(changed)} of {len(rates)} points in "
+        f"common, most at {name}: {_values(delta)}, {change_text(delta)}."
+    )
+
+
+def _values(delta: Delta) -> str:
+    return f"from {quantity_text(delta.a, delta.unit)} to {quantity_text(delta.b, delta.unit)}"
+
+
+def _why(comparison: Comparison) -> str:
+    reasons = comparison.reasons or next(
+        (point.reasons for point in comparison.points if point.reasons), ()
+    )
+    if not reasons:
+        return ""
+    effect = "" if reasons[0].effect is None else f" ({100 * reasons[0].effect:+.1f} %)"
+    message = reasons[0].message.rstrip(".")
+    return f"{message[:1].upper()}{message[1:]}{effect}."
+
+
+def _side(name: str, errors: Sequence[str]) -> str:
+    return f"{name} (not sound by itself: {', '.join(errors)})" if errors else name
+
+
+def _differences(differences: Sequence[Difference]) -> Table | None:
+    if not differences:
+        return None
+    rows = tuple(row_of(one.name, one.a or "not set", one.b or "not set") for one in differences)
+    return Table("Differences", (Column("what"), Column("A"), Column("B")), rows)
+
+
+def _groups(comparison: Comparison) -> Iterator[Group]:
+    """The figures of the whole, then those of each point."""
+    if comparison.run:
+        yield "Figures", _deltas(comparison.run), _reasons(comparison.reasons)
+    for point in comparison.points[:MOST_POINTS]:
+        deltas = [delta for delta in point.deltas if delta.name in _OF_POINTS]
+        if deltas:
+            yield f"Point {point.point}", _deltas(deltas), _reasons(point.reasons)
+
+
+def _reasons(reasons: Sequence[Reason]) -> Table | None:
+    if not reasons:
+        return None
+    rows = tuple(
+        (
+            Cell(
+                "" if one.effect is None else f"{100 * one.effect:+.1f} %",
+                value="" if one.effect is None else one.effect,
+            ),
+            Cell(one.message),
+        )
+        for one in reasons
+    )
+    return Table("Reasons", (Column("effect", "right"), Column("reason")), rows)
+
+
+def _deltas(deltas: Sequence[Delta]) -> Table:
+    """Each figure in both, its change, and the interval of the change."""
+    rows = tuple(
+        (
+            Cell(title_of(delta.name)),
+            Cell(quantity_text(delta.a, delta.unit), value=delta.a),
+            Cell(quantity_text(delta.b, delta.unit), value=delta.b),
+            Cell(change_text(delta), value=delta.change, emphasis=_emphasis(delta)),
+            Cell(_interval(delta)),
+        )
+        for delta in deltas
+    )
+    columns = (
+        Column("figure"),
+        Column("A", "right"),
+        Column("B", "right"),
+        Column("change"),
+        Column("95 % interval"),
+    )
+    return Table("Changes", columns, rows)
+
+
+def _emphasis(delta: Delta) -> Emphasis:
+    return "warning" if delta.significant and ", worse" in change_text(delta) else ""
+
+
+def _interval(delta: Delta) -> str:
+    if delta.low is None or delta.high is None:
+        return ""
+    return f"{100 * delta.low:+.1f} % to {100 * delta.high:+.1f} %"
+
+
+def _parts(a: Partition | None, b: Partition | None) -> Table | None:
+    """The parts of both windows side by side; None where one has no timeline."""
+    if a is None or b is None or not a.window_ns or not b.window_ns:
+        return None
+    rows = []
+    for part in PARTS:
+        times = part_ns(a, part), part_ns(b, part)
+        if any(times):
+            shares = times[0] / a.window_ns, times[1] / b.window_ns
+            rows.append(
+                (
+                    Cell(part.label),
+                    *(Cell(format_share(share), value=share) for share in shares),
+                    *(Cell(format_ns(ns), value=ns) for ns in times),
+                )
+            )
+    titles = ("share, A", "share, B", "time, A", "time, B")
+    columns = (Column("part"), *(Column(title, "right") for title in titles))
+    return Table("Parts of both windows", columns, tuple(rows))
+
+
+def _picture(a: Partition | None, b: Partition | None) -> object:
+    if a is None or b is None or not a.window_ns or not b.window_ns:
+        return ""
+    shown = [part for part in PARTS if part_ns(a, part) or part_ns(b, part)]
+    bars = [
+        Bar(name, tuple(part_ns(one, part) / one.window_ns for part in shown))
+        for name, one in (("A", a), ("B", b))
+    ]
+    return bars_picture(bars, tuple((part.label, part.color) for part in shown))
+
+
+def _hotspots(one: HotspotComparison) -> Table | None:
+    """Rows whose total time differs."""
+    changed = [row for row in one.rows if (row.total_a_ns or 0) != (row.total_b_ns or 0)]
+    if not changed:
+        return None
+    rows = tuple(
+        (
+            Cell(row.name, below=change_reason(row)),
+            *(_time(ns) for ns in (row.mean_a_ns, row.mean_b_ns)),
+            Cell(
+                "" if row.change is None else f"{100 * row.change:+.1f} %", value=row.change or ""
+            ),
+            *(Cell(str(calls or 0), value=calls or 0) for calls in (row.calls_a, row.calls_b)),
+            *(_time(ns) for ns in (row.total_a_ns, row.total_b_ns)),
+        )
+        for row in changed
+    )
+    titles = ("mean, A", "mean, B", "change", "calls, A", "calls, B", "total, A", "total, B")
+    columns = (Column("name"), *(Column(title, "right") for title in titles))
+    return first_rows(Table(f"Hotspots by {one.by}", columns, rows), MOST_HOTSPOTS)
+
+
+def _time(ns: float | None) -> Cell:
+    return Cell("-", value="") if ns is None else Cell(format_ns(ns), value=float(ns))
+
+
+def _left(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    for title, names in (
+        ("only in A", comparison.only_a),
+        ("only in B", comparison.only_b),
+        ("failed in B", comparison.failed),
+    ):
+        if names:
+            yield title, ", ".join(names)
+
+
+def _findings(summary: Summary) -> tuple[tuple[str, str], ...]:
+    named = point_names_by_id(summary)
+    return tuple((one.severity, finding_line(named, one)) for one in all_findings(summary))

@@ -1,0 +1,110 @@
+"""A report in Markdown, PDF and as a notebook: what it says, and that foreign names stay text."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+import msgspec
+import pytest
+
+from profharness.errors import Unavailable
+from profharness.report.documents import pdf as pdf_pages
+from profharness.report.documents.extract import HOTSPOTS, POINTS, extract
+from profharness.report.documents.markdown import escaped, markdown, table_text
+from profharness.report.documents.notebook import notebook
+from profharness.report.table import Column, Table, row_of
+from profharness.report.text.sentences import sentences
+from tests.report.samples import SAMPLES
+
+HOSTILE = "x | y `$(id)` <img src=x onerror=alert(1)> [a](http://e.org) **b** $\\alpha$"
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_markdown_says_what_the_terminal_says(name):
+    summary = SAMPLES[name]()
+    text, said = markdown(summary), sentences(summary)
+    assert f"**Answer** {escaped(said.answer)}\n" in text
+    assert f"**Next** {escaped(said.next)}\n" in text
+    assert text.endswith("\n")
+    assert not text.endswith("\n\n")
+    for rows in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()}) == 1
+
+
+def test_a_page_has_few_rows_and_counts_the_others():
+    for name in SAMPLES:
+        page = extract(SAMPLES[name]())
+        assert page.main is None or len(page.main.rows) <= POINTS
+        assert page.hotspots is None or len(page.hotspots.rows) <= HOTSPOTS
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain words, 1.5 µs (3 %).", "plain words, 1.5 µs (3 %)."),
+        ("1. item", "1\\. item"),
+        ("3.91 ms", "3.91 ms"),
+        ("- item", "\\- item"),
+        ("a_b_c", "a_b_c"),
+        ("_a_ *b* `c`", "\\_a\\_ \\*b\\* \\`c\\`"),
+        ("a|b<c>", "a\\|b\\<c\\>"),
+    ],
+)
+def test_what_markdown_would_take_for_a_mark_is_escaped(text, shown):
+    assert escaped(text) == shown
+
+
+def test_no_cell_can_end_its_row():
+    table = Table("t", (Column("name"), Column("n", "right")), (row_of(HOSTILE, "1\n2"),))
+    head, rule, row = table_text(table).splitlines()
+    assert rule == "| --- | ---: |"
+    assert len(re.findall(r"(?<!\\)\|", row)) == len(re.findall(r"\|", head)) == 3
+    assert "<img" not in row.replace("\\<img", "")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_notebook_is_valid_and_opens_what_it_is_of(name):
+    nbformat = pytest.importorskip("nbformat")
+    summary = SAMPLES[name]()
+    written = notebook(summary, ['a/it\'s "this".json'])
+    assert written == notebook(summary, ['a/it\'s "this".json'])
+    read = nbformat.reads(written.decode(), as_version=4)
+    nbformat.validate(read)
+    assert (read.nbformat, read.nbformat_minor) == (4, 5)
+    code = [cell.source for cell in read.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs for cell in read.cells if cell.cell_type == "code")
+    for source in code:
+        ast.parse(source)
+    (call,) = [node for node in ast.walk(ast.parse(code[0])) if isinstance(node, ast.Call)]
+    opened = "open" if summary.run is not None else "read"
+    assert ast.unparse(call.func) == f"profharness.{opened}"
+    assert ast.literal_eval(call.args[0]) == 'a/it\'s "this".json'
+    assert any(source.endswith(".metrics()") for source in code)
+
+
+def test_a_notebook_of_several_files_reads_them_all():
+    summary = msgspec.structs.replace(next(iter(SAMPLES.values()))(), run=None)
+    cells = json.loads(notebook(summary, ["a.json", "b.json"]))["cells"]
+    assert "profharness.read('a.json', 'b.json')" in "".join(cells[1]["source"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_pdf_is_one_page_and_the_same_each_time(name):
+    pytest.importorskip("matplotlib")
+    summary = SAMPLES[name]()
+    page = pdf_pages.pdf(summary)
+    assert page.startswith(b"%PDF-")
+    assert page.rstrip().endswith(b"%%EOF")
+    assert len(re.findall(rb"/Type /Page\b", page)) == 1
+    assert page == pdf_pages.pdf(summary)
+
+
+def test_without_matplotlib_a_pdf_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    with pytest.raises(Unavailable) as raised:
+        pdf_pages.require_matplotlib()
+    assert raised.value.exit_code == 3
+    assert raised.value.hint == "pip install 'profharness[plots]'"
