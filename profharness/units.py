@@ -15,6 +15,7 @@ THIN = "\u2009"
 NOT_MEASURED = "not measured"
 # Sums of shares end this close to the whole by rounding alone.
 _WHOLE = 1e-9
+_TWO_DIGITS = 100  # a whole number from here on has more than two
 _TIME_SCALES = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _DURATIONS = {
     "ns": 1,
@@ -60,8 +61,8 @@ def digits_for(uncertainty: float) -> int:
 
 
 def format_with_uncertainty(value: float, uncertainty: float | None) -> str:
-    """`24 331 ± 41`: as many digits as the uncertainty allows; without one, four significant
-    digits.
+    """`24 331 ± 41`, `149 000 ± 45 000`: as many digits as the uncertainty allows, whose first two
+    are significant; without one, four significant digits.
     """
     if not math.isfinite(value):
         return NOT_MEASURED
@@ -69,7 +70,14 @@ def format_with_uncertainty(value: float, uncertainty: float | None) -> str:
         digits = max(3 - math.floor(math.log10(abs(value))), 0) if value else 0
         return format_number(value, min(digits, 6))
     digits = digits_for(uncertainty)
+    if uncertainty >= _TWO_DIGITS:
+        value, uncertainty = (_rounded(one, like=uncertainty) for one in (value, uncertainty))
     return f"{format_number(value, digits)} ± {format_number(uncertainty, digits)}"
+
+
+def _rounded(value: float, like: float) -> float:
+    """`value` to the place of the second significant digit of `like`."""
+    return round(value, 1 - math.floor(math.log10(like)))
 
 
 def format_ns(ns: float, significant: int = 4) -> str:

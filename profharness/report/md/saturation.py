@@ -52,7 +52,7 @@ def levels_table(curve: Series) -> Table:
         columns,
         tuple(
             row_of(
-                number_text(level),
+                f"{level:g}",
                 number_text(rate, error),
                 f"{100 * rate / best:.0f} %" if best else "",
             )

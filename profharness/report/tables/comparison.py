@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profharness.report.table import Cell, Column, Table, row_of
+from profharness.report.text import names
 from profharness.report.text.changes import change_text
 from profharness.report.text.figures import quantity_text
 from profharness.units import format_ns
@@ -23,7 +24,7 @@ _NAME_AND_VALUES = 50
 
 def delta_table(deltas: Sequence[Delta]) -> Table:
     """Name, both values and the change of each figure."""
-    width = max(_NAME, *(len(delta.name) for delta in deltas))
+    width = max(_NAME, *(len(names.title_of(delta.name)) for delta in deltas))
     columns = (
         Column("figure", width=width),
         Column("values", width=_NAME_AND_VALUES - width, gap=" "),
@@ -34,7 +35,7 @@ def delta_table(deltas: Sequence[Delta]) -> Table:
         columns,
         tuple(
             row_of(
-                delta.name,
+                names.title_of(delta.name),
                 f"{quantity_text(delta.a, delta.unit)} -> {quantity_text(delta.b, delta.unit)}",
                 change_text(delta),
             )

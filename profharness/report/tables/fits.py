@@ -102,7 +102,7 @@ def _knee_rows(name: str, series: Series) -> Iterable[tuple[Cell, ...]]:
         yield (
             Cell(name),
             Cell("jump"),
-            Cell(f"{series.step.ratio:.2f}x at {format_number(series.step.at)}"),
+            Cell(f"{series.step.ratio:.2f} times at {format_number(series.step.at)}"),
             Cell("throughput against the trend, most often a kernel switch", emphasis="muted"),
         )
 

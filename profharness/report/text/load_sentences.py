@@ -162,13 +162,13 @@ def _on_devices_of_their_own(summary: Summary, shared: SharedLevel) -> str:
         ):
             return (
                 f" On a device each they give {rate_text(summary, level.total.value)} "
-                f"({level.total.value / shared.total.value:.2f}x)."
+                f"({level.total.value / shared.total.value:.2f} times as much)."
             )
     return ""
 
 
 def _cost(slowdown: Estimate) -> str:
-    """`1.9x`, or that noise would explain it."""
-    value = f"{slowdown.value or 0.0:.2f}x"
+    """`1.90 times`, or that noise would explain it."""
+    value = f"{slowdown.value or 0.0:.2f} times"
     unclear = slowdown.low is None or slowdown.high is None or slowdown.low <= 1 <= slowdown.high
     return f"{value} (within noise)" if unclear else value

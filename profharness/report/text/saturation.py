@@ -205,13 +205,13 @@ def _needs(curve: Series) -> Iterator[tuple[str, str]]:
 
 
 def _estimate(estimate: Estimate, digits: int = 0) -> str:
-    """`value [low, high]`; an end without bound is open."""
+    """`value (low to high)`; an end without bound is open."""
 
     def text(value: float | None) -> str:
-        return "?" if value is None else format_number(value, digits)
+        return "open" if value is None else format_number(value, digits)
 
     if estimate.value is None:
         return f"above {text(estimate.low)}" if estimate.low is not None else "not bounded"
     if estimate.low is None and estimate.high is None:
         return text(estimate.value)
-    return f"{text(estimate.value)} [{text(estimate.low)}, {text(estimate.high)}]"
+    return f"{text(estimate.value)} ({text(estimate.low)} to {text(estimate.high)})"

@@ -166,7 +166,7 @@ def test_the_reports_show_both_and_say_what_may_be_noise() -> None:
     said = load_sentences.shared_sentence(summary)
     assert said == (
         "Together the 2 models give 560 items/s at concurrency 2 each; sharing slows them: "
-        "a 2.00x, b 1.00x (within noise)."
+        "a 2.00 times, b 1.00 times (within noise)."
     )
     table = sharing_table(summary)
     assert table is not None

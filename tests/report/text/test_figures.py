@@ -17,6 +17,7 @@ from profharness.report.text.figures import (
     quantity_text,
     si_text,
     suffixed_text,
+    times_text,
 )
 
 T = "\u2009"
@@ -169,3 +170,8 @@ def test_brief_numbers_keep_four_digits(value: float) -> None:
 )
 def test_a_share_of_any_size_shows_digits(value, text):
     assert fraction_text(value) == text
+
+
+def test_one_figure_over_another_is_so_many_times() -> None:
+    assert times_text(1.234, 1.193, 1.275) == "1.234 ± 0.041 times"
+    assert times_text(2.0) == "2.000 times"
