@@ -2,6 +2,8 @@
 
     run = profharness.open("traces/demo")  # a run; profharness.read("trace.json.gz") for files
     run.verdict, run.hotspots(by="op"), run.metrics(), run.trace().kernels.to_pandas()
+    run = profharness.run("particlenet", batch_sizes=[1, 4])  # measures in a process of its own
+    with profharness.profile() as recording: ...  # records a block of this one
 
 docs/python.md describes all of it. The package itself imports nothing heavy, so that the telemetry
 sampler, `--help` and `import profharness` start fast: each name below is loaded when it is used.
@@ -13,6 +15,8 @@ __version__ = "0.1.0"
 _PLACES = {
     "open": "profharness.understand.session.opening:open_run",
     "read": "profharness.understand.session.opening:read",
+    "run": "profharness.cli.notebook.starting:run",
+    "profile": "profharness.cli.notebook.block:profile",
     "Run": "profharness.understand.session.recording:Run",
     "Recording": "profharness.understand.session.recording:Recording",
     "ProfharnessError": "profharness.errors:ProfharnessError",

@@ -1,3 +1,5 @@
+from profharness.cli.notebook.block import profile as profile
+from profharness.cli.notebook.starting import run as run
 from profharness.errors import InputError as InputError
 from profharness.errors import OutputExists as OutputExists
 from profharness.errors import ProfharnessError as ProfharnessError
@@ -21,6 +23,8 @@ __all__ = [
     "WorkloadFailed",
     "__version__",
     "open",
+    "profile",
     "read",
+    "run",
 ]
 open = open_run  # noqa: A001  as in gzip

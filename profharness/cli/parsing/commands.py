@@ -207,6 +207,11 @@ def _line_kind(field: Declared) -> Any:
     return kind if len(kinds) == 1 and plain else str
 
 
+def repeatable(field: Declared) -> bool:
+    """Whether the option may stand several times on a line, once for each of its values."""
+    return get_origin(_line_kind(field)) is list
+
+
 def _declaration(field: Declared) -> Any:
     option = field.option
     limit = option.limit if option.limit is not None and not option.limit.says else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from profharness.errors import InputError
 from profharness.report.plots.paper import as_text, kept
 from profharness.report.plots.partition import PARTS, part_ns
+from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import point_names
 from profharness.rundir.shown.screen import one_line
 
@@ -40,7 +41,8 @@ def draw_hotspots(frame: pd.DataFrame, top: int, title: str) -> Any:
     running = [sum(percent[: at + 1]) for at in places]
     axes.barh(places, percent, color="#0f8b8d")
     axes.plot(running, places, color="#d9730d", marker="o", markersize=3, label="running sum")
-    axes.set_yticks(places, [as_text(one_line(name, _NAME)) for name, _ in shown])
+    names = distinct_names([name for name, _ in shown])
+    axes.set_yticks(places, [as_text(one_line(name, _NAME)) for name in names])
     axes.invert_yaxis()
     axes.set(xlim=(0, 104), xlabel="share of the time (%)")
     axes.legend(loc="lower right")

@@ -15,7 +15,7 @@ from profharness.report.text.sentences import sentences
 from profharness.rundir.shown.screen import one_line
 from profharness.units import finite
 
-_POINTS, _FIGURES, _LONGEST = 12, 8, 400
+_POINTS, _FIGURES, _LONGEST = 12, 8, 2_000
 _OF_POINTS = ("throughput", "latency_p50", "busy")
 _OF_WHOLE = ("step_time", "busy", "gpu_percent", "fill", "mfu", "bandwidth_share", "power_w")
 

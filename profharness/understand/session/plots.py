@@ -21,11 +21,12 @@ Draw = Callable[["Recording", "Wanted"], Any]
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which figure: its kind, a line above it, and how many rows of hotspots."""
+    """Which figure: its kind, a line above it, and which and how many rows of hotspots."""
 
     kind: str | None = None
     title: str = ""
     top: int = 20
+    by: str | None = None
 
 
 def draw(recording: Recording, wanted: Wanted) -> Any:  # a matplotlib figure
@@ -124,7 +125,7 @@ def _roofline(recording: Recording, wanted: Wanted) -> Any:
 
 
 def _hotspots(recording: Recording, wanted: Wanted) -> Any:
-    return draw_hotspots(recording.hotspots(), wanted.top, wanted.title)
+    return draw_hotspots(recording.hotspots(wanted.by), wanted.top, wanted.title)
 
 
 def _partition(recording: Recording, wanted: Wanted) -> Any:

@@ -47,9 +47,14 @@ class Recording:
     @cached_property
     def summary(self) -> Summary:
         """All figures and findings as one record, from which `metrics` and the report print."""
-        found = summary_of(self.paths, self.operator_input)
+        found = summary_of(self._readable, self.operator_input)
         warn(found.problems)
         return found
+
+    @property
+    def _readable(self) -> tuple[Path, ...]:
+        """The paths, for whoever reads them now."""
+        return self.paths
 
     def hotspots(self, by: str | None = None, *, pass_name: str | None = None) -> pd.DataFrame:
         """One row per kernel, op, shape, module, range, stack, category, (host) call, line or
@@ -61,7 +66,7 @@ class Recording:
         """
         asked = Asked(by, pass_name)
         if asked not in self._kept:
-            listing = listing_of(self.paths, asked, self.operator_input)
+            listing = listing_of(self._readable, asked, self.operator_input)
             warn(listing.problems)
             self._kept[asked] = listing
         found = self._kept[asked]
@@ -159,7 +164,7 @@ class Recording:
 
     @cached_property
     def _loaded(self) -> _Loading:
-        return _Loading(self.paths, self.operator_input)
+        return _Loading(self._readable, self.operator_input)
 
     @cached_property
     def device_use(self) -> DeviceUse | None:
@@ -170,18 +175,20 @@ class Recording:
 
         return use_of(self._loaded[True], self.operator_input)
 
-    def plot(self, kind: str | None = None, *, title: str = "", top: int = 20) -> Figure:
+    def plot(
+        self, kind: str | None = None, *, title: str = "", top: int = 20, by: str | None = None
+    ) -> Figure:
         """A matplotlib figure: `throughput` (throughput and latency over what the scan varies),
-        `latency` (latency over throughput), `roofline`, `hotspots` (the `top` rows and their
-        running sum) or `partition` (where the time went). Without a kind the first that there are
-        figures for.
+        `latency` (latency over throughput), `roofline`, `hotspots` (the `top` rows `by` what
+        `hotspots` takes, and their running sum) or `partition` (where the time went). Without a
+        kind the first that there are figures for.
 
         Raises Unavailable where matplotlib is missing (extra `plots`), UsageError for a kind that
         does not exist, and InputError where nothing was measured for it.
         """
         from profharness.understand.session.plots import Wanted, draw
 
-        figure: Figure = draw(self, Wanted(kind, title, top))
+        figure: Figure = draw(self, Wanted(kind, title, top, by))
         return figure
 
     def sql(self, query: str) -> pd.DataFrame:
