@@ -1,0 +1,156 @@
+"""The pages of all kinds of runs in a real browser, on small and large screens, in light and dark:
+no complaint, no request, every section there, nothing wider than the screen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from profharness.cli import run_cli
+from tests.browser import BROWSER, Browser, Page, opened_browser
+from tests.cli.test_hostile_names import trace
+from tests.run_files import run_of
+from tests.samples.keep import unpacked
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BROWSER is None, reason="needs chromium (or chrome) on the PATH"),
+    pytest.mark.xdist_group("browser"),
+]
+
+WIDTHS = (400, 1280, 1600)  # CSS pixels: a telephone, a laptop, a desk
+SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+SECTIONS = """
+[...document.querySelectorAll("nav a[href^='#']")].map(link => {
+  const target = document.getElementById(link.getAttribute("href").slice(1));
+  return [link.textContent, target === null ? 0 : target.getBoundingClientRect().height];
+})
+"""
+EMPTY_PLOTS = """
+[...document.querySelectorAll("[data-plot]")]
+  .filter(one => one.querySelector("svg, canvas") === null).map(one => one.dataset.plot)
+"""
+
+
+def of_sample(name: str) -> Callable[[Path], list[str]]:
+    return lambda folder: [str(unpacked(name, folder))]
+
+
+def of_ranks(folder: Path) -> list[str]:
+    return [str(run_of(folder / "ranks", ranks=8).root)]
+
+
+def of_file(folder: Path) -> list[str]:
+    path = folder / "trace.json"
+    path.write_text(json.dumps(trace("gemm_kernel")))
+    return [str(path)]
+
+
+def of_two(folder: Path) -> list[str]:
+    two = [str(unpacked(name, folder)) for name in ("0.1-scan-torch", "0.1-first-scan-torch")]
+    return [*two, "--compare"]
+
+
+KINDS: dict[str, Callable[[Path], list[str]]] = {
+    "a scan": of_sample("0.1-scan-torch"),
+    "a served scan": of_sample("0.1-served"),
+    "a command": of_sample("0.1-command"),
+    "eight ranks": of_ranks,
+    "a trace file": of_file,
+    "a comparison": of_two,
+}
+LATER = frozenset({"a trace file", "a comparison"})  # where `report` takes runs alone
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with opened_browser(tmp_path_factory.mktemp("profile")) as one:
+        yield one
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    one = Page(browser)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("page")
+    out = folder / "page.html"
+    status = run_cli(["report", *KINDS[request.param](folder), "-o", str(out)])
+    if status and request.param in LATER:
+        pytest.skip(f"there is no page of {request.param}")
+    assert status == 0
+    return out
+
+
+def check(tab: Page) -> None:
+    assert tab.complaints() == []
+    assert tab.requests() == []
+    assert tab.value("document.documentElement.dataset.errors ?? ''") == ""
+    assert tab.value(SIDEWAYS) == 0
+    assert tab.value(EMPTY_PLOTS) == []
+
+
+def test_the_page_stands_on_every_screen(page: Path, tab: Page) -> None:
+    for width in WIDTHS:
+        tab.look(width)
+        tab.open(page.as_uri())
+        tab.until("document.documentElement.dataset.plots")
+        tab.value(SETTLED)
+        assert tab.value("window.innerWidth") == width
+        check(tab)
+    assert tab.value("document.documentElement.dataset.plots") == (
+        f"drawn {tab.value('document.querySelectorAll(`[data-plot]`).length')}"
+    )
+
+
+def test_the_page_follows_the_users_colours_and_width(page: Path, tab: Page) -> None:
+    """What is open changes with its screen, as when a telephone is turned or night falls."""
+    tab.look(400, dark=True)
+    tab.open(page.as_uri())
+    tab.until("document.documentElement.dataset.plots")
+    grounds = []
+    for width, dark in ((400, True), (1280, False), (1600, True), (400, False)):
+        tab.look(width, dark=dark)
+        tab.value(SETTLED)
+        tab.until(f"{SIDEWAYS} === 0")
+        check(tab)
+        grounds.append(tab.value("getComputedStyle(document.body).backgroundColor"))
+    assert grounds[0] == grounds[2] != grounds[1] == grounds[3]
+
+
+def test_every_section_that_is_named_is_there(page: Path, tab: Page) -> None:
+    tab.look(1280)
+    tab.open(page.as_uri())
+    tab.until("document.documentElement.dataset.plots")
+    sections = tab.value(SECTIONS)
+    assert len(sections) >= 3
+    assert [name for name, height in sections if height < 20] == []
+    assert tab.value("document.querySelector('h1').textContent.trim()")
+
+
+def test_the_browser_tells_what_a_page_does_wrong(tmp_path: Path, tab: Page) -> None:
+    """The checks above see what they look for."""
+    wrong = tmp_path / "wrong.html"
+    wrong.write_text(
+        "<html data-plots='drawn 0'><body><img src='missing.png'><script>"
+        "console.error('said'); setTimeout(() => { throw new Error('thrown'); }, 0);"
+        "</script><div style='width: 5000px'>wide</div></body></html>"
+    )
+    tab.look(400)
+    tab.open(wrong.as_uri())
+    tab.until("document.readyState === 'complete'")
+    tab.value(SETTLED)
+    complaints = " ".join(tab.complaints())
+    assert "said" in complaints
+    assert "thrown" in complaints
+    assert [one.rpartition("/")[2] for one in tab.requests()] == ["missing.png"]
+    assert tab.value(SIDEWAYS) > 4_000
