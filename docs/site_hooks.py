@@ -22,6 +22,8 @@ TOP = {
     "CHANGELOG.md": "CHANGELOG.md",
 }
 """Documents at the top of the repository, with their pages."""
+_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
+_CODE = re.compile(r"`[^`]+`")
 _NAMED = re.compile(r'(<a id="(?P<anchor>[^"]+)"></a>\n+)(#+ (?P<heading>.+))')
 _LINK = re.compile(r"(\]\(|\]: |src=\")(?!\w+:)([^)#\s\"]+)")
 
@@ -45,7 +47,12 @@ def on_page_markdown(markdown: str, page: Page, **_given: object) -> str:
     def moved(match: re.Match[str]) -> str:
         return match[1] + site_path(match[2], origin)
 
-    return _LINK.sub(moved, _NAMED.sub(_unless_equal, markdown))
+    return _LINK.sub(moved, _NAMED.sub(_unless_equal, _ROW.sub(_bars, markdown)))
+
+
+def _bars(row: re.Match[str]) -> str:
+    """A row of a table. A bar within code has a backslash there for GitHub; the site shows it."""
+    return _CODE.sub(lambda code: code[0].replace(r"\|", "|"), row[0])
 
 
 def _unless_equal(match: re.Match[str]) -> str:

@@ -19,12 +19,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from profharness import families, layers
+from profharness.analysis.metrics import METRICS
 from profharness.cli import COMMANDS
 from profharness.cli.parsing.commands import load
 from profharness.cli.parsing.help_screen import HelpfulCommand
+from profharness.findings import CATALOGUE
 from profharness.layers import releases
 from profharness.layers.contract import Description, Layer
 from profharness.options.declared import GENERAL, TOPICS
+from profharness.report.text.names import title_of
+from profharness.trace.sample_metrics import SAMPLE_METRICS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -33,6 +37,7 @@ DOCUMENTS = (
     "docs/command-line.md",
     "docs/rocm.md",
     "docs/reference/commands.md",
+    "docs/reference/figures.md",
     "docs/reference/layers.md",
     "docs/benchmarks.md",
 )
@@ -234,6 +239,51 @@ def damaged_rows() -> list[tuple[str, ...]]:
     ]
 
 
+def figure_rows() -> list[tuple[str, ...]]:
+    """Every figure of a window by its title, with a link to the section that defines it."""
+    places = _sections("metrics.md", r"^\| `(\w+)` \| ")
+    named = sorted((title_of(metric.name), metric) for metric in METRICS)
+    return [
+        ("title", "key in JSON", "unit", "better"),
+        *(
+            (f"[{title}](../metrics.md#{places[one.name]})", f"`{one.name}`", one.unit, one.better)
+            for title, one in sorted(named, key=lambda pair: pair[0].casefold())
+        ),
+    ]
+
+
+def telemetry_rows() -> list[tuple[str, ...]]:
+    """Every metric of telemetry; the first of those that each compute die has."""
+    shown = [one for one in SAMPLE_METRICS if not re.fullmatch(r"xcc_busy_[1-9]\d*", one.name)]
+    return [
+        ("key", "unit", "what it is"),
+        *((f"`{one.name}`", one.unit, one.meaning) for one in shown),
+    ]
+
+
+def finding_rows() -> list[tuple[str, ...]]:
+    """Every finding, with its severity and what to do."""
+    return [
+        ("finding", "severity", "what to do"),
+        *(
+            (f"[{kind.id}](../findings.md#{kind.id})", kind.severity, kind.advice)
+            for kind in sorted(CATALOGUE.values(), key=lambda kind: kind.id)
+        ),
+    ]
+
+
+def _sections(document: str, row: str) -> dict[str, str]:
+    """The anchor nearest above each row of a table that the expression finds, by its group."""
+    found: dict[str, str] = {}
+    anchor = ""
+    for line in (ROOT / "docs" / document).read_text(encoding="utf-8").splitlines():
+        if named := re.match(r'<a id="([^"]+)"></a>|#+ (.+)', line):
+            anchor = named[1] or re.sub(r"[^\w\- ]", "", named[2].lower()).replace(" ", "-")
+        if match := re.match(row, line):
+            found.setdefault(match[1], anchor)
+    return found
+
+
 def _of_package(names: Sequence[str]) -> Callable[[], Sequence[Sequence[str]]]:
     return lambda: folder_rows([f"profharness/{name}" for name in names])
 
@@ -250,6 +300,9 @@ TABLES: dict[str, Callable[[], Sequence[Sequence[str]]]] = {
     "rocprof_readers": rocprof_reader_rows,
     "sampler": sampler_rows,
     "damaged": damaged_rows,
+    "figures": figure_rows,
+    "findings": finding_rows,
+    "telemetry": telemetry_rows,
 }
 
 

@@ -45,7 +45,9 @@ class Read(HTMLParser):
     anchors: list[str] = field(default_factory=list)
     classes: set[str] = field(default_factory=set)
     words: list[str] = field(default_factory=list)
+    in_cells: list[str] = field(default_factory=list)
     quiet: int = 0
+    cell: int = 0
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -61,11 +63,15 @@ class Read(HTMLParser):
         if tag == "link" and FETCHED_LINKS & set(given.get("rel", "").split()):
             self.fetched.append(given.get("href", ""))
         self.quiet += tag in ("code", "script", "style")
+        self.cell += tag == "td"
 
     def handle_endtag(self, tag: str) -> None:
         self.quiet -= tag in ("code", "script", "style")
+        self.cell -= tag == "td"
 
     def handle_data(self, data: str) -> None:
+        if self.cell:
+            self.in_cells.append(data)
         if not self.quiet:
             self.words.append(data)
 
@@ -160,6 +166,7 @@ def test_markup_became_what_it_means(pages: dict[Path, Read]) -> None:
     """
     for path, page in pages.items():
         text = "".join(page.words)
+        assert r"\|" not in "".join(page.in_cells), path.name
         raw = RAW.search(text)
         assert not raw, f"{path.name}: {text[max(0, raw.start() - 80) :][:200]}"
 
