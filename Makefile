@@ -13,6 +13,8 @@
 #   make soak        SOAK_MINUTES=60 SOAK_SCALE=1 SOAK_PARTS=...: long telemetry, many points, requests, runs
 #   make compatibility   quick tests on other Pythons and versions of libraries; those not to be had are told
 #   make audit       known vulnerabilities and licences of what is installed
+#   make site        the documentation as a site, in build/site
+#   make picture     the picture of a report in the README, from a recorded trace; TRACE=FILE for another one
 #
 # Another torch:  make demo TORCH=torch TORCH_INDEX=<index url of a ROCm or CUDA build>
 # The one you have already (this environment's):  make demo TORCH=installed
@@ -37,7 +39,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults soak coverage audit compatibility check ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -59,7 +61,7 @@ $(VENV)/.installed: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS),training,dask,mcp,dev]'
+	@$(PIP) -c $(CONSTRAINTS) -e '.[$(EXTRAS),training,dask,mcp,docs,dev]'
 	@touch $@
 
 setup: $(VENV)/.installed
@@ -156,6 +158,15 @@ tensorflow: setup-dev
 # the tables that documents take from the code; a test fails where they are stale
 tables: setup-dev
 	@$(BIN)/python docs/tables.py
+
+# Warnings are errors. The variable silences a banner about another program's next version.
+site: setup-dev
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "build/site/index.html"
+
+# The trace is not part of the repository; the picture is. It needs Chromium.
+picture: setup-dev
+	@$(BIN)/python docs/picture.py $(TRACE)
 
 # the figures of the trace engine, against its peers; --million for the long one
 bench: setup-dev

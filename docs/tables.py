@@ -2,25 +2,45 @@
 which are stale.
 
 A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; its rows are a function
-here.
+here. What the command line says of its own commands stands between `<!-- text NAME -->` and
+`<!-- end of text -->`.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from profharness import families, layers
+from profharness.analysis.metrics import METRICS
+from profharness.cli import COMMANDS
+from profharness.cli.parsing.commands import load
+from profharness.cli.parsing.help_screen import HelpfulCommand
+from profharness.findings import CATALOGUE
 from profharness.layers import releases
 from profharness.layers.contract import Description, Layer
+from profharness.options.declared import GENERAL, TOPICS
+from profharness.report.text.names import title_of
+from profharness.trace.sample_metrics import SAMPLE_METRICS
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/architecture.md", "docs/command-line.md", "docs/rocm.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/architecture.md",
+    "docs/command-line.md",
+    "docs/rocm.md",
+    "docs/reference/commands.md",
+    "docs/reference/figures.md",
+    "docs/reference/layers.md",
+    "docs/benchmarks.md",
+)
 BOTH = ("cli",)
 MEASURING = (
     "options",
@@ -53,6 +73,9 @@ PLAIN_FOLDERS = {
 }
 """What lies in the folders that are no packages, and so have no docstring."""
 _MARKED = re.compile(r"(<!-- table (?P<name>\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+_TEXT = re.compile(r"(<!-- text (?P<name>\w+) -->\n).*?(<!-- end of text -->)", re.DOTALL)
+_SPECIAL = str.maketrans({"|": "&#124;", "<": "&lt;", ">": "&gt;", "*": "\\*", "`": "\\`"})
+"""What a cell of a table would take for its own."""
 
 
 SCOPES = {
@@ -125,6 +148,148 @@ def folder_rows(tops: Sequence[str]) -> list[tuple[str, ...]]:
     ]
 
 
+def command_sections() -> str:
+    """A section per command: what it does, its examples, and its arguments and options by topic,
+    as the command's own declarations and `--help` have them.
+    """
+    return "\n".join(_section(name) for name, _ in COMMANDS)
+
+
+def _section(name: str) -> str:
+    command = load(name)
+    paragraphs = [f"## {name}", *map(_paragraph, str(command.help).split("\n\n"))]
+    for title, rows in _options(command).items():
+        head = ("argument" if title == "Arguments" else "option", "meaning")
+        lines = [head, ("---", "---"), *rows]
+        table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        paragraphs.append(f"**{title}**\n\n{table}")
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    """One paragraph of a help: those that begin with a backspace keep their lines."""
+    lines = text.strip("\b\n").splitlines()
+    if not text.lstrip("\n").startswith("\b"):
+        return textwrap.fill(" ".join(" ".join(lines).split()), 100)
+    if not lines[0].startswith(("profharness", "srun")):
+        return "\n".join(("```text", *lines, "```"))
+    shown = (re.sub(r"  +\((.*)\)$", r"  # \1", f"$ {line}") for line in lines)
+    return "\n".join(("```console", *shown, "```"))
+
+
+def _options(command: HelpfulCommand) -> dict[str, list[tuple[str, str]]]:
+    """Names and meanings of all parameters, by the titles under which the help shows them."""
+    context = command.make_context(command.name, [], resilient_parsing=True)
+    titles = ("Arguments", GENERAL.title, *(topic.title for topic in TOPICS))
+    panels: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
+    for parameter in command.get_params(context):
+        field = command.fields.get(str(parameter.name))
+        if "--help" in parameter.opts:
+            continue
+        title = field.option.topic.title if field else GENERAL.title
+        if parameter.param_type_name == "argument":
+            title = "Arguments"
+        record = command.help_row(parameter, context)
+        if record is not None:
+            names, meaning = (" ".join(text.split()).translate(_SPECIAL) for text in record)
+            panels[title].append((f"<code>{names}</code>", meaning))
+    return {title: rows for title, rows in panels.items() if rows}
+
+
+TEXTS: dict[str, Callable[[], str]] = {"commands": command_sections}
+
+
+def _result(name: str) -> Any:
+    return json.loads((ROOT / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
+
+
+def rocprof_reader_rows() -> list[tuple[str, ...]]:
+    """CPU time and memory of reading rocprofv3's files, ours and a script's with a library."""
+    rows = [("file", "size", "kernels", "read by", "CPU time", "peak memory")]
+    for form, result in _result("read-rocprof-2026-11-21.json")["forms"].items():
+        for way, cost in result["ways"].items():
+            size, kernels = result["bytes"] / 1e6, result["kernels"]
+            figures = (f"{size:.0f} MB", f"{kernels:,}".replace(",", " "), way)
+            costs = (f"{cost['cpu_s']:.2f} s", f"{cost['peak_mib']:.0f} MiB")
+            rows.append((form, *figures, *costs))
+    return rows
+
+
+def sampler_rows() -> list[tuple[str, ...]]:
+    """What the sampler takes of a core, and how late it is, by rate."""
+    return [
+        ("rate", "CPU", "late, median", "late, 99 %", "samples missed"),
+        *(
+            (
+                f"{rate['hz']:g} Hz",
+                f"{rate['cpu_percent_steady']:.2f} %",
+                f"{rate['late_p50_us']:.0f} µs",
+                f"{rate['late_p99_us'] / 1000:.1f} ms",
+                f"{rate['missed']} of {rate['recorded'] + rate['missed']}",
+            )
+            for rate in _result("sampler-2026-11-23.json")["rates"]
+        ),
+    ]
+
+
+def damaged_rows() -> list[tuple[str, ...]]:
+    """How readers answered damaged traces."""
+    names = {"HTA": "HolisticTraceAnalysis", "script": "a script with json and pandas"}
+    columns = ("answered", "refused", "exception", "impossible", "over 500 MB")
+    return [
+        ("reader", *columns),
+        *(
+            (names.get(reader, reader), *(str(counts[column]) for column in columns))
+            for reader, counts in _result("damaged-inputs-2026-11-24.json")["readers"].items()
+        ),
+    ]
+
+
+def figure_rows() -> list[tuple[str, ...]]:
+    """Every figure of a window by its title, with a link to the section that defines it."""
+    places = _sections("metrics.md", r"^\| `(\w+)` \| ")
+    named = sorted((title_of(metric.name), metric) for metric in METRICS)
+    return [
+        ("title", "key in JSON", "unit", "better"),
+        *(
+            (f"[{title}](../metrics.md#{places[one.name]})", f"`{one.name}`", one.unit, one.better)
+            for title, one in sorted(named, key=lambda pair: pair[0].casefold())
+        ),
+    ]
+
+
+def telemetry_rows() -> list[tuple[str, ...]]:
+    """Every metric of telemetry; the first of those that each compute die has."""
+    shown = [one for one in SAMPLE_METRICS if not re.fullmatch(r"xcc_busy_[1-9]\d*", one.name)]
+    return [
+        ("key", "unit", "what it is"),
+        *((f"`{one.name}`", one.unit, one.meaning) for one in shown),
+    ]
+
+
+def finding_rows() -> list[tuple[str, ...]]:
+    """Every finding, with its severity and what to do."""
+    return [
+        ("finding", "severity", "what to do"),
+        *(
+            (f"[{kind.id}](../findings.md#{kind.id})", kind.severity, kind.advice)
+            for kind in sorted(CATALOGUE.values(), key=lambda kind: kind.id)
+        ),
+    ]
+
+
+def _sections(document: str, row: str) -> dict[str, str]:
+    """The anchor nearest above each row of a table that the expression finds, by its group."""
+    found: dict[str, str] = {}
+    anchor = ""
+    for line in (ROOT / "docs" / document).read_text(encoding="utf-8").splitlines():
+        if named := re.match(r'<a id="([^"]+)"></a>|#+ (.+)', line):
+            anchor = named[1] or re.sub(r"[^\w\- ]", "", named[2].lower()).replace(" ", "-")
+        if match := re.match(row, line):
+            found.setdefault(match[1], anchor)
+    return found
+
+
 def _of_package(names: Sequence[str]) -> Callable[[], Sequence[Sequence[str]]]:
     return lambda: folder_rows([f"profharness/{name}" for name in names])
 
@@ -138,6 +303,12 @@ TABLES: dict[str, Callable[[], Sequence[Sequence[str]]]] = {
     "shared": _of_package(SHARED),
     "understanding": _of_package(UNDERSTANDING),
     "wrappers": lambda: folder_rows(["wrappers"]),
+    "rocprof_readers": rocprof_reader_rows,
+    "sampler": sampler_rows,
+    "damaged": damaged_rows,
+    "figures": figure_rows,
+    "findings": finding_rows,
+    "telemetry": telemetry_rows,
 }
 
 
@@ -151,7 +322,10 @@ def renewed(text: str) -> str:
         lines = [head, ["---"] * len(head), *rows]
         return match[1] + "".join(f"| {' | '.join(cells)} |\n" for cells in lines) + match[3]
 
-    return _MARKED.sub(table, text)
+    def words(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{TEXTS[match['name']]()}\n{match[3]}"
+
+    return _TEXT.sub(words, _MARKED.sub(table, text))
 
 
 def main(arguments: Sequence[str]) -> int:

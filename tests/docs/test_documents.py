@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter
 from functools import cache
@@ -25,24 +26,12 @@ ROOT = next(
     folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").is_file()
 )
 DOCS = ROOT / "docs"
-CITED = re.compile(r"docs/([\w-]+\.md)#([\w-]+)")
-LINKED = re.compile(r"\]\(([\w-]+\.md)?#([\w-]+)\)")
+CITED = re.compile(r"docs/([\w/-]+\.md)#([\w-]+)")
+LINKED = re.compile(r"\]\(([\w./-]+\.md)?(?:#([\w-]+))?\)")
 EXPLICIT = re.compile(r'<a id="([^"]+)"></a>')
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-DOCUMENTS = (
-    "metrics.md",
-    "findings.md",
-    "formats.md",
-    "run-directory.md",
-    "json.md",
-    "frames.md",
-    "command-line.md",
-    "architecture.md",
-    "extending.md",
-    "formulas.md",
-    "agents.md",
-)
+DOCUMENTS = tuple(sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")))
 
 
 @cache
@@ -78,7 +67,7 @@ def citing() -> list[Path]:
         for folder in ("profharness", "wrappers", "tests")
         for path in (ROOT / folder).rglob("*.py")
     ]
-    return sorted([*code, *DOCS.glob("*.md"), ROOT / "README.md"])
+    return sorted([*code, *DOCS.rglob("*.md"), ROOT / "README.md"])
 
 
 def words(text: str) -> str:
@@ -102,14 +91,29 @@ def test_citations_resolve():
     assert not lost, "\n".join(lost)
 
 
-def test_links_between_documents_resolve():
-    lost = [
-        f"docs/{path.name}: {name or path.name}#{anchor}"
-        for path in sorted(DOCS.glob("*.md"))
-        for name, anchor in LINKED.findall(path.read_text(encoding="utf-8"))
-        if anchor not in anchors(name or path.name)
+def links_of(name: str) -> list[tuple[str, str]]:
+    """Links of a document to other documents or within itself: the path below docs/, the anchor."""
+    found = LINKED.findall(FENCED.sub("", text_of(name)))
+    here = posixpath.dirname(name)
+    return [
+        (posixpath.normpath(posixpath.join(here, target)) if target else name, anchor)
+        for target, anchor in found
+        if target or anchor
     ]
-    assert not lost, "\n".join(lost)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_between_documents_resolve(name: str):
+    for target, anchor in links_of(name):
+        assert (DOCS / target).is_file(), target
+        assert not anchor or target.startswith("../") or anchor in anchors(target), (target, anchor)
+
+
+def test_links_of_the_readme_resolve():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([\w./-]+)(?:#([\w-]+))?\)", text):
+        assert (ROOT / target).is_file(), target
+        assert not anchor or anchor in anchors(target.removeprefix("docs/")), (target, anchor)
 
 
 def test_anchors_are_unique():
@@ -187,6 +191,13 @@ def test_every_table_of_a_trace_is_described():
         ] == [], name
 
 
+def test_every_command_is_in_the_reference():
+    page = text_of("reference/commands.md")
+    for name, _ in COMMANDS:
+        assert re.search(rf"^\| \[`{name}\b[^`]*`\]\(#{name}\) \| ", page, re.MULTILINE), name
+        assert f"\n## {name}\n" in page
+
+
 def test_every_command_and_layer_is_listed():
     for name, what in COMMANDS:
         assert f"| `{name}` | {what} |" in text_of("command-line.md")
@@ -199,6 +210,6 @@ def test_prose_is_wrapped():
         wide = [
             line
             for line in FENCED.sub("", text_of(name)).splitlines()
-            if len(line) > 100 and not line.startswith("|")
+            if len(line) > 100 and not line.startswith(("|", "!["))
         ]
         assert not wide, f"docs/{name}: {wide}"

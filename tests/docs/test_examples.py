@@ -32,7 +32,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "heading"), [("docs/frames.md", ""), ("README.md", "### From Python\n")]
+    ("name", "heading"), [("docs/frames.md", ""), ("README.md", "## From Python\n")]
 )
 def test_the_examples_of_frames_run(
     name: str, heading: str, home: Path, monkeypatch: pytest.MonkeyPatch

@@ -56,7 +56,7 @@ def test_the_commands_that_it_speaks_of_are_there() -> None:
 
 def test_links_into_it_lead_somewhere() -> None:
     anchors = set(re.findall(r'<a id="([\w-]+)"></a>', TEXT))
-    for path in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
+    for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]:
         text = path.read_text(encoding="utf-8")
         for anchor in re.findall(r"SECURITY\.md#([\w-]+)", text):
             assert anchor in anchors, f"{path.name}: SECURITY.md#{anchor}"

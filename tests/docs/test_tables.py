@@ -31,6 +31,8 @@ def test_each_table_stands_in_a_document(tables: ModuleType) -> None:
     texts = "".join((ROOT / name).read_text(encoding="utf-8") for name in tables.DOCUMENTS)
     for name in tables.TABLES:
         assert f"<!-- table {name} -->" in texts
+    for name in tables.TEXTS:
+        assert f"<!-- text {name} -->" in texts
 
 
 def test_a_stale_table_is_renewed(tables: ModuleType) -> None:
@@ -40,6 +42,26 @@ def test_a_stale_table_is_renewed(tables: ModuleType) -> None:
     assert "old" not in new
     assert new.startswith("a\n")
     assert new.endswith("\nb\n")
+
+
+def test_a_stale_text_is_renewed(tables: ModuleType) -> None:
+    """Each command stands there with its options as the help has them."""
+    new = tables.renewed("a\n<!-- text commands -->\nwas here\n<!-- end of text -->\nb\n")
+    assert "was here" not in new
+    assert new.endswith("\n<!-- end of text -->\nb\n")
+    assert "\n## compare\n" in new
+    assert "| <code>--fail-on EXPR</code> | Exit with 1 when" in new
+    assert "| <code>RUN&#124;CSV</code> | Run directory" in new
+    assert "$ profharness attach 4711 --for 1min  # telemetry alone: of any process\n" in new
+
+
+def test_every_document_of_the_list_exists_once(tables: ModuleType) -> None:
+    marked = {
+        path.relative_to(ROOT).as_posix()
+        for path in (*(ROOT / "docs").rglob("*.md"), ROOT / "README.md")
+        if re.search(r"^<!-- (?:table|text) \w+ -->$", path.read_text("utf-8"), re.MULTILINE)
+    }
+    assert marked == set(tables.DOCUMENTS)
 
 
 def test_every_folder_is_in_a_table(tables: ModuleType) -> None:

@@ -62,7 +62,7 @@ class HelpfulCommand(typer.core.TyperCommand):
         shown = [parameter for parameter in self.get_params(ctx) if self._in_screen(parameter)]
         shown.sort(key=self._place)
         for title, parameters in self._panels(shown):
-            rows = [self._row(parameter, ctx) for parameter in parameters]
+            rows = [self.help_row(parameter, ctx) for parameter in parameters]
             with formatter.section(title):
                 formatter.write_dl([row for row in rows if row is not None])
         if self.topics and self.topic is None:
@@ -99,7 +99,8 @@ class HelpfulCommand(typer.core.TyperCommand):
             panels.setdefault(title, []).append(parameter)
         return [(title, members) for title, members in panels.items() if members]
 
-    def _row(self, parameter: Any, ctx: Any) -> tuple[str, str] | None:
+    def help_row(self, parameter: Any, ctx: Any) -> tuple[str, str] | None:
+        """The spelling of an argument or option and what it means; None for a hidden one."""
         field = self.fields.get(parameter.name)
         if field is not None and field.option.more_help is not None:
             parameter.help = field.option.help + field.option.more_help(field.name)
