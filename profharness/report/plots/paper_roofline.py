@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from profharness.report.plots.paper import as_text, canvas
+from profharness.report.plots.paper_style import Style, as_text, canvas
 from profharness.report.plots.work_roofline import (
     KERNEL_COLOR,
     LARGEST,
@@ -24,11 +24,13 @@ _NARROW = 2.0
 """Decades: an axis with fewer has labels between the powers of ten too."""
 
 
-def draw_roofline(drawn: WorkRoofline, output: Path, *, title: str = "") -> None:
+def draw_roofline(
+    drawn: WorkRoofline, output: Path, *, title: str = "", style: Style = Style.CMS
+) -> None:
     """Write the figure, in the format that the name's ending says. Raises Unavailable without
     matplotlib, UsageError for an ending that is no picture's.
     """
-    plt = canvas(output)
+    plt = canvas(output, style)
     figure, axes = plt.subplots(figsize=_SIZE)
     axes.set(xscale="log", yscale="log", xlim=drawn.x_range, ylim=drawn.y_range)
     _label_between(axes.xaxis, drawn.x_range)
