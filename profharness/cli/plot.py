@@ -5,6 +5,7 @@ resources over time, or operators and kernels under the roofline.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,12 +14,13 @@ import msgspec
 from profharness.errors import InputError, OutputExists, UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import CaptureTraces, Formulas
+from profharness.report.plots.paper_style import Style
 from profharness.rundir.outputs import refuse_inputs, require_writable
 from profharness.rundir.shown.screen import mention
 
 if TYPE_CHECKING:
     from profharness.analysis.run.resources import Resources
-    from profharness.report.plots.paper import Curve
+    from profharness.report.plots.paper import Curve, Frame
     from profharness.trace.scan_table import ScanTable
 
 
@@ -44,6 +46,9 @@ class PlotLine(msgspec.Struct, frozen=True, kw_only=True):
     ratio_to: Annotated[str, Option("Add panels with the ratio to the curve of this name.")] = ""
     only: Annotated[str, Option("Draw only curves whose name holds this.")] = ""
     title: Annotated[str, Option("A line above the figure.")] = ""
+    style: Annotated[
+        Style, Option("cms (the style of the CMS experiment) or plain (matplotlib's, with a grid).")
+    ] = Style.CMS
     resources: Annotated[
         bool,
         Option(
@@ -93,16 +98,17 @@ def plot(line: PlotLine) -> None:
             "give one for each, in order",
         )
     from profharness.report.plots import paper as scan_figure
+    from profharness.report.plots.paper_resources import draw_resources
 
     if line.roofline:
         _draw_roofline(line)
     elif line.resources:
         if len(paths) > 1:
             raise UsageError("--resources draws one run", "name one")
-        scan_figure.draw_resources(_resources(paths[0]), output, title=line.title)
+        draw_resources(_resources(paths[0]), output, title=line.title, style=line.style)
     else:
         names = label or tuple(path.resolve().name if len(paths) > 1 else "" for path in paths)
-        found, item = _curves(paths, names)
+        found, about = _curves(paths, names)
         chosen = [curve for curve in found if line.only in curve.label]
         if not chosen:
             raise UsageError(
@@ -112,9 +118,13 @@ def plot(line: PlotLine) -> None:
         scan_figure.draw(
             scan_figure.shortened(chosen),
             output,
-            ratio_to=line.ratio_to,
-            title=line.title,
-            item=item,
+            replace(
+                about,
+                ratio_to=line.ratio_to,
+                title=line.title,
+                style=line.style,
+                about=scan_figure.shared_words(chosen),
+            ),
         )
     mention(f"made {output}")
 
@@ -138,44 +148,79 @@ def _draw_roofline(line: PlotLine) -> None:
             f"{line.paths[0]}: no operator or kernel whose operations and bytes are both known",
             f"this takes {needs}",
         )
-    draw_roofline(drawn, line.output, title=line.title)
+    draw_roofline(drawn, line.output, title=line.title, style=line.style)
 
 
-def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], str]:
-    """The curves of all inputs, and what their items are called. Raises InputError for a run
+def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], Frame]:
+    """The curves of all inputs, and what holds of all of them. Runs that were measured in different
+    ways, or on different numbers of devices, say so in their names. Raises InputError for a run
     without two levels.
     """
     from profharness.readers.border import reading
     from profharness.readers.own.scan_csv import read_scan_csv
-    from profharness.report.plots.paper import curves
+    from profharness.report.plots.paper import Frame, curves
 
-    found: list[Curve] = []
-    items = set()
-    for path, name in zip(paths, names, strict=True):
-        if not path.is_dir():
+    found: list[list[Curve]] = []
+    runs: dict[int, _Run] = {}
+    for place, (path, name) in enumerate(zip(paths, names, strict=True)):
+        if path.is_dir():
+            runs[place] = _of_run(path)
+            found.append([*curves(runs[place].table, name)])
+        else:
             with reading(path):
                 table = read_scan_csv(path)
-            found += curves(table, name)
-            continue
-        table, item = _of_run(path)
-        items.add(item)
-        found += curves(table, name)
-    return found, items.pop() if len(items) == 1 else "item"
+            found.append([*curves(table, name)])
+    for of_each in (
+        {place: run.way for place, run in runs.items()},
+        {place: _devices(run.devices) for place, run in runs.items()},
+    ):
+        if len(set(of_each.values())) > 1:
+            for place, word in of_each.items():
+                found[place] = [replace(one, words=(*one.words, word)) for one in found[place]]
+    items = {run.item for run in runs.values()}
+    counts = {run.devices for run in runs.values()}
+    same = counts.pop() if len(counts) == 1 and len(runs) == len(paths) else 1
+    return [one for each in found for one in each], Frame(
+        item=items.pop() if len(items) == 1 else "item",
+        note=f"throughput of all {same} GPUs together" if same > 1 else "",
+    )
 
 
-def _of_run(path: Path) -> tuple[ScanTable, str]:
+def _devices(count: int) -> str:
+    return f"{count} GPUs" if count > 1 else "1 GPU" if count else "CPU"
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The levels of a run, what its items are called, whether a server stood between, and how many
+    GPUs it used.
+    """
+
+    table: ScanTable
+    item: str
+    way: str
+    devices: int
+
+
+def _of_run(path: Path) -> _Run:
     from profharness.report.plots.paper import table_of
     from profharness.understand import report_run as understand
 
     loaded = understand.load([path])
-    table = table_of(understand.summarise(loaded).points, str(path))
+    summary = understand.summarise(loaded)
+    table = table_of(summary.points, str(path))
     if table is None:
         raise InputError(
             f"{path}: no two levels were measured",
             "scan several batch sizes: profharness run --batch-sizes 4..2048",
         )
     scan = loaded.manifest.scan if loaded.manifest is not None else None
-    return table, scan.item if scan is not None else "item"
+    return _Run(
+        table,
+        scan.item if scan is not None else "item",
+        "served" if any(point.mode for point in summary.points) else "direct",
+        len(summary.devices),
+    )
 
 
 def _resources(path: Path) -> Resources:

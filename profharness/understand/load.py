@@ -100,9 +100,9 @@ def load_part(
     return replace(loaded, trace=of_run(loaded.trace, run_name)) if run_name else loaded
 
 
-def no_run(folder: Path) -> InputError:
-    """The error that a folder is no run, with the files in it that can be given: the most telling
-    formats first.
+def no_run(folder: Path, *, files: str = "name one of its files: {}") -> InputError:
+    """The error that a folder is no run. `files` says what to do with those in it that can be
+    given: the most telling formats first.
     """
     from profharness import readers
     from profharness.rundir.paths import MANIFEST
@@ -112,7 +112,7 @@ def no_run(folder: Path) -> InputError:
     listed = ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
     return InputError(
         f"{folder} is not a run directory (no {MANIFEST})",
-        f"name one of its files: {listed}"
+        files.format(listed)
         if names
         else "name a folder made by `profharness run`, or trace files",
     )

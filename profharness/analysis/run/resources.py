@@ -20,7 +20,8 @@ GPU, GPU_USED, GPU_TOTAL = "gpu_percent", "gpu_memory_used", "gpu_memory_total"
 @dataclass(frozen=True, eq=False)
 class Resources:
     """Per cent over seconds from the first sample; `marks`: seconds at which a point of the scan
-    began, and its batch size.
+    began, and its batch size. Of several devices `use` and `memory` are the means over them, and
+    `least` and `most` the use of the least and the most utilised one at each instant.
     """
 
     seconds: F64
@@ -28,11 +29,14 @@ class Resources:
     memory: F64
     of_device: bool
     marks: tuple[tuple[float, str], ...]
+    devices: int
+    least: F64
+    most: F64
 
 
 def columns(trace: Trace, manifest: Manifest | None) -> Resources | None:
-    """The first device that reports its use; without one the node's CPU and RAM. None where neither
-    was sampled.
+    """The devices that report their use, at the instants of the first one; without any the node's
+    CPU and RAM. None where neither was sampled.
     """
     samples, find = trace.samples, trace.strings.find
     of_device = find(GPU) != NULL and bool((samples.metric == find(GPU)).any())
@@ -40,21 +44,41 @@ def columns(trace: Trace, manifest: Manifest | None) -> Resources | None:
     rows = np.flatnonzero((samples.metric == metric) & (samples.metric != NULL))
     if not len(rows):
         return None
+    devices = list(dict.fromkeys(samples.device[rows].tolist()))
     if of_device:
-        rows = rows[samples.device[rows] == samples.device[rows[0]]]
+        rows = rows[samples.device[rows] == devices[0]]
     rows = rows[np.argsort(samples.at_ns[rows], kind="stable")]
-    at, device = samples.at_ns[rows], int(samples.device[rows[0]])
+    at = samples.at_ns[rows]
     node = manifest.nodes[0] if manifest is not None and manifest.nodes else None
     if of_device:
-        use = samples.value[rows]
-        memory = 100 * _held(trace, GPU_USED, device, at) / _held(trace, GPU_TOTAL, device, at)
+        of_each = np.array([_held(trace, GPU, device, at) for device in devices])
+        used, total_of_all = (
+            np.array([_held(trace, metric, device, at) for device in devices]).sum(axis=0)
+            for metric in (GPU_USED, GPU_TOTAL)
+        )
+        memory = 100 * used / total_of_all
     else:
-        use = 100 * samples.value[rows] / max(1, len(node.cpus_allowed) if node is not None else 1)
+        of_each = (
+            100
+            * samples.value[rows][np.newaxis]
+            / max(1, len(node.cpus_allowed) if node is not None else 1)
+        )
         total = node.memory_bytes if node is not None else None
         memory = 100 * _held(trace, MEMORY_NODE, NULL, at) / (total or np.nan)
     begin = int(at[0])
+    of_each = np.minimum(of_each, 100.0)
+    known = np.where(np.isnan(of_each), 0.0, 1.0)
+    with np.errstate(invalid="ignore"):
+        mean = np.nansum(of_each, axis=0) / known.sum(axis=0)  # the first device has a value
     return Resources(
-        (at - begin) / 1e9, np.minimum(use, 100.0), memory, of_device, _marks(trace, begin)
+        (at - begin) / 1e9,
+        mean,
+        memory,
+        of_device,
+        _marks(trace, begin),
+        len(devices) if of_device else 1,
+        np.nanmin(of_each, axis=0),
+        np.nanmax(of_each, axis=0),
     )
 
 

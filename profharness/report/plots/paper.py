@@ -16,35 +16,25 @@ from typing import Any
 import numpy as np
 
 from profharness.analysis.records import PointSummary
-from profharness.analysis.run.resources import Resources
 from profharness.analysis.run.series import run_table
-from profharness.errors import Unavailable, UsageError
+from profharness.errors import UsageError
+from profharness.report.plots.paper_looks import Look, looks
+from profharness.report.plots.paper_style import (
+    Style,
+    as_text,
+    as_text_lines,
+    canvas,
+    grouped,
+    kept,
+    plain_log,
+)
 from profharness.report.text.rates import widened
-from profharness.rundir.outputs import whole_file
-from profharness.rundir.shown.screen import one_line
 from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
 
-# colours of the published comparison, by what a label names; the rest of the CMS palette serves
-# other labels
-DEVICE_COLOURS = {
-    "T4": "#000000",
-    "A10": "#7a21dd",
-    "A30": "#9c9ca1",
-    "A100": "#964a8b",
-    "V100": "#f89c20",
-    "MI100": "#5790fc",
-    "MI210": "#e42536",
-}
-PALETTE = (
-    "#5790fc",
-    "#f89c20",
-    "#e42536",
-    "#964a8b",
-    "#9c9ca1",
-    "#7a21dd",
-)  # M. Petroff, arXiv:2107.02270, six colours
 BARS = "bars: standard error of the mean"
+_INSIDE = 6  # curves whose legend has room inside of a panel
+_TICKS, _FEW_TICKS = 12, 8
 AXIS_WORDS = {
     "batch_size": "Batch size",
     "concurrency": "Concurrent requests",
@@ -110,11 +100,9 @@ def shortened(labelled: Sequence[Curve]) -> tuple[Curve, ...]:
     """The curves without the words that all of their labels share, where the labels have the same
     form.
     """
-    if len(labelled) < 2 or len({len(curve.words) for curve in labelled}) > 1:
+    differs = _differing(labelled)
+    if not differs:
         return tuple(labelled)
-    differs = [
-        len(set(words)) > 1 for words in zip(*(curve.words for curve in labelled), strict=True)
-    ]
     return tuple(
         replace(
             curve,
@@ -122,6 +110,19 @@ def shortened(labelled: Sequence[Curve]) -> tuple[Curve, ...]:
         )
         for curve in labelled
     )
+
+
+def shared_words(labelled: Sequence[Curve]) -> str:
+    """The words that `shortened` leaves out, which hold of the whole figure: `torch, AMD MI210`."""
+    words = zip(labelled[0].words, _differing(labelled), strict=False)
+    return ", ".join(word for word, differs in words if word and not differs)
+
+
+def _differing(labelled: Sequence[Curve]) -> list[bool]:
+    """Which of the words tell the curves apart; none where there is one, or their form differs."""
+    if len(labelled) < 2 or len({len(curve.words) for curve in labelled}) > 1:
+        return []
+    return [len(set(words)) > 1 for words in zip(*(curve.words for curve in labelled), strict=True)]
 
 
 def reference(drawn: Sequence[Curve], wanted: str) -> Curve | None:
@@ -156,25 +157,34 @@ def ratio(curve: Curve, base: Curve, name: str) -> tuple[F64, F64, F64]:
     return level, top / under, top / under * relative
 
 
-def draw(
-    drawn: Sequence[Curve],
-    output: Path | None,
-    *,
-    ratio_to: str = "",
-    title: str = "",
-    item: str = "item",
-) -> Any:
-    """Write the figure, in the format that the name's ending says, and give it; without a place to
-    write it is only given. Raises Unavailable without matplotlib, UsageError for curves over
-    different levels.
+@dataclass(frozen=True)
+class Frame:
+    """What a figure is drawn with. Ratios to the curve that `ratio_to` names get panels of their
+    own; `item` is what throughput counts, `about` names what all curves are of, and `note` says
+    what throughput is summed over.
     """
-    plt = canvas(output)
+
+    ratio_to: str = ""
+    title: str = ""
+    item: str = "item"
+    about: str = ""
+    note: str = ""
+    style: Style = Style.CMS
+
+
+def draw(drawn: Sequence[Curve], output: Path | None, frame: Frame = Frame()) -> Any:
+    """Write the figure, in the format that the name's ending says, and give it; without a place to
+    write it is only given. Raises Unavailable without
+    matplotlib, UsageError for curves over different levels.
+    """
+    plt = canvas(output, frame.style)
     if len({curve.axis for curve in drawn}) > 1:
         raise UsageError(
             "the curves are over different levels (batch size, concurrency, processes)",
             "plot them one by one",
         )
-    base = reference(drawn, ratio_to)
+    base = reference(drawn, frame.ratio_to)
+    styled = looks([curve.words for curve in drawn], frame.about)
     rows, heights = (2, (3, 1)) if base is not None else (1, (1,))
     figure, grid = plt.subplots(
         rows,
@@ -185,70 +195,116 @@ def draw(
         gridspec_kw={"height_ratios": heights, "hspace": 0.06, "wspace": 0.25},
     )
     for column, (name, words) in enumerate(
-        (("throughput", f"Throughput ({item}s/s)"), ("latency_ms", "Latency (ms)"))
+        (("throughput", f"Throughput ({several(frame.item)}/s)"), ("latency_ms", "Latency (ms)"))
     ):
-        _panel(grid[0][column], drawn, name, words)
+        _panel(grid[0][column], drawn, styled, name)
+        grid[0][column].set_ylabel(words)
         if base is not None:
-            _ratios(grid[1][column], drawn, base, name)
-        grid[-1][column].set_xlabel(AXIS_WORDS[drawn[0].axis])
-    grid[0][1].set_yscale("log")
-    if len(drawn) > 1 or drawn[0].label != "measured":
-        grid[0][0].legend(fontsize="xx-small", loc="upper left")
-    if title:
-        grid[0][0].set_title(title, loc="left", fontsize="small")
-    grid[0][1].text(
-        0.98,
-        0.02,
-        BARS,
-        transform=grid[0][1].transAxes,
-        fontsize="xx-small",
-        ha="right",
-        va="bottom",
-    )
+            _ratios(grid[1][column], drawn, styled, base, name)
+        _levels(grid[-1][column], drawn)
+    plain_log(grid[0][1])
+    grouped(grid[0][0])
+    _legend(figure, grid[0][0], drawn)
+    _notes(grid[0], frame, legend_rows=_rows(len(drawn)))
     return kept(figure, output, plt)
 
 
-def kept(figure: Any, output: Path | None, plt: Any) -> Any:
-    """The figure, written where there is a place for it, and no longer one of pyplot's."""
-    if output is not None:
-        with whole_file(output) as drawn_to:
-            figure.savefig(drawn_to, format=output.suffix[1:].lower(), bbox_inches="tight")
-    plt.close(figure)
-    return figure
+def several(item: str) -> str:
+    """`jets` of jet, `batches` of batch."""
+    return f"{item}es" if item.endswith(("s", "x", "ch", "sh")) else f"{item}s"
 
 
-def _panel(axes: Any, drawn: Sequence[Curve], name: str, words: str) -> None:
-    for place, curve in enumerate(drawn):
+def _panel(axes: Any, drawn: Sequence[Curve], styled: Sequence[Look], name: str) -> None:
+    for curve, look in zip(drawn, styled, strict=True):
         sem = getattr(curve, "latency_sem_ms" if name == "latency_ms" else "throughput_sem")
         axes.errorbar(
             curve.level,
             getattr(curve, name),
             yerr=np.nan_to_num(sem),
             label=as_text(curve.label),
-            color=colour(curve.label, place),
-            marker="o",
-            markersize=6,
-            linewidth=1.5,
+            markersize=9,
+            linewidth=1.8,
             capsize=3,
+            **look.settings,
         )
-    axes.set_xscale("log", base=2 if drawn[0].axis == "batch_size" else 10)
-    axes.set_ylabel(words)
     if name == "throughput":
-        axes.set_ylim(0, axes.get_ylim()[1] * (1 + 0.06 * len(drawn)))  # room for the legend
+        inside = len(drawn) if len(drawn) <= _INSIDE else 0
+        axes.set_ylim(0, axes.get_ylim()[1] * (1.02 + 0.07 * inside))  # room for the legend
 
 
-def _ratios(axes: Any, drawn: Sequence[Curve], base: Curve, name: str) -> None:
-    for place, curve in enumerate(drawn):
+def _levels(axes: Any, drawn: Sequence[Curve]) -> None:
+    """The axis of levels, whose ticks are the levels as people write them, not powers of two."""
+    axes.set_xlabel(AXIS_WORDS[drawn[0].axis])
+    axes.set_xscale("log", base=2 if drawn[0].axis == "batch_size" else 10)
+    levels = sorted({float(level) for curve in drawn for level in curve.level})
+    if len(levels) <= _TICKS:
+        axes.set_xticks(levels, [f"{level:g}" for level in levels])
+        axes.set_xticks([], minor=True)
+        axes.tick_params(axis="x", labelsize="x-small" if len(levels) > _FEW_TICKS else "small")
+
+
+def _legend(figure: Any, axes: Any, drawn: Sequence[Curve]) -> None:
+    """Inside of the first panel for few curves, above both for many."""
+    if len(drawn) == 1 and drawn[0].label == "measured":
+        return
+    if len(drawn) <= _INSIDE:
+        axes.legend(fontsize="xx-small", loc="upper left", handlelength=3)
+        return
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        fontsize="xx-small",
+        loc="lower center",
+        bbox_to_anchor=(0.5, 0.9),
+        ncols=_columns(len(drawn)),
+        handlelength=3,
+        frameon=False,
+    )
+
+
+def _columns(curves: int) -> int:
+    """Columns of a legend above the panels."""
+    return min(4, -(-curves // 3))
+
+
+def _rows(curves: int) -> int:
+    """Rows of that legend; none where it is inside of a panel."""
+    return 0 if curves <= _INSIDE else -(-curves // _columns(curves))
+
+
+def _notes(panels: Sequence[Any], frame: Frame, *, legend_rows: int) -> None:
+    if frame.title:
+        if legend_rows:
+            panels[0].figure.text(
+                0.125, 0.93 + 0.032 * legend_rows, as_text(frame.title), fontsize="small"
+            )
+        else:
+            panels[0].set_title(as_text(frame.title), loc="left", fontsize="small")
+    panels[1].text(
+        0.98,
+        0.02,
+        as_text_lines(frame.about, frame.note, BARS),
+        transform=panels[1].transAxes,
+        fontsize="xx-small",
+        ha="right",
+        va="bottom",
+    )
+
+
+def _ratios(
+    axes: Any, drawn: Sequence[Curve], styled: Sequence[Look], base: Curve, name: str
+) -> None:
+    for curve, look in zip(drawn, styled, strict=True):
         level, value, sem = ratio(curve, base, name)
         axes.errorbar(
             level,
             value,
             yerr=np.nan_to_num(sem),
-            color=colour(curve.label, place),
-            marker="o",
-            markersize=5,
-            linewidth=1.2,
+            markersize=7,
+            linewidth=1.4,
             capsize=2,
+            **look.settings,
         )
     axes.set_ylabel("Ratio", fontsize="small")
     axes.text(
@@ -260,72 +316,6 @@ def _ratios(axes: Any, drawn: Sequence[Curve], base: Curve, name: str) -> None:
         va="top",
     )
     axes.axhline(1, color="grey", linewidth=0.8)
-
-
-def as_text(name: str) -> str:
-    """A foreign name as matplotlib draws it letter by letter: a dollar sign would begin a formula,
-    and a control character has no shape.
-    """
-    return one_line(name).replace("$", r"\$")
-
-
-def colour(label: str, place: int) -> str:
-    """The published colour of the device that a label names, else the palette's by place."""
-    named = [name for name in DEVICE_COLOURS if name in label.split() or name in label]
-    return DEVICE_COLOURS[max(named, key=len)] if named else PALETTE[place % len(PALETTE)]
-
-
-def canvas(output: Path | None) -> Any:
-    """Matplotlib in the CMS style: without a screen where there is a file to write, and else as
-    whoever asks for a figure has set it up.
-    """
-    try:
-        import matplotlib as mpl
-
-        if output is not None:
-            mpl.use("Agg")
-        import matplotlib.pyplot as plt
-        import mplhep
-    except ImportError as error:
-        raise Unavailable(
-            f"figures need matplotlib and mplhep ({error})", "pip install 'profharness[plots]'"
-        ) from error
-    plt.style.use(mplhep.style.CMS)
-    if output is None:
-        return plt
-    formats = plt.figure().canvas.get_supported_filetypes()
-    plt.close("all")
-    if output.suffix.lstrip(".").lower() not in formats:
-        raise UsageError(
-            f"{output}: no known kind of picture",
-            f"end the name in one of {', '.join(sorted(formats))}",
-        )
-    return plt
-
-
-def draw_resources(resources: Resources, output: Path, *, title: str = "") -> None:
-    """The two shares over time with a dashed line where each point of the scan began. Raises as
-    `draw`.
-    """
-    plt = canvas(output)
-    figure, axes = plt.subplots(figsize=(14, 8))
-    device = "GPU" if resources.of_device else "CPU"
-    axes.plot(resources.seconds, resources.use, label=f"{device} utilisation", color=PALETTE[0])
-    axes.plot(
-        resources.seconds,
-        resources.memory,
-        label="GPU memory" if resources.of_device else "RAM",
-        color=PALETTE[1],
-    )
-    for at, text in resources.marks:
-        axes.axvline(at, color="red", linestyle="--", linewidth=1)
-        axes.text(
-            at, 101, as_text(text), rotation=90, fontsize="xx-small", ha="center", va="bottom"
-        )
-    axes.set_ylim(0, 100)
-    axes.set_xlabel("Time (s)")
-    axes.set_ylabel("Share (%)")
-    axes.legend(fontsize="x-small")
-    if title:
-        axes.set_title(title, loc="left", fontsize="small", pad=40)
-    kept(figure, output, plt)
+    low, high = axes.get_ylim()
+    low = max(low, 0)  # bars may reach below, ratios do not
+    axes.set_ylim(low, high + 0.25 * (high - low))  # room for the words

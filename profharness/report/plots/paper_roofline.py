@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from profharness.report.plots.paper import as_text, canvas, kept
+from profharness.report.plots.paper_style import Style, as_text, canvas, kept
 from profharness.report.plots.work_roofline import (
     KERNEL_COLOR,
     LARGEST,
@@ -23,12 +23,14 @@ _NARROW = 2.0
 """Decades: an axis with fewer has labels between the powers of ten too."""
 
 
-def draw_roofline(drawn: WorkRoofline, output: Path | None, *, title: str = "") -> Any:
+def draw_roofline(
+    drawn: WorkRoofline, output: Path | None, *, title: str = "", style: Style = Style.CMS
+) -> Any:
     """Write the figure, in the format that the name's ending says, and give it; without a place to
-    write it is only given. Raises Unavailable without matplotlib, UsageError for an ending that is
-    no picture's.
+    write it is only given. Raises Unavailable without
+    matplotlib, UsageError for an ending that is no picture's.
     """
-    plt = canvas(output)
+    plt = canvas(output, style)
     figure, axes = plt.subplots(figsize=_SIZE)
     axes.set(xscale="log", yscale="log", xlim=drawn.x_range, ylim=drawn.y_range)
     _label_between(axes.xaxis, drawn.x_range)

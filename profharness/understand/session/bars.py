@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from profharness.errors import InputError
-from profharness.report.plots.paper import as_text, kept
+from profharness.report.plots.paper_style import as_text, kept
 from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import point_names

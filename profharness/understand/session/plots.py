@@ -60,29 +60,31 @@ def _first(recording: Recording, wanted: Wanted) -> Any:
 
 
 def _throughput(recording: Recording, wanted: Wanted) -> Any:
+    from profharness.report.plots.paper import Frame, shortened
     from profharness.report.plots.paper import draw as draw_curves
-    from profharness.report.plots.paper import shortened
 
     curves, item = _curves(recording)
-    return draw_curves(shortened(curves), None, title=wanted.title, item=item)
+    return draw_curves(shortened(curves), None, Frame(title=wanted.title, item=item))
 
 
 def _latency(recording: Recording, wanted: Wanted) -> Any:
     """Latency over throughput: what each level gives, and what it costs."""
-    from profharness.report.plots.paper import as_text, canvas, colour, kept, shortened
+    from profharness.report.plots.paper import several, shortened
+    from profharness.report.plots.paper_looks import looks
+    from profharness.report.plots.paper_style import as_text, canvas, kept
 
     curves, item = _curves(recording)
     plt = canvas(None)
     figure, axes = plt.subplots(figsize=(12, 9))
-    for place, curve in enumerate(shortened(curves)):
-        drawn = colour(curve.label, place)
+    drawn = shortened(curves)
+    for curve, look in zip(drawn, looks([curve.words for curve in drawn]), strict=True):
         label = as_text(curve.label)
-        axes.plot(curve.throughput, curve.latency_ms, marker="o", color=drawn, label=label)
+        axes.plot(curve.throughput, curve.latency_ms, label=label, **look.settings)
         for level, x, y in zip(curve.level, curve.throughput, curve.latency_ms, strict=True):
             axes.annotate(
                 f"{level:g}", (x, y), xytext=(6, -12), textcoords="offset points", fontsize=14
             )
-    axes.set(xlabel=f"Throughput ({item}s/s)", ylabel="Latency (ms)", yscale="log")
+    axes.set(xlabel=f"Throughput ({several(item)}/s)", ylabel="Latency (ms)", yscale="log")
     axes.set_xlim(left=0)
     if len(curves) > 1:
         axes.legend(fontsize="x-small")

@@ -4,6 +4,8 @@ hold them.
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +13,12 @@ import pytest
 
 from profharness.analysis.records import Figure, PointSummary
 from profharness.cli import run_cli
-from profharness.errors import UsageError
+from profharness.errors import Unavailable, UsageError
 from profharness.readers.own.scan_csv import read_scan_csv
 from profharness.report.plots import paper as scan_figure
 from profharness.report.plots.paper import Curve
+from profharness.report.plots.paper_style import Style
+from profharness.units import THIN
 from tests import needs
 
 needs.packages("matplotlib", "mplhep")
@@ -100,10 +104,70 @@ def test_an_unclear_reference_is_refused_with_the_names(
     assert "torch AMD MI210" in caught.value.hint
 
 
-def test_published_devices_have_their_published_colours() -> None:
-    assert scan_figure.colour("Nvidia A100 (40 GB)", 0) == scan_figure.DEVICE_COLOURS["A100"]
-    assert scan_figure.colour("AMD MI100", 3) == scan_figure.DEVICE_COLOURS["MI100"]
-    assert scan_figure.colour("my cluster", 1) == scan_figure.PALETTE[1]
+@pytest.mark.parametrize(("item", "items"), [("jet", "jets"), ("batch", "batches")])
+def test_items_have_a_plural(item: str, items: str) -> None:
+    assert scan_figure.several(item) == items
+
+
+def test_what_all_curves_are_of_is_kept_for_a_note(table: Path) -> None:
+    assert scan_figure.shared_words(scan_figure.curves(read_scan_csv(table))) == "torch"
+    assert scan_figure.shared_words(scan_figure.curves(read_scan_csv(table))[:1]) == ""
+
+
+def twelve() -> tuple[Curve, ...]:
+    """Six devices, direct and served."""
+    level = np.array([1.0, 4.0, 16.0])
+    return tuple(
+        Curve(
+            (way, f"device {number}"),
+            "batch_size",
+            level,
+            level * (number + 1),
+            level,
+            level,
+            level,
+        )
+        for way in ("direct", "triton")
+        for number in range(6)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", list(Style))
+def test_twelve_series_are_named_in_letters_that_can_be_searched(
+    tmp_path: Path, style: Style
+) -> None:
+    drawn, output = twelve(), tmp_path / "t.svg"
+    frame = scan_figure.Frame(
+        ratio_to="direct device 3",
+        title="12 curves",
+        item="jet",
+        note="of all 16 GPUs",
+        style=style,
+    )
+    scan_figure.draw(drawn, output, frame)
+    letters = re.findall(r"<text[^>]*>([^<]*)</text>", output.read_text())
+    assert {curve.label for curve in drawn} <= set(letters)
+    assert {"12 curves", "Throughput (jets/s)", "Latency (ms)", "of all 16 GPUs"} <= set(letters)
+    assert letters.count("to direct device 3") == 2
+    assert {"1", "4", "16"} <= set(letters)
+
+
+@pytest.mark.slow
+def test_thousands_are_parted_on_the_axis(tmp_path: Path) -> None:
+    level = np.array([1.0, 2.0])
+    curve = Curve(("a",), "batch_size", level, level * 20_000, level, level, level)
+    scan_figure.draw([curve], tmp_path / "t.svg")
+    assert f"40{THIN}000" in (tmp_path / "t.svg").read_text()
+
+
+@pytest.mark.slow
+def test_a_plain_figure_needs_no_mplhep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mplhep", None)
+    scan_figure.draw(twelve(), tmp_path / "t.pdf", scan_figure.Frame(style=Style.PLAIN))
+    assert (tmp_path / "t.pdf").read_bytes().startswith(b"%PDF")
+    with pytest.raises(Unavailable, match="mplhep"):
+        scan_figure.draw(twelve(), tmp_path / "t.png")
 
 
 @pytest.mark.slow

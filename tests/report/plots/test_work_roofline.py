@@ -13,8 +13,8 @@ import pytest
 
 from profharness.analysis.use.records import DeviceUse
 from profharness.errors import UsageError
-from profharness.report.plots.paper import canvas
 from profharness.report.plots.paper_roofline import draw_roofline
+from profharness.report.plots.paper_style import canvas
 from profharness.report.plots.work_roofline import LABELLED, work_roofline, work_roofline_plot
 from tests.report.samples import command
 
