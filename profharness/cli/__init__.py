@@ -45,6 +45,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("topology", "Write which CPUs each process of a multi-process scan gets."),
     ("doctor", "Say what works on this node, what is missing, and the fix."),
     ("ls", "List runs."),
+    ("index", "Write one page over many runs: filter, sort, compare, tags and notes."),
     ("schema", "Print the JSON Schema of scan files, for editors that complete them."),
     ("help", "Show the help of a command, or of one topic of its options."),
 )

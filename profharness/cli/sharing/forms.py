@@ -6,11 +6,13 @@ import os
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from profharness.analysis.records import Summary
 from profharness.errors import UsageError
 from profharness.rundir.private.spool import SpooledPath
-from profharness.understand.loose.scans import is_scan
+
+if TYPE_CHECKING:
+    from profharness.analysis.records import Summary
 
 
 class ReportForm(str, Enum):
@@ -30,13 +32,17 @@ def require_form(form: ReportForm, paths: Sequence[Path]) -> None:
         from profharness.report.documents.pdf import require_matplotlib
 
         require_matplotlib()
-    if form is ReportForm.IPYNB and is_scan(paths):
+    if form is not ReportForm.IPYNB:
+        return
+    from profharness.understand.loose.scans import is_scan
+
+    if is_scan(paths):
         raise UsageError(
             f"{paths[0]}: a CSV of a scan has no notebook: pandas.read_csv opens it",
             "take --format html, md or pdf",
         )
     piped = next((path for path in paths if isinstance(path, SpooledPath)), None)
-    if form is ReportForm.IPYNB and piped is not None:
+    if piped is not None:
         raise UsageError(
             f"a notebook opens its files again, which what comes through {piped} cannot be",
             "write it to a file, and name that",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from profharness.report.text.figures import si_text
 from profharness.rundir.shown.screen import one_line
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def history_picture(dots: Sequence[Dot], unit: str, words: str) -> Markup:
     shown = [
         f'<line class="axis" x1="{left}" y1="{bottom}" x2="{_WIDTH}" y2="{bottom}"></line>',
         f'<line class="axis" x1="{left}" y1="20" x2="{_WIDTH}" y2="20"></line>',
-        _text(0, 24, f"{top:.4g} {unit}"),
+        _text(0, 24, si_text(top, unit)),
         _text(0, bottom + 4, f"0 {unit}"),
         f'<polyline class="line" points="{line}"></polyline>',
     ]

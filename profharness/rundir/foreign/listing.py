@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.foreign.limits import MANIFEST_BYTES
 from profharness.rundir.foreign.records import check_counts
 from profharness.rundir.foreign.small_files import read_file
-from profharness.rundir.manifest import HarnessRecord, RunState, check_schema
+from profharness.rundir.manifest import GitState, HarnessRecord, RunState, check_schema
 from profharness.rundir.paths import MANIFEST
 
 
@@ -69,7 +69,15 @@ class ListedRun(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[ListedFinding, ...] = ()
 
 
+class IndexedRun(ListedRun, frozen=True, kw_only=True):
+    """The fields of a manifest that an index of many runs shows besides."""
+
+    git: GitState | None = None
+
+
 _DECODER = msgspec.json.Decoder(ListedRun)
+_INDEXED = msgspec.json.Decoder(IndexedRun)
+_RunT = TypeVar("_RunT")
 
 
 def runs_below(folder: Path) -> list[Path]:
@@ -95,9 +103,18 @@ def read_listed(root: Path) -> ListedRun:
     """What a list shows of a run. Raises InputError for a manifest that is damaged, of a newer
     version, or cannot be read.
     """
+    return _read(root, _DECODER)
+
+
+def read_indexed(root: Path) -> IndexedRun:
+    """What an index shows of a run, from its manifest. Raises InputError as `read_listed` does."""
+    return _read(root, _INDEXED)
+
+
+def _read(root: Path, decoder: msgspec.json.Decoder[_RunT]) -> _RunT:
     path = root / MANIFEST
     with reading(path, "not a readable manifest"):
         data = read_file(Inside(root).require(path), MANIFEST_BYTES)
         check_schema(data, str(path))
         check_counts(data, str(path))
-        return _DECODER.decode(data)
+        return decoder.decode(data)
