@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from profharness.cli.parsing.forms import FORM_HELP, JSON_HELP, Form
 from profharness.errors import UsageError
@@ -16,6 +16,9 @@ from profharness.options.declared import Option
 from profharness.options.operator_work import OperatorOptions
 from profharness.options.steps import StepRange
 from profharness.understand.operator_work import operator_input
+
+if TYPE_CHECKING:
+    from profharness.analysis.records import Summary
 
 
 class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
@@ -52,8 +55,6 @@ class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
 
 def metrics(line: MetricsLine) -> None:
     """Show saturation metrics, counts, findings and problems."""
-    from profharness.report.json import metrics_json
-    from profharness.report.text.metrics import MetricsView, metrics_text
     from profharness.understand import report_run as understand
     from profharness.understand.load import check_paths
     from profharness.understand.replays import with_captures
@@ -101,17 +102,23 @@ def metrics(line: MetricsLine) -> None:
             line.step_range,
             given,
         )
+    sys.stdout.write(_text(line, summary, shown))
+
+
+def _text(line: MetricsLine, summary: Summary, shown: Sequence[str]) -> str:
+    """The summary in the form asked for; `shown` are the telemetry metrics of its steps."""
+    from profharness.report.json import metrics_json
+    from profharness.report.text.metrics import MetricsView, metrics_text
+
     if line.json or line.form is Form.JSON:
-        sys.stdout.write(metrics_json(summary).decode())
-        return
+        return metrics_json(summary).decode()
     if line.form is Form.MD:
         from profharness.report.md.metrics import metrics_markdown
 
-        sys.stdout.write(metrics_markdown(summary))
-        return
+        return metrics_markdown(summary)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     view = MetricsView(shown, by_step=bool(line.steps), keys=line.keys, width=width)
-    sys.stdout.write(metrics_text(summary, view))
+    return metrics_text(summary, view)
 
 
 def _of_one_process(paths: Sequence[Path]) -> bool:
