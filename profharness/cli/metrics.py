@@ -95,25 +95,23 @@ def metrics(line: MetricsLine) -> None:
         )
     else:
         summary = summarise_paths(line.paths, line.step_range, given, _workers(line))
-    _print(line, summary, shown)
+    sys.stdout.write(_text(line, summary, shown))
 
 
-def _print(line: MetricsLine, summary: Summary, samples: tuple[str, ...]) -> None:
-    """The summary in the form asked for; `samples` are the telemetry of its steps."""
+def _text(line: MetricsLine, summary: Summary, shown: Sequence[str]) -> str:
+    """The summary in the form asked for; `shown` are the telemetry metrics of its steps."""
     from profharness.report.json import metrics_json
     from profharness.report.text.metrics import MetricsView, metrics_text
 
     if line.json or line.form is Form.JSON:
-        sys.stdout.write(metrics_json(summary).decode())
-        return
+        return metrics_json(summary).decode()
     if line.form is Form.MD:
         from profharness.report.md.metrics import metrics_markdown
 
-        sys.stdout.write(metrics_markdown(summary))
-        return
+        return metrics_markdown(summary)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    view = MetricsView(samples, by_step=bool(line.steps), keys=line.keys, width=width)
-    sys.stdout.write(metrics_text(summary, view))
+    view = MetricsView(shown, by_step=bool(line.steps), keys=line.keys, width=width)
+    return metrics_text(summary, view)
 
 
 def _workers(line: MetricsLine) -> Workers | None:

@@ -115,9 +115,6 @@ def perform(
         )
     try:
         strict_failure = tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
-    except KeyboardInterrupt:
-        mention(way_to_report(near(result.run.root)))
-        raise
     except (
         Exception
     ) as error:  # the command has run: nothing that fails after it may change its exit status
@@ -179,7 +176,11 @@ def tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
     """
     from profharness.understand import report_run as understand
 
-    summary = understand.finish(root)
+    try:
+        summary = understand.finish(root)
+    except KeyboardInterrupt:
+        mention(way_to_report(near(root)))
+        raise
     if as_json:
         from profharness.report.json import run_json
 

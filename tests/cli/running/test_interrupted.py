@@ -52,3 +52,17 @@ def test_ctrl_c_while_it_measures(
 
 def test_ctrl_c_while_it_analyses() -> None:
     assert "`profharness report traces/r` analyses it" in way_to_report("traces/r")
+
+
+def test_ctrl_c_while_it_analyses_names_the_report(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from profharness.understand import report_run
+
+    def interrupt(_root: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report_run, "finish", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        steps.tell(root, as_json=False, quiet=False, strict=False)
+    assert "all that was asked for is measured and kept" in capsys.readouterr().err
