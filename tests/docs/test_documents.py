@@ -213,3 +213,11 @@ def test_prose_is_wrapped():
             if len(line) > 100 and not line.startswith(("|", "!["))
         ]
         assert not wide, f"docs/{name}: {wide}"
+
+
+def test_the_readme_stays_short():
+    """What needs more room has a page in docs/, and commands stand in docs/reference/commands.md."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 135
+    wide = [line for line in lines if len(line) > 100 and not line.startswith("|")]
+    assert not wide

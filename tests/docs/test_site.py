@@ -171,6 +171,25 @@ def test_markup_became_what_it_means(pages: dict[Path, Read]) -> None:
         assert not raw, f"{path.name}: {text[max(0, raw.start() - 80) :][:200]}"
 
 
+@pytest.mark.parametrize(
+    ("origin", "link", "path"),
+    [
+        ("README.md", "docs/metrics.md", "metrics.md"),
+        ("README.md", "docs/report.png", "report.png"),
+        ("README.md", "SECURITY.md", "SECURITY.md"),
+        ("docs/command-line.md", "../SECURITY.md", "SECURITY.md"),
+        ("docs/explanation/trust.md", "../../SECURITY.md", "../SECURITY.md"),
+        ("docs/explanation/trust.md", "../../README.md", "../index.md"),
+        ("docs/how-to/slurm.md", "../metrics.md", "../metrics.md"),
+        ("docs/how-to/slurm.md", "serve.md", "serve.md"),
+    ],
+)
+def test_links_are_those_of_the_site(origin: str, link: str, path: str) -> None:
+    from docs import site_hooks
+
+    assert site_hooks.site_path(link, origin) == path
+
+
 def test_the_check_itself_sees_what_is_wrong() -> None:
     page = read(
         '<link rel="stylesheet" href="https://a.example/x.css"><img srcset="//b.example/y.png 2x">'
