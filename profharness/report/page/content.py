@@ -33,6 +33,12 @@ MOST_ROWS = 2_000
 """Rows of one table on the page: a browser lays out some thousand without delay, and nobody reads
 more of them."""
 
+MOST_DRAWN = 500
+"""Points that the plots show."""
+
+_FINDINGS = 100_000
+"""Characters of the findings that the page shows one by one."""
+
 _POINTS = 200
 """Points whose figures the page lists one by one, twenty and more of each."""
 
@@ -80,12 +86,16 @@ class Content:
     figures: Table | None
     figures_by_point: Table | None
     points_left_out: int
+    points_not_drawn: int
+    findings_left_out: int
     unmeasured: tuple[tuple[str, str], ...]
 
 
 def content(summary: Summary) -> Content:
     """Everything that the page says of the summary."""
     listed = _listed_points(summary)
+    findings = finding_boxes(summary)
+    shown = _shown_findings(findings)
     return Content(
         title=title(summary),
         on_cpu=on_cpu(summary),
@@ -112,7 +122,8 @@ def content(summary: Summary) -> Content:
         counters_left_out=counters.left_out(summary.counters),
         device=device_panel(summary.telemetry),
         telemetry=telemetry_table(summary),
-        findings=finding_boxes(summary),
+        findings=findings[:shown],
+        findings_left_out=len(findings) - shown,
         passes=_first(passes_table(summary)),
         provenance=provenance(summary),
         sources=_first(sources_table(summary)),
@@ -120,6 +131,7 @@ def content(summary: Summary) -> Content:
         figures=figures_table("Figures of the whole window", summary.metrics),
         figures_by_point=_by_point(point_figures(summary, summary.points[:listed])),
         points_left_out=len(summary.points) - listed,
+        points_not_drawn=max(len(summary.points) - MOST_DRAWN, 0),
         unmeasured=unmeasured(summary),
     )
 
@@ -128,6 +140,12 @@ def _listed_points(summary: Summary) -> int:
     """Of how many points, from the first on, the figures are listed: of one at least."""
     rows = accumulate(len(point.metrics) for point in summary.points[:_POINTS])
     return max(sum(whole <= _FIGURES for whole in rows), min(len(summary.points), 1))
+
+
+def _shown_findings(findings: tuple[FindingBox, ...]) -> int:
+    """How many, from the first on, have room: of ordinary length some hundred."""
+    lengths = accumulate(len(one.message) + len(one.advice) + 200 for one in findings)
+    return sum(whole <= _FINDINGS for whole in lengths)
 
 
 def _by_point(tables: tuple[tuple[str, Table], ...]) -> Table | None:
