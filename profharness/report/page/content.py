@@ -13,7 +13,8 @@ from profharness.report.page.headline import Tile, subtitle, tiles, title
 from profharness.report.page.provenance import provenance
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.page.use import UseSection, use_section
-from profharness.report.page.window import causes_note, gaps_text, window_verdict
+from profharness.report.page.verdict import headroom_tile, opening_verdict, view_command
+from profharness.report.page.window import causes_note, gaps_text
 from profharness.report.table import Cell, Column, Table, first_rows
 from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.tables.device import device_panel
@@ -69,6 +70,7 @@ class Content:
     use: UseSection
     causes: tuple[tuple[str, str], ...]
     verdict: str
+    view: str
     communication: tuple[Table, ...]
     communication_note: str
     log: tuple[Table, ...]
@@ -100,7 +102,7 @@ def content(summary: Summary) -> Content:
         title=title(summary),
         on_cpu=on_cpu(summary),
         subtitle=subtitle(summary),
-        tiles=tiles(summary),
+        tiles=_tiles(summary),
         said=sentences(summary),
         points=_first(starred_table(summary)),
         stars=star_text(summary),
@@ -112,7 +114,8 @@ def content(summary: Summary) -> Content:
         gaps=gaps_text(summary),
         use=use_section(summary),
         causes=causes_note(summary),
-        verdict=window_verdict(summary),
+        verdict=opening_verdict(summary),
+        view=view_command(summary),
         communication=communication.tables(summary.communication),
         communication_note=communication.note(summary.communication),
         log=runtime_logs.tables(summary.log),
@@ -140,6 +143,12 @@ def _listed_points(summary: Summary) -> int:
     """Of how many points, from the first on, the figures are listed: of one at least."""
     rows = accumulate(len(point.metrics) for point in summary.points[:_POINTS])
     return max(sum(whole <= _FIGURES for whole in rows), min(len(summary.points), 1))
+
+
+def _tiles(summary: Summary) -> tuple[Tile, ...]:
+    """The headroom first, where there is a bound on it."""
+    headroom = headroom_tile(summary)
+    return (*(() if headroom is None else (headroom,)), *tiles(summary))
 
 
 def _shown_findings(findings: tuple[FindingBox, ...]) -> int:

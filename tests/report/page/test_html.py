@@ -18,6 +18,7 @@ from profharness.report.page import html as page_html
 from profharness.report.page.headline import tiles
 from profharness.report.page.html import SIZE_LIMIT, render
 from profharness.report.page.stars import star_text, starred_table
+from profharness.report.page.verdict import headroom_tile, opening_verdict
 from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text import terminal
 from profharness.report.text.findings import all_findings
@@ -181,6 +182,39 @@ def test_the_use_of_the_device_has_a_section_with_the_verdict() -> None:
     assert page.text.count("Not saturated: the device is idle 30.1 %") == 1
     assert "Hardware counters by operator" in page.text
     assert "use" not in Page(render(gpu_scan())).ids
+
+
+def test_the_page_opens_with_verdict_and_headroom() -> None:
+    run = command()
+    page = Page(render(run))
+    assert run.verdict is not None
+    at = [
+        page.text.index(words)
+        for words in (f"Verdict {run.verdict.text}", "Answer ", "headroom 1.43 times as fast")
+    ]
+    assert at == sorted(at)
+    assert at[2] < page.text.index("How well the device was used")
+    assert tiles(run)[0].label != "headroom"  # it is the page's own
+
+
+def test_a_scan_opens_with_the_verdict_of_the_point_that_it_recommends() -> None:
+    scan = gpu_scan()
+    assert opening_verdict(scan).startswith("At batch 256 (torch): saturated by memory bandwidth")
+    tile = headroom_tile(scan)
+    assert tile is not None
+    assert (tile.text, tile.note) == ("1.40", "times as fast at most at batch 256 (torch)")
+    assert opening_verdict(empty()) == ""
+    assert headroom_tile(empty()) is None
+
+
+def test_the_merged_trace_is_named_with_the_command_that_opens_it() -> None:
+    run = command()
+    assert run.run is not None
+    assert f"profharness view {run.run.path}" in Page(render(run)).text
+    spaced = msgspec.structs.replace(run.run, path="traces/a b;c")
+    moved = Page(render(msgspec.structs.replace(run, run=spaced)))
+    assert "profharness view 'traces/a b;c'" in moved.text
+    assert "profharness view" not in Page(render(empty())).text
 
 
 def test_telemetry_has_no_digits_below_those_of_the_largest_value() -> None:
