@@ -13,8 +13,9 @@ from profharness.report.page.headline import Tile, subtitle, tiles, title
 from profharness.report.page.provenance import provenance
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.page.use import UseSection, use_section
-from profharness.report.page.window import causes_note, gaps_text, window_verdict
-from profharness.report.table import Cell, Table, first_rows
+from profharness.report.page.verdict import headroom_tile, opening_verdict, view_command
+from profharness.report.page.window import causes_note, gaps_text
+from profharness.report.table import Cell, Column, Table, first_rows
 from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
@@ -33,10 +34,16 @@ MOST_ROWS = 2_000
 """Rows of one table on the page: a browser lays out some thousand without delay, and nobody reads
 more of them."""
 
+MOST_DRAWN = 500
+"""Points that the plots show."""
+
+_FINDINGS = 100_000
+"""Characters of the findings that the page shows one by one."""
+
 _POINTS = 200
 """Points whose figures the page lists one by one, twenty and more of each."""
 
-_FIGURES = 30_000
+_FIGURES = 12_000
 """Rows of these lists together, of which a run with telemetry of each of sixty partitions has
 thousands for a point."""
 
@@ -63,6 +70,7 @@ class Content:
     use: UseSection
     causes: tuple[tuple[str, str], ...]
     verdict: str
+    view: str
     communication: tuple[Table, ...]
     communication_note: str
     log: tuple[Table, ...]
@@ -78,8 +86,10 @@ class Content:
     sources: Table | None
     problems: Table | None
     figures: Table | None
-    figures_by_point: tuple[tuple[str, Table], ...]
+    figures_by_point: Table | None
     points_left_out: int
+    points_not_drawn: int
+    findings_left_out: int
     unmeasured: tuple[tuple[str, str], ...]
     all_rows: str
     all_operators: str
@@ -88,11 +98,13 @@ class Content:
 def content(summary: Summary) -> Content:
     """Everything that the page says of the summary."""
     listed, of_run = _listed_points(summary), summary.run is not None
+    findings = finding_boxes(summary)
+    shown = _shown_findings(findings)
     return Content(
         title=title(summary),
         on_cpu=on_cpu(summary),
         subtitle=subtitle(summary),
-        tiles=tiles(summary),
+        tiles=_tiles(summary),
         said=sentences(summary),
         points=_first(starred_table(summary)),
         stars=star_text(summary),
@@ -104,7 +116,8 @@ def content(summary: Summary) -> Content:
         gaps=gaps_text(summary),
         use=use_section(summary),
         causes=causes_note(summary),
-        verdict=window_verdict(summary),
+        verdict=opening_verdict(summary),
+        view=view_command(summary),
         communication=communication.tables(summary.communication),
         communication_note=communication.note(summary.communication),
         log=runtime_logs.tables(summary.log),
@@ -114,14 +127,16 @@ def content(summary: Summary) -> Content:
         counters_left_out=counters.left_out(summary.counters),
         device=device_panel(summary.telemetry),
         telemetry=telemetry_table(summary),
-        findings=finding_boxes(summary),
+        findings=findings[:shown],
+        findings_left_out=len(findings) - shown,
         passes=_first(passes_table(summary)),
         provenance=provenance(summary),
         sources=_first(sources_table(summary)),
         problems=_first(problems_table(summary)),
         figures=figures_table("Figures of the whole window", summary.metrics),
-        figures_by_point=point_figures(summary, summary.points[:listed]),
+        figures_by_point=_by_point(point_figures(summary, summary.points[:listed])),
         points_left_out=len(summary.points) - listed,
+        points_not_drawn=max(len(summary.points) - MOST_DRAWN, 0),
         unmeasured=unmeasured(summary),
         all_rows="hotspots.csv" if of_run else "what profharness hotspots --json prints",
         all_operators="summary.json" if of_run else "what profharness hotspots --by op prints",
@@ -132,6 +147,27 @@ def _listed_points(summary: Summary) -> int:
     """Of how many points, from the first on, the figures are listed: of one at least."""
     rows = accumulate(len(point.metrics) for point in summary.points[:_POINTS])
     return max(sum(whole <= _FIGURES for whole in rows), min(len(summary.points), 1))
+
+
+def _tiles(summary: Summary) -> tuple[Tile, ...]:
+    """The headroom first, where there is a bound on it."""
+    headroom = headroom_tile(summary)
+    return (*(() if headroom is None else (headroom,)), *tiles(summary))
+
+
+def _shown_findings(findings: tuple[FindingBox, ...]) -> int:
+    """How many, from the first on, have room: of ordinary length some hundred."""
+    lengths = accumulate(len(one.message) + len(one.advice) + 200 for one in findings)
+    return sum(whole <= _FINDINGS for whole in lengths)
+
+
+def _by_point(tables: tuple[tuple[str, Table], ...]) -> Table | None:
+    """The figures of all points as one table, which can be searched and sorted as a whole."""
+    if not tables:
+        return None
+    rows = tuple((Cell(name), *row) for name, table in tables for row in table.rows)
+    columns = (Column("point"), *tables[0][1].columns)
+    return Table("Every figure of every point", columns, rows)
 
 
 def _first(table: Table | None) -> Table | None:

@@ -228,6 +228,17 @@ def test_many_points_share_the_trials_that_are_drawn() -> None:
     assert few[:2] == [(0, 1.0), (1, 2.0)]
 
 
+def test_thinned_samples_keep_every_peak() -> None:
+    values = [float(at % 50) for at in range(5000)]
+    values[1234] = 900.0
+    values[4321] = -5.0
+    kept = telemetry.thinned_samples(values, 200)
+    assert len(kept) <= 200
+    assert {1234, 4321} <= set(kept)
+    assert kept == sorted(kept)
+    assert telemetry.thinned_samples(values[:200], 200) == list(range(200))
+
+
 def test_what_is_not_finite_is_no_number_of_an_option() -> None:
     drawn = Curve("a", "#000", (0.0, math.inf), (math.nan, -0.0), width=1)
     (series,) = json.loads(chart_json([drawn], Scale("x"), Scale("y")))["series"]
