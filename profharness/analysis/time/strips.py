@@ -72,9 +72,7 @@ def strip(device: str, kinds: Sequence[Intervals], windows: Intervals, most: int
     present = [place for place, held in enumerate(kinds) if len(held)]
     thinned = sum(len(held) for held in kinds) > most
     columns = (
-        _binned(kinds, present, (start, end), max(most // max(len(present), 1), 1))
-        if thinned
-        else _exact(kinds, present, start)
+        _fitting(kinds, present, (start, end), most) if thinned else _exact(kinds, present, start)
     )
     kind, at, width, before, ns = (tuple(column.tolist()) for column in columns)
     return Strip(
@@ -100,6 +98,18 @@ def _exact(kinds: Sequence[Intervals], present: list[int], start: int) -> list[I
     kind = np.repeat(np.array(present, np.int64), counts)[order]
     width = (until - at)[order]
     return [kind, at[order] - start, width, np.zeros(len(kind), np.int64), width]
+
+
+def _fitting(
+    kinds: Sequence[Intervals], present: list[int], ends: tuple[int, int], most: int
+) -> list[I64]:
+    """As many bins as give at most `most` pieces: many bins hold fewer kinds than there are."""
+    least = max(most // len(present), 1)
+    for bins in (least * step // 4 for step in range(4 * len(present), 4, -2)):
+        columns = _binned(kinds, present, ends, max(bins, 1))
+        if len(columns[0]) <= most:
+            return columns
+    return _binned(kinds, present, ends, least)
 
 
 def _binned(

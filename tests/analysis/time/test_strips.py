@@ -117,10 +117,11 @@ def test_neighbouring_bins_of_one_kind_are_one_piece() -> None:
     rest = intervals.complement(many, 0, 1000)
     kinds = [rest, *[intervals.EMPTY] * 7, many]
     drawn = strip("0", kinds, intervals.window(0, 1000), 40)
-    assert drawn.kind == (0, 8, 0)
-    assert drawn.at == (0, 0, 50)
-    assert drawn.width == (50, 50, 950)
-    assert drawn.ns == (25, 25, 950)
+    assert drawn.thinned
+    assert len(drawn.kind) < 8
+    assert (drawn.kind[-1], drawn.at[-1] + drawn.width[-1]) == (0, 1000)
+    assert drawn.width[-1] == drawn.ns[-1] > 900
+    assert drawn.totals() == {"compute_ns": 975, "host_not_ready_ns": 25}
 
 
 def test_devices_beyond_the_first_sixteen_are_counted() -> None:
