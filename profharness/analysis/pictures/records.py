@@ -54,7 +54,30 @@ class Strips(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
 
 
+class Flame(msgspec.Struct, frozen=True, kw_only=True):
+    """A tree of time, laid out: each frame lies inside of the one that holds it, side by side with
+    the others that it holds, the longest first.
+
+    Of each frame, by column: the place of its name in `names`, that of its kind in `kinds`, its
+    depth (0 outermost), where it begins and how long it is, in ns. `least_ns`: shorter frames
+    stand together as the frame "others" of what holds them, so that all sums stay.
+    """
+
+    by: str
+    of_device: bool
+    total_ns: int
+    least_ns: int
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    name: tuple[int, ...]
+    kind: tuple[int, ...]
+    depth: tuple[int, ...]
+    at: tuple[int, ...]
+    length: tuple[int, ...]
+
+
 class Pictures(msgspec.Struct, frozen=True, kw_only=True):
     """All that the report's pictures need beside the figures of a summary."""
 
     strips: Strips = Strips()
+    flames: tuple[Flame, ...] = ()

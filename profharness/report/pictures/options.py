@@ -39,18 +39,14 @@ def tooltip(text: str = "", **settings: Any) -> Option:
     """Text under the pointer, drawn as a part of the picture: no HTML, so no styles in the page.
     `text` names a format.
     """
-    shown: Option = {"renderMode": "richText", "confine": True}
+    shown: Option = {"renderMode": "richText"}
     return {**shown, **({"formatter": text} if text else {}), **settings}
-
-
-def legend(**settings: Any) -> Option:
-    """A legend above the picture, which scrolls where it is long."""
-    return {"type": "scroll", "top": 0, "left": 0, "itemWidth": 16, "itemHeight": 10, **settings}
 
 
 def zoom(**settings: Any) -> list[Option]:
     """Zoom along x: by the slider, by the wheel with Ctrl, by dragging."""
+    slider = {"type": "slider", "bottom": 4, "height": 18, "showDetail": False}
     return [
-        {"type": "slider", "bottom": 4, "height": 18, "showDataShadow": False, **settings},
+        {**slider, "showDataShadow": False, "brushSelect": False, **settings},
         {"type": "inside", "zoomOnMouseWheel": "ctrl", "moveOnMouseMove": True, **settings},
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profharness.analysis.records import HotspotRow, Hotspots, Summary
-from profharness.report.pictures.options import GREY, Option, legend, option_json, tooltip
+from profharness.report.pictures.options import GREY, Option, option_json, tooltip
 from profharness.report.plots.base import Plot
 from profharness.report.text.folding import distinct_names
 from profharness.units import format_ns, format_number, format_share
@@ -106,16 +106,14 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
         for row, bar in enumerate(made)
     ]
     return {
-        "legend": legend(data=["share", "together"]),
-        "grid": {"left": 8, "right": 54, "top": 34, "bottom": 38, "containLabel": True},
+        "legend": {"data": ["share", "together"]},
+        "grid": {"right": 56},
         "tooltip": tooltip("told"),
         "xAxis": {
             "type": "value",
             "min": 0,
             "max": 100,
             "name": "share of the time (%)",
-            "nameLocation": "middle",
-            "nameGap": 26,
         },
         "yAxis": {
             "type": "category",
@@ -130,7 +128,12 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
                 "name": "share",
                 "itemStyle": {"color": _COMPUTE},
                 "barMaxWidth": 15,
-                "label": {"show": True, "position": "right", "formatter": "percent"},
+                "label": {
+                    "show": True,
+                    "position": "right",
+                    "color": "inherit",
+                    "formatter": "share",
+                },
                 "data": data,
             },
             {

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profharness.analysis.records import Figure, Summary
-from profharness.report.pictures.options import GREY, Option, legend, option_json, tooltip
+from profharness.report.pictures.options import GREY, Option, option_json, tooltip
 from profharness.report.plots.base import Plot
 from profharness.report.text import names
 from profharness.report.text.figures import finite
@@ -124,13 +124,7 @@ def _axis() -> Option:
         "min": 0,
         "max": 100,
         "name": "share of what the device can do (%)",
-        "nameLocation": "middle",
-        "nameGap": 26,
     }
-
-
-def _grid(top: int) -> Option:
-    return {"left": 8, "right": 60, "top": top, "bottom": 38, "containLabel": True}
 
 
 def _bars(found: dict[str, Share]) -> Option:
@@ -150,7 +144,7 @@ def _bars(found: dict[str, Share]) -> Option:
         if share.low is not None and share.high is not None
     ]
     return {
-        "grid": _grid(10),
+        "grid": {"right": 64},
         "tooltip": tooltip("told"),
         "xAxis": _axis(),
         "yAxis": {"type": "category", "inverse": True, "data": list(found)},
@@ -163,7 +157,8 @@ def _bars(found: dict[str, Share]) -> Option:
                     "show": True,
                     "position": "right",
                     "distance": 16,
-                    "formatter": "percent",
+                    "color": "inherit",
+                    "formatter": "share",
                 },
             },
             *_whiskers(whiskers, "#46505a"),
@@ -209,8 +204,7 @@ def _dots(rows: list[tuple[str, dict[str, Share]]]) -> Option:
         )
     drawn = [measure.label for measure in MEASURES if any(measure.label in f for _, f in rows)]
     return {
-        "legend": legend(data=drawn),
-        "grid": _grid(34),
+        "legend": {"data": drawn},
         "tooltip": tooltip("told"),
         "xAxis": _axis(),
         "yAxis": {

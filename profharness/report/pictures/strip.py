@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profharness.analysis.pictures.records import KINDS, Pictures, Strip
-from profharness.report.pictures.options import Option, legend, option_json, tooltip, zoom
+from profharness.report.pictures.options import Option, option_json, tooltip, zoom
 from profharness.report.plots.base import Plot
 from profharness.report.plots.partition import PARTS
 from profharness.units import format_share
@@ -17,17 +17,20 @@ def strip_plot(pictures: Pictures | None) -> Plot | None:
         return None
     strips, left_out = pictures.strips.strips, pictures.strips.left_out
     first, last = min(one.start_ns for one in strips), max(one.end_ns for one in strips)
+    drawn = [
+        series
+        for place, kind in enumerate(KINDS)
+        if (series := _series(strips, place, kind, first)) is not None
+    ]
     option: Option = {
-        "legend": legend(),
-        "grid": {"left": 8, "right": 24, "top": 34, "bottom": 58, "containLabel": True},
+        "legend": {"data": [series["name"] for series in drawn]},
+        "grid": {"bottom": 34},
         "tooltip": tooltip("strip"),
         "xAxis": {
             "type": "value",
             "min": 0,
             "max": last - first,
             "name": "time since the window began",
-            "nameLocation": "middle",
-            "nameGap": 24,
             "axisLabel": {"formatter": "ns", "hideOverlap": True, "showMaxLabel": False},
         },
         "yAxis": {
@@ -37,12 +40,8 @@ def strip_plot(pictures: Pictures | None) -> Plot | None:
             "axisLabel": {"width": 150, "overflow": "truncate"},
             "splitLine": {"show": False},
         },
-        "dataZoom": zoom(xAxisIndex=0, filterMode="weakFilter", labelFormatter="ns"),
-        "series": [
-            series
-            for place, kind in enumerate(KINDS)
-            if (series := _series(strips, place, kind, first)) is not None
-        ],
+        "dataZoom": zoom(xAxisIndex=0, filterMode="weakFilter"),
+        "series": drawn,
     }
     more = f"; {left_out} more devices are left out" if left_out else ""
     binned = (

@@ -1,6 +1,5 @@
 // A piece of a device's strip: [device, start, end] in ns fills the height, [..., low, high] a share of it.
 profharness.painters.strip = function (params, api) {
-  "use strict";
   var box = params.coordSys, row = api.value(0);
   var left = api.coord([api.value(1), row]), right = api.coord([api.value(2), row])[0];
   var full = Math.min(api.size([0, 1])[1] * 0.78, 40), low = api.value(3), high = api.value(4);

@@ -1,6 +1,5 @@
 // An interval of a figure, upright: [x, low, high] in the units of the axes.
 profharness.painters.whisker = function (params, api) {
-  "use strict";
   var low = api.coord([api.value(0), api.value(1)]), high = api.coord([api.value(0), api.value(2)]);
   var look = { stroke: api.visual("color"), lineWidth: 1.3, fill: "none" };
   function line(x1, y1, x2, y2) { return { type: "line", shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: look }; }
@@ -16,7 +15,6 @@ profharness.painters.whisker = function (params, api) {
 
 // The same along x: [row, low, high, dot], where `dot` 1 draws the line alone.
 profharness.painters.whisker_across = function (params, api) {
-  "use strict";
   var low = api.coord([api.value(1), api.value(0)]), high = api.coord([api.value(2), api.value(0)]);
   var look = { stroke: api.visual("color"), lineWidth: 1.3, fill: "none" };
   function line(x1, y1, x2, y2) { return { type: "line", shape: { x1: x1, y1: y1, x2: x2, y2: y2 }, style: look }; }
