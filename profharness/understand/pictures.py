@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from profharness.analysis.pictures.bands import bands
 from profharness.analysis.pictures.flame import TreeKind, tree_of
 from profharness.analysis.pictures.flame_layout import flame_of
+from profharness.analysis.pictures.ranks import rank_shares
 from profharness.analysis.pictures.records import Flame, Pictures, Strips
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.time.idle import IdleAnalysis
@@ -29,6 +31,8 @@ def pictures_of(loaded: Loaded, summary: Summary, step_range: str = "") -> Pictu
     return Pictures(
         strips=Strips() if summary.partition is None else _strips(records),
         flames=tuple(_flames(records)),
+        ranks=() if summary.partition is None else rank_shares(records, measured(records).when),
+        bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
     )
 
 

@@ -19,7 +19,7 @@ from profharness.analysis.operators.device_time import is_timed, lasting
 from profharness.analysis.operators.nests import nests
 from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Trace
+from profharness.trace.model import I64, Copies, Kernels, Trace
 
 TreeKind = Literal["op", "module", "range", "stack"]
 FrameKind = Literal["op", "module", "range", "stack", "kernel", "copy", "outside"]
@@ -137,10 +137,11 @@ class _Builder:
         """Kernels and copies under the operators that launched them."""
         trace = self.trace
         owners = None if self.spans is None else self.spans.owners
-        for records, kind, owner in (
+        kinds: tuple[tuple[Kernels | Copies, FrameKind, I64 | None], ...] = (
             (trace.kernels, "kernel", None if owners is None else owners.kernels),
             (trace.copies, "copy", None if owners is None else owners.copies),
-        ):
+        )
+        for records, kind, owner in kinds:
             if not len(records):
                 continue
             of = np.full(len(records), NULL, np.int64) if owner is None else owner
@@ -148,7 +149,7 @@ class _Builder:
             time = lasting(records)
             for (group, way, name), ns in _sums([of, path, records.name.astype(np.int64)], time):
                 text = "unnamed" if name == NULL else trace.strings[name]
-                leaf = self.tree.frame(self._place(group, way), text, kind)  # type: ignore[arg-type]  # one of two
+                leaf = self.tree.frame(self._place(group, way), text, kind)
                 self.tree.own_ns[leaf] += ns
 
     def add_host(self) -> None:

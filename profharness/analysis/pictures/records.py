@@ -76,8 +76,35 @@ class Flame(msgspec.Struct, frozen=True, kw_only=True):
     length: tuple[int, ...]
 
 
+class RankShare(msgspec.Struct, frozen=True, kw_only=True):
+    """How the window of one device divides, in ns: parts of `Partition`. `rank` is None where
+    nobody says which rank ran on it.
+    """
+
+    device: str
+    rank: int | None
+    window_ns: int
+    compute_ns: int
+    exposed_communication_ns: int
+    exposed_copy_ns: int
+    idle_ns: int
+
+
+class Band(msgspec.Struct, frozen=True, kw_only=True):
+    """When a pass ran, or a point was measured in one, in seconds after the first sample of
+    telemetry. `point` is empty for a whole pass.
+    """
+
+    pass_name: str
+    point: str = ""
+    start_s: float
+    end_s: float
+
+
 class Pictures(msgspec.Struct, frozen=True, kw_only=True):
     """All that the report's pictures need beside the figures of a summary."""
 
     strips: Strips = Strips()
     flames: tuple[Flame, ...] = ()
+    ranks: tuple[RankShare, ...] = ()
+    bands: tuple[Band, ...] = ()

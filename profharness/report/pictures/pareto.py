@@ -86,35 +86,11 @@ def pareto_plot(summary: Summary) -> Plot | None:
 
 def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
     labels = distinct_names([bar.name for bar in made], _NAME)
-    of_kernels = table.by == "kernel"
-    data = [
-        {
-            "value": round(100 * bar.share, 3),
-            "itemStyle": {"color": _color(bar, of_kernels=of_kernels)},
-            "told": f"{_wrapped(bar.name)}\n{format_share(bar.share)}, {format_ns(bar.total_ns)} "
-            f"in {format_number(bar.calls)} calls",
-        }
-        for bar in made
-    ]
-    if made[0].share > _WIDE:  # the line begins where the first bar ends
-        data[0]["label"] = {"position": "insideRight"}
-    line = [
-        {
-            "value": [round(100 * bar.together, 3), row],
-            "told": f"the first {row + 1} together: {format_share(bar.together)}",
-        }
-        for row, bar in enumerate(made)
-    ]
     return {
         "legend": {"data": ["share", "together"]},
         "grid": {"right": 56},
         "tooltip": tooltip("told"),
-        "xAxis": {
-            "type": "value",
-            "min": 0,
-            "max": 100,
-            "name": "share of the time (%)",
-        },
+        "xAxis": {"type": "value", "min": 0, "max": 100, "name": "share of the time (%)"},
         "yAxis": {
             "type": "category",
             "inverse": True,
@@ -134,7 +110,7 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
                     "color": "inherit",
                     "formatter": "share",
                 },
-                "data": data,
+                "data": _shares(made, of_kernels=table.by == "kernel"),
             },
             {
                 "type": "line",
@@ -142,10 +118,31 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
                 "itemStyle": {"color": _LINE},
                 "lineStyle": {"color": _LINE, "width": 2},
                 "symbolSize": 6,
-                "data": line,
+                "data": [
+                    {
+                        "value": [round(100 * bar.together, 3), row],
+                        "told": f"the first {row + 1} together: {format_share(bar.together)}",
+                    }
+                    for row, bar in enumerate(made)
+                ],
             },
         ],
     }
+
+
+def _shares(made: tuple[Bar, ...], *, of_kernels: bool) -> list[Option]:
+    data: list[Option] = [
+        {
+            "value": round(100 * bar.share, 3),
+            "itemStyle": {"color": _color(bar, of_kernels=of_kernels)},
+            "told": f"{_wrapped(bar.name)}\n{format_share(bar.share)}, {format_ns(bar.total_ns)} "
+            f"in {format_number(bar.calls)} calls",
+        }
+        for bar in made
+    ]
+    if made[0].share > _WIDE:  # the line begins where the first bar ends
+        data[0]["label"] = {"position": "insideRight", "color": "#fff"}
+    return data
 
 
 def _color(bar: Bar, *, of_kernels: bool) -> str:

@@ -15,6 +15,8 @@ formats.told = function () {
   return function (item) { return item.data && item.data.told ? plain(item.data.told) : ""; };
 };
 
+formats.named = function () { return function (item) { return plain(item.name); }; };
+
 formats.strip = function () {
   return function (item) {
     var piece = item.value;
