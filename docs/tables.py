@@ -37,9 +37,11 @@ SHARED = ("stats", "rundir", "node", "secrets", "trace", "findings")
 UNDERSTANDING = ("understand", "readers", "analysis", "writers", "report")
 PLAIN_FOLDERS = {
     "profharness/scans/published": "Published studies as scan files, which run by name.",
-    "profharness/report/page/templates": "The page's template, its style and its script.",
+    "profharness/report/page/templates": "The page's templates and its style.",
     "profharness/report/page/templates/painters": "What draws the marks that ECharts does not "
     "know: one function a file, found by its name.",
+    "profharness/report/page/templates/script": "The page's own script: plots, tables, texts under "
+    "the pointer.",
     "wrappers": "Single programs: the probe of a node, the leash of a child process, stamping and "
     "exit status beside a tool.",
     "wrappers/hooks": "The two files that stand on the workload's import path, and nothing else.",

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMAND_LINE = ("numpy", "pyarrow", "pyarrow.csv", "jinja2", "plotly.graph_objects", "profharness")
+COMMAND_LINE = ("numpy", "pyarrow", "pyarrow.csv", "jinja2", "profharness")
 _FRESH = ("PYTHON", "LD_", "COVERAGE")  # what an interpreter reads as it starts
 _ONCE = (
     "OMP_",

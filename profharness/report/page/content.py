@@ -26,6 +26,7 @@ from profharness.report.tables.scan import caption, withheld
 from profharness.report.tables.sharing import sharing_table
 from profharness.report.tables.sources import problems_table, sources_table
 from profharness.report.tables.telemetry import telemetry_table
+from profharness.report.text.labels import on_cpu
 from profharness.report.text.sentences import Sentences, sentences
 
 MOST_ROWS = 2_000
@@ -47,6 +48,7 @@ class Content:
     """
 
     title: str
+    on_cpu: bool
     subtitle: tuple[Cell, ...]
     tiles: tuple[Tile, ...]
     said: Sentences
@@ -86,6 +88,7 @@ def content(summary: Summary) -> Content:
     listed = _listed_points(summary)
     return Content(
         title=title(summary),
+        on_cpu=on_cpu(summary),
         subtitle=subtitle(summary),
         tiles=tiles(summary),
         said=sentences(summary),

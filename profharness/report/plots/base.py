@@ -1,43 +1,25 @@
-"""The report's plots as plotly figures: what is drawn, its units and error bars, and a sentence for
-those who cannot see it.
-
-Colours of text, grid and background are the page's business (they follow light and dark); only the
-marks carry their own, chosen to keep a contrast of 3:1 against both.
-"""
+"""What the report's plots share: curves of a scan, their scales, intervals and sources."""
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import Figure, PointSummary, Summary
-from profharness.report.text.figures import finite, half_width, si_text
+from profharness.report.plots.chart import Ends, Scale
+from profharness.report.plots.colors import CURVES, curve_color
+from profharness.report.text.figures import finite, half_width
 from profharness.report.text.labels import Axis, scan_axis, several_batches
-from profharness.rundir.shown.screen import visible
 
-Trace = Any  # plotly ships no types
-SERIES_COLORS = (
-    "#0f8b8d",
-    "#d9730d",
-    "#6d5bd0",
-    "#c2366b",
-    "#5b8c2a",
-    "#2f74c0",
-    "#a1762b",
-    "#7a8694",
-)
-
-_FOREIGN_TAG = re.compile(r"<(?!br>|/?extra>)")
+SERIES_COLORS = CURVES
+_MARGIN = 1.25  # of a log axis beyond its data
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A figure as JSON for the page's script, its height in pixels, its caption and a description
+    """An ECharts option as JSON (see `chart`), its height in pixels, its caption and a description
     in words.
     """
 
@@ -93,81 +75,20 @@ def groups(summary: Summary) -> tuple[Group, ...]:
                 name=", ".join([*words, f"batch {batch}"] if batch is not None else words),
                 points=tuple(points),
                 series=series,
-                color=SERIES_COLORS[index % len(SERIES_COLORS)],
+                color=curve_color(backend, index, alone=not apart),
             )
         )
     return tuple(group for group in curves if group.points)
 
 
-def lines_json(
-    lines: Sequence[tuple[Sequence[float], Sequence[float | None]]],
-    looks: Sequence[dict[str, Any]],
-    layout: dict[str, Any],
-) -> str:
-    """`figure_json` of lines that look like `scatter` with these settings, whose points plotly does
-    not look through one by one: of hundreds of lines that takes long.
-    """
-    traces = [{"type": "scatter", "x": [0], "y": [0]} | look for look in looks]
-    figure = json.loads(figure_json(traces, layout))
-    for drawn, (x, y) in zip(figure["data"], lines, strict=True):
-        drawn["x"], drawn["y"] = _finite(x), _finite(y)
-    return json.dumps(figure, separators=(",", ":"))
-
-
-def _finite(numbers: Sequence[float | None]) -> list[float | None]:
-    """JSON has no word for what is not finite; plotly leaves it out as well."""
-    return [one if one is not None and math.isfinite(one) else None for one in numbers]
-
-
-def figure_json(traces: Sequence[Trace], layout: dict[str, Any]) -> str:
-    """The figure checked by plotly and written as JSON; plotly's default template is left out, the
-    page has its own.
-    """
-    import plotly.graph_objects as go
-
-    figure = go.Figure(data=list(traces))
-    figure.update_layout(template=None, margin={"l": 64, "r": 16, "t": 12, "b": 48}, **layout)
-    text: str = figure.to_json()
-    drawn = json.loads(text)
-    shown = _shown(drawn)
-    return text if shown == drawn else json.dumps(shown, separators=(",", ":"))
-
-
-def _shown(part: Any) -> Any:
-    """A part of a figure in which the tags of our own texts are the only ones: plotly draws others
-    too, links among them.
-    """
-    if isinstance(part, dict):
-        return {key: _shown(value) for key, value in part.items()}
-    if isinstance(part, list):
-        return [_shown(value) for value in part]
-    return visible(_FOREIGN_TAG.sub("&lt;", part)) if isinstance(part, str) else part
-
-
-def scatter(x: Sequence[Any], y: Sequence[Any], color: str, **settings: Any) -> Trace:
-    """A line with markers in one colour."""
-    import plotly.graph_objects as go
-
-    return go.Scatter(x=list(x), y=list(y), **look_of(color, **settings))
-
-
-def look_of(color: str, **settings: Any) -> dict[str, Any]:
-    """What `scatter` sets of a line besides its points."""
-    look: dict[str, Any] = {
-        "mode": "lines+markers",
-        "line": {"color": color, "width": 2},
-        "marker": {"color": color, "size": 7},
-    }
-    return look | settings
-
-
-def level_axis(axis: Axis | None, points: Sequence[PointSummary]) -> dict[str, Any]:
+def level_scale(axis: Axis | None, points: Sequence[PointSummary]) -> Scale:
     """A log axis whose ticks are the measured levels (thinned to eight), or point names where there
     are no levels.
     """
     if axis is None:
-        return {"title": {"text": "point"}, "type": "category"}
-    levels = sorted({getattr(point, axis) for point in points if point.state == "ok"} - {None})
+        return Scale("point", category=True)
+    measured = {getattr(point, axis) for point in points if point.state == "ok"} - {None}
+    levels = sorted(float(level) for level in measured)
     titles = {
         "batch_size": "batch size",
         "concurrency": "concurrency",
@@ -175,28 +96,42 @@ def level_axis(axis: Axis | None, points: Sequence[PointSummary]) -> dict[str, A
         "rate": "requests/s",
     }
     shown = levels[:: max(1, -(-len(levels) // 8))]
-    return {
-        "title": {"text": f"{titles[axis]} (log scale)"},
-        "type": "log",
-        "tickvals": shown,
-        "ticktext": [f"{level:g}" for level in shown],
-        "minor": {"showgrid": False},
-    }
+    if not levels or levels[0] <= 0:
+        return Scale(titles[axis], ticks=shown)
+    return Scale(
+        f"{titles[axis]} (log scale)",
+        log=True,
+        ticks=shown,
+        tick_format="level",
+        low=levels[0] / _MARGIN,
+        high=levels[-1] * _MARGIN,
+    )
 
 
-def log_ticks(shown: Sequence[float | None], unit: str = "") -> dict[str, Any]:
-    """Ticks of a log axis at 1, 2 and 5 of each decade within the data (decades alone beyond four),
+def log_scale(title: str, shown: Sequence[float | None], unit: str = "") -> Scale:
+    """A log axis over the data with ticks at 1, 2 and 5 of each decade (decades alone beyond four),
     with SI prefixes for `unit`.
     """
     positive = [value for value in shown if value is not None and value > 0]
     if not positive:
-        return {}
-    low, high = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
-    steps = (1, 2, 5) if high - low <= 4 else (1,)
-    ticks = [step * 10.0**power for power in range(low - 1, high + 1) for step in steps]
-    inside = [tick for tick in ticks if min(positive) / 2 <= tick <= max(positive) * 2]
-    text = [si_text(tick, unit) if unit else f"{tick:.10g}" for tick in inside]
-    return {"type": "log", "tickvals": inside, "ticktext": text, "minor": {"showgrid": False}}
+        return Scale(title)
+    low, high = min(positive) / _MARGIN, max(positive) * _MARGIN
+    return Scale(
+        title,
+        log=True,
+        ticks=log_ticks(low, high),
+        tick_format=f"si:{unit}" if unit else "number",
+        low=low,
+        high=high,
+    )
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each decade between the ends, or decades alone where there are over four."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1, 2, 5) if last - first <= 5 else (1,)
+    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    return [float(f"{tick:.3g}") for tick in ticks if low <= tick <= high]
 
 
 def level(point: PointSummary, axis: Axis | None) -> float | str:
@@ -205,39 +140,18 @@ def level(point: PointSummary, axis: Axis | None) -> float | str:
     return point.point if value is None else float(value)
 
 
-def error_bars(figures: Sequence[Figure | None], factor: float = 1.0) -> dict[str, Any]:
-    """Asymmetric bars to the ends of the figures' intervals, times `factor`; none where an interval
-    is open.
-    """
-    up: list[float] = []
-    down: list[float] = []
-    for figure in figures:
-        closed = (
-            figure is not None
-            and figure.value is not None
-            and half_width(figure.value, figure.low, figure.high) is not None
-        )
-        if (
-            closed
-            and figure is not None
-            and figure.value is not None
-            and figure.low is not None
-            and figure.high is not None
-        ):
-            up.append((figure.high - figure.value) * factor)
-            down.append((figure.value - figure.low) * factor)
-        else:
-            up.append(0.0)
-            down.append(0.0)
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": up,
-        "arrayminus": down,
-        "thickness": 1.2,
-        "width": 3,
-        "visible": any(up + down),
-    }
+def ends(figures: Sequence[Figure | None], factor: float = 1.0) -> list[Ends]:
+    """The ends of the figures' intervals, times `factor`; None where an interval is open."""
+    return [
+        (figure.low * factor, figure.high * factor)
+        if figure is not None
+        and figure.value is not None
+        and figure.low is not None
+        and figure.high is not None
+        and half_width(figure.value, figure.low, figure.high) is not None
+        else None
+        for figure in figures
+    ]
 
 
 def values(points: Sequence[PointSummary], name: str, factor: float = 1.0) -> list[float | None]:
@@ -252,7 +166,7 @@ def values(points: Sequence[PointSummary], name: str, factor: float = 1.0) -> li
 def sources(points: Sequence[PointSummary], name: str) -> list[str]:
     """Where the named metric of each point came from, for the text under the pointer."""
     return [
-        f"<br>from {figure.source}"
+        f"\nfrom {figure.source}"
         if (figure := point.metrics.get(name)) is not None and figure.source
         else ""
         for point in points
@@ -269,6 +183,3 @@ def has(summary: Summary, *choices: str) -> str | None:
         ),
         None,
     )
-
-
-LEGEND = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}

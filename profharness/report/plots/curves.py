@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from profharness.analysis.curves.records import BatchCurve, Recommended, Series, Usl
 from profharness.analysis.records import Estimate, Figure, PointSummary, Summary
 from profharness.report.plots.base import (
-    LEGEND,
-    SERIES_COLORS,
     Group,
     Plot,
-    Trace,
-    error_bars,
-    figure_json,
+    ends,
     groups,
     has,
     level,
-    level_axis,
-    log_ticks,
-    scatter,
+    level_scale,
+    log_scale,
     sources,
     values,
 )
+from profharness.report.plots.chart import Curve, Ends, Scale, chart_json
+from profharness.report.plots.colors import CURVES
 from profharness.report.text import names
 from profharness.report.text.figures import finite
-from profharness.report.text.labels import item_unit, level_name, scan_axis
+from profharness.report.text.labels import Axis, item_unit, level_name, scan_axis
 from profharness.report.text.rates import throughput_ends
 from profharness.report.text.scan_sentences import fit_holds
 
@@ -40,22 +36,13 @@ def throughput_plot(summary: Summary) -> Plot | None:
     axis, unit = scan_axis(summary.points), item_unit(summary)
     if not any(finite(point.throughput) is not None for point in summary.points):
         return None
-    traces: list[Trace] = []
-    for index, group in enumerate(groups(summary)):
-        traces.extend(_throughput_traces(group, axis, unit, legend=index == 0))
-    layout = {
-        "xaxis": level_axis(axis, summary.points),
-        "legend": LEGEND,
-        "hovermode": "closest",
-        "yaxis": {
-            "title": {"text": f"throughput ({unit})"},
-            "rangemode": "tozero",
-            "exponentformat": "SI",
-        },
-    }
+    curves: list[Curve] = []
+    for group in groups(summary):
+        curves.extend(_throughput_curves(group, axis, unit))
+    rate = Scale(f"throughput ({unit})", zero=True, tick_format="si")
     return Plot(
         "throughput",
-        figure_json(traces, layout),
+        chart_json(curves, level_scale(axis, summary.points), rate),
         360,
         "Throughput",
         "Throughput against the level, with 95 % intervals, the fitted curve and the "
@@ -63,70 +50,51 @@ def throughput_plot(summary: Summary) -> Plot | None:
     )
 
 
-def _throughput_traces(group: Group, axis: Any, unit: str, *, legend: bool) -> list[Trace]:
-    """Measured points, fit and recommended point; the latter two enter the legend once for all
-    curves.
-    """
+def _throughput_curves(group: Group, axis: Axis | None, unit: str) -> list[Curve]:
+    """Measured points, fit and recommended point."""
     points = [point for point in group.points if finite(point.throughput) is not None]
-    x, y = [level(point, axis) for point in points], [point.throughput or 0.0 for point in points]
-    bars = error_bars(
-        [
-            Figure(value=point.throughput, unit=unit, low=ends[0], high=ends[1])
-            if (ends := throughput_ends(point))
-            else None
-            for point in points
-        ]
-    )
+    intervals = [
+        Figure(value=point.throughput, unit=unit, low=both[0], high=both[1])
+        if (both := throughput_ends(point))
+        else None
+        for point in points
+    ]
     fitted = _fit(group.series)
-    measured = scatter(
-        x,
-        y,
-        group.color,
-        name=group.name or "measured",
-        error_y=bars,
-        mode="markers" if fitted else "lines+markers",
-        customdata=sources(points, names.THROUGHPUT),
-        hovertemplate=f"%{{x}}: %{{y:,.4~g}} {unit}%{{customdata}}<extra>{group.name}</extra>",
-    )
-    traces = [measured]
+    curves = [
+        Curve(
+            group.name or "measured",
+            group.color,
+            [level(point, axis) for point in points],
+            [point.throughput for point in points],
+            tip=f"{group.name}\n{{x}}: {{y:4}} {unit}{{note}}".lstrip(),
+            notes=sources(points, names.THROUGHPUT),
+            ends=ends(intervals),
+            width=0 if fitted else 2,
+        )
+    ]
     if fitted:
-        traces.append(
-            scatter(
-                *fitted,
-                group.color,
-                name="fit",
-                mode="lines",
-                hoverinfo="skip",
-                opacity=0.7,
-                showlegend=legend,
-                line={"color": group.color, "width": 1.5, "dash": "dot"},
-            )
+        curves.append(
+            Curve("fit", group.color, *fitted, width=1.5, dash="dotted", size=0, opacity=0.7)
         )
     if group.series is not None and group.series.recommended is not None:
-        traces.append(_recommended_trace(group, group.series, group.series.recommended, legend))
-    return traces
+        curves.append(_recommended_mark(group, group.series, group.series.recommended))
+    return curves
 
 
-def _recommended_trace(
-    group: Group, series: Series, recommended: Recommended, legend: bool
-) -> Trace:
+def _recommended_mark(group: Group, series: Series, recommended: Recommended) -> Curve:
     """A ring around the recommended point."""
     level_text = level_name(series.axis, recommended.at)
     label = f"recommended: {level_text}" + (f" ({group.name})" if group.name else "")
-    return scatter(
+    return Curve(
+        "recommended" if group.name else label,
+        group.color,
         [recommended.at],
         [recommended.throughput],
-        group.color,
-        mode="markers",
-        showlegend=legend,
-        name="recommended" if group.name else label,
-        marker={
-            "symbol": "circle-open",
-            "size": 17,
-            "color": group.color,
-            "line": {"width": 2.5},
-        },
-        hovertemplate=f"{label}<extra></extra>",
+        tip="{note}",
+        notes=[label],
+        width=0,
+        size=17,
+        hollow=True,
     )
 
 
@@ -173,26 +141,20 @@ def latency_plot(summary: Summary) -> Plot | None:
     main, tail = has(summary, names.LATENCY_P50), _tail(summary)
     if main is None and all(finite(point.latency_ms) is None for point in summary.points):
         return None
-    traces: list[Trace] = []
+    curves: list[Curve] = []
     for group in groups(summary):
-        traces.append(_latency_trace(group, axis, main, tail=False))
+        curves.append(_latency_curve(group, axis, main, tail=False))
         if main is not None and (few := _means(group, main, axis)) is not None:
-            traces.append(few)
+            curves.append(few)
         if tail is not None:
-            traces.append(_latency_trace(group, axis, tail, tail=True))
-    layout = {
-        "xaxis": level_axis(axis, summary.points),
-        "legend": LEGEND,
-        "hovermode": "closest",
-        "yaxis": {
-            "title": {"text": "latency (ms, log scale)"},
-            **log_ticks([value for trace in traces for value in trace.y]),
-        },
-    }
+            curves.append(_latency_curve(group, axis, tail, tail=True))
+    drawn = [value for one in curves for value in one.y]
+    drawn += [end for one in curves for both in one.ends if both for end in both]
+    scale = log_scale("latency (ms, log scale)", drawn)
     shown = names.title_of(main) if main else "mean latency"
     return Plot(
         "latency",
-        figure_json(traces, layout),
+        chart_json(curves, level_scale(axis, summary.points), scale),
         360,
         "Latency",
         f"{shown[0].upper()}{shown[1:]} of one trial or request against the level, "
@@ -200,7 +162,7 @@ def latency_plot(summary: Summary) -> Plot | None:
     )
 
 
-def _means(group: Group, main: str, axis: Any) -> Trace | None:
+def _means(group: Group, main: str, axis: Axis | None) -> Curve | None:
     """Mean latencies of the points with too few trials for a median, as open circles; None where
     there are none.
     """
@@ -211,15 +173,14 @@ def _means(group: Group, main: str, axis: Any) -> Trace | None:
     ]
     if not points:
         return None
-    label = f"{group.name} mean".strip()
-    return scatter(
+    return Curve(
+        f"{group.name} mean".strip(),
+        group.color,
         [level(point, axis) for point in points],
         [finite(point.latency_ms) for point in points],
-        group.color,
-        name=label,
-        mode="markers",
-        marker={"symbol": "circle-open", "size": 7, "color": group.color, "line": {"width": 1.5}},
-        hovertemplate=f"%{{x}}: %{{y:,.4~g}} ms, too few trials for a median<extra>{label}</extra>",
+        tip="{name}\n{x}: {y:4} ms, too few trials for a median",
+        width=0,
+        hollow=True,
     )
 
 
@@ -235,7 +196,7 @@ def _tail(summary: Summary) -> str | None:
     return best if counts[best] > 1 else None
 
 
-def _latency_trace(group: Group, axis: Any, name: str | None, *, tail: bool) -> Trace:
+def _latency_curve(group: Group, axis: Axis | None, name: str | None, *, tail: bool) -> Curve:
     points = list(group.points)
     figures = [point.metrics.get(name) if name else None for point in points]
     factor = next((_MS.get(figure.unit, 1.0) for figure in figures if figure is not None), 1.0)
@@ -245,24 +206,17 @@ def _latency_trace(group: Group, axis: Any, name: str | None, *, tail: bool) -> 
         else values(points, name, factor)
     )
     short = "mean" if name is None else names.title_of(name).removeprefix("latency ")
-    label = f"{group.name} {short}".strip()
-    look = (
-        {
-            "line": {"color": group.color, "width": 1.2, "dash": "dash"},
-            "marker": {"color": group.color, "size": 4},
-        }
-        if tail
-        else {}
-    )
-    return scatter(
+    return Curve(
+        f"{group.name} {short}".strip(),
+        group.color,
         [level(point, axis) for point in points],
         y,
-        group.color,
-        name=label,
-        error_y=error_bars(figures, factor),
-        customdata=sources(points, name) if name else [""] * len(points),
-        hovertemplate=f"%{{x}}: %{{y:,.4~g}} ms %{{customdata}}<extra>{label}</extra>",
-        **look,
+        tip="{name}\n{x}: {y:4} ms{note}",
+        notes=sources(points, name) if name else (),
+        ends=ends(figures, factor),
+        width=1.2 if tail else 2.0,
+        dash="dashed" if tail else "solid",
+        size=4 if tail else 7,
     )
 
 
@@ -274,7 +228,7 @@ def overhead_plot(summary: Summary) -> Plot | None:
     layers = list(dict.fromkeys(layer for point in summary.points for layer in point.overhead))
     if not layers or len(summary.points) < 2:
         return None
-    traces = []
+    curves = []
     for index, (group, layer) in enumerate(
         (group, layer) for group in groups(summary) for layer in layers
     ):
@@ -284,54 +238,38 @@ def overhead_plot(summary: Summary) -> Plot | None:
             if layer in point.overhead and finite(point.overhead[layer].value) is not None
         ]
         if points:
-            traces.append(
-                _overhead_trace(
-                    group, points, layer, axis, SERIES_COLORS[index % len(SERIES_COLORS)]
-                )
-            )
-    if not traces:
+            color = CURVES[index % len(CURVES)]
+            curves.append(_overhead_curve(group, points, layer, axis, color))
+    if not curves:
         return None
-    layout = {
-        "xaxis": level_axis(axis, summary.points),
-        "legend": LEGEND,
-        "hovermode": "closest",
-        "yaxis": {"title": {"text": "overhead (% of throughput)"}, "rangemode": "tozero"},
-    }
+    scale = Scale("overhead (% of throughput)", zero=True)
     return Plot(
         "overhead",
-        figure_json(traces, layout),
+        chart_json(curves, level_scale(axis, summary.points), scale),
         300,
         "Overhead of each layer",
         "Loss of throughput in each instrumented pass against the bare pass, with intervals.",
     )
 
 
-def _overhead_trace(
-    group: Group, points: list[PointSummary], layer: str, axis: Any, color: str
-) -> Trace:
+def _overhead_curve(
+    group: Group, points: list[PointSummary], layer: str, axis: Axis | None, color: str
+) -> Curve:
     estimates = [point.overhead[layer] for point in points]
-    up, down = (
-        [_gap(estimate, estimate.high) for estimate in estimates],
-        [_gap(estimate, estimate.low) for estimate in estimates],
-    )
-    label = f"layer {layer}, backend {group.name}" if group.name else layer
-    return scatter(
+    return Curve(
+        f"layer {layer}, backend {group.name}" if group.name else layer,
+        color,
         [level(point, axis) for point in points],
         [100 * (estimate.value or 0.0) for estimate in estimates],
-        color,
-        name=label,
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": up,
-            "arrayminus": down,
-            "thickness": 1.2,
-            "width": 3,
-        },
-        hovertemplate=f"%{{x}}: %{{y:.2f}} %<extra>{label}</extra>",
+        tip="{name}\n{x}: {y:.2f} %",
+        ends=[_ends(estimate) for estimate in estimates],
     )
 
 
-def _gap(estimate: Estimate, end: float | None) -> float:
-    shown = finite(end)
-    return 0.0 if shown is None or estimate.value is None else 100 * abs(shown - estimate.value)
+def _ends(estimate: Estimate) -> Ends:
+    """The ends of its interval in per cent; an open one ends at the value."""
+    value = finite(estimate.value)
+    low, high = finite(estimate.low), finite(estimate.high)
+    if value is None or (low is None and high is None):
+        return None
+    return 100 * (value if low is None else low), 100 * (value if high is None else high)

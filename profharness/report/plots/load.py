@@ -4,36 +4,16 @@ of an open loop.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from profharness.analysis.records import PointSummary, Summary
-from profharness.report.plots.base import (
-    LEGEND,
-    SERIES_COLORS,
-    Group,
-    Plot,
-    figure_json,
-    groups,
-    log_ticks,
-    scatter,
-    values,
-)
+from profharness.report.plots.base import Group, Plot, groups, log_scale, values
+from profharness.report.plots.chart import Bars, Curve, Dash, Scale, chart_json
+from profharness.report.plots.colors import REQUEST, curve_color
 from profharness.report.text import names
 from profharness.report.text.figures import finite
 from profharness.report.text.labels import AXIS_TITLES, Axis, load_text, scan_axis
 
-# in the order in which they happen; colours of neighbours differ in lightness too
-PARTS = (
-    ("part_transport_out", "#2f74c0"),
-    ("part_before", "#5a93d1"),
-    ("part_transport", "#2f74c0"),
-    ("part_queue", "#d9730d"),
-    ("part_input", "#a1762b"),
-    ("part_hand_over", "#7a8694"),
-    ("part_model", "#0f8b8d"),
-    ("part_infer", "#0f8b8d"),
-    ("part_output", "#c9a35b"),
-    ("part_after", "#8db3e2"),
-    ("part_transport_back", "#8db3e2"),
-)
 _PREFIX = "part of a request: "
 
 
@@ -52,36 +32,20 @@ def request_plots(summary: Summary) -> tuple[Plot, ...]:
 
 
 def _parts_plot(group: Group, axis: Axis | None, index: int) -> Plot | None:
-    import plotly.graph_objects as go
-
-    shown = [point for point in group.points if any(_part(point, name) for name, _ in PARTS)]
+    shown = [point for point in group.points if any(_part(point, name) for name in REQUEST)]
     if not shown:
         return None
     labels = [load_text(point, axis) if axis else point.point for point in shown]
-    traces = []
-    for name, color in PARTS:
+    bars = []
+    for name, color in REQUEST.items():
         heights = [_part(point, name) for point in shown]
         if any(heights):
             title = names.title_of(name).removeprefix(_PREFIX)
-            traces.append(
-                go.Bar(
-                    name=title,
-                    x=labels,
-                    y=heights,
-                    marker={"color": color, "line": {"width": 0}},
-                    hovertemplate=f"{title}: %{{y:,.4~g}} ms<extra></extra>",
-                )
-            )
-    layout = {
-        "barmode": "stack",
-        "legend": {**LEGEND, "traceorder": "normal"},
-        "bargap": 0.22 if len(shown) > 5 else 0.6,
-        "yaxis": {"title": {"text": "mean request (ms)"}},
-        "xaxis": {"title": {"text": AXIS_TITLES[axis] if axis else "point"}, "type": "category"},
-    }
+            bars.append(Bars(title, color, heights, f"{title}: {{y:4}} ms"))
+    along = Scale(AXIS_TITLES[axis] if axis else "point", category=True, names=labels)
     return Plot(
         f"requests-{index}",
-        figure_json(traces, layout),
+        chart_json(bars, along, Scale("mean request (ms)", zero=True)),
         360,
         " ".join(("Where a request's time goes", f"({group.name})" if group.name else "")).strip(),
         "Mean time of a request at each level, by part: transport, queue, copies, model.",
@@ -104,40 +68,44 @@ def open_loop_plot(summary: Summary) -> Plot | None:
     ]
     if len(points) < 2 or scan_axis(summary.points) == "rate":
         return None
-    traces = []
-    curves = list(dict.fromkeys((point.backend, point.batch_size) for point in points))
-    for index, (backend, batch) in enumerate(curves):
-        curve_points = sorted(
-            (point for point in points if (point.backend, point.batch_size) == (backend, batch)),
-            key=lambda point: point.rate or 0.0,
-        )
-        who = f"{backend}, batch {batch} " if len(curves) > 1 else ""
-        for name, dash in ((names.LATENCY_P50, "solid"), (names.LATENCY_P99, "dash")):
-            if any(value is not None for value in values(curve_points, name)):
-                color = SERIES_COLORS[index % len(SERIES_COLORS)]
-                label = f"{who}{names.title_of(name).removeprefix('latency ')}"
-                traces.append(
-                    scatter(
-                        [point.rate for point in curve_points],
-                        values(curve_points, name),
-                        color,
-                        name=label,
-                        line={"color": color, "dash": dash, "width": 2},
-                        hovertemplate=f"%{{x}} requests/s: %{{y:,.4~g}} ms<extra>{label}</extra>",
-                    )
-                )
-    layout = {
-        "legend": LEGEND,
-        "xaxis": {"title": {"text": "requests/s asked for"}, "rangemode": "tozero"},
-        "yaxis": {
-            "title": {"text": "latency (ms, log scale)"},
-            **log_ticks([value for trace in traces for value in trace.y]),
-        },
-    }
+    curves = _open_curves(points)
+    across = Scale("requests/s asked for", zero=True)
+    up = log_scale("latency (ms, log scale)", [value for one in curves for value in one.y])
     return Plot(
         "open-loop",
-        figure_json(traces, layout),
+        chart_json(curves, across, up),
         360,
         "Open loop",
         "Latency from the time that a request was meant to be sent, against the rate asked for.",
     )
+
+
+def _open_curves(points: Sequence[PointSummary]) -> list[Curve]:
+    """Median and 99th percentile of each backend and batch size."""
+    curves = []
+    keys = list(dict.fromkeys((point.backend, point.batch_size) for point in points))
+    apart = len({batch for _, batch in keys}) > 1
+    dashes: tuple[tuple[str, Dash], ...] = (
+        (names.LATENCY_P50, "solid"),
+        (names.LATENCY_P99, "dashed"),
+    )
+    for index, (backend, batch) in enumerate(keys):
+        members = sorted(
+            (point for point in points if (point.backend, point.batch_size) == (backend, batch)),
+            key=lambda point: point.rate or 0.0,
+        )
+        who = f"{backend}, batch {batch} " if len(keys) > 1 else ""
+        for name, dash in dashes:
+            latencies = values(members, name)
+            if any(value is not None for value in latencies):
+                curves.append(
+                    Curve(
+                        f"{who}{names.title_of(name).removeprefix('latency ')}",
+                        curve_color(backend, index, alone=not apart),
+                        [point.rate for point in members],
+                        latencies,
+                        tip="{name}\n{x} requests/s: {y:4} ms",
+                        dash=dash,
+                    )
+                )
+    return curves

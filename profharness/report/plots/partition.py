@@ -5,17 +5,11 @@ window.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from profharness.analysis.records import Partition, Summary
-from profharness.report.plots.base import (
-    LEGEND,
-    Group,
-    Plot,
-    Trace,
-    figure_json,
-    groups,
-)
+from profharness.report.plots.base import Group, Plot, groups
+from profharness.report.plots.chart import Bars, Scale, chart_json
+from profharness.report.plots.colors import CAUSES
 from profharness.report.text.labels import AXIS_TITLES, Axis, scan_axis
 from profharness.report.text.limits import IDLE_CAUSES
 from profharness.units import format_ns
@@ -23,26 +17,28 @@ from profharness.units import format_ns
 
 @dataclass(frozen=True)
 class Part:
-    """One slice of a partition's bar: its label, its colour, and the record's field that holds its
-    ns.
-    """
+    """One slice of a partition's bar: its label, and the record's field that holds its ns."""
 
     label: str
-    color: str
     field: str
+
+    @property
+    def color(self) -> str:
+        """Its colour on the whole page."""
+        return CAUSES[self.field]
 
 
 PARTS = (
-    Part("compute", "#0f8b8d", "compute_ns"),
-    Part("communication, exposed", "#6d5bd0", "exposed_communication_ns"),
-    Part("copies, exposed", "#2f74c0", "exposed_copy_ns"),
-    Part("idle: host not ready", "#d9730d", "host_not_ready_ns"),
-    Part("idle: launches", "#e0a526", "launch_in_progress_ns"),
-    Part("idle: synchronisation", "#c2366b", "synchronisation_ns"),
-    Part("idle: waiting on copies or events", "#8f6bb8", "waiting_copy_or_event_ns"),
-    Part("idle: queued gaps", "#a1762b", "queued_gap_ns"),
-    Part("idle: no host record", "#98a3ae", "no_host_record_ns"),
-    Part("idle", "#98a3ae", "idle_ns"),
+    Part("compute", "compute_ns"),
+    Part("communication, exposed", "exposed_communication_ns"),
+    Part("copies, exposed", "exposed_copy_ns"),
+    Part("idle: host not ready", "host_not_ready_ns"),
+    Part("idle: launches", "launch_in_progress_ns"),
+    Part("idle: synchronisation", "synchronisation_ns"),
+    Part("idle: waiting on copies or events", "waiting_copy_or_event_ns"),
+    Part("idle: queued gaps", "queued_gap_ns"),
+    Part("idle: no host record", "no_host_record_ns"),
+    Part("idle", "idle_ns"),
 )
 
 
@@ -72,17 +68,11 @@ def _partition_plot(group: Group, axis: Axis | None, index: int) -> Plot | None:
         str(getattr(point, axis)) if axis and getattr(point, axis) is not None else point.point
         for point, _ in shown
     ]
-    traces = _bars([partition for _, partition in shown], labels, horizontal=False)
-    layout = {
-        "barmode": "stack",
-        "legend": {**LEGEND, "traceorder": "normal"},
-        "bargap": 0.22 if len(shown) > 5 else 0.6,
-        "yaxis": {"title": {"text": "share of the time (%)"}, "range": [0, 100]},
-        "xaxis": {"title": {"text": AXIS_TITLES[axis] if axis else "point"}, "type": "category"},
-    }
+    bars = _bars([partition for _, partition in shown], horizontal=False)
+    along = Scale(AXIS_TITLES[axis] if axis else "point", category=True, names=labels)
     return Plot(
         f"partition-{index}",
-        figure_json(traces, layout),
+        chart_json(bars, along, Scale("share of the time (%)", low=0, high=100)),
         380,
         group.name,
         "Shares of each point's time: compute, exposed communication and copies, "
@@ -91,16 +81,11 @@ def _partition_plot(group: Group, axis: Axis | None, index: int) -> Plot | None:
 
 
 def _window_plot(partition: Partition) -> Plot:
-    layout = {
-        "barmode": "stack",
-        "legend": {**LEGEND, "traceorder": "normal"},
-        "yaxis": {"visible": False},
-        "bargap": 0.1,
-        "xaxis": {"title": {"text": "share of the time (%)"}, "range": [0, 100]},
-    }
+    across = Scale("", category=True, names=["window"], hidden=True)
+    share = Scale("share of the time (%)", low=0, high=100)
     return Plot(
         "partition",
-        figure_json(_bars([partition], ["window"], horizontal=True), layout),
+        chart_json(_bars([partition], horizontal=True), share, across),
         190,
         "",
         "Shares of the window's time: compute, exposed communication and copies, "
@@ -108,33 +93,25 @@ def _window_plot(partition: Partition) -> Plot:
     )
 
 
-def _bars(partitions: list[Partition], labels: list[str], *, horizontal: bool) -> list[Trace]:
-    import plotly.graph_objects as go
-
-    traces = []
+def _bars(partitions: list[Partition], *, horizontal: bool) -> list[Bars]:
+    bars = []
     for part in PARTS:
         times = [part_ns(partition, part) for partition in partitions]
-        if not any(times):
-            continue
-        shares = [
-            100 * ns / partition.window_ns for ns, partition in zip(times, partitions, strict=True)
-        ]
-        across: dict[str, Any] = (
-            {"x": shares, "y": labels, "orientation": "h"}
-            if horizontal
-            else {"x": labels, "y": shares}
-        )
-        number = "%{x:.1f}" if horizontal else "%{y:.1f}"
-        traces.append(
-            go.Bar(
-                name=part.label,
-                marker={"color": part.color, "line": {"width": 0}},
-                customdata=[format_ns(ns) for ns in times],
-                **across,
-                hovertemplate=f"{part.label}: {number} % (%{{customdata}})<extra></extra>",
+        if any(times):
+            number = "{x:.1f}" if horizontal else "{y:.1f}"
+            bars.append(
+                Bars(
+                    part.label,
+                    part.color,
+                    [
+                        100 * ns / partition.window_ns
+                        for ns, partition in zip(times, partitions, strict=True)
+                    ],
+                    f"{part.label}: {number} % ({{note}})",
+                    notes=[format_ns(ns) for ns in times],
+                )
             )
-        )
-    return traces
+    return bars
 
 
 def part_ns(partition: Partition, part: Part) -> int:

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profharness.analysis.records import PointSummary, Summary
-from profharness.report.plots.base import (
-    LEGEND,
-    Plot,
-    Trace,
-    figure_json,
-    groups,
-    log_ticks,
-    scatter,
-    sources,
-    values,
-)
+from profharness.report.plots.base import Plot, groups, log_scale, sources, values
+from profharness.report.plots.chart import Curve, chart_json
+from profharness.report.plots.colors import BOUND
 from profharness.report.text import names
 from profharness.report.text.figures import finite, quantity_text
 from profharness.report.text.labels import point_names
@@ -44,32 +36,22 @@ def roofline_plot(summary: Summary) -> Plot | None:
     top, slope = float(compute.value or 0.0), float(copy.value or 0.0)
     intensities = [value for value in values(points, names.INTENSITY) if value is not None]
     low, high = min(*intensities, top / slope) / 4, max(*intensities, top / slope) * 4
-    ceilings = scatter(
+    said = f"{quantity_text(slope, 'B/s')}, {quantity_text(top, 'FLOP/s')}"
+    ceilings = Curve(
+        "ceilings",
+        BOUND,
         [low, top / slope, high],
         [low * slope, top, top],
-        "#7a8694",
-        mode="lines",
-        name="ceilings",
-        hovertemplate=(
-            f"{quantity_text(slope, 'B/s')}, {quantity_text(top, 'FLOP/s')}<br>from "
-            f"{compute.source}<extra></extra>"
-        ),
+        tip="{note}",
+        notes=[f"{said}\nfrom {compute.source}"] * 3,
+        size=4,
     )
-    traces = [ceilings, *_roofline_points(summary, points)]
-    layout = {
-        "xaxis": {
-            "title": {"text": "operational intensity (FLOP/B, log scale)"},
-            **log_ticks([low, high]),
-        },
-        "legend": LEGEND,
-        "yaxis": {
-            "title": {"text": "log scale"},
-            **log_ticks([*values(points, names.ACHIEVED_FLOPS), top], "FLOP/s"),
-        },
-    }
+    curves = [ceilings, *_roofline_points(summary, points)]
+    across = log_scale("operational intensity (FLOP/B, log scale)", [low, high])
+    up = log_scale("log scale", [*values(points, names.ACHIEVED_FLOPS), top, low * slope], "FLOP/s")
     return Plot(
         "roofline",
-        figure_json(traces, layout),
+        chart_json(curves, across, up),
         360,
         "",
         "Achieved FLOP/s of each point against its operational intensity, "
@@ -77,20 +59,23 @@ def roofline_plot(summary: Summary) -> Plot | None:
     )
 
 
-def _roofline_points(summary: Summary, points: Sequence[PointSummary]) -> Iterator[Trace]:
+def _roofline_points(summary: Summary, points: Sequence[PointSummary]) -> Iterator[Curve]:
     """The points of each curve in its colour."""
     for group in groups(summary):
         shown = [point for point in group.points if point in points]
         if shown:
-            yield scatter(
+            notes = [
+                f"{name}{source}"
+                for name, source in zip(
+                    point_names(summary, shown), sources(shown, names.ACHIEVED_FLOPS), strict=True
+                )
+            ]
+            yield Curve(
+                group.name or "points",
+                group.color,
                 values(shown, names.INTENSITY),
                 values(shown, names.ACHIEVED_FLOPS),
-                group.color,
-                name=group.name or "points",
-                mode="markers",
-                text=list(point_names(summary, shown)),
-                customdata=sources(shown, names.ACHIEVED_FLOPS),
-                hovertemplate=(
-                    "%{text}: %{y:.3s}FLOP/s at %{x:.3g} FLOP/B%{customdata}<extra></extra>"
-                ),
+                tip="{y:si}FLOP/s at {x:3} FLOP/B\n{note}",
+                notes=notes,
+                width=0,
             )

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report.plots.base import (
-    LEGEND,
     Group,
     Plot,
-    Trace,
-    error_bars,
-    figure_json,
+    ends,
     groups,
     level,
-    level_axis,
-    scatter,
+    level_scale,
     sources,
     values,
 )
+from profharness.report.plots.chart import Curve, Dash, Scale, chart_json
+from profharness.report.plots.colors import BOUND, MEASURES
 from profharness.report.text import names
 from profharness.report.text.labels import Axis, allowed_cores, on_cpu, scan_axis
 
-_SATURATION = (
-    (names.GPU_PERCENT, "#98a3ae", "dash"),
-    (names.BUSY, "#2f74c0", "dot"),
-    ("busy_bare", "#2f74c0", "dot"),
-    (names.FILL, "#0f8b8d", "solid"),
-    (names.FILL_BARE, "#0f8b8d", "solid"),
-    (names.WAVE_FILL, "#5b8c2a", "solid"),
-    (names.BANDWIDTH_SHARE, "#6d5bd0", "solid"),
-    (names.MEMORY_ACTIVITY, "#6d5bd0", "dashdot"),
-    (names.MFU, "#c2366b", "solid"),
-    (names.POWER_SATURATION, "#d9730d", "solid"),
-    ("power_vs_gemm", "#a1762b", "dash"),
-)
+_DASHES: dict[str, Dash] = {
+    names.GPU_PERCENT: "dashed",
+    names.BUSY: "dotted",
+    "busy_bare": "dotted",
+    names.MEMORY_ACTIVITY: "dashed",
+    "power_vs_gemm": "dashed",
+}
 
 
 def saturation_plots(summary: Summary) -> tuple[Plot, ...]:
@@ -46,36 +38,32 @@ def saturation_plots(summary: Summary) -> tuple[Plot, ...]:
 
 
 def _saturation_plot(summary: Summary, group: Group, axis: Axis | None, index: int) -> Plot | None:
-    traces: list[Trace] = []
-    for name, color, dash in _SATURATION:
+    curves: list[Curve] = []
+    for name, color in MEASURES.items():
         shown = _percents(group.points, name)
         if any(value is not None for value in shown):
             title = names.title_of(name)
-            traces.append(
-                scatter(
+            curves.append(
+                Curve(
+                    title,
+                    color,
                     [level(point, axis) for point in group.points],
                     shown,
-                    color,
-                    name=title,
-                    line={"color": color, "width": 2, "dash": dash},
-                    customdata=sources(group.points, name),
-                    error_y=error_bars(
+                    tip=f"{title} {{y:.1f}} % at {{x}}{{note}}",
+                    notes=sources(group.points, name),
+                    ends=ends(
                         [point.metrics.get(name) for point in group.points],
                         _to_percent(group.points, name),
                     ),
-                    hovertemplate=f"{title} %{{y:.1f}} % at %{{x}}%{{customdata}}<extra></extra>",
+                    dash=_DASHES.get(name, "solid"),
                 )
             )
-    if not traces or len(group.points) < 2:
+    if not curves or len(group.points) < 2:
         return None
-    layout = {
-        "xaxis": level_axis(axis, summary.points),
-        "legend": LEGEND,
-        "yaxis": {"title": {"text": "share (%)"}, "range": [0, 104], "dtick": 25},
-    }
+    shares = Scale("share (%)", low=0, high=104, step=25, ticks=(0, 25, 50, 75, 100))
     return Plot(
         f"saturation-{index}",
-        figure_json(traces, layout),
+        chart_json(curves, level_scale(axis, summary.points), shares),
         360,
         group.name,
         "GPU % as the driver reports it against fill, bandwidth and power, "
@@ -88,38 +76,35 @@ def _cores_plot(summary: Summary, group: Group, axis: Axis | None, index: int) -
     if len(group.points) < 2 or all(value is None for value in used):
         return None
     x = [level(point, axis) for point in group.points]
-    traces = [
-        scatter(
+    curves = [
+        Curve(
+            "cores used",
+            group.color,
             x,
             used,
-            group.color,
-            name="cores used",
-            customdata=sources(group.points, names.CORES_USED),
-            error_y=error_bars([point.metrics.get(names.CORES_USED) for point in group.points]),
-            hovertemplate="%{y:.2f} cores at %{x}%{customdata}<extra></extra>",
+            tip="{y:.2f} cores at {x}{note}",
+            notes=sources(group.points, names.CORES_USED),
+            ends=ends([point.metrics.get(names.CORES_USED) for point in group.points]),
         )
     ]
     allowed = allowed_cores(summary)
     if allowed is not None:
-        traces.append(
-            scatter(
+        bound = [float(allowed)] * 2
+        curves.append(
+            Curve(
+                "cores allowed",
+                BOUND,
                 [x[0], x[-1]],
-                [allowed, allowed],
-                "#98a3ae",
-                name="cores allowed",
-                mode="lines",
-                line={"color": "#98a3ae", "dash": "dash", "width": 2},
-                hovertemplate="%{y} allowed<extra></extra>",
+                bound,
+                tip="{y} allowed",
+                dash="dashed",
+                size=4,
             )
         )
-    layout = {
-        "xaxis": level_axis(axis, summary.points),
-        "legend": LEGEND,
-        "yaxis": {"title": {"text": "CPU cores"}, "rangemode": "tozero"},
-    }
+    cores = Scale("CPU cores", zero=True)
     return Plot(
         f"saturation-{index}",
-        figure_json(traces, layout),
+        chart_json(curves, level_scale(axis, summary.points), cores),
         320,
         group.name,
         "CPU cores that the process tree ran on against the level, "

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from profharness.analysis.records import Summary, TelemetryRow
-from profharness.report.plots.base import (
-    LEGEND,
-    SERIES_COLORS,
-    Plot,
-    lines_json,
-    look_of,
-)
+from profharness.report.plots.base import SERIES_COLORS, Plot
+from profharness.report.plots.chart import Curve, Scale, chart_json
 from profharness.report.text import names
 from profharness.report.text.figures import finite
 from profharness.report.text.sampled import telemetry_scale, telemetry_title
@@ -31,34 +26,25 @@ def telemetry_plots(summary: Summary) -> tuple[Plot, ...]:
 
 def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int) -> Plot:
     title, (factor, unit) = telemetry_title(rows[0]), telemetry_scale(rows[0].unit)
-    drawn = [
-        [None if finite(value) is None else round(value * factor, 6) for value in row.values]
-        for row in rows
-    ]
-    looks = [
-        look_of(
+    curves = [
+        Curve(
+            row.device,
             SERIES_COLORS[place % len(SERIES_COLORS)],
-            mode="lines",
-            name=row.device,
-            line={"color": SERIES_COLORS[place % len(SERIES_COLORS)], "width": 1.4},
-            hovertemplate=f"%{{y:.4~g}} {unit} at %{{x:.1f}} s<extra>{row.device}</extra>",
+            row.at_s,
+            [None if finite(value) is None else round(value * factor, 6) for value in row.values],
+            tip=f"{{y:4}} {unit} at {{x:.1f}} s",
+            width=1.4,
+            size=0,
         )
         for place, row in enumerate(rows)
     ]
-    layout = {
-        "showlegend": len(rows) > 1,
-        "legend": LEGEND,
-        "xaxis": {"title": {"text": "time since the first sample (s)"}},
-        "yaxis": {
-            "title": {"text": unit},
-            "rangemode": "tozero" if metric != "clock_mhz" else "normal",
-        },
-    }
+    at = Scale("time since the first sample (s)", zero=True)
+    value = Scale(unit, zero=metric != "clock_mhz")
     caption = title if title.endswith(unit) else f"{title} ({unit})"
     meaning = names.meaning_of(metric)
     return Plot(
         f"telemetry-{index}",
-        lines_json([*zip((row.at_s for row in rows), drawn, strict=True)], looks, layout),
+        chart_json(curves, at, value, legend=len(rows) > 1, along=unit),
         220,
         caption,
         f"{title} in {unit} over the run{f': {meaning}' if meaning else ''}.",

@@ -7,10 +7,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from profharness.analysis.use.records import DeviceUse, UseRow
-from profharness.report.plots.base import LEGEND, Plot, Trace, figure_json, log_ticks, scatter
+from profharness.report.plots.base import Plot, log_ticks
+from profharness.report.plots.chart import Curve, Label, Scale, chart_json
+from profharness.report.plots.colors import BOUND, KERNELS, OPERATORS
 from profharness.report.plots.label_places import Box, Place, Spot, place_labels
 from profharness.report.tables.use import inputs_text, labels
 from profharness.report.text.figures import si_text
@@ -18,12 +19,13 @@ from profharness.report.text.folding import distinct_names
 from profharness.units import format_ns, format_share
 
 LABELLED = 8
-OPERATOR_COLOR, KERNEL_COLOR, ROOF_COLOR = "#0f8b8d", "#d9730d", "#7a8694"
+OPERATOR_COLOR, KERNEL_COLOR, ROOF_COLOR = OPERATORS, KERNELS, BOUND
 LARGEST, SMALLEST = 17.0, 3.5
 LEAST_SHARE = 0.001
 """Of the time of the largest mark: what has less is not drawn."""
 _KERNEL_NAME = 30
 _STEPS = 60
+_FONT = 11.0  # pixels, of labels on the page
 _AREA = (800.0, 400.0)  # of the plot on a page of 1100 px; on a wider one points lie further apart
 
 
@@ -202,30 +204,19 @@ def work_roofline_plot(use: DeviceUse | None) -> Plot | None:
     drawn = work_roofline(use)
     if drawn is None or use is None:
         return None
-    traces = [_line(line) for line in drawn.lines]
+    curves = [_line(line) for line in drawn.lines]
     for marks, color, name in (
         (drawn.kernels, KERNEL_COLOR, "kernels"),
         (drawn.operators, OPERATOR_COLOR, "operators"),
     ):
         if marks:
-            traces.append(_points(marks, color, name))
-    layout = {
-        "xaxis": {
-            "title": {"text": "FLOP per byte that must move (log scale)"},
-            **log_ticks(drawn.x_range),
-            "range": [math.log10(end) for end in drawn.x_range],
-        },
-        "yaxis": {
-            "title": {"text": "achieved (log scale)"},
-            **log_ticks(drawn.y_range, "FLOP/s"),
-            "range": [math.log10(end) for end in drawn.y_range],
-        },
-        "legend": LEGEND,
-        "annotations": [*_labels(drawn), *(_roof_label(line) for line in drawn.lines)],
-    }
+            curves.append(_points(marks, color, name))
+    texts = [*_labels(drawn), *(_roof_label(line) for line in drawn.lines)]
+    across = _scale("FLOP per byte that must move (log scale)", drawn.x_range, "number")
+    up = _scale("achieved (log scale)", drawn.y_range, "si:FLOP/s")
     return Plot(
         "work-roofline",
-        figure_json(traces, layout),
+        chart_json(curves, across, up, labels=texts),
         500,
         "",
         "Achieved FLOP/s of operators and kernels against their FLOP per byte, under the compute "
@@ -233,34 +224,38 @@ def work_roofline_plot(use: DeviceUse | None) -> Plot | None:
     )
 
 
-def _line(line: Line) -> Trace:
-    return scatter(
+def _scale(title: str, ends: tuple[float, float], tick_format: str) -> Scale:
+    low, high = ends
+    ticks = log_ticks(low, high)
+    return Scale(title, log=True, ticks=ticks, tick_format=tick_format, low=low, high=high)
+
+
+def _line(line: Line) -> Curve:
+    return Curve(
+        line.text,
+        ROOF_COLOR,
         line.x,
         line.y,
-        ROOF_COLOR,
-        mode="lines",
-        showlegend=False,
-        hovertemplate=f"{line.text}<extra></extra>",
+        tip="{name}",
+        size=4,
+        in_legend=False,
     )
 
 
-def _points(marks: Sequence[Mark], color: str, name: str) -> Trace:
+def _points(marks: Sequence[Mark], color: str, name: str) -> Curve:
     solid = name == "operators"
-    return scatter(
+    return Curve(
+        name,
+        color,
         [mark.x for mark in marks],
         [mark.y for mark in marks],
-        color,
-        name=name,
-        mode="markers",
-        marker={
-            "color": color,
-            "size": [2 * mark.radius for mark in marks],
-            "opacity": 0.75,
-            "symbol": "circle" if solid else "diamond-open",
-            "line": {"width": 1.5 if not solid else 0},
-        },
-        text=[_hover(mark) for mark in marks],
-        hovertemplate="%{text}<extra></extra>",
+        tip="{note}",
+        notes=[_hover(mark) for mark in marks],
+        width=0,
+        symbol="circle" if solid else "diamond",
+        sizes=[2 * mark.radius for mark in marks],
+        hollow=not solid,
+        opacity=0.75,
     )
 
 
@@ -275,38 +270,18 @@ def _hover(mark: Mark) -> str:
         parts.append(f"{format_share(row.peak_share)} of its ceiling")
     if row.excess_ns is not None:
         parts.append(f"excess {format_ns(row.excess_ns, 3)}")
-    return "<br>".join(part.replace("<", "&lt;") for part in parts)
+    return "\n".join(parts)
 
 
-def _labels(drawn: WorkRoofline) -> list[dict[str, Any]]:
-    font = 11.0
+def _labels(drawn: WorkRoofline) -> list[Label]:
+    places = drawn.places(_AREA, _FONT)
     return [
-        {
-            "x": math.log10(mark.x),
-            "y": math.log10(mark.y),
-            "text": mark.name.replace("<", "&lt;"),
-            "ax": place.dx,
-            "ay": place.dy,
-            "showarrow": True,
-            "arrowhead": 0,
-            "arrowwidth": 0.8,
-            "arrowcolor": ROOF_COLOR,
-            "standoff": mark.radius,
-            "font": {"size": font},
-        }
-        for mark, place in zip(drawn.named, drawn.places(_AREA, font), strict=True)
+        Label(mark.x, mark.y, mark.name, place.dx, place.dy, mark.radius)
+        for mark, place in zip(drawn.named, places, strict=True)
         if place is not None
     ]
 
 
-def _roof_label(line: Line) -> dict[str, Any]:
+def _roof_label(line: Line) -> Label:
     x, y = line.label
-    return {
-        "x": math.log10(x),
-        "y": math.log10(y),
-        "text": line.text,
-        "showarrow": False,
-        "xanchor": "right",
-        "yanchor": "bottom",
-        "font": {"size": 11, "color": ROOF_COLOR},
-    }
+    return Label(x, y, line.text, leader=False)

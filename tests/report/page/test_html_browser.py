@@ -5,139 +5,167 @@ scrolls sideways.
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from base64 import b64encode
-from hashlib import sha256
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from profharness.report.page.html import render
+from tests.browser import CHROMIUM, Browser, Page
 from tests.report.samples import SAMPLES, gpu_hotspots
 
-BROWSER = next(
-    (
-        found
-        for name in ("chromium", "chromium-browser", "google-chrome")
-        if (found := shutil.which(name))
-    ),
-    None,
-)
-PROBE = """
-window.addEventListener("load", function () {
-  setTimeout(function () {
-    var root = document.documentElement;
-    root.dataset.sideways = String(root.scrollWidth - root.clientWidth);
-    var right = root.getBoundingClientRect().right + 1;
-    root.dataset.beyond = String(Array.from(document.querySelectorAll("body *")).filter(function (one) {
-      var box = one.getBoundingClientRect();
-      return box.right > right && box.width > 0 && !one.closest(".scroll, svg, .hoverlayer");
-    }).length);
-    root.dataset.loaded = String(performance.getEntriesByType("resource").length);
-    root.dataset.titles = String(document.querySelectorAll("[title]").length);
-    var stops = document.querySelectorAll("table [tabindex='0']").length;
-    root.dataset.stops = stops + " of " + document.querySelectorAll("table").length;
-    var stop = document.querySelector("[data-tip]");
-    if (stop) {
-      stop.focus();
-      root.dataset.shown = document.getElementById("tip").style.display;
-    }
-  }, 500);
-});
-"""
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (or chrome) on the PATH"),
+]
 HOSTILE = (
     "<script>document.documentElement.dataset.ran = 'script';</script>",
     "<img src='data:,x' onerror=\"document.documentElement.dataset.ran = 'handler';\">",
     "<svg onload=\"document.documentElement.dataset.ran = 'svg';\"></svg>",
     "<iframe srcdoc=\"<script>parent.document.documentElement.dataset.ran = 'frame';</script>\"></iframe>",
     "<base href='https://example.org/'>",
+    "<style>h1 { color: rgb(1, 2, 3) !important; }</style>",
+    "<p style='color: rgb(1, 2, 3)' id='painted'>x</p>",
 )
+BEYOND = """(() => {
+  const right = document.documentElement.getBoundingClientRect().right + 1;
+  return Array.from(document.querySelectorAll("body *")).filter(one => {
+    const box = one.getBoundingClientRect();
+    return box.right > right && box.width > 0 && !one.closest(".scroll, svg");
+  }).map(one => one.tagName + "." + one.className);
+})()"""
 
 
-def _probed(text: str) -> str:
-    """The page with the probe, which its policy then lets run too."""
-    allowed = b64encode(sha256(PROBE.encode()).digest()).decode()
-    assert text.count("script-src '") == 1
-    return text.replace("script-src '", f"script-src 'sha256-{allowed}' '").replace(
-        "</body>", f"<script>{PROBE}</script></body>"
-    )
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("chromium")) as started:
+        yield started
 
 
-def _opened(page: Path, folder: Path, width: int) -> dict[str, str]:
-    """The data attributes of the root element after the page has run."""
-    assert BROWSER is not None
-    argv = [
-        BROWSER,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={folder}",
-        f"--window-size={width},1400",
-        "--virtual-time-budget=20000",
-        "--dump-dom",
-        page.as_uri(),
-    ]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=280, check=True)
-    opening = re.search(r"<html[^>]*>", done.stdout)
-    assert opening is not None, done.stderr[-2000:]
-    return dict(re.findall(r'data-(\w+)="([^"]*)"', opening[0]))
+@pytest.fixture
+def tab(chromium: Browser) -> Page:
+    return chromium.page()
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="needs chromium (or chrome) on the PATH")
+def _open(tab: Page, text: str, folder: Path, width: int, *, dark: bool = False) -> None:
+    page = folder / "report.html"
+    page.write_text(text, encoding="utf-8")
+    tab.look(width, dark=dark)
+    tab.open(page.as_uri())
+
+
+def _data(tab: Page) -> dict[str, str]:
+    return tab.run("({...document.documentElement.dataset})")
+
+
 @pytest.mark.parametrize(
-    ("name", "width"),
+    ("name", "width", "dark"),
     [
-        ("gpu_scan", 1200),
-        pytest.param("gpu_scan", 700, marks=pytest.mark.thorough),
-        ("cpu_scan", 1200),
-        ("command", 700),
-        ("failing", 1200),
-        ("empty", 700),
-        ("odd_numbers", 700),
+        ("gpu_scan", 1280, False),
+        ("gpu_scan", 400, False),
+        ("gpu_scan", 1600, True),
+        ("cpu_scan", 1280, False),
+        ("command", 400, True),
+        ("failing", 1280, False),
+        ("empty", 400, False),
+        ("odd_numbers", 400, False),
     ],
 )
-def test_the_report_draws_without_errors(name: str, width: int, tmp_path: Path) -> None:
+def test_the_report_draws_without_errors(
+    name: str, width: int, dark: bool, tab: Page, tmp_path: Path
+) -> None:
     text = render(SAMPLES[name]())
-    page = tmp_path / "report.html"
-    page.write_text(_probed(text), encoding="utf-8")
-    seen = _opened(page, tmp_path / "profile", width)
+    _open(tab, text, tmp_path, width, dark=dark)
+    tab.run("profharness.drawAll()")
+    seen = _data(tab)
     assert "errors" not in seen
     assert seen["plots"] == f"drawn {len(re.findall('data-plot=', text))}"
-    assert seen["sideways"] == "0"
-    assert seen["loaded"] == "0"
-    assert seen["titles"] == "0"
-    stops, tables = (int(part) for part in seen["stops"].split(" of "))
-    assert stops <= tables
-    if name in {"gpu_scan", "cpu_scan"}:
-        assert seen["shown"] == "block"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="needs chromium (or chrome) on the PATH")
-def test_on_a_narrow_screen_only_tables_reach_beyond_it_and_those_scroll(tmp_path: Path) -> None:
-    """A browser's window has a least width, so the page itself is made as narrow as a telephone."""
-    page = tmp_path / "report.html"
-    page.write_text(
-        _probed(render(SAMPLES["gpu_scan"]())).replace(
-            "</head>", "<style>html { width: 380px; }</style></head>"
-        ),
-        encoding="utf-8",
+    assert tab.complaints() == []
+    assert tab.requests() == []
+    assert tab.run("innerWidth") == width
+    assert tab.run("document.documentElement.scrollWidth") == width
+    assert tab.run(BEYOND) == []
+    assert tab.run("document.querySelectorAll('[title]').length") == 0
+    assert tab.run("document.querySelectorAll('.plot svg text').length > 0") == (
+        "data-plot=" in text
     )
-    seen = _opened(page, tmp_path / "profile", 500)
-    assert seen["beyond"] == "0"
+    for table in tab.run(
+        "[...document.querySelectorAll('table')]"
+        ".map(one => one.querySelectorAll('[tabindex=\"0\"]').length)"
+    ):
+        assert table <= 1
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(BROWSER is None, reason="needs chromium (or chrome) on the PATH")
-def test_what_a_hostile_name_brings_along_does_not_run(tmp_path: Path) -> None:
+def test_plots_are_drawn_as_they_come_near_and_all_before_printing(
+    tab: Page, tmp_path: Path
+) -> None:
+    _open(tab, render(SAMPLES["gpu_scan"]()), tmp_path, 1280)
+    number = tab.run("document.querySelectorAll('.plot').length")
+    assert int(_data(tab)["plots"].split()[1]) < number
+    tab.call("Page.printToPDF")
+    assert _data(tab)["plots"] == f"drawn {number}"
+    assert "errors" not in _data(tab)
+
+
+def test_the_keyboard_reaches_where_a_figure_came_from(tab: Page, tmp_path: Path) -> None:
+    _open(tab, render(SAMPLES["gpu_scan"]()), tmp_path, 1280)
+    tab.run("document.querySelector('td [data-tip]').focus()")
+    assert tab.run("document.getElementById('tip').style.display") == "block"
+    assert "point torch-b4" in tab.run("document.getElementById('tip').textContent")
+
+
+def test_the_text_under_the_pointer_is_drawn_and_breaks_no_rule(tab: Page, tmp_path: Path) -> None:
+    _open(tab, render(SAMPLES["gpu_scan"]()), tmp_path, 1280)
+    tab.run("document.getElementById('plot-throughput').scrollIntoView({block: 'center'})")
+    tab.run("profharness.drawAll()")
+    x, y = tab.run(
+        """(() => {
+          const color = "#d1495b";
+          const dot = [...document.querySelectorAll("#plot-throughput path")]
+            .filter(one => one.getAttribute("fill") === color)
+            .map(one => one.getBoundingClientRect()).filter(box => box.width < 12)
+            .sort((one, other) => one.x - other.x).pop();
+          return [dot.x + dot.width / 2, dot.y + dot.height / 2];
+        })()"""
+    )
+    for at in (x - 1, x):
+        tab.call("Input.dispatchMouseEvent", type="mouseMoved", x=at, y=y)
+    shown = tab.run(
+        "new Promise(done => setTimeout(() => done("
+        "document.querySelector('#plot-throughput svg').textContent), 300))"
+    )
+    assert re.search(r"torch2.048: 25.\d\d\d jets/sfrom bare pass", shown)
+    assert "errors" not in _data(tab)
+
+
+@pytest.mark.parametrize("kind", ["SVG", "PNG"])
+def test_a_plot_is_saved(kind: str, tab: Page, tmp_path: Path) -> None:
+    _open(tab, render(SAMPLES["gpu_scan"]()), tmp_path, 1280, dark=True)
+    tab.browser.call(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    tab.run("profharness.drawAll()")
+    label = f"Save Throughput as {kind}"
+    tab.run(f"document.querySelector('[aria-label=\"{label}\"]').click()")
+    tab.wait_for("Page.downloadWillBegin")
+    while not any(
+        event["method"] == "Page.downloadProgress" and event["params"]["state"] == "completed"
+        for event in tab.events
+    ):
+        tab.browser.read()
+    saved = (tmp_path / f"throughput.{kind.lower()}").read_bytes()
+    if kind == "SVG":
+        text = saved.decode()
+        assert "var(" not in text
+        assert "throughput (jets/s)" in text
+        assert "#171f25" in text  # the dark page's own background
+    else:
+        assert saved.startswith(b"\x89PNG")
+    assert "errors" not in _data(tab)
+
+
+def test_what_a_hostile_name_brings_along_does_not_run(tab: Page, tmp_path: Path) -> None:
     """Names are escaped as text. Were one not, the policy would still not let it run: it is put
     into the page as it is.
     """
@@ -148,14 +176,15 @@ def test_what_a_hostile_name_brings_along_does_not_run(tmp_path: Path) -> None:
     )
     text = render(summary)
     assert "&lt;iframe srcdoc=" in text
-    page = tmp_path / "report.html"
-    page.write_text(_probed(text.replace("<main", f"{''.join(HOSTILE)}<main")), encoding="utf-8")
-    seen = _opened(page, tmp_path / "profile", 1200)
-    assert "ran" not in seen
-    assert seen["plots"] != "drawn 0"
-    loose = text.replace("script-src '", "script-src 'unsafe-inline' '")
-    page.write_text(
-        re.sub(r"'sha256-[^']*'", "", loose).replace("<main", f"{HOSTILE[0]}<main"),
-        encoding="utf-8",
-    )
-    assert _opened(page, tmp_path / "profile", 1200)["ran"] == "script"
+    colour = "getComputedStyle(document.querySelector('{}')).color"
+    _open(tab, text.replace("<main", f"{''.join(HOSTILE)}<main"), tmp_path, 1280)
+    tab.run("profharness.drawAll()")
+    assert "ran" not in _data(tab)
+    assert _data(tab)["plots"] != "drawn 0"
+    for painted in ("h1", "#painted"):
+        assert tab.run(colour.format(painted)) != "rgb(1, 2, 3)"
+    loose = re.sub(r"'sha256-[^']*'", "'unsafe-inline'", text)
+    _open(tab, loose.replace("<main", f"{''.join(HOSTILE)}<main"), tmp_path, 1280)
+    assert "ran" in _data(tab)
+    for painted in ("h1", "#painted"):
+        assert tab.run(colour.format(painted)) == "rgb(1, 2, 3)"

@@ -17,7 +17,7 @@ from tests.report import samples
 def _names(summary: Summary) -> list[str]:
     plot = throughput_plot(summary)
     assert plot is not None
-    return [trace.get("name") for trace in json.loads(plot.json)["data"]]
+    return [one["name"] for one in json.loads(plot.json)["series"]]
 
 
 def test_a_fit_that_does_not_hold_is_neither_drawn_nor_told() -> None:

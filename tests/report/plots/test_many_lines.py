@@ -1,39 +1,17 @@
-"""Plots of hundreds of lines: the same figure as plotly writes of their points."""
+"""Plots of hundreds of lines, and lists of thousands of figures."""
 
 from __future__ import annotations
-
-import json
-import math
 
 import msgspec
 import pytest
 
 from profharness.report.page import content
 from profharness.report.plots import telemetry
-from profharness.report.plots.base import figure_json, lines_json, look_of, scatter
 from tests.report.samples import gpu_scan
 from tests.steps import calls_of
 
-LINES = (
-    ((0.0, 0.1, 1e-7), (1.5, None, 1e21)),
-    ((), ()),
-    ((0.5, 0.6, 0.7), (-0.0, math.inf, math.nan)),
-)
-LOOKS = [{"mode": "lines", "name": name} for name in ("a", '["profharness points x0"]', "<b>")]
 
-
-def test_lines_are_written_as_plotly_writes_their_points() -> None:
-    layout = {"xaxis": {"title": {"text": "<i>s"}}}
-    for looks in (LOOKS, LOOKS[:1]):
-        lines = LINES[: len(looks)]
-        traces = [
-            scatter(x, y, "#0f8b8d", **look) for (x, y), look in zip(lines, looks, strict=True)
-        ]
-        made = lines_json(lines, [look_of("#0f8b8d", **look) for look in looks], layout)
-        assert made == figure_json(traces, layout)
-
-
-def test_points_of_telemetry_cost_no_steps_of_plotly() -> None:
+def test_a_point_of_telemetry_costs_few_steps() -> None:
     def calls(points: int) -> int:
         row = msgspec.structs.replace(
             gpu_scan().telemetry[0],
@@ -58,4 +36,3 @@ def test_figures_are_listed_of_as_many_points_as_have_few_enough(
         shown = content.content(scan)
         assert shown.points_left_out == len(each) - listed
         assert len(shown.figures_by_point) <= listed
-    assert json.loads(lines_json((), [], {}))["data"] == []

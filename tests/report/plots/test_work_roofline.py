@@ -54,7 +54,11 @@ def test_labels_are_of_those_with_most_excess(use: DeviceUse) -> None:
     assert drawn.named == drawn.operators[:LABELLED]
     plot = work_roofline_plot(use)
     assert plot is not None
-    texts = [note["text"] for note in json.loads(plot.json)["layout"]["annotations"]]
+    (texts,) = (
+        one["itemPayload"]["texts"]
+        for one in json.loads(plot.json)["series"]
+        if one.get("renderItem") == "labels"
+    )
     assert set(texts) >= {"addmm", "convolution"}
 
 

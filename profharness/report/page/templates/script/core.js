@@ -1,0 +1,27 @@
+// What the page's other scripts share. Painters draw custom series (`renderItem: "NAME"` is
+// profharness.painters.NAME), formats make texts (`formatter: "NAME"` or `"NAME:argument"`).
+var root = document.documentElement;
+var profharness = { painters: {}, formats: {} };
+var failures = [];
+
+function failed(message) {
+  failures.push(String(message && message.stack ? message.stack : message));
+  root.dataset.errors = failures.join(" | ");
+}
+
+window.addEventListener("error", function (event) { failed(event.message || "a resource failed to load"); }, true);
+window.addEventListener("unhandledrejection", function (event) { failed(event.reason); });
+document.addEventListener("securitypolicyviolation", function (event) { failed("blocked " + event.violatedDirective + " " + event.blockedURI); });
+
+function all(selector, within) { return Array.prototype.slice.call((within || document).querySelectorAll(selector)); }
+
+function make(tag, attributes, text) {
+  var made = document.createElement(tag);
+  Object.keys(attributes || {}).forEach(function (name) { made.setAttribute(name, attributes[name]); });
+  if (text !== undefined) { made.textContent = text; }
+  return made;
+}
+
+// Colours of text, axes and grid: variables of the style sheet, which follow light, dark and print.
+profharness.color = function (name) { return "var(--" + name + ")"; };
+window.profharness = profharness;

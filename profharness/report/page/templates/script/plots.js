@@ -1,0 +1,150 @@
+// Plots: each is drawn when it comes near the screen, all of them before the page is printed.
+var FONT = getComputedStyle(document.body).fontFamily;
+var charts = [];
+var figures = null;
+
+// The option with functions in place of their names. `owner` is the series, axis or component around.
+function resolved(part, owner, option) {
+  if (Array.isArray(part)) {
+    if (part.length && (typeof part[0] !== "object" || Array.isArray(part[0]))) { return part; }
+    return part.map(function (one) { return resolved(one, one, option); });
+  }
+  if (part === null || typeof part !== "object") { return part; }
+  var made = {};
+  Object.keys(part).forEach(function (key) {
+    var value = part[key];
+    if (key === "formatter" && typeof value === "string") { made[key] = formatter(value, owner, option); }
+    else if (key === "renderItem" && typeof value === "string") { made[key] = painter(value); }
+    else if (key === "data" || key === "words" || key === "itemPayload") { made[key] = value; }
+    else { made[key] = resolved(value, key === "xAxis" || key === "yAxis" ? value : owner || value, option); }
+  });
+  return made;
+}
+
+function formatter(text, owner, option) {
+  var name = text.split(":", 1)[0];
+  if (!Object.prototype.hasOwnProperty.call(profharness.formats, name)) { throw new Error("no format " + name); }
+  return profharness.formats[name](text.slice(name.length + 1), owner, option);
+}
+
+function painter(name) {
+  if (!Object.prototype.hasOwnProperty.call(profharness.painters, name)) { throw new Error("no painter " + name); }
+  return profharness.painters[name];
+}
+
+function theme() {
+  var color = profharness.color;
+  var axis = {
+    nameLocation: "middle",
+    nameGap: 26,
+    nameTextStyle: { color: color("soft"), fontSize: 12.5 },
+    axisLine: { show: true, lineStyle: { color: color("line") } },
+    axisTick: { show: true, lineStyle: { color: color("line") } },
+    minorTick: { show: false },
+    axisLabel: { color: color("soft"), fontSize: 11.5, hideOverlap: true },
+    splitLine: { show: true, lineStyle: { color: color("grid") } }
+  };
+  function axisWith(more) { return Object.assign({}, axis, more); }
+  return {
+    textStyle: { fontFamily: FONT, fontSize: 12 },
+    valueAxis: axis,
+    logAxis: axis,
+    categoryAxis: axisWith({ splitLine: { show: false } }),
+    legend: { textStyle: { color: color("ink"), fontSize: 12 }, inactiveColor: color("line"), itemWidth: 20, itemHeight: 9, itemGap: 12 },
+    tooltip: {
+      backgroundColor: color("card"), borderColor: color("line"), textStyle: { color: color("ink"), fontSize: 12.5 },
+      axisPointer: { lineStyle: { color: color("soft") } }
+    }
+  };
+}
+
+var ruler = null;
+function textWidth(text) {
+  ruler = ruler || document.createElement("canvas").getContext("2d");
+  ruler.font = "12px " + FONT;
+  return ruler.measureText(text).width;
+}
+
+// The height that a legend of these names needs: its lines break where one is full.
+function legendHeight(names, width) {
+  var lines = 1, used = 0;
+  names.forEach(function (name) {
+    var item = 20 + 5 + textWidth(name) + 12;
+    if (used && used + item > width) { lines += 1; used = 0; }
+    used += item;
+  });
+  return { lines: lines, height: lines * 21 };
+}
+
+// What every plot has in common; an option's own words come first.
+function completed(option, width) {
+  var legend = option.legend || { show: false };
+  var names = legend.show === false ? [] : (legend.data || option.series.map(function (one) { return one.name; }));
+  var needs = legendHeight(names, width - 16);
+  var many = needs.lines > 5;
+  var top = names.length ? (many ? 34 : needs.height + 10) : 12;
+  var both = {
+    animation: false,
+    legend: Object.assign({ left: 0, top: 0, type: many ? "scroll" : "plain", padding: 2 }, legend),
+    tooltip: Object.assign({ trigger: "item", renderMode: "richText", confine: true, transitionDuration: 0 }, option.tooltip)
+  };
+  if (option.xAxis || option.grid) {
+    both.grid = Object.assign({ left: 6, right: 14, top: top, bottom: 6, outerBoundsMode: "same", outerBoundsContain: "all", containLabel: false }, option.grid);
+  }
+  both.tooltip.renderMode = "richText";
+  if (option.xAxis && !Array.isArray(option.xAxis)) { both.xAxis = Object.assign({ nameTruncate: { maxWidth: width - 24 } }, option.xAxis); }
+  return Object.assign({}, option, both);
+}
+
+// The engine's text is data until it is needed; the policy lets it run by its hash.
+function engine() {
+  if (!window.echarts) {
+    var text = document.getElementById("plot-engine");
+    document.head.appendChild(make("script", {}, text.textContent));
+  }
+  return window.echarts;
+}
+
+function draw(holder) {
+  if (holder.dataset.drawn) { return; }
+  holder.dataset.drawn = "yes";
+  figures = figures || JSON.parse(document.getElementById("plot-data").textContent);
+  var option = figures[holder.dataset.plot];
+  option = resolved(option, null, option);
+  holder.textContent = "";
+  var canvas = holder.appendChild(make("div", { "class": "canvas" }));
+  var size = { renderer: "svg", width: holder.clientWidth || 640, height: holder.clientHeight || 360 };
+  var chart = engine().init(canvas, theme(), size);
+  chart.setOption(completed(option, size.width));
+  charts.push({ chart: chart, holder: holder, option: option });
+  saving(chart, holder);
+  if (window.ResizeObserver) { new ResizeObserver(function () { fit(chart, holder, option); }).observe(holder); }
+  root.dataset.plots = "drawn " + charts.length;
+}
+
+function fit(chart, holder, option) {
+  var width = holder.clientWidth;
+  if (!width || width === chart.getWidth()) { return; }
+  chart.resize({ width: width, height: holder.clientHeight });
+  chart.setOption(completed(option, width));
+}
+
+function drawSafely(holder) {
+  try { draw(holder); } catch (error) { failed(error); }
+}
+
+profharness.drawAll = function () { all(".plot").forEach(drawSafely); };
+
+function plots() {
+  var holders = all(".plot");
+  root.dataset.plots = "drawn 0";
+  if (!holders.length) { return; }
+  window.addEventListener("beforeprint", profharness.drawAll);
+  if (!window.IntersectionObserver) { profharness.drawAll(); return; }
+  var watch = new IntersectionObserver(function (seen) {
+    seen.forEach(function (one) {
+      if (one.isIntersecting) { watch.unobserve(one.target); drawSafely(one.target); }
+    });
+  }, { rootMargin: "400px 0px" });
+  holders.forEach(function (holder) { watch.observe(holder); });
+}

@@ -1,0 +1,7 @@
+try {
+  tips();
+  tables();
+  plots();
+} catch (error) {
+  failed(error);
+}
