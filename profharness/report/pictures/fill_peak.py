@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from profharness.analysis.records import Summary
 from profharness.report.pictures.options import Option, option_json, tooltip
 from profharness.report.plots.base import Plot
-from profharness.report.plots.work_roofline import KERNEL_COLOR
+from profharness.report.plots.colors import KERNELS
 from profharness.report.text.folding import distinct_names
 from profharness.units import format_ns, format_share
 
@@ -80,7 +80,7 @@ def fill_peak_plot(summary: Summary) -> Plot | None:
             {
                 "type": "scatter",
                 "name": "kernels",
-                "itemStyle": {"color": KERNEL_COLOR, "opacity": 0.7},
+                "itemStyle": {"color": KERNELS, "opacity": 0.7},
                 "label": {"color": "inherit", "formatter": "named"},
                 "labelLayout": {"hideOverlap": True},
                 "data": data,

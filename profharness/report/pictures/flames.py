@@ -5,16 +5,17 @@ from __future__ import annotations
 from profharness.analysis.pictures.records import Flame, Pictures
 from profharness.report.pictures.options import GREY, Option, option_json, tooltip
 from profharness.report.plots.base import Plot
+from profharness.report.plots.colors import COPY, CURVES, KERNELS, OPERATORS
 from profharness.report.text.folding import cut_middle
 from profharness.units import format_ns, format_share
 
 COLORS = {
-    "module": "#7d6bd0",
-    "stack": "#a1762b",
-    "range": "#5b8c2a",
-    "op": "#2f74c0",
-    "kernel": "#0f8b8d",
-    "copy": "#4a90d9",
+    "module": CURVES[1],
+    "stack": CURVES[7],
+    "range": CURVES[5],
+    "op": OPERATORS,
+    "kernel": KERNELS,
+    "copy": COPY,
 }
 """By kind of frame; what is outside or left over is grey."""
 _TITLES = {

@@ -15,10 +15,12 @@ _SCALE = ("#dcebea", "#7dbdbb", "#0f8b8d", "#0a5557")
 
 
 def grid_plot(summary: Summary) -> Plot | None:
-    """Throughput over what the scan varied: nothing for one setting."""
+    """Throughput over what the scan varied: nothing for one setting, and for one of several
+    backends, whose curves show it.
+    """
     points = measured(summary.points)
     varied = settings(points)
-    if len(varied) == 2:
+    if len(varied) == 2 and not any(isinstance(one.values[0], str) for one in varied):
         return _heat_map(summary, points, varied)
     return _parallel(summary, points, varied) if len(varied) > 2 else None
 
@@ -76,7 +78,8 @@ def _heat_map(
         option_json(option),
         110 + 34 * len(up.values),
         f"Throughput by {across.title} and {up.title}",
-        f"{unit} at each {across.title} and {up.title}; the best is {brief_text(best.throughput or 0.0)} "
+        f"{unit} at each {across.title} and {up.title}; the best is "
+        f"{brief_text(best.throughput or 0.0)} "
         f"at {_where(best, varied)}. {_importance(varied, len(points))}",
     )
 
@@ -98,10 +101,15 @@ def _where(point: PointSummary, varied: tuple[Setting, ...]) -> str:
 
 def _importance(varied: tuple[Setting, ...], count: int) -> str:
     known = [(one.importance, one.title) for one in varied if one.importance is not None]
+    if not known:
+        return f"{count} points do not tell which setting matters most."
     said = ", ".join(
         f"{title} {format_share(share, 0)}" for share, title in sorted(known, reverse=True)
     )
-    return f"Alone, over {count} points, explain of the variance of log throughput: {said}."
+    return (
+        f"Of the variance of the logarithm of throughput over {count} points each setting alone "
+        f"explains: {said}."
+    )
 
 
 def _parallel(summary: Summary, points: list[PointSummary], varied: tuple[Setting, ...]) -> Plot:
@@ -114,11 +122,22 @@ def _parallel(summary: Summary, points: list[PointSummary], varied: tuple[Settin
             "type": "category",
             "data": [_name(value) for value in one.values],
             "name": one.title
-            + ("" if one.importance is None else f"\n{format_share(one.importance, 0)}"),
+            + ("" if one.importance is None else f": {format_share(one.importance, 0)}"),
+            "nameLocation": "end",
+            "nameGap": 14,
         }
         for place, one in enumerate(ordered)
     ]
-    axes.append({"dim": len(ordered), "type": "value", "name": unit, "scale": True})
+    axes.append(
+        {
+            "dim": len(ordered),
+            "type": "value",
+            "name": unit,
+            "nameLocation": "end",
+            "nameGap": 14,
+            "axisLabel": {"formatter": "si"},
+        }
+    )
     data = [
         {
             "value": [*(one.place(point) for one in ordered), point.throughput],

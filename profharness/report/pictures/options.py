@@ -11,13 +11,14 @@ import json
 import math
 from typing import Any
 
+from profharness.report.plots.colors import IDLE
 from profharness.rundir.shown.screen import visible
 
 Option = dict[str, Any]
 """A part of an ECharts option: its keys are ECharts' own names (https://echarts.apache.org)."""
 
-GREY = "#98a3ae"
-"""Of what is idle, left over or stands beside."""
+GREY = IDLE
+"""Of what is left over or stands beside."""
 
 
 def option_json(option: Option) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from profharness.analysis.records import HotspotRow, Hotspots, Summary
 from profharness.report.pictures.options import GREY, Option, option_json, tooltip
 from profharness.report.plots.base import Plot
+from profharness.report.plots.colors import BOUND, COMMUNICATION, COMPUTE, COPY
 from profharness.report.text.folding import distinct_names
 from profharness.units import format_ns, format_number, format_share
 
 MOST_BARS = 20
-_COLORS = {"communication": "#6d5bd0", "copy": "#2f74c0"}
+_COLORS = {"communication": COMMUNICATION, "copy": COPY}
 """As in the partition; everything else computes."""
-_COMPUTE, _LINE = "#0f8b8d", "#d9730d"
 _NAME = 44
 _WIDE = 0.08
 """A bar of this share holds its own number."""
@@ -102,7 +102,7 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
             {
                 "type": "bar",
                 "name": "share",
-                "itemStyle": {"color": _COMPUTE},
+                "itemStyle": {"color": COMPUTE},
                 "barMaxWidth": 15,
                 "label": {
                     "show": True,
@@ -115,8 +115,8 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
             {
                 "type": "line",
                 "name": "together",
-                "itemStyle": {"color": _LINE},
-                "lineStyle": {"color": _LINE, "width": 2},
+                "itemStyle": {"color": BOUND},
+                "lineStyle": {"color": BOUND, "width": 2},
                 "symbolSize": 6,
                 "data": [
                     {
@@ -148,7 +148,7 @@ def _shares(made: tuple[Bar, ...], *, of_kernels: bool) -> list[Option]:
 def _color(bar: Bar, *, of_kernels: bool) -> str:
     if not bar.category:
         return GREY
-    return _COLORS.get(bar.category, _COMPUTE) if of_kernels else _COMPUTE
+    return _COLORS.get(bar.category, COMPUTE) if of_kernels else COMPUTE
 
 
 def _wrapped(name: str, width: int = 90, lines: int = 4) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from profharness.analysis.pictures.records import Band, Pictures
 from profharness.analysis.records import Summary, TelemetryRow
 from profharness.report.pictures.options import GREY, Option, option_json, tooltip, zoom
-from profharness.report.plots.base import SERIES_COLORS, Plot
+from profharness.report.plots.base import Plot
+from profharness.report.plots.colors import BOUND, CURVES
 from profharness.report.text.figures import finite
 from profharness.units import format_number
 
 _POWER = ("power_w", "power_average", "power_energy")
 _CLOCK, _CAP = "clock_mhz", "power_limit"
+DRAWN = frozenset({*_POWER[:1], _CLOCK, _CAP})
+"""Metrics that need no plot of their own."""
 MOST_DEVICES = 8
 MOST_BANDS = 60
 
@@ -91,7 +94,7 @@ def _option(
 
 
 def _line(row: TelemetryRow, number: int) -> Option:
-    color = SERIES_COLORS[number % len(SERIES_COLORS)]
+    color = CURVES[number % len(CURVES)]
     return {
         "type": "line",
         "name": f"device {row.device}",
@@ -110,8 +113,8 @@ def _cap(row: TelemetryRow) -> Option:
         "name": "power cap",
         "showSymbol": False,
         "step": "end",
-        "itemStyle": {"color": "#c2366b"},
-        "lineStyle": {"color": "#c2366b", "width": 1.5, "type": "dashed"},
+        "itemStyle": {"color": BOUND},
+        "lineStyle": {"color": BOUND, "width": 1.5, "type": "dashed"},
         "data": [
             [round(at, 3), finite(value)] for at, value in zip(row.at_s, row.values, strict=True)
         ],

@@ -8,12 +8,13 @@ from profharness.analysis.pictures.records import Pictures, RankShare
 from profharness.analysis.records import Summary
 from profharness.report.pictures.options import Option, option_json, tooltip
 from profharness.report.plots.base import Plot
+from profharness.report.plots.colors import CURVES
 from profharness.report.plots.partition import PARTS
 from profharness.units import format_ns, format_share
 
 _FIELDS = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 _LATE = "behind the first rank"
-_LATE_COLOR = "#c2366b"
+_LATE_COLOR = CURVES[4]
 
 
 def ranks_plot(summary: Summary, pictures: Pictures | None) -> Plot | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from profharness.analysis.records import Figure, Summary
 from profharness.report.pictures.options import GREY, Option, option_json, tooltip
+from profharness.report.plots import colors
 from profharness.report.plots.base import Plot
 from profharness.report.text import names
 from profharness.report.text.figures import finite
@@ -22,18 +23,21 @@ class Measure:
     """One way to say how busy a device is: the metrics that tell it, the best first."""
 
     label: str
-    color: str
     metrics: tuple[str, ...]
+
+    @property
+    def color(self) -> str:
+        return colors.MEASURES[self.metrics[-1]]
 
 
 MEASURES = (
-    Measure("GPU %", GREY, (names.GPU_PERCENT,)),
-    Measure("kernels run", "#2f74c0", ("busy_bare", names.BUSY)),
-    Measure("fill", "#0f8b8d", (names.FILL_BARE, names.FILL)),
-    Measure("wave fill", "#5b8c2a", (names.WAVE_FILL,)),
-    Measure("bandwidth", "#6d5bd0", (names.BANDWIDTH_SHARE, names.MEMORY_ACTIVITY)),
-    Measure("power", "#d9730d", (names.POWER_SATURATION,)),
-    Measure("MFU", "#c2366b", (names.MFU,)),
+    Measure("GPU %", (names.GPU_PERCENT,)),
+    Measure("kernels run", ("busy_bare", names.BUSY)),
+    Measure("fill", (names.FILL_BARE, names.FILL)),
+    Measure("wave fill", (names.WAVE_FILL,)),
+    Measure("bandwidth", (names.BANDWIDTH_SHARE, names.MEMORY_ACTIVITY)),
+    Measure("power", (names.POWER_SATURATION,)),
+    Measure("MFU", (names.MFU,)),
 )
 
 
@@ -129,11 +133,11 @@ def _axis() -> Option:
 
 def _bars(found: dict[str, Share]) -> Option:
     """A bar per measure."""
-    colors = {measure.label: measure.color for measure in MEASURES}
+    of_measure = {measure.label: measure.color for measure in MEASURES}
     bars = [
         {
             "value": share.value,
-            "itemStyle": {"color": colors[label]},
+            "itemStyle": {"color": of_measure[label]},
             "told": share.told,
         }
         for label, share in found.items()
@@ -161,7 +165,7 @@ def _bars(found: dict[str, Share]) -> Option:
                     "formatter": "share",
                 },
             },
-            *_whiskers(whiskers, "#46505a"),
+            *_whiskers(whiskers, colors.BOUND),
         ],
     }
 
