@@ -5,7 +5,7 @@ from __future__ import annotations
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report.pictures.options import Option, option_json, tooltip
 from profharness.report.pictures.settings import Setting, measured, settings
-from profharness.report.plots.base import SERIES_COLORS, Plot
+from profharness.report.plots.base import Plot
 from profharness.report.text.figures import brief_text
 from profharness.report.text.labels import item_unit
 from profharness.units import format_share
@@ -116,7 +116,48 @@ def _parallel(summary: Summary, points: list[PointSummary], varied: tuple[Settin
     unit = item_unit(summary)
     ordered = sorted(varied, key=lambda one: -(one.importance or 0.0))
     shown = sorted(points, key=lambda point: -(point.throughput or 0.0))[:MOST_LINES]
-    axes: list[Option] = [
+    lines = [
+        {
+            "value": [*(one.place(point) for one in ordered), point.throughput],
+            "told": f"{_where(point, varied)}\n{brief_text(point.throughput or 0.0)} {unit}",
+        }
+        for point in shown
+    ]
+    option: Option = {
+        "legend": {"show": False},
+        "tooltip": tooltip("told"),
+        "parallel": {"left": 60, "right": 80, "top": 52, "bottom": 20},
+        "parallelAxis": [*_axes(ordered), _last_axis(len(ordered), unit)],
+        "visualMap": {
+            "show": False,
+            "min": shown[-1].throughput,
+            "max": shown[0].throughput,
+            "dimension": len(ordered),
+            "inRange": {"color": list(_SCALE[1:])},
+        },
+        "series": [
+            {
+                "type": "parallel",
+                "name": "points",
+                "lineStyle": {"width": 2, "opacity": 0.6},
+                "data": lines,
+            }
+        ],
+    }
+    left_out = f" The best {MOST_LINES} are drawn." if len(points) > MOST_LINES else ""
+    return Plot(
+        "parallel",
+        option_json(option),
+        380,
+        "What each setting does to the throughput",
+        f"A line per point through its settings to its {unit}; the best is at "
+        f"{_where(shown[0], varied)}. {_importance(varied, len(points))}{left_out}",
+    )
+
+
+def _axes(ordered: list[Setting]) -> list[Option]:
+    """An axis per setting, its importance beside its name."""
+    return [
         {
             "dim": place,
             "type": "category",
@@ -128,54 +169,14 @@ def _parallel(summary: Summary, points: list[PointSummary], varied: tuple[Settin
         }
         for place, one in enumerate(ordered)
     ]
-    axes.append(
-        {
-            "dim": len(ordered),
-            "type": "value",
-            "name": unit,
-            "nameLocation": "end",
-            "nameGap": 14,
-            "axisLabel": {"formatter": "si"},
-        }
-    )
-    data = [
-        {
-            "value": [*(one.place(point) for one in ordered), point.throughput],
-            "told": f"{_where(point, varied)}\n{brief_text(point.throughput or 0.0)} {unit}",
-        }
-        for point in shown
-    ]
-    throughputs = [point.throughput or 0.0 for point in shown]
-    option: Option = {
-        "legend": {"show": False},
-        "tooltip": tooltip("told"),
-        "parallel": {"left": 60, "right": 80, "top": 52, "bottom": 20},
-        "parallelAxis": axes,
-        "visualMap": {
-            "show": False,
-            "min": min(throughputs),
-            "max": max(throughputs),
-            "dimension": len(ordered),
-            "inRange": {"color": list(_SCALE[1:])},
-        },
-        "series": [
-            {
-                "type": "parallel",
-                "name": "points",
-                "smooth": False,
-                "itemStyle": {"color": SERIES_COLORS[0]},
-                "lineStyle": {"width": 2, "opacity": 0.6},
-                "data": data,
-            }
-        ],
+
+
+def _last_axis(place: int, unit: str) -> Option:
+    return {
+        "dim": place,
+        "type": "value",
+        "name": unit,
+        "nameLocation": "end",
+        "nameGap": 14,
+        "axisLabel": {"formatter": "si"},
     }
-    left_out = f" The best {MOST_LINES} are drawn." if len(points) > MOST_LINES else ""
-    best = shown[0]
-    return Plot(
-        "parallel",
-        option_json(option),
-        380,
-        "What each setting does to the throughput",
-        f"A line per point through its settings to its {unit}; the best is at "
-        f"{_where(best, varied)}. {_importance(varied, len(points))}{left_out}",
-    )

@@ -62,7 +62,7 @@ def tradeoff_plot(summary: Summary) -> Plot | None:
         option_json(option),
         360,
         "Throughput against latency",
-        "Each mark is a level of the scan: to the right it gives more, further up it answers later."
+        "Each mark is a level of the scan: to the right it gives more, higher up it answers later."
         + "".join(f" {text}." for text in marked),
     )
 
