@@ -53,11 +53,12 @@ class Page:
         self.call("Page.navigate", url=address)
         self.wait_for("Page.loadEventFired")
 
-    def wait_for(self, method: str, seconds: float = 60) -> dict[str, Any]:
+    def wait_for(self, method: str, *, seconds: float = 60, **params: object) -> dict[str, Any]:
+        """The first event of this name with these parameters since the last `open`."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             for event in self.events:
-                if event["method"] == method:
+                if event["method"] == method and params.items() <= event["params"].items():
                     return event
             self.browser.read()
         raise TimeoutError(f"no {method} within {seconds} s")
@@ -65,7 +66,11 @@ class Page:
     def run(self, expression: str) -> Any:
         """The value of an expression (or what its promise resolves to) in the page."""
         answer = self.call(
-            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+            "Runtime.evaluate",
+            expression=expression,
+            returnByValue=True,
+            awaitPromise=True,
+            userGesture=True,
         )
         if "exceptionDetails" in answer:
             raise RuntimeError(json.dumps(answer["exceptionDetails"])[:2000])

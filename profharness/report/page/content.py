@@ -14,7 +14,7 @@ from profharness.report.page.provenance import provenance
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.page.use import UseSection, use_section
 from profharness.report.page.window import causes_note, gaps_text, window_verdict
-from profharness.report.table import Cell, Table, first_rows
+from profharness.report.table import Cell, Column, Table, first_rows
 from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
@@ -36,7 +36,7 @@ more of them."""
 _POINTS = 200
 """Points whose figures the page lists one by one, twenty and more of each."""
 
-_FIGURES = 30_000
+_FIGURES = 12_000
 """Rows of these lists together, of which a run with telemetry of each of sixty partitions has
 thousands for a point."""
 
@@ -78,7 +78,7 @@ class Content:
     sources: Table | None
     problems: Table | None
     figures: Table | None
-    figures_by_point: tuple[tuple[str, Table], ...]
+    figures_by_point: Table | None
     points_left_out: int
     unmeasured: tuple[tuple[str, str], ...]
 
@@ -118,7 +118,7 @@ def content(summary: Summary) -> Content:
         sources=_first(sources_table(summary)),
         problems=_first(problems_table(summary)),
         figures=figures_table("Figures of the whole window", summary.metrics),
-        figures_by_point=point_figures(summary, summary.points[:listed]),
+        figures_by_point=_by_point(point_figures(summary, summary.points[:listed])),
         points_left_out=len(summary.points) - listed,
         unmeasured=unmeasured(summary),
     )
@@ -128,6 +128,15 @@ def _listed_points(summary: Summary) -> int:
     """Of how many points, from the first on, the figures are listed: of one at least."""
     rows = accumulate(len(point.metrics) for point in summary.points[:_POINTS])
     return max(sum(whole <= _FIGURES for whole in rows), min(len(summary.points), 1))
+
+
+def _by_point(tables: tuple[tuple[str, Table], ...]) -> Table | None:
+    """The figures of all points as one table, which can be searched and sorted as a whole."""
+    if not tables:
+        return None
+    rows = tuple((Cell(name), *row) for name, table in tables for row in table.rows)
+    columns = (Column("point"), *tables[0][1].columns)
+    return Table("Every figure of every point", columns, rows)
 
 
 def _first(table: Table | None) -> Table | None:

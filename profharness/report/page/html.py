@@ -16,6 +16,7 @@ import msgspec
 
 from profharness.analysis.records import Summary
 from profharness.report.page import content
+from profharness.report.page.later import LaterRows
 from profharness.report.page.script import by_hash, engine, own_script, style
 from profharness.report.pictures.sections import pictures_by_section, without_power
 from profharness.report.plots import (
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 SIZE_LIMIT = 2_000_000
-SHOWN_FIRST = 12
-"""Rows of a table of hotspots that stand open; the others are behind a fold."""
+SHOWN_FIRST = 40
+"""Rows of a table that stand in the page's HTML; the script puts in the others."""
+HOTSPOTS_FIRST = 12
+"""The same of a table of hotspots, most of whose time the first ones hold."""
 
 
 def render(summary: Summary) -> str:
@@ -55,6 +58,8 @@ def render(summary: Summary) -> str:
             summary=summary,
             page=content.content(summary),
             shown_first=SHOWN_FIRST,
+            hotspots_first=HOTSPOTS_FIRST,
+            later=LaterRows(),
             plots=drawn,
             engine=drawing,
             script=script,

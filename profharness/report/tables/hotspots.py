@@ -44,7 +44,7 @@ HOTSPOT_COLUMNS = (
     "excess_ns",
     "forward_op",
 )
-MOST_ROWS = 150
+MOST_ROWS = 3_000
 """The page shows as many rows of each table; hotspots.csv holds all."""
 _TITLES = {"kernel": "Kernels", "op": "Operations", "category": "Categories"}
 
@@ -147,10 +147,10 @@ def _page_row(row: HotspotRow, short: str, longest: float, by: str) -> tuple[Cel
         Cell("-")
         if row.share is None
         else Cell(format_share(row.share), bar=round(100 * row.share / longest, 1)),
-        Cell(time_text(row.total_ns)),
-        Cell(time_text(row.kernel_ns, "")),
-        Cell(format_number(row.calls)),
-        Cell(f"{time_text(row.mean_ns)}{std}", provenance=_spread(row)),
+        Cell(time_text(row.total_ns), value=row.total_ns),
+        Cell(time_text(row.kernel_ns, ""), value=row.kernel_ns),
+        Cell(format_number(row.calls), value=row.calls),
+        Cell(f"{time_text(row.mean_ns)}{std}", provenance=_spread(row), value=row.mean_ns),
         Cell(_shape(row) if of_kernel else ""),
     )
 

@@ -308,7 +308,7 @@ def test_many_points_and_trials_stay_below_the_limit() -> None:
     )
     text = render(big)
     assert len(text.encode()) < SIZE_LIMIT
-    assert "further rows are in hotspots.csv" in text
+    assert "2988 further rows are shown by the page's script" in text
 
 
 def test_of_many_points_and_problems_the_first_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:

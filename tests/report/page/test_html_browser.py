@@ -7,11 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
 
-from profharness.report.page.html import render
+from profharness.analysis.records import Summary
+from profharness.report.page.html import HOTSPOTS_FIRST, SIZE_LIMIT, render
 from tests.browser import CHROMIUM, Browser, Page
 from tests.report.samples import SAMPLES, gpu_hotspots
 
@@ -148,21 +150,107 @@ def test_a_plot_is_saved(kind: str, tab: Page, tmp_path: Path) -> None:
     tab.run("profharness.drawAll()")
     label = f"Save Throughput as {kind}"
     tab.run(f"document.querySelector('[aria-label=\"{label}\"]').click()")
-    tab.wait_for("Page.downloadWillBegin")
-    while not any(
-        event["method"] == "Page.downloadProgress" and event["params"]["state"] == "completed"
-        for event in tab.events
-    ):
-        tab.browser.read()
+    tab.wait_for("Page.downloadProgress", state="completed")
     saved = (tmp_path / f"throughput.{kind.lower()}").read_bytes()
     if kind == "SVG":
         text = saved.decode()
+        assert ET.fromstring(text).tag.endswith("svg")
         assert "var(" not in text
         assert "throughput (jets/s)" in text
         assert "#171f25" in text  # the dark page's own background
     else:
         assert saved.startswith(b"\x89PNG")
     assert "errors" not in _data(tab)
+
+
+def _big() -> Summary:
+    """40 points and 2,000 kernels."""
+    scan = SAMPLES["gpu_scan"]()
+    (kernels, *others) = scan.hotspots
+    rows = tuple(
+        msgspec.structs.replace(
+            kernels.rows[at % 7],
+            name=f"void at::native::kernel_{at:04}<float, {at * 7919 % 10007}>(char*)",
+            total_ns=10**9 - at * 1000,
+            calls=1 + at * 7919 % 10007,
+        )
+        for at in range(2000)
+    )
+    points = tuple(
+        msgspec.structs.replace(point, point=f"{point.point}{again}", backend=point.backend + again)
+        for again in ("", "-again")
+        for point in scan.points
+    )
+    hot = (msgspec.structs.replace(kernels, rows=rows), *others)
+    return msgspec.structs.replace(scan, points=points, hotspots=hot)
+
+
+LISTED = "[...document.querySelector('.hot').tBodies[0].rows].map(one => one.cells[{}].innerText)"
+HEADING = "document.querySelectorAll('.hot')[0].querySelectorAll('button.sort')[{}].click()"
+SEARCH = """(() => {{
+  const field = document.querySelector("input[aria-label='Search in Kernels by total time']");
+  field.value = "{}";
+  field.dispatchEvent(new Event("input"));
+}})()"""
+SETTLED = "new Promise(done => setTimeout(done, 400))"
+
+
+def test_two_thousand_kernels_are_searched_sorted_and_drawn_in_parts(
+    tab: Page, tmp_path: Path
+) -> None:
+    text = render(_big())
+    assert len(text.encode()) < SIZE_LIMIT
+    _open(tab, text, tmp_path, 1280)
+    assert len(tab.run(LISTED.format(0))) == HOTSPOTS_FIRST
+
+    def after(act: str, column: int) -> list[str]:
+        tab.run(act)
+        tab.run(SETTLED)
+        return tab.run(LISTED.format(column))
+
+    (found,) = after(SEARCH.format("KERNEL_1987<"), 0)
+    assert "kernel_1987<" in found
+    (status, *_) = tab.run(
+        "[...document.querySelectorAll('#hotspots .search [role=status]')].map(one => one.textContent)"
+    )
+    assert status == "1 of 2000 rows match"
+    assert len(after(SEARCH.format(""), 0)) == HOTSPOTS_FIRST
+    calls = after(HEADING.format(4), 4)
+    ranked = sorted((1 + at * 7919 % 10007 for at in range(2000)), reverse=True)
+    assert [int(re.sub(r"\D", "", one)) for one in calls] == ranked[:HOTSPOTS_FIRST]
+    assert (
+        tab.run("document.querySelectorAll('.hot th')[4].getAttribute('aria-sort')") == "descending"
+    )
+    assert [int(re.sub(r"\D", "", one)) for one in after(HEADING.format(4), 4)] == ranked[
+        : -HOTSPOTS_FIRST - 1 : -1
+    ]
+    assert len(after("document.querySelector('#hotspots button.more').click()", 0)) == (
+        HOTSPOTS_FIRST + 200
+    )
+    assert "errors" not in _data(tab)
+    assert tab.complaints() == []
+
+
+def test_durations_are_sorted_by_length_and_not_by_their_digits(tab: Page, tmp_path: Path) -> None:
+    _open(tab, render(SAMPLES["gpu_scan"]()), tmp_path, 1280)
+    column = tab.run(
+        "[...document.querySelectorAll('.points th')].findIndex(one => one.innerText.includes('p50'))"
+    )
+    tab.run(f"document.querySelectorAll('.points th button')[{column}].click()")
+    tab.run(SETTLED)
+    shown = tab.run(
+        f"[...document.querySelector('.points').tBodies[0].rows].map(one => one.cells[{column}].innerText)"
+    )
+    scale = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
+    pairs = [re.match(r"([\d.]+)\s*(\S+)", one) for one in shown]
+    times = [float(pair[1]) * scale[pair[2]] for pair in pairs if pair]
+    assert len(times) == 20
+    assert times == sorted(times, reverse=True)
+
+
+def test_without_its_script_the_page_says_where_the_other_rows_are() -> None:
+    text = render(_big())
+    assert "1988 further rows are shown by the page's script" in text
 
 
 def test_what_a_hostile_name_brings_along_does_not_run(tab: Page, tmp_path: Path) -> None:

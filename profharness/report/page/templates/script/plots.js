@@ -1,5 +1,5 @@
 // Plots: each is drawn when it comes near the screen, all of them before the page is printed.
-var FONT = getComputedStyle(document.body).fontFamily;
+var FONT = getComputedStyle(document.body).fontFamily.replace(/"/g, "'");
 var charts = [];
 var figures = null;
 

@@ -24,6 +24,7 @@ function savePng(chart, name) {
     URL.revokeObjectURL(address);
     canvas.toBlob(function (blob) { download(blob, name + ".png"); }, "image/png");
   };
+  image.onerror = function () { failed("the picture of " + name + " is none that this browser draws"); };
   image.src = address;
 }
 
