@@ -20,24 +20,31 @@ MOST_POINTS = 40
 
 @dataclass(frozen=True)
 class Measure:
-    """One way to say how busy a device is: the metrics that tell it, the best first."""
+    """One way to say how busy a device is, called and coloured as `metric`: the metrics that tell
+    it, the best first.
+    """
 
-    label: str
+    metric: str
     metrics: tuple[str, ...]
 
     @property
+    def label(self) -> str:
+        return names.title_of(self.metric)
+
+    @property
     def color(self) -> str:
-        return colors.MEASURES[self.metrics[-1]]
+        return colors.MEASURES[self.metric]
 
 
 MEASURES = (
-    Measure("GPU %", (names.GPU_PERCENT,)),
-    Measure("kernels run", ("busy_bare", names.BUSY)),
-    Measure("fill", (names.FILL_BARE, names.FILL)),
-    Measure("wave fill", (names.WAVE_FILL,)),
-    Measure("bandwidth", (names.BANDWIDTH_SHARE, names.MEMORY_ACTIVITY)),
-    Measure("power", (names.POWER_SATURATION,)),
-    Measure("MFU", (names.MFU,)),
+    Measure(names.GPU_PERCENT, (names.GPU_PERCENT,)),
+    Measure(names.BUSY, ("busy_bare", names.BUSY)),
+    Measure(names.FILL, (names.FILL_BARE, names.FILL)),
+    Measure(names.WAVE_FILL, (names.WAVE_FILL,)),
+    Measure(names.BANDWIDTH_SHARE, (names.BANDWIDTH_SHARE,)),
+    Measure(names.MEMORY_ACTIVITY, (names.MEMORY_ACTIVITY,)),
+    Measure(names.POWER_SATURATION, (names.POWER_SATURATION,)),
+    Measure(names.MFU, (names.MFU,)),
 )
 
 
@@ -200,7 +207,7 @@ def _dots(rows: list[tuple[str, dict[str, Share]]]) -> Option:
             {
                 "type": "scatter",
                 "name": measure.label,
-                "symbol": "diamond" if measure.metrics == (names.GPU_PERCENT,) else "circle",
+                "symbol": "diamond" if measure.metric == names.GPU_PERCENT else "circle",
                 "symbolSize": 11,
                 "itemStyle": look,
                 "data": data,

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report.pictures.options import Option, option_json, tooltip
-from profharness.report.plots.base import Group, Plot, groups
+from profharness.report.plots.base import Group, Plot, groups, log_ticks
 from profharness.report.text import names
 from profharness.report.text.figures import finite, number_text
 from profharness.report.text.labels import Axis, item_unit, level_name, scan_axis
 
 _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
+_MARGIN = 1.25  # of the log axis beyond its data
 _LATENCIES = (names.LATENCY_P50, names.LATENCY_MEAN)
 
 
@@ -37,6 +38,14 @@ def tradeoff_plot(summary: Summary) -> Plot | None:
     if not curves:
         return None
     unit = item_unit(summary)
+    ends = [
+        end
+        for _, spots in curves
+        for spot in spots
+        for end in (spot.latency_ms, spot.low_ms, spot.high_ms)
+        if end is not None and end > 0
+    ]
+    low, high = min(ends) / _MARGIN, max(ends) * _MARGIN
     series = [part for group, spots in curves for part in _series(group, spots, unit)]
     drawn = [_name(group) for group, _ in curves]
     option: Option = {
@@ -52,7 +61,10 @@ def tradeoff_plot(summary: Summary) -> Plot | None:
             "type": "log",
             "name": "latency p50 (ms, log scale)",
             "nameGap": 40,
-            "axisLabel": {"formatter": "number"},
+            "min": low,
+            "max": high,
+            "axisLabel": {"formatter": "number", "customValues": log_ticks(low, high)},
+            "axisTick": {"customValues": log_ticks(low, high)},
         },
         "series": series,
     }

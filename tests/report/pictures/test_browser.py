@@ -62,6 +62,8 @@ def test_every_picture_is_drawn_without_complaint(
 
 
 def flame_texts(tab: Page) -> list[str]:
+    """What the graph says once it has been painted, which happens in the frame after an action."""
+    tab.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     read: list[str] = tab.run(
         """Array.from(document.querySelectorAll('[data-plot="flame-module"] svg text'))
           .map(one => one.textContent)"""
@@ -125,6 +127,7 @@ def test_what_stands_under_the_pointer_says_kind_and_time(
         })()"""
     )
     tab.call("Input.dispatchMouseEvent", type="mouseMoved", **box)
+    tab.run("new Promise(done => setTimeout(done, 300))")  # the text waits for the pointer to rest
     said = tab.run(
         """Array.from(document.querySelectorAll('[data-plot="strip"] svg text'))
           .map(one => one.textContent).join(" ")"""
