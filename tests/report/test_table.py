@@ -5,6 +5,7 @@ import json
 from profharness.report.csv import csv_text
 from profharness.report.json import run_json
 from profharness.report.page.html import _environment
+from profharness.report.page.later import LaterRows
 from profharness.report.table import Cell, Column, Table, as_objects, first_rows
 from profharness.report.text.listing import listing
 from tests.report.samples import failing
@@ -30,10 +31,14 @@ def test_one_table_is_text_csv_json_and_html() -> None:
     ]
     assert csv_text(TABLE) == "backend,rate (items/s)\ntorch,1024.5\nonnx,\n"
     assert as_objects(TABLE) == [{"backend": "torch", "rate": 1024.5}, {"backend": "onnx"}]
-    parts = _environment().get_template("parts.html.j2").module
+    parts = (
+        _environment()
+        .get_template("parts.html.j2")
+        .make_module({"shown_first": 40, "later": LaterRows(0)})
+    )
     page = str(parts.table(TABLE))  # type: ignore[attr-defined]  # jinja makes macros attributes
     assert (
-        '<td class="num "><span tabindex="0" title="from the bare pass">1 024 ± 3</span></td>'
+        '<td class="num " data-sort="1024.5"><span tabindex="0" title="from the bare pass">1 024 ± 3</span></td>'
         in page
     )
     assert '<td class="num error"></td>' in page

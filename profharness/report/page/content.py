@@ -13,7 +13,8 @@ from profharness.report.page.headline import Tile, subtitle, tiles, title
 from profharness.report.page.provenance import provenance
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.page.use import UseSection, use_section
-from profharness.report.page.window import causes_note, gaps_text, window_verdict
+from profharness.report.page.verdict import headroom_tile, opening_verdict, view_command
+from profharness.report.page.window import causes_note, gaps_text
 from profharness.report.table import Cell, Column, Table, first_rows
 from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.tables.device import device_panel
@@ -32,6 +33,12 @@ from profharness.report.text.sentences import Sentences, sentences
 MOST_ROWS = 2_000
 """Rows of one table on the page: a browser lays out some thousand without delay, and nobody reads
 more of them."""
+
+MOST_DRAWN = 500
+"""Points that the plots show."""
+
+_FINDINGS = 100_000
+"""Characters of the findings that the page shows one by one."""
 
 _POINTS = 200
 """Points whose figures the page lists one by one, twenty and more of each."""
@@ -63,6 +70,7 @@ class Content:
     use: UseSection
     causes: tuple[tuple[str, str], ...]
     verdict: str
+    view: str
     communication: tuple[Table, ...]
     communication_note: str
     log: tuple[Table, ...]
@@ -80,17 +88,21 @@ class Content:
     figures: Table | None
     figures_by_point: Table | None
     points_left_out: int
+    points_not_drawn: int
+    findings_left_out: int
     unmeasured: tuple[tuple[str, str], ...]
 
 
 def content(summary: Summary) -> Content:
     """Everything that the page says of the summary."""
     listed = _listed_points(summary)
+    findings = finding_boxes(summary)
+    shown = _shown_findings(findings)
     return Content(
         title=title(summary),
         on_cpu=on_cpu(summary),
         subtitle=subtitle(summary),
-        tiles=tiles(summary),
+        tiles=_tiles(summary),
         said=sentences(summary),
         points=_first(starred_table(summary)),
         stars=star_text(summary),
@@ -102,7 +114,8 @@ def content(summary: Summary) -> Content:
         gaps=gaps_text(summary),
         use=use_section(summary),
         causes=causes_note(summary),
-        verdict=window_verdict(summary),
+        verdict=opening_verdict(summary),
+        view=view_command(summary),
         communication=communication.tables(summary.communication),
         communication_note=communication.note(summary.communication),
         log=runtime_logs.tables(summary.log),
@@ -112,7 +125,8 @@ def content(summary: Summary) -> Content:
         counters_left_out=counters.left_out(summary.counters),
         device=device_panel(summary.telemetry),
         telemetry=telemetry_table(summary),
-        findings=finding_boxes(summary),
+        findings=findings[:shown],
+        findings_left_out=len(findings) - shown,
         passes=_first(passes_table(summary)),
         provenance=provenance(summary),
         sources=_first(sources_table(summary)),
@@ -120,6 +134,7 @@ def content(summary: Summary) -> Content:
         figures=figures_table("Figures of the whole window", summary.metrics),
         figures_by_point=_by_point(point_figures(summary, summary.points[:listed])),
         points_left_out=len(summary.points) - listed,
+        points_not_drawn=max(len(summary.points) - MOST_DRAWN, 0),
         unmeasured=unmeasured(summary),
     )
 
@@ -128,6 +143,18 @@ def _listed_points(summary: Summary) -> int:
     """Of how many points, from the first on, the figures are listed: of one at least."""
     rows = accumulate(len(point.metrics) for point in summary.points[:_POINTS])
     return max(sum(whole <= _FIGURES for whole in rows), min(len(summary.points), 1))
+
+
+def _tiles(summary: Summary) -> tuple[Tile, ...]:
+    """The headroom first, where there is a bound on it."""
+    headroom = headroom_tile(summary)
+    return (*(() if headroom is None else (headroom,)), *tiles(summary))
+
+
+def _shown_findings(findings: tuple[FindingBox, ...]) -> int:
+    """How many, from the first on, have room: of ordinary length some hundred."""
+    lengths = accumulate(len(one.message) + len(one.advice) + 200 for one in findings)
+    return sum(whole <= _FINDINGS for whole in lengths)
 
 
 def _by_point(tables: tuple[tuple[str, Table], ...]) -> Table | None:

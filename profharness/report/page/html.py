@@ -9,6 +9,7 @@ its script: the tables hold what the plots show.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ import msgspec
 
 from profharness.analysis.records import Summary
 from profharness.report.page import content
-from profharness.report.page.later import LaterRows
+from profharness.report.page.later import ROOM, LaterRows
 from profharness.report.page.script import by_hash, engine, own_script, style
 from profharness.report.pictures.sections import pictures_by_section, without_power
 from profharness.report.plots import (
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 SIZE_LIMIT = 2_000_000
+PLOTS_ROOM = 400_000
+"""Characters of all plots' data together."""
 SHOWN_FIRST = 40
 """Rows of a table that stand in the page's HTML; the script puts in the others."""
 HOTSPOTS_FIRST = 12
@@ -45,10 +48,22 @@ HOTSPOTS_FIRST = 12
 
 def render(summary: Summary) -> str:
     """The whole page; under SIZE_LIMIT bytes, of which ECharts is 1.1 million where there is
-    anything to draw.
+    anything to draw. What has no room is left out, and the page says so.
     """
-    drawn = _plots(msgspec.structs.replace(summary, points=summary.points[: content.MOST_ROWS]))
-    plots = [plot for group in drawn.values() for plot in group]
+    drawn = _plots(msgspec.structs.replace(summary, points=summary.points[: content.MOST_DRAWN]))
+    page, text = content.content(summary), ""
+    for share in (1.0, 0.5, 0.2, 0.0):
+        text = _page(summary, page, _fitting(drawn, int(share * PLOTS_ROOM)), int(share * ROOM))
+        if len(text.encode()) < SIZE_LIMIT:
+            break
+    return text
+
+
+def _page(
+    summary: Summary, page: content.Content, drawn: dict[str, tuple[Plot, ...]], room: int
+) -> str:
+    """The page with these plots, and with `room` characters for the later rows of tables."""
+    plots = [plot for group in drawn.values() for plot in group if plot.json]
     drawing, script = engine() if plots else None, own_script()
     look = style({plot.height for plot in plots})
     return (
@@ -56,10 +71,10 @@ def render(summary: Summary) -> str:
         .get_template("report.html.j2")
         .render(
             summary=summary,
-            page=content.content(summary),
+            page=page,
             shown_first=SHOWN_FIRST,
             hotspots_first=HOTSPOTS_FIRST,
-            later=LaterRows(),
+            later=LaterRows(room),
             plots=drawn,
             engine=drawing,
             script=script,
@@ -69,6 +84,20 @@ def render(summary: Summary) -> str:
             data=_embedded(plots),
         )
     )
+
+
+def _fitting(drawn: dict[str, tuple[Plot, ...]], room: int) -> dict[str, tuple[Plot, ...]]:
+    """The plots, each without its data for which no room is left, the first ones first."""
+    left = room
+    fitting: dict[str, tuple[Plot, ...]] = {}
+    for section, plots in drawn.items():
+        kept = []
+        for plot in plots:
+            fits = len(plot.json) <= left
+            left -= len(plot.json) if fits else 0
+            kept.append(plot if fits else replace(plot, json=""))
+        fitting[section] = tuple(kept)
+    return fitting
 
 
 def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:

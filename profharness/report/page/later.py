@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-ROOM = 400_000
+ROOM = 280_000
 """Characters of all such rows together, compressed."""
 _ROW_END = "</tr>"
 
@@ -20,7 +20,7 @@ _ROW_END = "</tr>"
 class LaterRows:
     """The later rows of each table of one page, until the room for them is used up."""
 
-    def __init__(self, room: int = ROOM) -> None:
+    def __init__(self, room: int) -> None:
         self._room = room
         self._packed: dict[str, str] = {}
 

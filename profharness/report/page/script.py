@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TEMPLATES = files("profharness.report.page") / "templates"
 _FIRST = ("core.js", "numbers.js")
-_THEN = ("saving.js", "plots.js", "tips.js", "tables.js", "start.js")
+_THEN = ("saving.js", "plots.js", "tips.js", "tables.js", "commands.js", "start.js")
 
 
 @cache

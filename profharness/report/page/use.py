@@ -1,5 +1,5 @@
-"""What the page says of how well the device was used: the verdict, the parts of the time, the
-operators that would give most back, and their counters.
+"""What the page says of how well the device was used: the parts of the time, the operators that
+would give most back, and their counters.
 """
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profharness.analysis.records import Summary
-from profharness.report.page.window import window_verdict
 from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.table import Table
 from profharness.report.tables.use import (
@@ -24,7 +23,6 @@ from profharness.units import format_share
 class UseSection:
     """Sentences and tables of one section; empty and None where there is nothing to say."""
 
-    verdict: str
     parts: str
     known: str
     outside: str
@@ -43,7 +41,6 @@ def use_section(summary: Summary) -> UseSection:
     """The section of a whole window."""
     use = summary.use
     return UseSection(
-        verdict=window_verdict(summary),
         parts=_parts(summary),
         known=known_work_text(use),
         outside=outside_text(use),

@@ -14,7 +14,7 @@ from profharness.units import format_ns, format_number, format_share
 MOST_BARS = 20
 _COLORS = {"communication": COMMUNICATION, "copy": COPY}
 """As in the partition; everything else computes."""
-_NAME = 34
+_NAME = 30
 _WIDE = 0.08
 """A bar of this share holds its own number."""
 
@@ -95,7 +95,7 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
             "type": "category",
             "inverse": True,
             "data": labels,
-            "axisLabel": {"interval": 0, "width": 230, "overflow": "truncate"},
+            "axisLabel": {"interval": 0, "width": 170, "overflow": "truncate"},
             "splitLine": {"show": False},
         },
         "series": [

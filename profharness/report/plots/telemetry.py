@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from profharness.analysis.records import Summary, TelemetryRow
 from profharness.report.plots.base import SERIES_COLORS, Plot
 from profharness.report.plots.chart import Curve, Scale, chart_json
@@ -10,6 +12,10 @@ from profharness.report.text.figures import finite
 from profharness.report.text.sampled import telemetry_scale, telemetry_title
 
 MOST_TELEMETRY = 8
+MOST_LINES = 16
+"""Of one plot: of more devices nobody tells one from another."""
+_SAMPLES = 12_000
+"""Of all plots together."""
 
 
 def telemetry_plots(summary: Summary) -> tuple[Plot, ...]:
@@ -19,25 +25,30 @@ def telemetry_plots(summary: Summary) -> tuple[Plot, ...]:
         if any(finite(value) for value in row.values):
             drawn.setdefault(row.metric, []).append(row)
     chosen = list(drawn.items())[:MOST_TELEMETRY]
+    lines = sum(min(len(rows), MOST_LINES) for _, rows in chosen)
     return tuple(
-        _telemetry_plot(metric, rows, index) for index, (metric, rows) in enumerate(chosen)
+        _telemetry_plot(metric, rows, index, _SAMPLES // lines)
+        for index, (metric, rows) in enumerate(chosen)
     )
 
 
-def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int) -> Plot:
+def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int, samples: int) -> Plot:
     title, (factor, unit) = telemetry_title(rows[0]), telemetry_scale(rows[0].unit)
-    curves = [
-        Curve(
-            row.device,
-            SERIES_COLORS[place % len(SERIES_COLORS)],
-            row.at_s,
-            [None if finite(value) is None else round(value * factor, 6) for value in row.values],
-            tip=f"{{y:4}} {unit} at {{x:.1f}} s",
-            width=1.4,
-            size=0,
+    curves = []
+    for place, row in enumerate(rows[:MOST_LINES]):
+        kept = thinned_samples(row.values, samples)
+        values = [row.values[sample] for sample in kept]
+        curves.append(
+            Curve(
+                row.device,
+                SERIES_COLORS[place % len(SERIES_COLORS)],
+                [round(row.at_s[sample], 3) for sample in kept],
+                [None if finite(one) is None else round(one * factor, 6) for one in values],
+                tip=f"{{y:4}} {unit} at {{x:.1f}} s",
+                width=1.4,
+                size=0,
+            )
         )
-        for place, row in enumerate(rows)
-    ]
     at = Scale("time since the first sample (s)", zero=True)
     value = Scale(unit, zero=metric != "clock_mhz")
     caption = title if title.endswith(unit) else f"{title} ({unit})"
@@ -46,6 +57,24 @@ def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int) -> Plot:
         f"telemetry-{index}",
         chart_json(curves, at, value, legend=len(rows) > 1, along=unit),
         220,
-        caption,
+        caption + (f", {MOST_LINES} of {len(rows)} devices" if len(rows) > MOST_LINES else ""),
         f"{title} in {unit} over the run{f': {meaning}' if meaning else ''}.",
     )
+
+
+def thinned_samples(values: Sequence[float], most: int) -> list[int]:
+    """Which of the samples are drawn: all, or the lowest and the highest of each of `most` / 2
+    equal stretches, so that no peak is lost.
+    """
+    if len(values) <= most:
+        return list(range(len(values)))
+    stretch = -(-2 * len(values) // max(most, 2))
+    kept: set[int] = set()
+    for start in range(0, len(values), stretch):
+        within = range(start, min(start + stretch, len(values)))
+        known = [at for at in within if finite(values[at]) is not None]
+        if known:
+            kept |= {min(known, key=lambda at: values[at]), max(known, key=lambda at: values[at])}
+        else:
+            kept.add(start)
+    return sorted(kept)

@@ -11,7 +11,12 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.report.text import names
-from profharness.report.text.command_sentences import quieter, start_with, under_pressure
+from profharness.report.text.command_sentences import (
+    PROFILED,
+    quieter,
+    start_with,
+    under_pressure,
+)
 from profharness.report.text.figures import cores_text, figure_text, finite
 from profharness.report.text.labels import (
     device_word,
@@ -249,8 +254,8 @@ def next_step(summary: Summary) -> str:
     parts.append(_at_recommended(summary, series))
     if on_cpu(summary) or not any(point.verdict is not None for point in summary.points):
         parts.append(_quiet_first(summary))
-        parts.append(start_with(summary))
-    return " ".join(part for part in parts if part) or _unknown(summary)
+        parts.append(start_with(summary, series.key.get("backend", "")))
+    return " ".join(part for part in parts if part) or _unknown(summary, series)
 
 
 def _quiet_first(summary: Summary) -> str:
@@ -325,7 +330,7 @@ def _at_recommended(summary: Summary, series: Series) -> str:
     return f"At {_level(series, point)} the limit is {limit}: {evidence}; {gain}."
 
 
-def _unknown(summary: Summary) -> str:
+def _unknown(summary: Summary, series: Series) -> str:
     if under_pressure(summary):
         return quieter(summary)
     waiting = next(
@@ -346,9 +351,9 @@ def _unknown(summary: Summary) -> str:
             "profile it there, by --server-command."
         )
     profiled = {layer for row in summary.passes for layer in row.layers}
-    backends = dict.fromkeys(
-        point.backend for point in summary.points if point.backend in ("torch", "onnxruntime")
-    )
+    best = series.key.get("backend", "")
+    measured = [best] if best in PROFILED else [point.backend for point in summary.points]
+    backends = dict.fromkeys(backend for backend in measured if backend in PROFILED)
     layers = ",".join(backend for backend in backends or ("torch",) if backend not in profiled)
     if not layers or "rocprofv3" in profiled:
         return (

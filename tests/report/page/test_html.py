@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import html
 import json
+import random
 import re
+import string
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -10,11 +12,13 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from profharness.analysis.records import Figure, ProblemRow, TelemetryRow
+from profharness.analysis.records import Figure, ProblemRow, Summary, TelemetryRow
 from profharness.report.page import content
+from profharness.report.page import html as page_html
 from profharness.report.page.headline import tiles
 from profharness.report.page.html import SIZE_LIMIT, render
 from profharness.report.page.stars import star_text, starred_table
+from profharness.report.page.verdict import headroom_tile, opening_verdict
 from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text import terminal
 from profharness.report.text.findings import all_findings
@@ -180,6 +184,39 @@ def test_the_use_of_the_device_has_a_section_with_the_verdict() -> None:
     assert "use" not in Page(render(gpu_scan())).ids
 
 
+def test_the_page_opens_with_verdict_and_headroom() -> None:
+    run = command()
+    page = Page(render(run))
+    assert run.verdict is not None
+    at = [
+        page.text.index(words)
+        for words in (f"Verdict {run.verdict.text}", "Answer ", "headroom 1.43 times as fast")
+    ]
+    assert at == sorted(at)
+    assert at[2] < page.text.index("How well the device was used")
+    assert tiles(run)[0].label != "headroom"  # it is the page's own
+
+
+def test_a_scan_opens_with_the_verdict_of_the_point_that_it_recommends() -> None:
+    scan = gpu_scan()
+    assert opening_verdict(scan).startswith("At batch 256 (torch): saturated by memory bandwidth")
+    tile = headroom_tile(scan)
+    assert tile is not None
+    assert (tile.text, tile.note) == ("1.40", "times as fast at most at batch 256 (torch)")
+    assert opening_verdict(empty()) == ""
+    assert headroom_tile(empty()) is None
+
+
+def test_the_merged_trace_is_named_with_the_command_that_opens_it() -> None:
+    run = command()
+    assert run.run is not None
+    assert f"profharness view {run.run.path}" in Page(render(run)).text
+    spaced = msgspec.structs.replace(run.run, path="traces/a b;c")
+    moved = Page(render(msgspec.structs.replace(run, run=spaced)))
+    assert "profharness view 'traces/a b;c'" in moved.text
+    assert "profharness view" not in Page(render(empty())).text
+
+
 def test_telemetry_has_no_digits_below_those_of_the_largest_value() -> None:
     row = TelemetryRow(
         metric="cpu_tree_wait",
@@ -311,8 +348,84 @@ def test_many_points_and_trials_stay_below_the_limit() -> None:
     assert "2988 further rows are shown by the page's script" in text
 
 
+def _noise(seed: int, length: int) -> str:
+    """Text that no compression makes shorter than its entropy."""
+    letters = random.Random(seed)
+    return "".join(letters.choice(string.ascii_letters + "<>:_,") for _ in range(length))
+
+
+def _many(kind: str) -> Summary:
+    """More of one kind than any run that was seen."""
+    scan = gpu_scan()
+    change: dict[str, object] = {}
+    if kind == "points":
+        change["points"] = tuple(
+            msgspec.structs.replace(
+                scan.points[at % 20], point=f"p{at}", batch_size=1 + at, backend=f"b{at % 12}"
+            )
+            for at in range(3000)
+        )
+    elif kind == "devices":
+        values = tuple(float(at * 7919 % 1009) + 0.123 for at in range(1000))
+        change["telemetry"] = tuple(
+            msgspec.structs.replace(
+                scan.telemetry[0], metric=metric, device=f"gpu{rank}", at_s=values, values=values
+            )
+            for metric in ("power_w", "clock_mhz", "gpu_percent", "temperature_c", "a", "b", "c")
+            for rank in range(128)
+        )
+    elif kind == "kernels":
+        change["hotspots"] = tuple(
+            msgspec.structs.replace(
+                scan.hotspots[0],
+                by=by,
+                rows=tuple(
+                    msgspec.structs.replace(scan.hotspots[0].rows[at % 7], name=_noise(at, 300))
+                    for at in range(3000)
+                ),
+            )
+            for by in ("kernel", "op")
+        )
+    elif kind == "findings":
+        change["findings"] = tuple(
+            msgspec.structs.replace(scan.findings[0], message=_noise(at, 200)) for at in range(1500)
+        )
+    elif kind == "sources":
+        change["sources"] = tuple(
+            msgspec.structs.replace(scan.sources[0], path=f"{at}{_noise(at, 60)}")
+            for at in range(1000)
+        )
+    return msgspec.structs.replace(scan, **change)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("points", "The plots leave out the last 2500 points"),
+        ("devices", "16 of 128 devices"),
+        ("kernels", "further rows are in hotspots.csv"),
+        ("findings", "further findings: "),
+        ("sources", "further rows are shown by the page's script"),
+    ],
+)
+def test_the_page_stays_small_and_says_what_it_leaves_out(kind: str, said: str) -> None:
+    text = render(_many(kind))
+    assert len(text.encode()) < SIZE_LIMIT
+    assert said in Page(text).text
+
+
+def test_plots_without_room_say_where_their_data_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_html, "PLOTS_ROOM", 30_000)
+    page = Page(render(gpu_scan()))
+    assert "plot-throughput" in page.ids
+    assert "plot-trials" not in page.ids
+    assert "Its data have no room on this page" in page.text
+
+
 def test_of_many_points_and_problems_the_first_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content, "MOST_ROWS", 20)
+    monkeypatch.setattr(content, "MOST_DRAWN", 15)
     monkeypatch.setattr(content, "_POINTS", 2)
     monkeypatch.setattr(terminal, "_ROWS", 5)
     scan = cpu_scan()
@@ -326,7 +439,8 @@ def test_of_many_points_and_problems_the_first_are_shown(monkeypatch: pytest.Mon
     )
     big = msgspec.structs.replace(scan, points=points, problems=problems)
     page = Page(render(big))
-    assert "10 further points, which the plots leave out, too" in page.text
+    assert "10 further points: " in page.text
+    assert "The plots leave out the last 15 points" in page.text
     assert "28 further points: " in page.text  # of which every figure is listed
     assert "5 further problems: " in page.text
     assert ("x19" in page.text, "x20" in page.text) == (True, False)

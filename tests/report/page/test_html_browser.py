@@ -248,6 +248,17 @@ def test_durations_are_sorted_by_length_and_not_by_their_digits(tab: Page, tmp_p
     assert times == sorted(times, reverse=True)
 
 
+def test_a_command_is_copied(tab: Page, tmp_path: Path) -> None:
+    _open(tab, render(SAMPLES["command"]()), tmp_path, 1280)
+    tab.run("document.querySelector('.command button').click()")
+    tab.run(SETTLED)
+    assert tab.run("document.querySelector('.command button').textContent") in {
+        "copied",
+        "selected",
+    }
+    assert "errors" not in _data(tab)
+
+
 def test_without_its_script_the_page_says_where_the_other_rows_are() -> None:
     text = render(_big())
     assert "1988 further rows are shown by the page's script" in text

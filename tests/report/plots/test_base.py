@@ -219,6 +219,7 @@ def test_an_empty_run_draws_nothing() -> None:
 
 def test_log_ticks_lie_within_the_ends() -> None:
     assert log_ticks(1.0, 110.0) == [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
+    assert log_ticks(1.9, 5.4) == [2.0, 3.0, 4.0, 5.0]
     assert log_ticks(1.0, 1e7) == [10.0**power for power in range(8)]
 
 
@@ -226,6 +227,17 @@ def test_many_points_share_the_trials_that_are_drawn() -> None:
     few = trials.thinned_trials([(i, 1.0 + i % 5) for i in range(1000)], 1.0, 40)
     assert len(few) <= 40
     assert few[:2] == [(0, 1.0), (1, 2.0)]
+
+
+def test_thinned_samples_keep_every_peak() -> None:
+    values = [float(at % 50) for at in range(5000)]
+    values[1234] = 900.0
+    values[4321] = -5.0
+    kept = telemetry.thinned_samples(values, 200)
+    assert len(kept) <= 200
+    assert {1234, 4321} <= set(kept)
+    assert kept == sorted(kept)
+    assert telemetry.thinned_samples(values[:200], 200) == list(range(200))
 
 
 def test_what_is_not_finite_is_no_number_of_an_option() -> None:

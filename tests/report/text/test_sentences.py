@@ -422,6 +422,53 @@ def test_the_layer_to_add_is_that_of_the_backend() -> None:
     assert "add --profile" not in sentences(single("torch", "", "torch")).next
 
 
+def _two_backends(layers: tuple[str, ...], shown: str) -> Summary:
+    """Torch and onnxruntime on a CPU, of which onnxruntime is the faster one; hotspots of the pass
+    `shown`.
+    """
+    scan = cpu_scan()
+    faster = msgspec.structs.replace(
+        scan.series[0],
+        key={"backend": "onnxruntime"},
+        throughput=tuple(2 * rate for rate in scan.series[0].throughput),
+    )
+    slower = msgspec.structs.replace(scan.series[0], key={"backend": "torch"})
+    points = tuple(
+        msgspec.structs.replace(point, backend=backend, verdict=None)
+        for backend in ("torch", "onnxruntime")
+        for point in scan.points
+    )
+    hotspots = tuple(msgspec.structs.replace(table, pass_name=shown) for table in scan.hotspots)
+    passes = tuple(
+        msgspec.structs.replace(scan.passes[0], name=layer, layers=(layer,)) for layer in layers
+    )
+    return msgspec.structs.replace(
+        scan, series=(slower, faster), points=points, hotspots=hotspots, passes=passes
+    )
+
+
+@pytest.mark.parametrize(
+    ("layers", "shown", "said"),
+    [
+        (("torch", "onnxruntime"), "torch", "`profharness hotspots --pass onnxruntime` lists"),
+        (("torch",), "torch", "add --profile onnxruntime."),
+        (("torch", "onnxruntime"), "onnxruntime", "(pass onnxruntime)."),
+    ],
+)
+def test_next_speaks_of_the_backend_that_the_answer_recommends(
+    layers: tuple[str, ...], shown: str, said: str
+) -> None:
+    words = sentences(_two_backends(layers, shown))
+    assert "with onnxruntime" in words.answer
+    assert said in words.next
+    assert "torch" not in words.next.replace("onnxruntime", "")
+
+
+def test_without_hotspots_the_layer_of_the_recommended_backend_is_the_one_to_add() -> None:
+    bare = msgspec.structs.replace(_two_backends((), "torch"), hotspots=())
+    assert "--profile torch" not in sentences(bare).next
+
+
 def test_a_process_that_waits_is_not_blamed_on_others() -> None:
     waits = verdict_of("idle-waiting", 0.7, "it ran on 0.33 of 2 allowed cores")
     said = sentences(

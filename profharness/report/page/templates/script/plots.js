@@ -148,5 +148,7 @@ function plots() {
       if (one.isIntersecting) { watch.unobserve(one.target); drawSafely(one.target); }
     });
   }, { rootMargin: "400px 0px" });
-  holders.forEach(function (holder) { watch.observe(holder); });
+  function begin() { holders.forEach(function (holder) { watch.observe(holder); }); }
+  // text and tables come first: the engine is not read before the page has loaded
+  if (document.readyState === "complete") { begin(); } else { window.addEventListener("load", function () { setTimeout(begin); }); }
 }

@@ -1,6 +1,7 @@
 try {
   tips();
   tables();
+  commands();
   plots();
 } catch (error) {
   failed(error);

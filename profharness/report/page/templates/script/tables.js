@@ -25,7 +25,8 @@ function textOf(cell) {
 function sortKeys(rows, column) {
   var cells = rows.map(function (row) { return cellOf(row, column); });
   var texts = cells.map(textOf);
-  var numbers = cells.map(function (cell, at) { return cell.dataset.sort === undefined ? shownNumber(texts[at]) : Number(cell.dataset.sort); });
+  var exact = cells.every(function (cell, at) { return cell.dataset.sort !== undefined || !texts[at] || texts[at] === "-"; });
+  var numbers = cells.map(function (cell, at) { return exact ? Number(cell.dataset.sort) : shownNumber(texts[at]); });
   var filled = texts.filter(function (text) { return text && text !== "-"; }).length;
   var known = numbers.filter(function (value) { return !isNaN(value); }).length;
   var numeric = known > 0 && known >= 0.7 * filled;
