@@ -16,6 +16,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.operators.records import KnownWork, OperatorShare
+from profharness.analysis.pictures.records import Pictures
 from profharness.analysis.run.runtime_logs import RuntimeLog
 from profharness.analysis.use.records import DeviceUse
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
@@ -328,8 +329,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """All that the reports print, and `summary.json`. A superset of `metrics --json`. `steps_from`:
     the ranges that are its steps, if not marks of tools. `use` is worked out for reports and plots
-    alone. `device_names` are those that trace files tell of their devices; JSON has no word of
-    them.
+    alone, `pictures` for the report's page. `device_names` are those that trace files tell of their
+    devices. JSON has no word of these three.
     """
 
     schema: int = SCHEMA
@@ -361,6 +362,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     use: DeviceUse | None = None
     log: RuntimeLog | None = None
     device_names: tuple[str, ...] = ()
+    pictures: Pictures | None = None
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

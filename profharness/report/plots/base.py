@@ -127,11 +127,17 @@ def log_scale(title: str, shown: Sequence[float | None], unit: str = "") -> Scal
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each decade between the ends, or decades alone where there are over four."""
+    """1, 2 and 5 of each decade between the ends; decades alone where there are over four, all
+    digits where there would be fewer than three.
+    """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    steps = (1, 2, 5) if last - first <= 5 else (1,)
-    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
-    return [float(f"{tick:.3g}") for tick in ticks if low <= tick <= high]
+
+    def between(steps: Sequence[int]) -> list[float]:
+        ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+        return [float(f"{tick:.3g}") for tick in ticks if low <= tick <= high]
+
+    ticks = between((1, 2, 5) if last - first <= 5 else (1,))
+    return ticks if len(ticks) > 2 else between(range(1, 10))
 
 
 def level(point: PointSummary, axis: Axis | None) -> float | str:

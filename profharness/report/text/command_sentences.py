@@ -277,14 +277,26 @@ def top_row(summary: Summary) -> str:
     return f"Most time goes to {largest}." if largest else ""
 
 
-def start_with(summary: Summary) -> str:
+PROFILED = ("torch", "onnxruntime")
+"""Backends whose layer and pass have their own name."""
+
+
+def start_with(summary: Summary, backend: str = "") -> str:
     """Where to begin: the same row as an advice, with its pass where several were profiled; empty
-    without a table.
+    without a table. Of a `backend` that the answer recommends, the table of another backend's pass
+    says nothing.
     """
+    table = first_hotspots(summary)
+    shown = "" if table is None else table.pass_name
+    if backend in PROFILED and shown in PROFILED and shown != backend:
+        if any(backend in row.layers for row in summary.passes):
+            return (
+                f"`profharness hotspots --pass {backend}` lists where the time of {backend} goes."
+            )
+        return f"Where the time of {backend} goes was not measured: add --profile {backend}."
     largest = _largest_row(summary)
     if not largest:
         return ""
-    table = first_hotspots(summary)
     several = sum(bool(row.layers) for row in summary.passes) > 1
     pass_name = table.pass_name if several and table is not None else ""
     return f"Start with {largest}{f' (pass {pass_name})' if pass_name else ''}."

@@ -12,7 +12,7 @@ from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.report.text import names
 from profharness.report.text.command_sentences import (
-    first_hotspots,
+    PROFILED,
     quieter,
     start_with,
     under_pressure,
@@ -34,7 +34,6 @@ from profharness.rundir.levels import SHARED
 from profharness.units import format_number, format_share
 
 _MOST_OTHERS = 10  # series that a sentence can name besides the best one
-_PROFILED = ("torch", "onnxruntime")  # backends whose layer and pass have the same name
 FULL = 0.5  # below half of the compute units docs/metrics.md#fill calls kernel time underfilled
 
 
@@ -255,21 +254,8 @@ def next_step(summary: Summary) -> str:
     parts.append(_at_recommended(summary, series))
     if on_cpu(summary) or not any(point.verdict is not None for point in summary.points):
         parts.append(_quiet_first(summary))
-        parts.append(_start(summary, series))
+        parts.append(start_with(summary, series.key.get("backend", "")))
     return " ".join(part for part in parts if part) or _unknown(summary, series)
-
-
-def _start(summary: Summary, series: Series) -> str:
-    """Where to begin, of the backend that the answer recommends: a table of another backend's pass
-    says nothing about it.
-    """
-    backend, table = series.key.get("backend", ""), first_hotspots(summary)
-    shown = "" if table is None else table.pass_name
-    if backend not in _PROFILED or shown not in _PROFILED or shown == backend:
-        return start_with(summary)
-    if any(backend in row.layers for row in summary.passes):
-        return f"`profharness hotspots --pass {backend}` lists where the time of {backend} goes."
-    return f"Where the time of {backend} goes was not measured: add --profile {backend}."
 
 
 def _quiet_first(summary: Summary) -> str:
@@ -366,8 +352,8 @@ def _unknown(summary: Summary, series: Series) -> str:
         )
     profiled = {layer for row in summary.passes for layer in row.layers}
     best = series.key.get("backend", "")
-    measured = [best] if best in _PROFILED else [point.backend for point in summary.points]
-    backends = dict.fromkeys(backend for backend in measured if backend in _PROFILED)
+    measured = [best] if best in PROFILED else [point.backend for point in summary.points]
+    backends = dict.fromkeys(backend for backend in measured if backend in PROFILED)
     layers = ",".join(backend for backend in backends or ("torch",) if backend not in profiled)
     if not layers or "rocprofv3" in profiled:
         return (

@@ -118,6 +118,8 @@ function draw(holder) {
   chart.setOption(completed(option, size.width));
   charts.push({ chart: chart, holder: holder, option: option });
   saving(chart, holder);
+  var act = profharness.actions[holder.dataset.plot.split("-", 1)[0]];
+  if (act) { act(chart, holder); }
   if (window.ResizeObserver) { new ResizeObserver(function () { fit(chart, holder, option); }).observe(holder); }
   root.dataset.plots = "drawn " + charts.length;
 }
@@ -146,5 +148,7 @@ function plots() {
       if (one.isIntersecting) { watch.unobserve(one.target); drawSafely(one.target); }
     });
   }, { rootMargin: "400px 0px" });
-  holders.forEach(function (holder) { watch.observe(holder); });
+  function begin() { holders.forEach(function (holder) { watch.observe(holder); }); }
+  // text and tables come first: the engine is not read before the page has loaded
+  if (document.readyState === "complete") { begin(); } else { window.addEventListener("load", function () { setTimeout(begin); }); }
 }
