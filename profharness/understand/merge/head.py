@@ -41,8 +41,14 @@ def write_options(
     """The options of writing, with the reference host's wall clock and the nodes' facts where a
     manifest has them.
     """
+    from profharness.analysis.kernels.categories import op_category
+
+    def kind(name: str) -> str:
+        category = op_category(name)
+        return "" if category == "other" else category
+
     if manifest is None:
-        return WriteOptions(gpu_repr=gpu_repr)
+        return WriteOptions(gpu_repr=gpu_repr, operator_kind=kind)
     reference = manifest.nodes[0].host if manifest.nodes else ""
     readings = tuple(
         ClockReading(reading.boot_ns, reading.realtime_ns)
@@ -58,7 +64,7 @@ def write_options(
         )
         for node in manifest.nodes
     )
-    return WriteOptions(gpu_repr=gpu_repr, clocks=readings, hosts=hosts)
+    return WriteOptions(gpu_repr=gpu_repr, clocks=readings, hosts=hosts, operator_kind=kind)
 
 
 def gpu_representation(text: str) -> GpuRepresentation:
