@@ -9,6 +9,8 @@ from typing import Literal
 from profharness.units import format_bytes, format_number
 
 GpuRepresentation = Literal["render-stage", "track-event"]
+RATE_UNIT = "items/s"
+"""The unit of rates where nobody says what the items are."""
 OperatorKind = Callable[[str], str]
 """The kind of an operator by its name, empty for none: operators of a kind have equal colours."""
 
@@ -53,6 +55,7 @@ class WriteOptions:
     clocks: tuple[ClockReading, ...] = ()
     hosts: tuple[HostFacts, ...] = ()
     operator_kind: OperatorKind = no_kind
+    rate_unit: str = RATE_UNIT
 
 
 @dataclass(frozen=True)
