@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from profharness.cli.view_server import DEFAULT_PORT, DEFAULT_UI
+from profharness.cli.viewing.link import DEFAULT_PORT, DEFAULT_UI
 from profharness.rundir.shown.screen import mention
 
 
@@ -27,6 +27,14 @@ def view(
     ui_origin: Annotated[
         str, typer.Option(metavar="URL", help="Address of the Perfetto UI, for one of your own.")
     ] = DEFAULT_UI,
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar="STEP|KERNEL",
+            help="Open at this step (its number) or kernel (its name or a part of it: the longest "
+            "launch; KERNEL#3: the third), with the slice selected.",
+        ),
+    ] = "",
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
     keep: Annotated[
         bool, typer.Option("--keep", help="Go on serving after the first download, until Ctrl-C.")
@@ -37,17 +45,23 @@ def view(
     import sys
     import webbrowser
 
-    from profharness.cli import view_server as viewer
+    from profharness.cli.viewing import link as links
+    from profharness.cli.viewing import server as viewer
 
     path = viewer.file_to_view(target)
-    origin = viewer.origin_of(ui_origin)
+    origin = links.origin_of(ui_origin)
+    spot = None
+    if at:
+        from profharness.cli.viewing.spots import spot_in
+
+        spot = spot_in(path, target if target.is_dir() else None, at)
     try:
         with viewer.TraceServer(path, port, origin, keep=keep, log=mention) as server:
-            link = viewer.Link(ui_origin, server.port, server.url_path)
-            for hint in viewer.hints(link):
+            link = links.Link(ui_origin, server.port, server.url_path, spot)
+            for hint in links.hints(link):
                 mention(hint)
             typer.echo(link.ui_url)
-            if not no_browser and viewer.can_open_browser(os.environ, sys.platform):
+            if not no_browser and links.can_open_browser(os.environ, sys.platform):
                 webbrowser.open(link.ui_url)
             server.serve_forever(poll_interval=0.1)
     except KeyboardInterrupt:

@@ -37,6 +37,7 @@ def without_secrets(trace: Trace) -> Trace:
 
 
 def _discreet(source: Source) -> Source:
+    source = _with_clean_names(source)
     if not source.details:
         return source
     cleaned = clean_texts([value for _, value in source.details])
@@ -45,6 +46,16 @@ def _discreet(source: Source) -> Source:
         for (name, value), clean in zip(source.details, cleaned, strict=True)
     )
     return source if details == source.details else replace(source, details=details)
+
+
+def _with_clean_names(source: Source) -> Source:
+    """The source, the names of whose processes and threads hold no secret."""
+    texts = [entry.name for entry in source.names]
+    cleaned = clean_texts(texts)
+    if cleaned is texts:
+        return source
+    names = (entry._replace(name=text) for entry, text in zip(source.names, cleaned, strict=True))
+    return replace(source, names=tuple(names))
 
 
 def _cleaned(strings: Strings) -> tuple[Strings, Sequence[int]] | None:

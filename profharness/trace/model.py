@@ -20,6 +20,7 @@ from profharness.findings import Severity
 from profharness.trace.columns.strings import Strings as Strings  # noqa: PLC0414  part of the model
 from profharness.trace.columns.table import Table, code, float64, index, int32, int64, ns
 from profharness.trace.places import Device as Device  # noqa: PLC0414  part of the model
+from profharness.trace.places import Named as Named  # noqa: PLC0414  part of the model
 from profharness.trace.places import Stream as Stream  # noqa: PLC0414  part of the model
 from profharness.trace.statistics import StatRow, ToolMetric
 
@@ -217,7 +218,7 @@ class Source:
 
     `pass_name` and `layer` are filled in from the manifest. `residual_ns` and `bound_ns` are the
     marker self-check (docs/metrics.md#clocks); `alignment` says in words how its times got onto the
-    trace's axis.
+    trace's axis. `names` are those of its processes and threads.
     """
 
     path: str
@@ -236,6 +237,7 @@ class Source:
     bound_ns: int | None = None
     has_host_calls: bool = True
     details: tuple[tuple[str, str], ...] = ()
+    names: tuple[Named, ...] = ()
 
 
 TABLES = "tables"

@@ -1,10 +1,17 @@
-"""Where device work ran, as sources name it: devices and their streams."""
+"""Where work ran, as sources name it: devices and their streams, processes and their threads."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
+from typing import NamedTuple
 
 NULL = -1
+MOST_NAMES = 4096
+"""Named processes and threads of one source: a process has hundreds of threads, not thousands."""
+_LONGEST = 120
+_INTERPRETERS = ("python", "julia", "perl", "ruby")
 
 
 @dataclass(frozen=True)
@@ -36,3 +43,37 @@ class Stream:
     device: int
     name: str
     pid: int = NULL
+
+
+class Named(NamedTuple):
+    """What a source calls a process or, where `tid` is not NULL, one of its threads."""
+
+    pid: int
+    tid: int
+    name: str
+
+
+def named(recorded: Iterable[tuple[int, int, str]]) -> tuple[Named, ...]:
+    """The names of processes and threads (pid, tid, name), in the order in which they first came:
+    the last name of each counts, as in viewers. Names without text are left out, long ones cut.
+    """
+    names: dict[tuple[int, int], str] = {}
+    for pid, tid, name in recorded:
+        text = name.strip()[:_LONGEST]
+        if text and ((pid, tid) in names or len(names) < MOST_NAMES):
+            names[pid, tid] = text
+    return tuple(Named(pid, tid, name) for (pid, tid), name in names.items())
+
+
+def command_name(words: Sequence[str]) -> str:
+    """What to call a process by its command line: the program and, of an interpreter, its script,
+    without their folders; empty where there is no word. Arguments stay out: they may be secret.
+    """
+    if not words:
+        return ""
+    program = PurePath(words[0]).name
+    if not program.startswith(_INTERPRETERS):
+        return program
+    suffixes = {".py", ".jl", ".pl", ".rb"}
+    script = next((word for word in words[1:] if PurePath(word).suffix in suffixes), "")
+    return f"{program} {PurePath(script).name}".strip()

@@ -18,8 +18,17 @@ class Wanted(Enum):
     """Also the names of kernels that calls launch, where calls say them."""
     STACKS = "stacks"
     """Python's functions and modules too, as marks of the kind `frame`."""
+    SHOWN = "shown"
+    """The same for a trace that is drawn beside figures which need none of them: they count among
+    what is not analysed.
+    """
 
     @property
     def host(self) -> bool:
         """Whether what the host did is needed."""
-        return self in (Wanted.ALL, Wanted.LAUNCHED, Wanted.STACKS)
+        return self in (Wanted.ALL, Wanted.LAUNCHED, Wanted.STACKS, Wanted.SHOWN)
+
+    @property
+    def frames(self) -> bool:
+        """Whether Python's functions and modules are needed."""
+        return self in (Wanted.STACKS, Wanted.SHOWN)

@@ -48,7 +48,7 @@ def load(
     overlay: bool = False,
     wanted: Wanted = Wanted.ALL,
 ) -> Loaded:
-    """One run directory, or any mix of runs and files, merged. `wanted` is ALL or STACKS.
+    """One run directory, or any mix of runs and files, merged. `wanted` is ALL, STACKS or SHOWN.
 
     Raises InputError for a path that cannot be read, and UsageError for several sources that share
     no clock (unless allowed).

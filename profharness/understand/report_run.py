@@ -7,7 +7,7 @@ a command does not need is not imported: a table of hotspots takes no longer tha
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,6 +140,8 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> tuple[Loaded, Callable[[],
     the way, one group of its files after the other.
     """
     from profharness.trace.parts.cutting import Cut
+    from profharness.trace.parts.select import without_frames
+    from profharness.trace.wanted import Wanted
     from profharness.understand.merge.command import fits_in_memory
     from profharness.understand.merge.head import attributes, write_options
     from profharness.understand.merge.merger import merge_and_load
@@ -157,9 +159,12 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> tuple[Loaded, Callable[[],
         )
         if (records := merge_and_load(root, job)) is not None:
             return of_records(records, root), lambda: None
-    loaded = load([root])
-    stated = attributes(loaded.source, manifest, loaded.trace.sources)
-    return loaded, lambda: perfetto.write(loaded.trace, merged, attributes=stated, options=options)
+    loaded = load([root], wanted=Wanted.SHOWN)
+    shown = loaded.trace
+    stated = attributes(loaded.source, manifest, shown.sources)
+    return replace(loaded, trace=without_frames(shown)), lambda: perfetto.write(
+        shown, merged, attributes=stated, options=options
+    )
 
 
 def _scan_facts(manifest: Manifest) -> tuple[str, str, dict[str, str]]:

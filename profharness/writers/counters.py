@@ -14,9 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profharness.trace.columns.table import NULL
+from profharness.trace.derive import THROUGHPUT
 from profharness.trace.model import I64, Trace
 from profharness.trace.sample_metrics import HSA_ALLOCATED, RECORDED_METRICS, metric_of
-from profharness.writers.groups import group_rows
+from profharness.writers.groups import Groups, group_rows
+from profharness.writers.options import RATE_UNIT
 from profharness.writers.output import Output
 from profharness.writers.protobuf import wire
 from profharness.writers.protobuf.proto_columns import Double, Message, Same, integers, packets
@@ -40,6 +43,12 @@ class _Points:
     at: I64
     value: npt.NDArray[np.float64]
 
+    def on(self, tracks: I64) -> _Points:
+        """The values where each series is drawn on one of the `tracks`, in order of these."""
+        track = tracks[self.track]
+        order = np.lexsort((self.at, track))
+        return _Points(track[order], self.at[order], self.value[order])
+
 
 @dataclass(frozen=True)
 class CounterWriter:
@@ -48,23 +57,29 @@ class CounterWriter:
     trace: Trace
     registry: Registry
     out: Output
+    rate_unit: str = RATE_UNIT
 
     def write(self) -> None:
         """One track per source, device and metric, under one group per source and device, and
-        another for each allocator that has tracks too.
+        another for each allocator that has tracks too. Throughput, whose samples come from a source
+        per point, has one track per pass and backend.
         """
         samples = self.trace.samples
         series = group_rows(samples.source, samples.device, samples.metric)
-        uuids = np.zeros(len(series), np.int64)
-        sources = samples.source[series.first]
         points = _with_closing(series.of, samples.at_ns, samples.until_ns, samples.value)
+        owner = self._owners(series)
+        first = series.first
+        tracks = group_rows(owner, samples.device[first], samples.metric[first])
+        uuids = np.zeros(len(tracks), np.int64)
+        sources = owner[tracks.first]
+        points = points.on(tracks.of)
         for source in np.unique(sources):
             machine = self._machine(int(source))
             sequence = self.registry.sequence()
             for packet in state_packets(sequence, machine, ()):
                 self.out.write(packet)
             mine = np.flatnonzero(sources == source)
-            for position, uuid, fields in self._tracks(series.first[mine]):
+            for position, uuid, fields in self._tracks(first[tracks.first[mine]]):
                 uuids[mine[position]] = uuid
                 self.out.write(track_packet(sequence, machine, fields))
             rows = slice(
@@ -74,6 +89,30 @@ class CounterWriter:
             self._write_points(
                 points, rows, uuids, wire.integer(Packet.SEQUENCE, sequence) + machine.stamp()
             )
+
+    def _owners(self, series: Groups) -> I64:
+        """For each series its source; for throughput that of the first point of its pass and
+        backend, so long as the points follow one another.
+        """
+        samples = self.trace.samples
+        owner = samples.source[series.first].astype(np.int64)
+        is_rate = samples.metric[series.first] == self.trace.strings.find(THROUGHPUT)
+        rates = np.flatnonzero(is_rate & (owner != NULL))
+        if not len(rates):
+            return owner
+        start = np.full(len(series), np.iinfo(np.int64).max)
+        end = np.zeros(len(series), np.int64)
+        np.minimum.at(start, series.of, samples.at_ns)
+        np.maximum.at(end, series.of, samples.until_ns)
+        latest: dict[tuple[str, str, str, int | None], tuple[int, int]] = {}
+        for row in rates[np.argsort(start[rates], kind="stable")].tolist():
+            origin = self.trace.sources[int(owner[row])]
+            key = (origin.pass_name, _way(origin.point), origin.host, origin.rank)
+            leader, until = latest.get(key, (int(owner[row]), 0))
+            if origin.pass_name and start[row] >= until:
+                owner[row] = leader
+                latest[key] = (leader, int(end[row]))
+        return owner
 
     def _write_points(self, points: _Points, rows: slice, uuids: I64, fixed: bytes) -> None:
         kind = Same(wire.integer(TrackEvent.TYPE, TrackEvent.COUNTER))
@@ -105,14 +144,19 @@ class CounterWriter:
                 name = self._group_name(words, int(samples.source[row]), device)
                 yield position, groups[group], child_track(groups[group], 0, name)
             uuid = self.registry.uuid()
-            yield position, uuid, child_track(uuid, groups[group], metric) + _counter(metric)
+            yield (
+                position,
+                uuid,
+                (child_track(uuid, groups[group], metric) + _counter(metric, self.rate_unit)),
+            )
 
     def _group_name(self, words: str, source: int, device: int) -> str:
         """The title, whose end is the device: our reader takes it from there."""
         origin = self.trace.sources[source] if source >= 0 else None
         parts = [words]
         if origin is not None:
-            parts += [part for part in (origin.pass_name, origin.point, origin.host) if part]
+            point = _way(origin.point) if words == _TELEMETRY else origin.point
+            parts += [part for part in (origin.pass_name, point, origin.host) if part]
             if origin.rank is not None:
                 parts.append(f"rank {origin.rank}")
         if device >= 0:
@@ -124,9 +168,9 @@ class CounterWriter:
         return self.registry.machine(self.trace.sources[source].host if source >= 0 else "")
 
 
-def _counter(metric: str) -> bytes:
-    """TrackDescriptor fields of a counter: its unit, one vertical scale for the same metric of all
-    devices, and what it says.
+def _counter(metric: str, rate_unit: str) -> bytes:
+    """TrackDescriptor fields of a counter: its unit, which of a rate says what its items are, one
+    vertical scale for the same metric of all devices, and what it says.
 
     The track keeps the metric's own name, which queries and our reader go by; viewers show the
     description beside it.
@@ -138,9 +182,14 @@ def _counter(metric: str) -> bytes:
     unit = (
         wire.integer(Track.UNIT, Track.UNIT_BYTES)
         if known.unit == "B"
-        else wire.text(Track.UNIT_NAME, known.unit)
+        else wire.text(Track.UNIT_NAME, rate_unit if known.unit == RATE_UNIT else known.unit)
     )
     return wire.text(Track.DESCRIPTION, known.meaning) + wire.blob(Track.COUNTER, scale + unit)
+
+
+def _way(point: str) -> str:
+    """What the points of one curve share: the name of a point without its level."""
+    return point.rpartition("-")[0]
 
 
 def _with_closing(track: I64, at: I64, until: I64, value: npt.NDArray[np.float64]) -> _Points:

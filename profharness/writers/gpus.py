@@ -130,7 +130,7 @@ class Gpus:
             owner = self._registry.processes[process]
             name, number = self._stream_name(stream, queue)
             self._queues[key] = len(self.queues)
-            label = owner.name if len(self._trace.sources) > 1 else ""
+            label = owner.place if len(self._trace.sources) > 1 else ""
             self.queues.append(
                 Queue(
                     number=_FIRST_QUEUE + len(self.queues),

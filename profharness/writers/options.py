@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from profharness.units import format_bytes, format_number
 
 GpuRepresentation = Literal["render-stage", "track-event"]
+RATE_UNIT = "items/s"
+"""The unit of rates where nobody says what the items are."""
+OperatorKind = Callable[[str], str]
+"""The kind of an operator by its name, empty for none: operators of a kind have equal colours."""
+
+
+def no_kind(name: str) -> str:  # noqa: ARG001  it is called with a name
+    """Of operators whose kinds nobody tells."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -44,6 +54,8 @@ class WriteOptions:
     max_kernels: int | None = None
     clocks: tuple[ClockReading, ...] = ()
     hosts: tuple[HostFacts, ...] = ()
+    operator_kind: OperatorKind = no_kind
+    rate_unit: str = RATE_UNIT
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from profharness.trace.model import I64, Trace
+from profharness.writers.colours import Colours
 from profharness.writers.counters import CounterWriter
 from profharness.writers.device_slices import DeviceSliceWriter
 from profharness.writers.device_work import DeviceWriter
@@ -122,6 +123,7 @@ class _Job:
         self._out = out
         self._options = options
         self._registry = Registry(pools)
+        self._colours = Colours(options.operator_kind)
         self._gpus = Gpus(pools, self._registry)
         self._declared: set[int] = set()
         self._events = 0
@@ -154,7 +156,9 @@ class _Job:
         )
         # host spans come first: an arrow of the track-event kind needs its start before its end
         # where times are equal
-        slices = SliceWriter(trace, registry, self._out, launches, self._options.gpu_repr)
+        slices = SliceWriter(
+            trace, registry, self._out, launches, self._options.gpu_repr, self._colours
+        )
         slices.write_threads(threads)
         slices.write_benchmark(benchmark)
         device = (
@@ -164,7 +168,7 @@ class _Job:
         )
         device.write_kernels(kernels, queues[0])
         device.write_copies(copies, queues[1])
-        CounterWriter(trace, registry, self._out).write()
+        CounterWriter(trace, registry, self._out, self._options.rate_unit).write()
         self._events += len(trace.kernels) + len(trace.copies)
         before = self.report
         self.report = replace(

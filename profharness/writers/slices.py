@@ -9,6 +9,7 @@ import numpy as np
 
 from profharness.trace.model import I64, Trace
 from profharness.writers.annotations import Texts, collect_texts, label_entries, notes
+from profharness.writers.colours import Colours
 from profharness.writers.groups import Ints, group_rows
 from profharness.writers.interning import intern_codes
 from profharness.writers.launches import Launches
@@ -70,6 +71,7 @@ class SliceWriter:
     out: Output
     launches: Launches
     gpu_repr: GpuRepresentation
+    colours: Colours
 
     def write_threads(self, laned: Laned) -> None:
         """Spans of threads; spans that cross others of their thread go to tracks beside it."""
@@ -117,6 +119,7 @@ class SliceWriter:
             categories.iid.astype(np.int32),
             texts,
             at,
+            self.colours.of(spans),
         )
 
     def _write_chunk(self, slices: _Slices, uuids: I64, span: Ints, begin: Mask) -> None:
@@ -214,6 +217,7 @@ class _Slices:
     category: Ints
     texts: Texts
     at: Ints
+    colour: Ints
 
     def fields(self, trace: Trace, uuids: I64, span: Ints, begin: Mask) -> Iterator[Field]:
         here = self.at[span]
@@ -222,6 +226,9 @@ class _Slices:
         yield integers(TrackEvent.TRACK_UUID, uuids[self.laned.tracks.of[span]])
         yield integers(TrackEvent.NAME_IID, self.name[here], begin)
         yield integers(TrackEvent.CATEGORY_IIDS, self.category[here], begin)
+        colour = self.colour[here]
+        if (coloured := begin & (colour > 0)).any():
+            yield Varint(TrackEvent.CORRELATION_ID, colour, coloured)
         yield from notes(trace, spans.table[span], spans.row[span], begin, self.texts)
 
 

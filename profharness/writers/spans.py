@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profharness.trace.columns.build import per_text
 from profharness.trace.columns.column import compact, concat_columns, repeated, taken
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Strings, Trace
+from profharness.trace.model import I64, Marks, Strings, Trace
 from profharness.writers.groups import Groups, Ints, group_rows
 from profharness.writers.lanes import Events, flat_lanes, nested_lanes, order_events
 from profharness.writers.selection import span
@@ -33,7 +34,9 @@ BENCHMARK_KINDS = (
     "range",
     "marker",
 )
-_THREAD_KINDS = ("range", "marker")
+_THREAD_KINDS = ("range", "marker", "frame")
+_FRAME_CATEGORIES = ("module", "python_function")
+_MODULE = "nn.Module: "  # as torch begins the names of its modules' calls
 
 
 @dataclass(frozen=True)
@@ -118,10 +121,25 @@ def thread_spans(trace: Trace, registry: Registry, api_process: I64) -> Spans:
             named.tid,
             span(named),
             named.name,
-            named.kind,
+            _thread_categories(strings, named),
         ),
     )
     return Spans(strings, *(concat_columns(column) for column in zip(*parts, strict=True)))
+
+
+def _thread_categories(strings: Strings, marks: Marks) -> Ints:
+    """The kind of each mark; of Python's frames whether they are a module's call."""
+    frames = np.flatnonzero(marks.kind == strings.find("frame"))
+    if not len(frames):
+        return marks.kind
+    module, function = (strings.code(category) for category in _FRAME_CATEGORIES)
+    category = marks.kind.copy()
+    category[frames] = per_text(
+        strings,
+        marks.name[frames],
+        lambda name: module if name.startswith(_MODULE) else function,
+    )
+    return category
 
 
 def benchmark_spans(trace: Trace, registry: Registry) -> Spans:

@@ -14,6 +14,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from profharness.rundir.shown.screen import one_line
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I32, I64, Api, Copies, Kernels, Marks, Ops, Source, Trace
 from profharness.writers.groups import group_rows
@@ -54,7 +55,9 @@ class ProcessKey:
 
 @dataclass(frozen=True)
 class Process:
-    """A process as the file shows it: `shown_pid` is unique on its machine."""
+    """A process as the file shows it: `shown_pid` is unique on its machine, and `place` is its name
+    without what it was recorded as: pass, file and rank.
+    """
 
     key: ProcessKey
     machine: Machine
@@ -62,6 +65,7 @@ class Process:
     uuid: int
     context: int
     name: str
+    place: str
     labels: tuple[str, ...]
 
     def descriptor(self) -> bytes:
@@ -104,6 +108,17 @@ class Registry:
         self._machines = {self._reference: Machine(self._reference, 0)}
         for host in hosts:
             self.machine(host)
+        self._recorded = {
+            (
+                source.pass_name,
+                _scope(source, position),
+                source.host,
+                entry.pid,
+                entry.tid,
+            ): entry.name
+            for position, source in enumerate(trace.sources)
+            for entry in source.names
+        }
         self._processes: dict[ProcessKey, int] = {}
         self.processes: list[Process] = []
         self._numbers: dict[int, _Numbers] = {}
@@ -155,7 +170,8 @@ class Registry:
         shown = (
             process.shown_pid if tid == process.key.pid else self._space(process.machine).claim(tid)
         )
-        name = f"thread {tid}" if tid != NULL else "thread (not recorded)"
+        name = self._called(process.key, tid) if tid != NULL else ""
+        name = name or (f"thread {tid}" if tid != NULL else "thread (not recorded)")
         thread = (
             wire.integer(Track.PID, process.shown_pid)
             + wire.integer(Track.TID, shown)
@@ -175,7 +191,7 @@ class Registry:
             pass_name=origin.pass_name,
             rank=_first_known(rank, origin.rank),
             pid=_first_known(pid, origin.pid),
-            source=NULL if origin.pass_name else source,
+            source=_scope(origin, source),
         )
 
     def _process(self, key: ProcessKey) -> int:
@@ -196,20 +212,36 @@ class Registry:
                     self.uuid(),
                     len(self.processes) + 1,
                     self._name(key),
+                    self._place(key) or "process",
                     tuple(labels),
                 )
             )
         return self._processes[key]
 
     def _name(self, key: ProcessKey) -> str:
+        """Where the process belongs, on which host where there are several, and what it was
+        recorded as; its number where nothing else is known.
+        """
+        host = key.host if len(self._machines) > 1 else ""
+        called = self._called(key, NULL) if key.pid != NULL else ""
+        parts = [part for part in (self._place(key), host, called) if part]
+        if not parts and key.pid != NULL:
+            parts.append(f"process {key.pid}")
+        return " · ".join(parts) or "process"
+
+    def _place(self, key: ProcessKey) -> str:
+        """Pass, file and rank of a process; empty where there is one of each."""
         parts = [key.pass_name, self._role(key)] if key.pass_name else []
         if key.source >= 0 and len(self._trace.sources) > 1:
             parts.append(PurePath(self._trace.sources[key.source].path).name)
         if key.rank != NULL:
             parts.append(f"rank {key.rank}")
-        if key.pid != NULL and not parts:
-            parts.append(f"process {key.pid}")
-        return " · ".join(part for part in parts if part) or "process"
+        return " · ".join(part for part in parts if part)
+
+    def _called(self, key: ProcessKey, tid: int) -> str:
+        """What a source calls this process, or a thread of it; empty where none does."""
+        name = self._recorded.get((key.pass_name, key.source, key.host, key.pid, tid), "")
+        return one_line(name)
 
     def _role(self, key: ProcessKey) -> str:
         """Of a served pass: whether the process is of the load or of the server, which alone is
@@ -273,6 +305,11 @@ def state_packets(
         yield wire.packet(
             stamp, wire.blob(Packet.INTERNED_DATA, b"".join(interned[at : at + per_packet]))
         )
+
+
+def _scope(source: Source, position: int) -> int:
+    """Where numbers of processes hold: inside of a pass, else of one source."""
+    return NULL if source.pass_name else position
 
 
 def _first_known(row: int, source: int | None) -> int:

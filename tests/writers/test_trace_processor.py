@@ -220,9 +220,11 @@ def test_hosts_passes_and_devices_stand_apart(busy: tuple[Trace, TraceProcessor]
             "SELECT p.name AS name, p.machine_id AS machine FROM process p WHERE p.name IS NOT NULL"
         )
     }
-    assert set(machines) == {f"{p} · rank {r}" for p in ("torch", "rocprofv3") for r in (0, 1)}
-    assert len({machines[f"torch · rank {r}"] for r in (0, 1)}) == 2
-    assert machines["torch · rank 0"] == machines["rocprofv3 · rank 0"]
+    assert set(machines) == {
+        f"{p} · rank {r} · node{r}" for p in ("torch", "rocprofv3") for r in (0, 1)
+    }
+    assert len({machines[f"torch · rank {r} · node{r}"] for r in (0, 1)}) == 2
+    assert machines["torch · rank 0 · node0"] == machines["rocprofv3 · rank 0 · node0"]
     owners = Counter(
         (r.process, r.track)
         for r in client.query(
@@ -230,10 +232,10 @@ def test_hosts_passes_and_devices_stand_apart(busy: tuple[Trace, TraceProcessor]
             "(upid) JOIN gpu_track t ON g.track_id = t.id"
         )
     )
-    assert all(track.startswith(process) for process, track in owners)
+    assert all(track.startswith(process.rpartition(" · ")[0]) for process, track in owners)
     per_source = Counter(np.concatenate((trace.kernels.source, trace.copies.source)).tolist())
     for number, source in enumerate(trace.sources):
-        name = f"{source.pass_name} · rank {source.rank}"
+        name = f"{source.pass_name} · rank {source.rank} · {source.host}"
         assert (
             sum(count for (process, _), count in owners.items() if process == name)
             == per_source[number]

@@ -21,6 +21,7 @@ from profharness.readers.bytes.decimals import microseconds
 from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.kineto import ranges, sorting
 from profharness.readers.kineto.comms import PREFIXES, Spoken
+from profharness.readers.kineto.named import NamedRows
 from profharness.readers.kineto.records import (
     Allocation,
     AskedArgs,
@@ -72,6 +73,7 @@ class KinetoRows:
         self.frames = Growing(*sorting.FRAMES)
         self.memory = Growing(*sorting.ALLOCATIONS)
         self.ranges = ranges.RangeRows()
+        self.named = NamedRows()
         self.spoken: Pool[Spoken] = Pool()
         self.devices: Pool[str] = Pool()
         self.streams: Pool[str] = Pool()
@@ -147,6 +149,7 @@ class KinetoRows:
             if not events:
                 continue
             if category is None:
+                self.named.add(events)
                 self.left_out.update(f"ph={e.ph}" for e in events)
             elif (add := self._adders.get(category)) is None:
                 self.left_out[category] += len(events)

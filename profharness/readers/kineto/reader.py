@@ -22,7 +22,7 @@ from profharness.readers.kineto.header import Header, read_header
 from profharness.readers.kineto.launched import LaunchedRows
 from profharness.readers.kineto.places import Origin
 from profharness.readers.kineto.records import Event
-from profharness.readers.kineto.stacks import StackRows
+from profharness.readers.kineto.stacks import ShownRows, StackRows
 from profharness.readers.kineto.tables import Tables, build_tables
 from profharness.readers.kineto.unions import Record
 from profharness.readers.own import sidecar as sidecars
@@ -49,6 +49,7 @@ _OTHERS = (b'"rocprofiler-sdk-tool"', b'"experiments"', b'"BeginNs"')
 _ROWS = {
     Wanted.LAUNCHED: LaunchedRows,
     Wanted.STACKS: StackRows,
+    Wanted.SHOWN: ShownRows,
     Wanted.ALL: KinetoRows,
     Wanted.DEVICES: DeviceRows,
     Wanted.TIMES: TimeRows,
@@ -114,7 +115,7 @@ def read_blocks(
     tables = build_tables(rows, header, origin)
     if wanted is Wanted.TIMES and tables.twins:  # only their queues and calls tell whether they are
         return read_blocks(path, wanted=Wanted.DEVICES, block_bytes=block_bytes)
-    source = _source(header, beside, origin, clock, tables, path)
+    source = replace(_source(header, beside, origin, clock, tables, path), names=rows.named.names())
     problems += [
         *doubt,
         *stream.problems(),

@@ -14,6 +14,8 @@ from profharness.readers.kineto.unions import Timed, UsualWithFrames
 from profharness.trace.model import Strings
 from profharness.trace.wanted import Wanted
 
+_FRAMES = "python_function"
+
 
 class StackRows(KinetoRows):
     """All rows, and those of Python functions and modules."""
@@ -23,7 +25,7 @@ class StackRows(KinetoRows):
 
     def __init__(self, strings: Strings) -> None:
         super().__init__(strings)
-        self._adders.update(python_function=self._add_frames)
+        self._adders.update({_FRAMES: self._add_frames})
 
     def _add_frames(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
@@ -35,3 +37,13 @@ class StackRows(KinetoRows):
             pid=self.odd.whole("pid", [e.pid for e in events]),
             tid=self.odd.whole("tid", [e.tid for e in events], signed=True),
         )
+
+
+class ShownRows(StackRows):
+    """The same rows for a trace that is drawn: its figures leave the frames out, and say so."""
+
+    wanted: ClassVar[Wanted] = Wanted.SHOWN
+
+    def _add_frames(self, events: Sequence[Timed]) -> None:
+        self.left_out[_FRAMES] += len(events)
+        super()._add_frames(events)

@@ -23,6 +23,7 @@ from profharness.trace.model import (
     Device,
     Kernels,
     Marks,
+    Named,
     Ops,
     Samples,
     Stream,
@@ -91,6 +92,7 @@ class Tables:
     counters: Counters
     devices: tuple[Device, ...]
     streams: tuple[Stream, ...]
+    names: tuple[Named, ...] = ()
 
 
 NUMBER = re.compile(r"\d+")

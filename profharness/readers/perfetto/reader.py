@@ -95,7 +95,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
         np.where(events.has_track, events.track, np.where(default != MISSING, default, 0))
     )
     at = times.ns[events.packet]
-    slices = read_slices(events, at, state[events.packet], track, (strings, tracks))
+    slices = read_slices(events, at, state[events.packet], track, (strings, tracks), wanted)
     del state, default
     origin = read_origin(packets, times)
     event_times, slices, moved_ns, moved = _on_boottime(packets, events, slices, strings, at)
@@ -227,6 +227,7 @@ def _source(path: Path, file: _File, tables: Tables) -> Source:
         pid=int(pids[0]) if len(pids) == 1 else None,
         has_host_calls=len(tables.api) > 0,
         details=file.origin.details,
+        names=tables.names,
     )
 
 

@@ -23,8 +23,10 @@ from profharness.readers.perfetto.tracks import Tracks
 from profharness.trace.columns.build import per_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Strings
+from profharness.trace.wanted import Wanted
 
 KERNEL, COPY, CALL, MARK, OP, OTHER = range(6)
+OWN_FRAMES = ("module", "python_function")  # categories of Python's frames in files of our own
 DOMAINS = {
     "hip_api": "hip",
     "hsa_api": "hsa",
@@ -116,9 +118,10 @@ def read_slices(
     state: npt.NDArray[np.int32],
     track: I64,
     named: tuple[Strings, Tracks],
+    wanted: Wanted = Wanted.ALL,
 ) -> Slices:
-    """All slices. `times` are per event, `state` too; `track` is that of the event or of its
-    sequence.
+    """All slices, Python's frames where they are `wanted`. `times` are per event, `state` too;
+    `track` is that of the event or of its sequence.
     """
     strings, _ = named
     stacked = np.flatnonzero((events.type == BEGIN) | (events.type == END)).astype(np.int32)
@@ -143,17 +146,14 @@ def read_slices(
         np.concatenate((times[end] - times[begin], np.zeros(len(instants), np.int64))),
     )
     kind = _kinds(events, event, track[event], named)
+    is_frame = np.isin(events.category[event], [strings.find(text) for text in OWN_FRAMES])
+    is_frame &= events.category[event] != NULL
+    if wanted.frames:
+        kind[is_frame] = MARK
     kind[len(begin) :][kind[len(begin) :] != MARK] = OTHER  # only a mark may be an instant
     order = np.argsort(event, kind="stable")
     event, start, dur, kind = event[order], start[order], dur[order], kind[order]
-    uncounted = Counter(
-        {
-            strings[int(code)] or "without category": int(count)
-            for code, count in zip(
-                *np.unique(events.category[event[kind == OTHER]], return_counts=True), strict=True
-            )
-        }
-    )
+    left_out = (kind == OTHER) | (is_frame & (wanted is Wanted.SHOWN))[order]
     kept = kind != OTHER
     return Slices(
         event[kept],
@@ -164,7 +164,15 @@ def read_slices(
         len(pairs.unclosed),
         len(pairs.unopened),
         len(pairs.crossing),
-        uncounted,
+        _by_category(strings, events.category[event[left_out]]),
+    )
+
+
+def _by_category(strings: Strings, categories: I64) -> Counter[str]:
+    """How many there are of each category."""
+    counted = zip(*np.unique(categories, return_counts=True), strict=True)
+    return Counter(
+        {strings[int(code)] or "without category": int(count) for code, count in counted}
     )
 
 

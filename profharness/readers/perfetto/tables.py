@@ -131,6 +131,7 @@ def build(context: Context, *, ops: bool) -> Tables:
         counters=_counters(context, rows),
         devices=tuple(Device(index=str(number), vendor="AMD") for number in placed.numbers),
         streams=placed.streams,
+        names=context.tracks.names,
     )
 
 
@@ -289,12 +290,19 @@ def _marks(context: Context, chosen: I64) -> Marks:
     """Marks of the tools by their names; those of our own writer have their kind as category."""
     rows = context.slices.event[chosen]
     span, owner = _span(context, chosen), context.owner(rows)
+    frame = context.strings.code("frame")
     grown = Growing("start", "dur", "name", "pid", "tid")
     grown.add(len(rows), start=span["start_ns"], dur=span["dur_ns"], name=span["name"], **owner)
     own_kind = per_text(
         context.strings,
         context.events.category[rows],
-        lambda text: context.strings.find(text) if text in kinds.OWN_MARKS else NULL,
+        lambda text: (
+            context.strings.find(text)
+            if text in kinds.OWN_MARKS
+            else frame
+            if text in kinds.OWN_FRAMES
+            else NULL
+        ),
     )
     marks = marks_from(grown, context.strings, 0, {"source": 0})
     order = np.lexsort((-span["dur_ns"], span["start_ns"]))

@@ -14,13 +14,17 @@ from profharness.readers.bytes.proto_scan import LENGTH, VARINT, Fields, scan
 from profharness.readers.perfetto.packets import TRACK_DESCRIPTOR, Packets
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64
+from profharness.trace.places import MOST_NAMES, named
 
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
 _PID, _TID, _MULTIPLIER, _INCREMENTAL = 1, 2, 4, 5
+_CALLED = {_PROCESS: 6, _THREAD: 5}  # process_name and thread_name
+_NO_NAME = re.compile(r"thread (\d+|\(not recorded\))\Z")  # what our own writer says for none
 _THREAD_NAME = re.compile(
     r"^THREAD \d+ \((\d+)\)$"
 )  # rocprofv3 names a thread so where it is not the main one
 _DEEPEST = 64
+_MOST = 4 * MOST_NAMES
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,20 @@ class Tracks:
         names = self._bytes(fields, _NAME)
         processes, threads, counters = (
             self._numbers(self._bytes(fields, number)) for number in (_PROCESS, _THREAD, _COUNTER)
+        )
+        called = {
+            number: self._called(self._bytes(fields, number), _CALLED[number])
+            for number in (_PROCESS, _THREAD)
+        }
+        self.names = named(
+            [
+                *((processes[row].get(_PID, NULL), NULL, text) for row, text in called[_PROCESS]),
+                *(
+                    (threads[row].get(_PID, NULL), threads[row].get(_TID, NULL), text)
+                    for row, text in called[_THREAD]
+                    if not _NO_NAME.match(text)
+                ),
+            ]
         )
         machines = packets.machine[rows].tolist()
         for row, uuid in enumerate(uuids):
@@ -131,6 +149,20 @@ class Tracks:
                 texts.row.tolist(), texts.start.tolist(), texts.end.tolist(), strict=True
             )
         }
+
+    def _called(self, places: dict[int, tuple[int, int]], number: int) -> list[tuple[int, str]]:
+        """The text of this number in the messages at these places, with the row of each."""
+        rows = list(places)
+        start, end = (
+            np.array([place[side] for place in places.values()], np.int64) for side in (0, 1)
+        )
+        found = scan(self._data, start, end).pick(number, LENGTH)
+        return [
+            (rows[message], self._text((start, end)))
+            for message, start, end in zip(
+                found.row.tolist()[:_MOST], found.start.tolist(), found.end.tolist(), strict=False
+            )
+        ]
 
     def _text(self, place: tuple[int, int]) -> str:
         return self._data[slice(*place)].tobytes().decode("utf-8", "replace")

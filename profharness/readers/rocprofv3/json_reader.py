@@ -17,6 +17,7 @@ from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
 from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
+from profharness.trace.places import named
 from profharness.trace.wanted import Wanted
 
 name = "rocprofv3-json"
@@ -62,6 +63,7 @@ def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Trace:
                 host=rows.host,
                 has_host_calls=rows.has_calls,
                 pid=None if rows.pid == NULL else rows.pid,
+                names=named([(rows.pid, NULL, rows.name)]),
             )
         )
     if not sources or ((damage or walk.unreadable) and not any(rows.records for rows in processes)):

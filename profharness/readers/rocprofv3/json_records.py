@@ -152,6 +152,7 @@ class Metadata(msgspec.Struct):
 
     node: Node = Node()
     pid: Whole = NULL
+    command: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class AgentRecord(msgspec.Struct):

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 
+from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.bytes.json_walk import JsonWalk
 from profharness.readers.rocprofv3.agents import Agent, Process, pci_id
 from profharness.readers.rocprofv3.counters import join
@@ -30,6 +32,7 @@ from profharness.readers.rocprofv3.tables import RocmTables
 from profharness.trace.columns.build import Growing
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Strings
+from profharness.trace.places import command_name
 
 _CALLS = ("hip_api", "hsa_api", "marker_api", "rccl_api", "rocdecode_api", "rocjpeg_api")
 _CALL = ("start", "end", "operation", "tid", "correlation")
@@ -73,6 +76,14 @@ class ProcessRows:
     @property
     def pid(self) -> int:
         return self._metadata.pid
+
+    @property
+    def name(self) -> str:
+        """What the process is called, by its command."""
+        try:
+            return command_name(msgspec.json.decode(self._metadata.command, type=list[str]))
+        except NOT_JSON:
+            return ""
 
     def read(self, part: str, walk: JsonWalk) -> None:
         """Use up one value of the process object."""

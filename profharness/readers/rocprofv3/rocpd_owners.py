@@ -13,6 +13,7 @@ import msgspec
 from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.rundir.databases.guard import DAMAGED
 from profharness.trace.columns.table import NULL
+from profharness.trace.places import MOST_NAMES, Named, command_name, named
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,22 @@ def owners(connection: sqlite3.Connection) -> list[Owner]:
         Owner(str(guid), pid if isinstance(pid, int) else NULL, text_of(host))
         for guid, pid, host in dict.fromkeys(rows)
     ]
+
+
+def names_of(connection: sqlite3.Connection, owner: Owner) -> tuple[Named, ...]:
+    """What the file calls a process, by its command, and the threads of it that have a name."""
+    recorded: list[tuple[int, int, str]] = []
+    commands = "SELECT command FROM processes WHERE guid = ? AND pid = ? LIMIT 1"
+    threads = "SELECT tid, name FROM threads WHERE guid = ? AND pid = ? AND name <> '' LIMIT ?"
+    try:
+        for (command,) in connection.execute(commands, (owner.guid, owner.pid)):
+            recorded.append((owner.pid, NULL, command_name(text_of(command).split())))
+        for tid, name in connection.execute(threads, (owner.guid, owner.pid, MOST_NAMES)):
+            if isinstance(tid, int):
+                recorded.append((owner.pid, tid, text_of(name)))
+    except DAMAGED:
+        pass  # older files have neither, and what names nothing costs no record
+    return named(recorded)
 
 
 def environment_size(connection: sqlite3.Connection) -> int:

@@ -17,7 +17,12 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.readers.bytes.limits import processes_of_trace
 from profharness.readers.bytes.sqlite_tables import problems_of
-from profharness.readers.rocprofv3.rocpd_owners import Owner, environment_size, owners
+from profharness.readers.rocprofv3.rocpd_owners import (
+    Owner,
+    environment_size,
+    names_of,
+    owners,
+)
 from profharness.readers.rocprofv3.rocpd_rows import ProcessReader
 from profharness.readers.rocprofv3.rocpd_views import CALL, KERNEL
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
@@ -90,6 +95,7 @@ def _read(path: Path, file: Opened, processes: list[Owner], version: str) -> Tra
                 clock=ClockDomain.BOOTTIME,
                 host=owner.host,
                 pid=owner.pid,
+                names=names_of(connection, owner),
                 has_host_calls=reader.has_calls,
                 details=(("schema", version),),
             )

@@ -82,6 +82,14 @@ def by_point(trace: Trace, point: str) -> Trace:
     return rows(trace, kept)
 
 
+def without_frames(trace: Trace) -> Trace:
+    """The records without Python's functions and modules, of which no figure is made."""
+    frame = trace.strings.find("frame")
+    if frame == NULL:
+        return trace
+    return rows(trace, {"marks": trace.marks.kind != frame})
+
+
 def rows(trace: Trace, kept: Mapping[str, Mask]) -> Trace:
     """The rows by mask and table (absent: all rows); ops of kernels and copies follow, and counters
     their kernels.

@@ -14,6 +14,7 @@ from profharness.rundir.manifest import Manifest
 from profharness.rundir.outputs import refuse_inputs, require_writable
 from profharness.rundir.paths import MANIFEST, RunDir
 from profharness.trace.parts.cutting import Cut, StepRange
+from profharness.trace.wanted import Wanted
 from profharness.understand.load import check_hosts, check_paths, load
 from profharness.understand.many.jobs import IN_ONE, Workers
 from profharness.understand.merge.head import attributes, gpu_representation, write_options
@@ -52,7 +53,12 @@ def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOpti
     require_writable(target, "name another place with -o")
     options = replace(options, cut=_as_recorded(options.cut, paths))
     if fits_in_memory(paths, options.workers):
-        loaded = load(paths, allow_unaligned=options.allow_unaligned, overlay=options.overlay)
+        loaded = load(
+            paths,
+            allow_unaligned=options.allow_unaligned,
+            overlay=options.overlay,
+            wanted=Wanted.STACKS,
+        )
         merged = write_whole(loaded.trace, _job(paths, target, options, loaded.manifest))
     else:
         _check_stated_hosts(paths, options)

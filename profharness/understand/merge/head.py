@@ -10,8 +10,15 @@ from typing import cast, get_args
 from profharness import __version__
 from profharness.errors import UsageError
 from profharness.rundir.manifest import Manifest
+from profharness.rundir.shown.screen import one_line
 from profharness.trace.model import Source
-from profharness.writers.options import ClockReading, GpuRepresentation, HostFacts, WriteOptions
+from profharness.writers.options import (
+    RATE_UNIT,
+    ClockReading,
+    GpuRepresentation,
+    HostFacts,
+    WriteOptions,
+)
 
 
 def attributes(
@@ -41,14 +48,21 @@ def write_options(
     """The options of writing, with the reference host's wall clock and the nodes' facts where a
     manifest has them.
     """
+    from profharness.analysis.kernels.categories import op_category
+
+    def kind(name: str) -> str:
+        category = op_category(name)
+        return "" if category == "other" else category
+
     if manifest is None:
-        return WriteOptions(gpu_repr=gpu_repr)
+        return WriteOptions(gpu_repr=gpu_repr, operator_kind=kind)
     reference = manifest.nodes[0].host if manifest.nodes else ""
     readings = tuple(
         ClockReading(reading.boot_ns, reading.realtime_ns)
         for reading in manifest.clocks
         if reading.host == reference
     )
+    rate = RATE_UNIT if manifest.scan is None else f"{one_line(manifest.scan.item, 40)}s/s"
     hosts = tuple(
         HostFacts(
             host=node.host,
@@ -58,7 +72,9 @@ def write_options(
         )
         for node in manifest.nodes
     )
-    return WriteOptions(gpu_repr=gpu_repr, clocks=readings, hosts=hosts)
+    return WriteOptions(
+        gpu_repr=gpu_repr, clocks=readings, hosts=hosts, operator_kind=kind, rate_unit=rate
+    )
 
 
 def gpu_representation(text: str) -> GpuRepresentation:

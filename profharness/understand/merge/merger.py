@@ -23,6 +23,8 @@ from profharness.rundir.private.folders import private_folder
 from profharness.trace.merge import Places, merge_with_places
 from profharness.trace.model import ClockDomain, Problem, Source, Trace
 from profharness.trace.parts.cutting import Cut
+from profharness.trace.parts.select import without_frames
+from profharness.trace.wanted import Wanted
 from profharness.understand.load import (
     check_clocks,
     load_files,
@@ -63,13 +65,14 @@ def merge_and_load(root: Path, job: MergeJob) -> RunRecords | None:
     None, and no trace, where nothing could be read.
     """
     with private_folder(job.target.parent) as scratch:
-        run = read_run(root, Spill(scratch, job.cut), job.workers, job.cut.ranks)
+        keep = Spill(scratch, job.cut)
+        run = read_run(root, keep, job.workers, job.cut.ranks, records=Wanted.SHOWN)
         if not run.parts:
             return None
         merger = Merger(job, scratch, several=False)
         merger.add_run(run, "")
         merger.write([root])
-        whole = merge_spilled(run.parts)
+        whole = without_frames(merge_spilled(run.parts))
     return complete_run(whole, run.notes)
 
 
@@ -105,7 +108,8 @@ class Merger:
         """A run, or a tool's own folder. Raises InputError for a folder that is neither."""
         job, scratch = self._job, self._folder()
         if (path / MANIFEST).is_file():
-            run = read_run(path, Spill(scratch, job.cut), job.workers, job.cut.ranks)
+            keep = Spill(scratch, job.cut)
+            run = read_run(path, keep, job.workers, job.cut.ranks, records=Wanted.STACKS)
             self.add_run(run, run_name)
         else:
             self._add_files([spill(load_part(path).trace, scratch / "0", job.cut)], run_name)
@@ -199,7 +203,7 @@ def spill_files(group: FileGroup, scratch: Path, cut: Cut) -> SpilledTrace | Non
         rank = readers.stated_rank(group.paths[0])
         if rank is not None and rank not in cut.ranks:
             return None
-    trace = load_files(group.paths, check=False).trace
+    trace = load_files(group.paths, check=False, wanted=Wanted.STACKS).trace
     if cut.ranks is not None and not any(source.rank in cut.ranks for source in trace.sources):
         return None
     name = hashlib.blake2s(os.fsencode(group.path), digest_size=16).hexdigest()

@@ -1,5 +1,4 @@
-"""Opening a trace in the Perfetto UI: a loopback server for one file, and the link that makes the
-UI fetch it.
+"""A loopback server for one trace, from which the Perfetto UI fetches it.
 
 The UI's content policy lets it fetch from any https address and from exactly http://127.0.0.1:9001,
 so the port matters. The server answers for one file below a random path, allows one origin, answers
@@ -16,23 +15,19 @@ import secrets
 import shutil
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote_to_bytes
 
-from profharness.errors import InputError, Unavailable, UsageError
+from profharness.cli.viewing.link import ADDRESS, DEFAULT_PORT
+from profharness.errors import InputError, Unavailable
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.paths import MANIFEST, RunDir
 
-ADDRESS = "127.0.0.1"
-DEFAULT_PORT = 9001
-DEFAULT_UI = "https://ui.perfetto.dev"
-# per-process GPU tracks and the GPU Compute tab; off by default
-_PLUGINS = "dev.perfetto.GpuByProcess,com.meta.GpuCompute"
 _MIME = "application/octet-stream"
 # a page under another name was led here by its name server
 _OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
@@ -62,36 +57,6 @@ def file_to_view(target: Path) -> Path:
     if not target.stat().st_size:
         raise InputError(f"{target} is empty", "its writer was interrupted: make it again")
     return target
-
-
-def origin_of(ui: str) -> str:
-    """Scheme, host and port of a UI's address. Raises UsageError for anything else than http or
-    https.
-    """
-    parts = urlsplit(ui)
-    if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise UsageError(
-            f"--ui-origin: {ui!r} is not an http or https address", f"the default is {DEFAULT_UI}"
-        )
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-@dataclass(frozen=True)
-class Link:
-    """Where the UI is, and where it finds the file."""
-
-    ui: str
-    port: int
-    path: str
-
-    @property
-    def file_url(self) -> str:
-        return f"http://{ADDRESS}:{self.port}{self.path}"
-
-    @property
-    def ui_url(self) -> str:
-        """The address to open; it switches the GPU plugins on."""
-        return f"{self.ui.rstrip('/')}/#!/?url={self.file_url}&enablePlugins={_PLUGINS}"
 
 
 _Connection = socket.socket | tuple[bytes, socket.socket]
@@ -267,25 +232,3 @@ class _Handler(BaseHTTPRequestHandler):
     # the signature of http.server
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  http.server's
         """Requests are no news; downloads are told by the server."""
-
-
-def can_open_browser(environment: Mapping[str, str], platform: str) -> bool:
-    """Whether a browser window can appear; on a bare terminal, Python would start a text browser in
-    it.
-    """
-    return platform in {"darwin", "win32"} or any(
-        environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-    )
-
-
-def hints(link: Link) -> tuple[str, ...]:
-    """What to know before opening the link, a sentence each."""
-    host = socket.gethostname()
-    return (
-        f"open {link.ui_url}",
-        f"from another machine, first: ssh -L {link.port}:{ADDRESS}:{link.port} {host}",
-        (
-            "Chrome asks once whether the page may reach this computer (local network access): "
-            "allow it"
-        ),
-    )

@@ -18,15 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from profharness.cli.view_server import (
-    DEFAULT_UI,
-    Link,
-    TraceServer,
-    can_open_browser,
-    file_to_view,
-    hints,
-    origin_of,
-)
+from profharness.cli.viewing.link import DEFAULT_UI, Link, can_open_browser, hints, origin_of
+from profharness.cli.viewing.server import TraceServer, file_to_view
 from profharness.errors import InputError, Unavailable, UsageError
 
 CONTENT = bytes(range(256)) * 9000
@@ -259,9 +252,9 @@ def test_a_taken_port_is_a_clear_error(trace: Path) -> None:
 
 def test_the_link_switches_the_gpu_plugins_on() -> None:
     link = Link("https://ui.perfetto.dev", 9001, "/a%20b.pftrace")
-    assert link.ui_url == (
+    assert link.ui_url.startswith(
         "https://ui.perfetto.dev/#!/?url=http://127.0.0.1:9001/a%20b.pftrace"
-        "&enablePlugins=dev.perfetto.GpuByProcess,com.meta.GpuCompute"
+        "&enablePlugins=dev.perfetto.GpuByProcess,com.meta.GpuCompute&startupCommands=%5B%7B%22id%22"
     )
     told = "\n".join(hints(link))
     assert link.ui_url in told

@@ -1,0 +1,122 @@
+"""The address that makes the Perfetto UI fetch a trace, and what the UI is told to do with it:
+which plugins to switch on, which tracks to keep in sight, which time and slice to show.
+
+The ids of commands and the names of parameters are those that the UI calls stable
+(https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui).
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from profharness.errors import UsageError
+
+ADDRESS = "127.0.0.1"
+DEFAULT_PORT = 9001
+DEFAULT_UI = "https://ui.perfetto.dev"
+# per-process GPU tracks and the GPU Compute tab; off by default
+_PLUGINS = "dev.perfetto.GpuByProcess,com.meta.GpuCompute"
+_UNFOLDED = ("^GPU$", "^Hardware Queues$", "^Benchmark$")
+_PINNED = (
+    r"(^|· )(queue|stream) \S+( \(stream \S+\))?$",
+    "^(steps|points)$",
+    "^throughput",
+    "^power_w$",
+)
+"""Names of the tracks that answer first: the GPU's queues, steps, points, throughput, power."""
+_MARGIN, _LEAST_MARGIN_NS = 0.2, 10_000
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A slice of a trace by its times in ns, and in words what it is."""
+
+    start_ns: int
+    dur_ns: int
+    words: str
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The time to show around it, in ns."""
+        margin = max(int(self.dur_ns * _MARGIN), _LEAST_MARGIN_NS)
+        return max(self.start_ns - margin, 0), self.start_ns + self.dur_ns + margin
+
+
+@dataclass(frozen=True)
+class Link:
+    """Where the UI is, where it finds the file, and the slice that it selects."""
+
+    ui: str
+    port: int
+    path: str
+    spot: Spot | None = None
+
+    @property
+    def file_url(self) -> str:
+        return f"http://{ADDRESS}:{self.port}{self.path}"
+
+    @property
+    def ui_url(self) -> str:
+        """The address to open."""
+        parameters = {
+            "url": self.file_url,
+            "enablePlugins": _PLUGINS,
+            "startupCommands": quote(_startup_commands(), safe=""),
+        }
+        if self.spot is not None:
+            first, last = self.spot.window
+            parameters |= {
+                "visStart": str(first),
+                "visEnd": str(last),
+                "ts": str(self.spot.start_ns),
+                "dur": str(self.spot.dur_ns),
+            }
+        told = "&".join(f"{name}={value}" for name, value in parameters.items())
+        return f"{self.ui.rstrip('/')}/#!/?{told}"
+
+
+def _startup_commands() -> str:
+    """The UI's commands as JSON: groups are unfolded first, since only then their tracks exist."""
+    unfold = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [name]} for name in _UNFOLDED]
+    pin = [{"id": "dev.perfetto.PinTracksByRegex", "args": [name]} for name in _PINNED]
+    return json.dumps([*unfold, *pin], separators=(",", ":"))
+
+
+def origin_of(ui: str) -> str:
+    """Scheme, host and port of a UI's address. Raises UsageError for anything else than http or
+    https.
+    """
+    parts = urlsplit(ui)
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise UsageError(
+            f"--ui-origin: {ui!r} is not an http or https address", f"the default is {DEFAULT_UI}"
+        )
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def can_open_browser(environment: Mapping[str, str], platform: str) -> bool:
+    """Whether a browser window can appear; on a bare terminal, Python would start a text browser in
+    it.
+    """
+    return platform in {"darwin", "win32"} or any(
+        environment.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    )
+
+
+def hints(link: Link) -> tuple[str, ...]:
+    """What to know before opening the link, a sentence each."""
+    host = socket.gethostname()
+    at = () if link.spot is None else (f"it opens at {link.spot.words}",)
+    return (
+        f"open {link.ui_url}",
+        *at,
+        f"from another machine, first: ssh -L {link.port}:{ADDRESS}:{link.port} {host}",
+        (
+            "Chrome asks once whether the page may reach this computer (local network access): "
+            "allow it"
+        ),
+    )
