@@ -229,3 +229,13 @@ def test_the_page_of_a_gpu_trace_runs_in_a_browser_without_a_complaint(here, sha
     verdicts = re.findall(r'<p class="verdict">(.*?)</p>', dom, re.DOTALL)
     texts = [html.unescape(re.sub(r"<[^>]+>", "", one)) for one in verdicts]
     assert any(figures["verdict"]["text"] in text for text in texts)
+
+
+def test_the_tables_of_one_process_are_one_trace_and_show_how_the_device_was_used(
+    here, shared, out
+):
+    folder = shared / "fixtures" / "rocm" / "rocprofv3" / "csv"
+    tables = [folder / f"gfx1151_decode_{name}_trace.csv" for name in ("kernel", "hip_api")]
+    assert out("report", *tables, "--json") == out("metrics", *tables, "--json")
+    page = words_of(here / "gfx1151_decode_kernel_trace.report.html")
+    assert "How well the device was used" in page
