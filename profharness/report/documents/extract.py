@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from profharness.analysis.records import Summary
 from profharness.report.page.headline import subtitle, title
+from profharness.report.page.window import window_verdict
 from profharness.report.table import Table, first_rows
 from profharness.report.tables.hotspots import hotspot_tables
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.scan import scan_table
 from profharness.report.text.findings import finding_lines
-from profharness.report.text.limits import full_verdict
 from profharness.report.text.sentences import Sentences, sentences
 
 POINTS, HOTSPOTS = 24, 8
@@ -41,7 +41,7 @@ def extract(summary: Summary) -> Extract:
         title=title(summary),
         facts=tuple(cell.text for cell in subtitle(summary)),
         said=sentences(summary),
-        verdict=full_verdict(summary.verdict, summary.verdict_needs),
+        verdict=window_verdict(summary),
         main=None if main is None else first_rows(main, POINTS),
         hotspots=_narrow(first_rows(tables[0], HOTSPOTS)) if tables else None,
         findings=finding_lines(summary),

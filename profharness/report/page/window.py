@@ -5,7 +5,7 @@ the verdict.
 from __future__ import annotations
 
 from profharness.analysis.records import Summary
-from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
+from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict, withheld_text
 from profharness.units import format_share
 
 
@@ -43,5 +43,9 @@ def causes_note(summary: Summary) -> tuple[tuple[str, str], ...]:
 
 
 def window_verdict(summary: Summary) -> str:
-    """The verdict of a whole window, or what it needs; empty where nothing is to be judged."""
+    """The verdict of a whole window, or what it needs; empty where nothing is to be judged. Of
+    trace files what it needs is said, too, where they hold no device work at all.
+    """
+    if summary.verdict is None and summary.run is None and summary.verdict_needs:
+        return withheld_text(summary.verdict_needs)
     return full_verdict(summary.verdict, summary.verdict_needs)

@@ -52,17 +52,19 @@ def answer(summary: Summary) -> str:
         top or logged,
         _cores(summary),
     ]
-    text = (
-        " ".join(part for part in parts if part)
-        or _counts(summary)
-        or "Nothing was measured: no trace and no point gave figures."
-    )
+    text = " ".join(part for part in parts if part) or _counts(summary) or _nothing(summary)
     run = summary.run
     return (
         f"{_upper(ending(run, summary.findings))}. {text}"
         if run is not None and is_command(summary) and run.exit_status
         else text
     )
+
+
+def _nothing(summary: Summary) -> str:
+    if summary.run is None and summary.sources:
+        return "No device work and no operators are recorded here, so no device can be judged."
+    return "Nothing was measured: no trace and no point gave figures."
 
 
 def _counts(summary: Summary) -> str:
@@ -212,6 +214,11 @@ def _nothing_recorded(summary: Summary) -> str:
         return (
             "Which kernels take the time was not recorded: on AMD, attach with --profile "
             "rocprofv3. Operations need a start under `profharness run --profile torch`."
+        )
+    if summary.run is None:
+        return (
+            "`profharness hotspots` lists the host calls, where there are any. A verdict needs "
+            f"{summary.verdict_needs}."
         )
     return (
         "Which operations take the time was not recorded: add --profile torch to a command "

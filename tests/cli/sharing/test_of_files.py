@@ -29,6 +29,7 @@ FORMATS = (
     "rocm/rocprof_v1/kokkos_2021/results.json",
     "rocm/rocprof_v1/mi300a_vecadd/results.stats.csv",
     "rocm/rocprof_compute/vcopy_MI300X",
+    "rocm/rocprofv3/csv/gfx1151_decode_hip_api_trace.csv",
     "rocm/rocprof_sys/wall_clock_jacobi_openmp_cxx_a.txt",
     "rocm/miopen_log/gfx942_info_pr3522.log",
     "rocm/amd_log_level/rocm6_level3_mi210_triton4445.log",
@@ -179,8 +180,7 @@ def test_every_format_has_a_page_with_the_figures_of_metrics(here, shared, out, 
     assert told == out("metrics", file, "--json")
     figures, page = json.loads(told), words_of(here / "page.html")
     verdict = figures["verdict"]
-    if verdict is not None:
-        assert verdict["text"] in page
+    assert (figures["verdict_needs"] if verdict is None else verdict["text"]) in page
     if figures["trace"]["kernels"]:
         assert format_number(figures["trace"]["kernels"]) in page
 
@@ -229,3 +229,13 @@ def test_the_page_of_a_gpu_trace_runs_in_a_browser_without_a_complaint(here, sha
     verdicts = re.findall(r'<p class="verdict">(.*?)</p>', dom, re.DOTALL)
     texts = [html.unescape(re.sub(r"<[^>]+>", "", one)) for one in verdicts]
     assert any(figures["verdict"]["text"] in text for text in texts)
+
+
+def test_the_tables_of_one_process_are_one_trace_and_show_how_the_device_was_used(
+    here, shared, out
+):
+    folder = shared / "fixtures" / "rocm" / "rocprofv3" / "csv"
+    tables = [folder / f"gfx1151_decode_{name}_trace.csv" for name in ("kernel", "hip_api")]
+    assert out("report", *tables, "--json") == out("metrics", *tables, "--json")
+    page = words_of(here / "gfx1151_decode_kernel_trace.report.html")
+    assert "How well the device was used" in page
