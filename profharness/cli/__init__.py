@@ -22,7 +22,7 @@ from profharness.rundir.shown.screen import Painted, guarded, one_line
 if TYPE_CHECKING:
     from profharness.cli.parsing.help_screen import HelpfulCommand
 
-# name, what it does; the function of that name is in profharness/cli/<name>.py
+# name, what it does; the function of that name is in profharness/cli/<name>.py, or in sharing/
 COMMANDS: tuple[tuple[str, str], ...] = (
     ("run", "Run a scan or a command under instrumentation layers, and report."),
     ("report", "Write the HTML report of a run, and print its summary."),
@@ -32,6 +32,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("saturation", "Fit throughput curves: knee, recommended point, what bends them."),
     ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
     ("plot", "Draw scans as a figure for a paper, or a run's resources over time."),
+    ("export", "Write the tables of a run or of trace files for other programs."),
     ("view", "Open a trace in the Perfetto UI."),
     ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),
     ("scrub", "Remove the values of secret-looking variables from trace files."),

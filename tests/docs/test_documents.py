@@ -37,6 +37,7 @@ DOCUMENTS = (
     "run-directory.md",
     "json.md",
     "frames.md",
+    "python.md",
     "command-line.md",
     "architecture.md",
     "extending.md",

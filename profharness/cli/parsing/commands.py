@@ -9,6 +9,7 @@ and nothing that was not).
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -71,7 +72,10 @@ class Asked:
 
 def load(name: str) -> HelpfulCommand:
     """The command of that name, ready to parse a line; its module is imported here."""
-    return command_of(name, getattr(importlib.import_module(f"profharness.cli.{name}"), name))
+    module = f"profharness.cli.{name}"
+    if importlib.util.find_spec(module) is None:
+        module = f"profharness.cli.sharing.{name}"
+    return command_of(name, getattr(importlib.import_module(module), name))
 
 
 def command_of(name: str, function: Callable[..., object]) -> HelpfulCommand:

@@ -1,0 +1,1 @@
+"""Commands that hand results on: to a colleague, a spreadsheet, a dashboard."""
