@@ -270,6 +270,7 @@ class Run(Recording):
 
     @property
     def item(self) -> str:
+        """What a batch of the scan is made of, as the scan says."""
         scan = self.manifest.scan
         return scan.item if scan is not None else super().item
 
