@@ -26,10 +26,11 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> profharness.Recording
 
 
 @pytest.fixture
-def served(trace_processor_folder, monkeypatch):
+def served(request, monkeypatch):
     """One that runs already, at an address; it ends with the test."""
+    folder = request.getfixturevalue("trace_processor_folder")
     server = subprocess.Popen(
-        [_node(), "--liftoff-only", str(SERVER), str(trace_processor_folder)],
+        [_node(), "--liftoff-only", str(SERVER), str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
