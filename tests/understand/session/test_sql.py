@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 import profharness
+from profharness.cli import run_cli
 from tests.readers.kineto.kineto_files import document, kernel, launch, write
+from tests.run_files import run_of
 from tests.trace_processor import (
     SERVER,
     _node,
@@ -51,6 +53,14 @@ def test_the_answer_is_about_the_merged_trace(recording, served):
 def test_a_wrong_query_is_the_askers_error(recording, served):
     with pytest.raises(profharness.UsageError, match="no such table"):
         recording.sql("select * from slices_of_cake")
+
+
+@pytest.mark.slow
+def test_of_a_run_its_own_merged_trace_is_asked(recording, served, tmp_path: Path):
+    run = run_of(tmp_path / "run", ranks=1, kernels=2)
+    assert run_cli(["merge", *map(str, recording.paths), "-o", str(run.merged)]) == 0
+    frame = profharness.open(run.root).sql("select count(*) as n from slice where name = 'gemm'")
+    assert frame["n"].tolist() == [1]
 
 
 def test_without_a_trace_processor_nothing_is_fetched(recording, monkeypatch):
