@@ -33,6 +33,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
     ("bundle", "Put what a colleague needs of a run, without secrets, into one zip."),
     ("plot", "Draw scans as a figure for a paper, or a run's resources over time."),
+    ("export", "Write the tables of a run or of trace files for other programs."),
     ("view", "Open a trace in the Perfetto UI."),
     ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),
     ("scrub", "Remove the values of secret-looking variables from trace files."),

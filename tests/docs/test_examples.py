@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import warnings
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.needs import TORCH_HERE
 from tests.run_files import run_of
 
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -34,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "heading"), [("docs/frames.md", ""), ("README.md", "## From Python\n")]
 )
-def test_the_examples_of_frames_run(
+def test_the_examples_of_tables_run(
     name: str, heading: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(home)
@@ -44,3 +46,18 @@ def test_the_examples_of_frames_run(
         exec(compile(examples(name, heading), name, "exec"), made)
     for frame in ("kernels", "cores", "points"):
         assert len(made[frame]), frame
+
+
+@pytest.mark.slow
+@TORCH_HERE
+def test_the_examples_of_the_objects_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("torch", "matplotlib"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"needs {name}")
+    monkeypatch.chdir(home)
+    made: dict[str, Any] = {}
+    exec(compile(examples("docs/python.md"), "docs/python.md", "exec"), made)
+    for frame in ("table", "measured", "missing", "points", "busy", "longest", "cores"):
+        assert len(made[frame]), frame
+    assert "aten::linear" in made["operators"]["name"].tolist()
+    assert (home / "hotspots.png").stat().st_size

@@ -26,7 +26,7 @@ from profharness.cli.parsing.words import Interrupted
 from profharness.options.declared import Declared, declared, parts
 from profharness.rundir.private.spool import Spool
 
-_SHARING = frozenset({"bundle", "index"})
+_SHARING = frozenset({"bundle", "export", "index"})
 """Commands whose modules are in `profharness/cli/sharing/`."""
 
 Settings = dict[str, object]

@@ -98,7 +98,6 @@ def _curves(recording: Recording) -> tuple[tuple[Curve, ...], str]:
     were measured.
     """
     from profharness.report.plots.paper import curves, table_of
-    from profharness.understand.session.recording import Run
 
     table = table_of(recording.summary.points, recording.summary.source)
     if table is None:
@@ -106,8 +105,7 @@ def _curves(recording: Recording) -> tuple[tuple[Curve, ...], str]:
             f"{one_line(recording.summary.source)}: no two levels were measured",
             "open a run that scans several batch sizes",
         )
-    scan = recording.manifest.scan if isinstance(recording, Run) else None
-    return curves(table), scan.item if scan is not None else "item"
+    return curves(table), recording.item
 
 
 def _roofline(recording: Recording, wanted: Wanted) -> Any:

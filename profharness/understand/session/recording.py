@@ -15,7 +15,7 @@ from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.errors import UsageError
 from profharness.report.frame import frame_of
 from profharness.rundir.shown.screen import one_line
-from profharness.understand.session.summaries import Asked, Listing, listing_of, summary_of
+from profharness.understand.session.listings import Asked, Listing, listing_of
 from profharness.understand.session.tables import Records, TraceTables
 from profharness.understand.session.warned import warn
 
@@ -47,9 +47,16 @@ class Recording:
     @cached_property
     def summary(self) -> Summary:
         """All figures and findings as one record, from which `metrics` and the report print."""
-        found = summary_of(self._readable, self.operator_input)
-        warn(found.problems)
-        return found
+        paths = self._readable
+        if len(paths) > 1:
+            from profharness.understand.many.figures import summarise_files
+
+            found = summarise_files(paths, operator_input=self.operator_input)
+            warn(found.problems)
+            return found
+        from profharness.understand.report_run import summarise
+
+        return summarise(self._loaded[False], operator_input=self.operator_input)
 
     @property
     def _readable(self) -> tuple[Path, ...]:
@@ -166,6 +173,11 @@ class Recording:
     def _loaded(self) -> _Loading:
         return _Loading(self._readable, self.operator_input)
 
+    @property
+    def item(self) -> str:
+        """What a batch of a scan is made of, such as jet; `item` where nothing says it."""
+        return "item"
+
     @cached_property
     def device_use(self) -> DeviceUse | None:
         """How well the devices were used (docs/metrics.md#device-use); None where nothing was
@@ -255,6 +267,12 @@ class Run(Recording):
         from profharness.rundir.paths import RunDir
 
         return RunDir.open(self.path).read_manifest()
+
+    @property
+    def item(self) -> str:
+        """What a batch of the scan is made of, as the scan says."""
+        scan = self.manifest.scan
+        return scan.item if scan is not None else super().item
 
     @property
     def exit_status(self) -> int | None:

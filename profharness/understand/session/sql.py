@@ -55,9 +55,15 @@ def _asked(client: Any, query: str) -> pd.DataFrame:
 
 
 def _merged(recording: Recording, folder: Path) -> Path:
-    """The trace that is asked: the merged trace as `merge` writes it, made for this question."""
+    """The trace that is asked: the merged trace that a run keeps, else one as `merge` writes it,
+    made for this question.
+    """
+    from profharness.rundir.paths import RunDir
     from profharness.understand.merge.command import MergeOptions, merge_to_file
 
+    kept = RunDir(recording.paths[0]).merged
+    if len(recording.paths) == 1 and kept.is_file():
+        return kept
     path = folder / "merged.pftrace"
     merge_to_file(list(recording.paths), path, MergeOptions(allow_unaligned=True))
     return path

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from profharness.trace.columns.table import Table
-    from profharness.trace.model import Problem, Trace
+    from profharness.trace.model import Problem, Samples, Trace
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,7 +89,8 @@ class TraceTables:
     @property
     def samples(self) -> Records:
         """Telemetry: one value of one metric, in its `unit`, from `at_ns` to `until_ns`."""
-        return Records("samples", len(self.whole.samples), lambda: telemetry_frame(self.whole))
+        table = self.whole.samples
+        return Records("samples", len(table), lambda: telemetry_frame(self.whole, table))
 
     @property
     def requests(self) -> Records:
@@ -125,6 +126,8 @@ def trace_frame(trace: Trace, table: Table) -> pd.DataFrame:
         values, unit = getattr(table, column.name), column.metadata["unit"]
         if unit == "string":
             values = _texts(values, trace.strings.texts)
+        elif unit == "index" and column.metadata["of"] == "ops":
+            values = _texts(np.append(trace.ops.name, np.int32(NULL))[values], trace.strings.texts)
         elif unit == "index":
             values = _texts(values, _pool(trace, column.metadata["of"]))
         elif unit != "ns" and values.dtype.kind == "i":
@@ -147,17 +150,15 @@ def _pool(trace: Trace, of: str) -> Sequence[str]:
         return [device.index for device in trace.devices]
     if of == "streams":
         return [stream.name for stream in trace.streams]
-    if of == "ops":
-        return trace.strings.decode(trace.ops.name)
     return [source.path for source in trace.sources]
 
 
-def telemetry_frame(trace: Trace) -> pd.DataFrame:
+def telemetry_frame(trace: Trace, table: Samples) -> pd.DataFrame:
     """One row per sample, with its host and the unit of its metric."""
-    frame = trace_frame(trace, trace.samples)
+    frame = trace_frame(trace, table)
     hosts = [source.host for source in trace.sources]
-    units = {name: unit_of(name) for name in trace.strings.decode(np.unique(trace.samples.metric))}
-    frame.insert(2, "host", _texts(trace.samples.source, hosts))
+    units = {name: unit_of(name) for name in trace.strings.decode(np.unique(table.metric))}
+    frame.insert(2, "host", _texts(table.source, hosts))
     frame.insert(5, "unit", frame["metric"].map(units))
     return frame
 
@@ -174,6 +175,10 @@ def _texts(positions: Any, texts: Sequence[str]) -> Any:
     import pandas as pd
 
     pool = Strings()
-    codes = [NULL if text == "" else pool.code(text) for text in texts]
-    found: I32 = np.array([*codes, NULL], np.int32)[positions]
-    return pd.Categorical.from_codes(found, pd.Index(pool.texts)).remove_unused_categories()
+    codes: I32 = np.full(len(texts) + 1, NULL, np.int32)  # the last one is that of NULL
+    used = np.bincount(np.asarray(positions, np.int64) + 1, minlength=len(texts) + 1)
+    for at in np.flatnonzero(used[1:]).tolist():
+        if texts[at]:
+            codes[at] = pool.code(texts[at])
+    found: I32 = codes[positions]
+    return pd.Categorical.from_codes(found, pd.Index(pool.texts))

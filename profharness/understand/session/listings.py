@@ -1,4 +1,4 @@
-"""The figures and tables of what a user named, as `metrics` and `hotspots` work them out."""
+"""The tables of hotspots of what a user named, as `hotspots` works them out."""
 
 from __future__ import annotations
 
@@ -11,36 +11,16 @@ from profharness.analysis.code.records import By as CodeBy
 from profharness.analysis.kernels.tally import Grouping
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.errors import UsageError
-from profharness.understand.many.jobs import IN_ONE, Workers
+from profharness.understand.many.jobs import Workers
 
 if TYPE_CHECKING:
-    from profharness.analysis.records import Hotspots, ProblemRow, Summary
+    from profharness.analysis.records import Hotspots, ProblemRow
     from profharness.report.table import Table
     from profharness.trace.model import Problem
 
 CODE_ROWS = get_args(CodeBy)
 ROWS = (*get_args(Grouping), *CODE_ROWS)
 """All that rows of hotspots can stand for; the last ones are parts of kernels' code."""
-
-
-def summary_of(
-    paths: Sequence[Path],
-    operator_input: OperatorInput = NO_INPUT,
-    step_range: str = "",
-    workers: Workers = IN_ONE,
-) -> Summary:
-    """What `metrics` prints of one run or file, or of several files, which are ranks of one job.
-
-    Raises as `load`, `steps.stepped` and `summarise_files` do.
-    """
-    from profharness.understand.many.figures import summarise_files
-    from profharness.understand.replays import with_captures
-    from profharness.understand.report_run import load, summarise
-
-    if len(paths) > 1 or workers.dask is not None:
-        return summarise_files(paths, workers, step_range, operator_input)
-    loaded = with_captures(load(paths), operator_input.captures)
-    return summarise(loaded, step_range, operator_input)
 
 
 @dataclass(frozen=True)

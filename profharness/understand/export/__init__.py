@@ -1,0 +1,1 @@
+"""Runs and trace files as tables for other programs: Parquet, CSV, JSON, XLSX, OpenMetrics."""
