@@ -1,34 +1,28 @@
-"""A real Chromium, steered by its DevTools protocol over a pair of pipes: what a page prints on the
-console, what it asks the network for, how wide it is.
-
-https://chromedevtools.github.io/devtools-protocol/; with `--remote-debugging-pipe` each message is
-JSON that ends with a zero byte, to the browser by descriptor 3 and back by 4.
+"""A real Chromium, spoken to by its DevTools protocol over two pipes: pages at any width, clicks,
+and what a page logged, loaded and threw.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import select
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from base64 import b64decode
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-BROWSER = next(
-    (
-        found
-        for name in ("chromium", "chromium-browser", "google-chrome")
-        if (found := shutil.which(name))
-    ),
-    None,
-)
-WITHIN_S = 60.0
-SWITCHES = (
-    "--headless",
+PATIENCE = 60.0
+"""Seconds without a word of the browser, after which it counts as dead."""
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((found for name in NAMES if (found := shutil.which(name))), None)
+ARGUMENTS = (
+    "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -36,98 +30,55 @@ SWITCHES = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
 )
 
 
-class Browser:
-    """The process, its two pipes, and the events that nobody has asked for yet."""
-
-    def __init__(self, profile: Path) -> None:
-        assert BROWSER is not None
-        theirs_in, self._out = os.pipe()
-        self._in, theirs_out = os.pipe()
-        # 3 and 4 in the browser: moved out of each other's way first
-        ends = [os.dup(end) for end in (theirs_in, theirs_out)]
-        script = f'exec 3<&{ends[0]} 4>&{ends[1]}; exec "$@"'
-        self._process = subprocess.Popen(
-            [
-                *("bash", "-c", script, "-", BROWSER, *SWITCHES),
-                *("--remote-debugging-pipe", f"--user-data-dir={profile}"),
-            ],
-            pass_fds=ends,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for end in (theirs_in, theirs_out, *ends):
-            os.close(end)
-        self._buffer = b""
-        self._number = 0
-        self.events: list[dict[str, Any]] = []
-
-    def ask(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
-        """The answer to a command; events that come before it are kept."""
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
-        if session:
-            message["sessionId"] = session
-        os.write(self._out, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, (method, answer["error"])
-                found: dict[str, Any] = answer["result"]
-                return found
-            self.events.append(answer)
-
-    def wait_for(self, method: str, session: str) -> None:
-        """Until that event came, which may have been before."""
-        self.events_until(
-            lambda one: one.get("method") == method and one.get("sessionId") == session
-        )
-
-    def events_until(self, is_last: Callable[[dict[str, Any]], bool]) -> None:
-        """Take up events until one of them is the last that is wanted."""
-        while not any(map(is_last, self.events)):
-            self.events.append(self._next())
-
-    def end(self) -> None:
-        """Close the browser, by force where it does not go."""
-        os.close(self._out)
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        os.close(self._in)
-
-    def _next(self) -> dict[str, Any]:
-        until = time.monotonic() + WITHIN_S
-        while b"\0" not in self._buffer:
-            ready = select.select([self._in], [], [], max(until - time.monotonic(), 0))[0]
-            assert ready, f"the browser said nothing for {WITHIN_S:.0f} s"
-            part = os.read(self._in, 1 << 20)
-            assert part, "the browser ended"
-            self._buffer += part
-        line, _, self._buffer = self._buffer.partition(b"\0")
-        found: dict[str, Any] = json.loads(line)
-        return found
-
-
 class Page:
-    """One tab, and what its page did so far."""
+    """One tab. `events` are those that the protocol reported since the last `open`."""
 
-    def __init__(self, browser: Browser) -> None:
-        self.browser = browser
-        self._target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
-        attached = browser.ask("Target.attachToTarget", targetId=self._target, flatten=True)
-        self.session: str = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self._ask(f"{domain}.enable")
+    def __init__(self, browser: Browser, session: str) -> None:
+        self.browser, self.session = browser, session
+        self.events: list[dict[str, Any]] = []
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
 
-    def look(self, width: int, height: int = 900, *, dark: bool = False) -> None:
-        """A screen of that size, and the colours that its user prefers."""
-        self._ask(
+    def call(self, method: str, **params: object) -> dict[str, Any]:
+        return self.browser.call(method, params, self)
+
+    def open(self, address: str) -> None:
+        """Open the page and wait until it has loaded."""
+        self.events.clear()
+        self.call("Page.navigate", url=address)
+        self.wait_for("Page.loadEventFired")
+
+    def wait_for(self, method: str, *, seconds: float = 60, **params: object) -> dict[str, Any]:
+        """The first event of this name with these parameters since the last `open`."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for event in self.events:
+                if event["method"] == method and params.items() <= event["params"].items():
+                    return event
+            self.browser.read()
+        raise TimeoutError(f"no {method} within {seconds} s")
+
+    def run(self, expression: str) -> Any:
+        """The value of an expression (or what its promise resolves to) in the page."""
+        answer = self.call(
+            "Runtime.evaluate",
+            expression=expression,
+            returnByValue=True,
+            awaitPromise=True,
+            userGesture=True,
+        )
+        if "exceptionDetails" in answer:
+            raise RuntimeError(json.dumps(answer["exceptionDetails"])[:2000])
+        return answer["result"].get("value")
+
+    def look(self, width: int, height: int = 1000, *, dark: bool = False, media: str = "") -> None:
+        """The size of the screen, its scheme, and `print` as medium."""
+        self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
@@ -135,70 +86,123 @@ class Page:
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._ask("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Emulation.setEmulatedMedia", media=media, features=[scheme])
 
-    def open(self, address: str) -> None:
-        """Load the page; it has loaded on return, and its scripts have run."""
-        self.browser.events.clear()
-        self._ask("Page.navigate", url=address)
-        self.browser.wait_for("Page.loadEventFired", self.session)
-
-    def value(self, expression: str) -> Any:
-        """The value of an expression of JavaScript in the page; of a promise what it comes to."""
-        result = self._ask(
-            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
-        )
-        assert "exceptionDetails" not in result, result
-        return result["result"].get("value")
-
-    def until(self, expression: str) -> None:
-        """Wait, frame by frame, for an expression to hold."""
-        self.value(
-            "new Promise((done, failed) => { const end = Date.now() + 40000; (function look() {"
-            f"if ({expression}) done(true);"
-            "else if (Date.now() > end) failed('it never held');"
-            "else setTimeout(look, 20); })(); })"
-        )
-
-    def close(self) -> None:
-        """Close the tab."""
-        self.browser.ask("Target.closeTarget", targetId=self._target)
+    def picture(self, path: Path, *, whole: bool = True) -> None:
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        path.write_bytes(b64decode(shot["data"]))
 
     def complaints(self) -> list[str]:
-        """Errors and warnings on the console, and exceptions, since it was opened."""
+        """What went wrong in the page: errors and warnings of its console, exceptions."""
+        self.run("0")  # what was reported before arrives before the answer
         found = []
-        for kind, params in self._events():
-            if kind == "Runtime.exceptionThrown":
-                found.append(str(params["exceptionDetails"]))
-            elif kind == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning"):
-                found.append(str([one.get("value") for one in params["args"]]))
-            elif kind == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-                found.append(str(params["entry"]["text"]))
+        for event in self.events:
+            told, params = event["method"], event["params"]
+            if told == "Runtime.exceptionThrown":
+                found.append(json.dumps(params["exceptionDetails"])[:500])
+            elif told == "Runtime.consoleAPICalled" and params["type"] in {"error", "warning"}:
+                found.append(" ".join(str(one.get("value", "")) for one in params["args"]))
+            elif told == "Log.entryAdded" and params["entry"]["level"] in {"error", "warning"}:
+                found.append(params["entry"]["text"])
         return found
 
     def requests(self) -> list[str]:
-        """The addresses that it asked the network for, its own and data in itself left out."""
+        """The addresses that the page asked for, itself aside."""
+        self.run("0")
         asked = [
-            str(params["request"]["url"])
-            for kind, params in self._events()
-            if kind == "Network.requestWillBeSent" and params.get("type") != "Document"
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event["method"] == "Network.requestWillBeSent"
         ]
-        return [one for one in asked if not one.startswith(("data:", "blob:"))]
-
-    def _events(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        for event in self.browser.events:
-            if event.get("sessionId") == self.session:
-                yield event["method"], event["params"]
-
-    def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        return self.browser.ask(method, self.session, **params)
+        return [one for one in asked[1:] if not one.startswith(("data:", "blob:"))]
 
 
-@contextmanager
-def opened_browser(profile: Path) -> Iterator[Browser]:
-    """A browser with its own profile folder, ended on leaving."""
-    browser = Browser(profile)
-    try:
-        yield browser
-    finally:
-        browser.end()
+class Browser:
+    """The process and its pipes."""
+
+    def __init__(self, profile: Path) -> None:
+        assert CHROMIUM is not None
+        theirs_in, self._out = os.pipe()
+        self._in, theirs_out = os.pipe()
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (theirs_in, theirs_out)]
+
+        def as_agreed() -> None:
+            """The browser reads commands from descriptor 3 and answers at 4."""
+            os.dup2(high[0], 3)
+            os.dup2(high[1], 4)
+
+        self.process = subprocess.Popen(
+            [CHROMIUM, *ARGUMENTS, f"--user-data-dir={profile}"],
+            preexec_fn=as_agreed,  # noqa: PLW1509  two calls of the system and nothing else
+            pass_fds=(3, 4),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for fd in high:
+            os.close(fd)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._buffer, self._number = b"", 0
+        self._answers: dict[int, dict[str, Any]] = {}
+        self._pages: dict[str, Page] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError, TimeoutError):
+            self.call("Browser.close", {})
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._in)
+        os.close(self._out)
+
+    def page(self) -> Page:
+        target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
+        session = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})
+        page = Page.__new__(Page)
+        self._pages[session["sessionId"]] = page
+        page.__init__(self, session["sessionId"])  # type: ignore[misc]
+        return page
+
+    def call(
+        self, method: str, params: dict[str, object], page: Page | None = None
+    ) -> dict[str, Any]:
+        self._number += 1
+        number = self._number
+        message: dict[str, object] = {"id": number, "method": method, "params": params}
+        if page is not None:
+            message["sessionId"] = page.session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while number not in self._answers:
+            self.read()
+        answer = self._answers.pop(number)
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        return answer.get("result", {})
+
+    def read(self) -> None:
+        """Take in what has come, waiting for something to come."""
+        if not select.select([self._in], [], [], PATIENCE)[0]:
+            raise TimeoutError(f"the browser says nothing for {PATIENCE} s")
+        got = os.read(self._in, 1 << 20)
+        if not got:
+            raise OSError("the browser has ended")
+        *whole, self._buffer = (self._buffer + got).split(b"\0")
+        for part in whole:
+            message = json.loads(part)
+            if "id" in message:
+                self._answers[message["id"]] = message
+            elif (page := self._pages.get(message.get("sessionId", ""))) is not None:
+                page.events.append(message)
+
+
+@contextlib.contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    """A browser of its own, closed at the end."""
+    with Browser(folder / "profile") as started:
+        yield started

@@ -5,6 +5,7 @@ scrolls sideways.
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from base64 import b64encode
 from hashlib import sha256
@@ -14,9 +15,16 @@ import msgspec
 import pytest
 
 from profharness.report.page.html import render
-from tests.browser import BROWSER, SWITCHES
 from tests.report.samples import SAMPLES, gpu_hotspots
 
+BROWSER = next(
+    (
+        found
+        for name in ("chromium", "chromium-browser", "google-chrome")
+        if (found := shutil.which(name))
+    ),
+    None,
+)
 PROBE = """
 window.addEventListener("load", function () {
   setTimeout(function () {
@@ -62,7 +70,14 @@ def _opened(page: Path, folder: Path, width: int) -> dict[str, str]:
     assert BROWSER is not None
     argv = [
         BROWSER,
-        *SWITCHES,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
         f"--user-data-dir={folder}",
         f"--window-size={width},1400",
         "--virtual-time-budget=20000",

@@ -11,30 +11,41 @@ from pathlib import Path
 import pytest
 
 from profharness.cli import run_cli
-from tests.browser import BROWSER, Browser, Page, opened_browser
+from tests.browser import CHROMIUM, Browser, Page
 from tests.cli.test_hostile_names import trace
 from tests.run_files import run_of
 from tests.samples.keep import unpacked
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="needs chromium (or chrome) on the PATH"),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (or chrome) on the PATH"),
     pytest.mark.xdist_group("browser"),
 ]
 
 WIDTHS = (400, 1280, 1600)  # CSS pixels: a telephone, a laptop, a desk
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 SECTIONS = """
 [...document.querySelectorAll("nav a[href^='#']")].map(link => {
   const target = document.getElementById(link.getAttribute("href").slice(1));
   return [link.textContent, target === null ? 0 : target.getBoundingClientRect().height];
 })
 """
-EMPTY_PLOTS = """
-[...document.querySelectorAll("[data-plot]")]
-  .filter(one => one.querySelector("svg, canvas") === null).map(one => one.dataset.plot)
+DRAWN = """
+(async () => {
+  const end = Date.now() + 30000;
+  for (const plot of document.querySelectorAll("[data-plot]")) {
+    plot.scrollIntoView();
+    while (plot.querySelector("svg, canvas") === null) {
+      if (Date.now() > end) return plot.dataset.plot + " was never drawn";
+      await new Promise(done => setTimeout(done, 20));
+    }
+  }
+  window.scrollTo(0, 0);
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return document.documentElement.dataset.plots;
+})()
 """
+"""Plots are drawn as they come near: each is gone to."""
 
 
 def of_sample(name: str) -> Callable[[Path], list[str]]:
@@ -69,15 +80,15 @@ LATER = frozenset({"a trace file", "a comparison"})  # where `report` takes runs
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with opened_browser(tmp_path_factory.mktemp("profile")) as one:
+    with Browser(tmp_path_factory.mktemp("profile")) as one:
         yield one
 
 
 @pytest.fixture
 def tab(browser: Browser) -> Iterator[Page]:
-    one = Page(browser)
+    one = browser.page()
     yield one
-    one.close()
+    one.call("Page.close")
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -91,50 +102,44 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return out
 
 
+def opened(tab: Page, page: Path, width: int, *, dark: bool = False) -> None:
+    tab.look(width, dark=dark)
+    tab.open(page.as_uri())
+
+
 def check(tab: Page) -> None:
+    number = tab.run("document.querySelectorAll('[data-plot]').length")
+    assert tab.run(DRAWN) == f"drawn {number}"
     assert tab.complaints() == []
     assert tab.requests() == []
-    assert tab.value("document.documentElement.dataset.errors ?? ''") == ""
-    assert tab.value(SIDEWAYS) == 0
-    assert tab.value(EMPTY_PLOTS) == []
+    assert tab.run("document.documentElement.dataset.errors ?? ''") == ""
+    assert tab.run(SIDEWAYS) == 0
 
 
 def test_the_page_stands_on_every_screen(page: Path, tab: Page) -> None:
     for width in WIDTHS:
-        tab.look(width)
-        tab.open(page.as_uri())
-        tab.until("document.documentElement.dataset.plots")
-        tab.value(SETTLED)
-        assert tab.value("window.innerWidth") == width
+        opened(tab, page, width)
+        assert tab.run("window.innerWidth") == width
         check(tab)
-    assert tab.value("document.documentElement.dataset.plots") == (
-        f"drawn {tab.value('document.querySelectorAll(`[data-plot]`).length')}"
-    )
 
 
 def test_the_page_follows_the_users_colours_and_width(page: Path, tab: Page) -> None:
     """What is open changes with its screen, as when a telephone is turned or night falls."""
-    tab.look(400, dark=True)
-    tab.open(page.as_uri())
-    tab.until("document.documentElement.dataset.plots")
+    opened(tab, page, 400, dark=True)
     grounds = []
     for width, dark in ((400, True), (1280, False), (1600, True), (400, False)):
         tab.look(width, dark=dark)
-        tab.value(SETTLED)
-        tab.until(f"{SIDEWAYS} === 0")
         check(tab)
-        grounds.append(tab.value("getComputedStyle(document.body).backgroundColor"))
+        grounds.append(tab.run("getComputedStyle(document.body).backgroundColor"))
     assert grounds[0] == grounds[2] != grounds[1] == grounds[3]
 
 
 def test_every_section_that_is_named_is_there(page: Path, tab: Page) -> None:
-    tab.look(1280)
-    tab.open(page.as_uri())
-    tab.until("document.documentElement.dataset.plots")
-    sections = tab.value(SECTIONS)
+    opened(tab, page, 1280)
+    sections = tab.run(SECTIONS)
     assert len(sections) >= 3
     assert [name for name, height in sections if height < 20] == []
-    assert tab.value("document.querySelector('h1').textContent.trim()")
+    assert tab.run("document.querySelector('h1').textContent.trim()")
 
 
 def test_the_browser_tells_what_a_page_does_wrong(tmp_path: Path, tab: Page) -> None:
@@ -145,12 +150,10 @@ def test_the_browser_tells_what_a_page_does_wrong(tmp_path: Path, tab: Page) -> 
         "console.error('said'); setTimeout(() => { throw new Error('thrown'); }, 0);"
         "</script><div style='width: 5000px'>wide</div></body></html>"
     )
-    tab.look(400)
-    tab.open(wrong.as_uri())
-    tab.until("document.readyState === 'complete'")
-    tab.value(SETTLED)
+    opened(tab, wrong, 400)
+    assert tab.run(DRAWN) == "drawn 0"
     complaints = " ".join(tab.complaints())
     assert "said" in complaints
     assert "thrown" in complaints
     assert [one.rpartition("/")[2] for one in tab.requests()] == ["missing.png"]
-    assert tab.value(SIDEWAYS) > 4_000
+    assert tab.run(SIDEWAYS) > 4_000
