@@ -4,7 +4,10 @@ digit that was printed.
 
 from __future__ import annotations
 
+import json
 import re
+import zlib
+from base64 import b64decode
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
@@ -103,6 +106,19 @@ class Tables(HTMLParser):
         elif self._into == "caption":
             caption, rows = self.tables[-1]
             self.tables[-1] = (caption + data.strip(), rows)
+
+
+LATER = re.compile(r'<script type="application/json" id="later-rows">(.*?)</script>', re.DOTALL)
+
+
+def with_later_rows(page: str) -> str:
+    """The page with the rows in their tables that its script puts there when they are asked for."""
+    found = LATER.search(page)
+    for name, packed in (json.loads(found[1]) if found else {}).items():
+        rows = zlib.decompress(b64decode(packed)).decode() if packed else ""
+        end = page.rindex("</tbody>", 0, page.index(f'data-later="{name}"'))
+        page = page[:end] + rows + page[end:]
+    return page
 
 
 def text_of(page: str) -> str:

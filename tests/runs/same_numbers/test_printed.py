@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+from base64 import b64encode
+
 import pytest
 
 from profharness.report.text.figures import quantity_text
-from tests.runs.same_numbers.printed import Tables, read_back
+from tests.runs.same_numbers.printed import Tables, read_back, with_later_rows
 
 
 @pytest.mark.parametrize(
@@ -73,3 +77,15 @@ def test_tables_are_read_by_their_captions() -> None:
         "<tr><td><span title='t'>1 <b>ms</b></span></td></tr></table>"
     )
     assert Tables(page).tables == [("A & B", [["x"], ["1ms"]])]
+
+
+def test_later_rows_are_put_into_their_tables() -> None:
+    packed = b64encode(zlib.compress(b"<tr><td>2</td></tr>")).decode()
+    page = (
+        '<table><tbody><tr><td>1</td></tr></tbody></table><p data-later="t0"></p>'
+        '<table><tbody><tr><td>3</td></tr></tbody></table><p data-later="t1"></p>'
+        f'<script type="application/json" id="later-rows">{json.dumps({"t0": packed, "t1": ""})}'
+        "</script>"
+    )
+    assert [rows for _, rows in Tables(with_later_rows(page)).tables] == [[["1"], ["2"]], [["3"]]]
+    assert with_later_rows("<p></p>") == "<p></p>"

@@ -12,7 +12,7 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from profharness.cli import run_cli
 from profharness.report.text.names import title_of
 from profharness.understand import frames
 from tests.cli.test_hostile_names import trace
-from tests.runs.same_numbers.printed import Tables, read_back, text_of
+from tests.runs.same_numbers.printed import Tables, read_back, text_of, with_later_rows
 from tests.samples.keep import unpacked
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("same-numbers")]
@@ -200,10 +200,22 @@ def test_the_summary_of_a_run_prints_throughput_and_latency(run: Told) -> None:
 
 
 def test_the_page_holds_the_figures(run: Told, page: str) -> None:
-    tables = [rows for caption, rows in Tables(page).tables if caption.startswith("Figures of")]
+    tables = list(figure_tables(page))
     assert len(tables) == len(run.figures)
-    for rows, figures in zip(tables, run.figures.values(), strict=True):
-        assert agree(((row[0], row[1]) for row in rows[1:]), figures) == len(measured(figures))
+    for table, figures in zip(tables, run.figures.values(), strict=True):
+        assert agree(table, figures) == len(measured(figures))
+
+
+def figure_tables(page: str) -> Iterator[list[tuple[str, str]]]:
+    """The figures of the whole, then those of each point: in tables of their own, or in one whose
+    first column names the point.
+    """
+    for _, (head, *rows) in Tables(with_later_rows(page)).tables:
+        if head[:2] == ["figure", "value"]:
+            yield [(row[0], row[1]) for row in rows]
+        elif head[:3] == ["point", "figure", "value"]:
+            for point in dict.fromkeys(row[0] for row in rows):
+                yield [(row[1], row[2]) for row in rows if row[0] == point]
 
 
 def test_the_page_holds_the_rows(run: Told, page: str) -> None:
@@ -235,10 +247,8 @@ def test_the_page_of_a_trace_file_holds_the_same(file: Told, tmp_path: Path) -> 
     if run_cli(["report", str(file.path), "-o", str(out)]) == 4:
         pytest.skip("reports are of runs alone")
     text = out.read_text(encoding="utf-8")
-    tables = Tables(text).tables
-    rows = next(rows for caption, rows in tables if caption.startswith("Figures of the whole"))
     figures = file.figures[WHOLE]
-    assert agree(((row[0], row[1]) for row in rows[1:]), figures) == len(measured(figures))
+    assert agree(next(figure_tables(text)), figures) == len(measured(figures))
     assert file.verdict in text_of(text)
 
 
