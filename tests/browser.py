@@ -76,15 +76,6 @@ class Page:
             raise RuntimeError(json.dumps(answer["exceptionDetails"])[:2000])
         return answer["result"].get("value")
 
-    def until(self, expression: str) -> None:
-        """Wait, frame by frame, for an expression of the page to hold."""
-        self.run(
-            "new Promise((done, failed) => { const end = Date.now() + 40000; (function look() {"
-            f"if ({expression}) done(true);"
-            "else if (Date.now() > end) failed('it never held');"
-            "else setTimeout(look, 20); })(); })"
-        )
-
     def look(self, width: int, height: int = 1000, *, dark: bool = False, media: str = "") -> None:
         """The size of the screen, its scheme, and `print` as medium."""
         self.call(

@@ -34,7 +34,7 @@ _SECONDS = 10  # for one answer
 _ALL_SECONDS = 300  # for all
 
 ALLOWED = (
-    r"MIT( License|-CMU)?",
+    r"MIT( License|-CMU|-0)?",
     r"Apache([- ]2\.0( License)?| Software License| License,? (Version )?2\.0)( WITH LLVM-exception)?",
     r"(The )?(New |Modified )?(3-Clause )?BSD([- ][0-4]-Clause)?( License)?",
     r"0BSD",

@@ -89,6 +89,30 @@ def test_an_answer_has_the_schema_that_was_told(asked: Agent) -> None:
             jsonschema.validate({}, schemas[tool])
 
 
+RECORDED = (
+    "kineto/mi300x_bert_small.json.gz",
+    "kineto/mi210_gpu_only.json.gz",
+    "rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz",
+    "rocm/rocprofv3/csv/gfx1151_decode_kernel_trace.csv",
+    "rocm/rocprof_compute/vcopy_MI300X",
+)
+
+
+def test_recorded_files_of_each_kind_are_read(shared: Path) -> None:
+    with agent(shared / "fixtures") as one:
+        schemas = {
+            tool.name: tool.output_schema for tool in one.portal.call(one.client.list_tools).tools
+        }
+        for name in RECORDED:
+            for tool in ("answer", "metrics", "hotspots"):
+                answer = one.ask(tool, path=name)
+                jsonschema.validate(answer, schemas[tool])
+                assert answer["path"].endswith(name)
+            assert answer["rows"], name
+        pair = {"a": RECORDED[0], "b": "kineto/h100_bert_small.json.gz"}
+        jsonschema.validate(one.ask("compare", **pair), schemas["compare"])
+
+
 def test_runs_and_trace_files_are_listed(asked: Agent, root: Path) -> None:
     listed = asked.ask("list_runs")
     assert [Path(run["path"]).name for run in listed["runs"]] == [ONNX, TORCH]

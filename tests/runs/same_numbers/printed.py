@@ -4,14 +4,17 @@ digit that was printed.
 
 from __future__ import annotations
 
+import json
 import re
+import zlib
+from base64 import b64decode
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
 _NUMBER = re.compile(
     r"^[^\d-]{0,2}(-?\d[\d\u2009\u202f\u00a0]*(?:[ ]\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?)\s*(.*)$"
 )
-_REST = re.compile(r"^(?:±\s*[\d\u2009\u202f ]+(?:\.\d+)?\s*)?(%|[^\s(±,;]*(?:\s+\w[^\s(]*)?)")
+_REST = re.compile(r"^(?:±\s*(\d[\d\u2009\u202f ]*(?:\.\d+)?)\s*)?(%|[^\s(±,;]*(?:\s+\w[^\s(]*)?)")
 _NS = {"ns": 1.0, "µs": 1e3, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9}
 _TO_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _BYTES = {"B": 1.0, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50}
@@ -42,8 +45,18 @@ def read_back(text: str, unit: str) -> Printed | None:
     decimals = len(mantissa.partition(".")[2])
     last = 10.0 ** (int(exponent or 0) - decimals)
     named = _REST.match(rest)
-    scale = _scale((named[1] if named else "").strip(), unit)
+    scale = _scale((named[2] if named else "").strip(), unit)
+    if named is not None and named[1] and not decimals:
+        last = _rounded(digits, re.sub(r"[\s\u2009\u202f]", "", named[1]))
     return Printed(float(digits) * scale, 0.5 * last * scale)
+
+
+def _rounded(value: str, uncertainty: str) -> float:
+    """The last digit that counts of whole numbers whose ends were rounded to zeros: at most the
+    second one of the uncertainty.
+    """
+    zeros = min(len(one) - len(one.rstrip("0")) for one in (value, uncertainty))
+    return 10.0 ** max(min(zeros, len(uncertainty) - 2), 0)
 
 
 def _scale(printed: str, unit: str) -> float:
@@ -93,6 +106,19 @@ class Tables(HTMLParser):
         elif self._into == "caption":
             caption, rows = self.tables[-1]
             self.tables[-1] = (caption + data.strip(), rows)
+
+
+LATER = re.compile(r'<script type="application/json" id="later-rows">(.*?)</script>', re.DOTALL)
+
+
+def with_later_rows(page: str) -> str:
+    """The page with the rows in their tables that its script puts there when they are asked for."""
+    found = LATER.search(page)
+    for name, packed in (json.loads(found[1]) if found else {}).items():
+        rows = zlib.decompress(b64decode(packed)).decode() if packed else ""
+        end = page.rindex("</tbody>", 0, page.index(f'data-later="{name}"'))
+        page = page[:end] + rows + page[end:]
+    return page
 
 
 def text_of(page: str) -> str:

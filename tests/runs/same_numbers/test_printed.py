@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+from base64 import b64encode
+
 import pytest
 
 from profharness.report.text.figures import quantity_text
-from tests.runs.same_numbers.printed import Tables, read_back
+from tests.runs.same_numbers.printed import Tables, read_back, with_later_rows
 
 
 @pytest.mark.parametrize(
@@ -14,6 +18,11 @@ from tests.runs.same_numbers.printed import Tables, read_back
         ("90.58 µs", "ns", 90_580, 5),
         ("151\u2009956 ± 49\u2009621 items/s", "items/s", 151_956, 0.5),
         ("151 956 ± 49 621 items/s", "items/s", 151_956, 0.5),
+        ("152\u2009000 ± 50\u2009000 items/s", "items/s", 152_000, 500),
+        ("150\u2009000 ± 49\u2009000", "", 150_000, 500),
+        ("150\u2009000 ± 49\u2009500", "", 150_000, 50),
+        ("200 ± 100 items/s", "items/s", 200, 5),
+        ("20 ± 3 items/s", "items/s", 20, 0.5),
         ("6.4 ± 2.0 µs", "ns", 6_400, 50),
         ("13.29 µs (2.323 µs to 30.44 µs)", "ns", 13_290, 5),
         ("0.90", "share", 0.9, 0.005),
@@ -68,3 +77,15 @@ def test_tables_are_read_by_their_captions() -> None:
         "<tr><td><span title='t'>1 <b>ms</b></span></td></tr></table>"
     )
     assert Tables(page).tables == [("A & B", [["x"], ["1ms"]])]
+
+
+def test_later_rows_are_put_into_their_tables() -> None:
+    packed = b64encode(zlib.compress(b"<tr><td>2</td></tr>")).decode()
+    page = (
+        '<table><tbody><tr><td>1</td></tr></tbody></table><p data-later="t0"></p>'
+        '<table><tbody><tr><td>3</td></tr></tbody></table><p data-later="t1"></p>'
+        f'<script type="application/json" id="later-rows">{json.dumps({"t0": packed, "t1": ""})}'
+        "</script>"
+    )
+    assert [rows for _, rows in Tables(with_later_rows(page)).tables] == [[["1"], ["2"]], [["3"]]]
+    assert with_later_rows("<p></p>") == "<p></p>"
