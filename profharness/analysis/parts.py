@@ -24,6 +24,8 @@ from profharness.analysis.kernels.hotspots import default_tally
 from profharness.analysis.kernels.tally import Tally, alike, join
 from profharness.analysis.metrics import is_highest
 from profharness.analysis.operators.records import add_known_work, add_operator_shares
+from profharness.analysis.pictures.ranks import shares_of_files
+from profharness.analysis.pictures.records import Pictures
 from profharness.analysis.records import (
     DeviceCounts,
     Figure,
@@ -145,6 +147,9 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         hotspots=(table,),
         communication=talk,
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
+        pictures=Pictures(
+            ranks=shares_of_files((file_part.summary, file_part.ranks) for file_part in parts)
+        ),
     )
 
 

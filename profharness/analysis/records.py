@@ -16,6 +16,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.operators.records import KnownWork, OperatorShare
+from profharness.analysis.pictures.records import Pictures
 from profharness.analysis.run.runtime_logs import RuntimeLog
 from profharness.analysis.use.records import DeviceUse
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
@@ -328,7 +329,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """All that the reports print, and `summary.json`. A superset of `metrics --json`. `steps_from`:
     the ranges that are its steps, if not marks of tools. `use` is worked out for reports and plots
-    alone.
+    alone, `pictures` for the report's page, and no JSON holds them.
     """
 
     schema: int = SCHEMA
@@ -359,6 +360,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[QueueRow, ...] = ()
     use: DeviceUse | None = None
     log: RuntimeLog | None = None
+    pictures: Pictures | None = None
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

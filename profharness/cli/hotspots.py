@@ -61,6 +61,8 @@ class Form(str, Enum):
     TABLE = "table"
     CSV = "csv"
     JSON = "json"
+    SPEEDSCOPE = "speedscope"
+    FOLDED = "folded"
 
 
 class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
@@ -91,7 +93,13 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
             f"Rows to print (default: {TABLE_ROWS} in a table, else all).", limit=Limit(least=1)
         ),
     ] = None
-    form: Annotated[Form, Option("table, csv or json.", names=("--format",))] = Form.TABLE
+    form: Annotated[
+        Form,
+        Option(
+            "table, csv or json; or speedscope or folded: stacks for viewers of flame graphs.",
+            names=("--format",),
+        ),
+    ] = Form.TABLE
     json: Annotated[bool, Option("The same as --format json.")] = False
     ops: Annotated[
         bool,
@@ -125,6 +133,9 @@ def hotspots(line: HotspotsLine) -> None:
     paths = list(line.paths)
     check_paths(paths)
     of_run = len(paths) == 1 and paths[0].is_dir()
+    if line.shown in _STACKS:
+        _write_stacks(line)
+        return
     if by := _code_rows(line):
         _list_code(line, by, of_run=of_run)
         return
@@ -142,6 +153,28 @@ def hotspots(line: HotspotsLine) -> None:
         advice = recorded_by or others or _of_code(paths) or _RECORD
         mention(f"{paths[0]}: nothing to list by {table.by}; {advice}")
     sys.stdout.write(text_of(table, line.shown, line.top, raw_csv=line.raw_csv))
+
+
+_STACKS = (Form.SPEEDSCOPE, Form.FOLDED)
+
+
+def _write_stacks(line: HotspotsLine) -> None:
+    """Print the tree of time for a viewer. Raises UsageError for options that cut or join rows."""
+    from profharness.report.pictures.stack_files import folded_text, speedscope_json
+    from profharness.understand.stacks import stacks_of
+
+    for option, given in (("--samples", line.samples), ("--top", line.top), ("--ops", line.ops)):
+        if given:
+            raise UsageError(f"{option} is not for --format {line.shown.value}", "leave it out")
+    found = stacks_of(line.paths, line.grouping, line.pass_name)
+    say(found.problems)
+    if not found.tree.total_ns:
+        advice = _RECORDED_BY.get(By(found.by), _RECORD)
+        mention(f"{line.paths[0]}: nothing to write by {found.by}; {advice}")
+    title = ", ".join(path.name or str(path) for path in line.paths[:3])
+    sys.stdout.write(
+        folded_text(found.tree) if line.shown is Form.FOLDED else speedscope_json(found.tree, title)
+    )
 
 
 def _code_rows(line: HotspotsLine) -> CodeBy | None:

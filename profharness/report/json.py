@@ -108,7 +108,8 @@ def summary_json(summary: Summary) -> bytes:
     """`summary.json`: all of the summary, with verdicts and partitions as in `metrics --json`. Ends
     with a newline.
     """
-    document = msgspec.to_builtins(summary)
+    document = msgspec.to_builtins(msgspec.structs.replace(summary, pictures=None))
+    del document["pictures"]
     _show_judged(document, summary)
     for shown, point in zip(document["points"], summary.points, strict=True):
         _show_judged(shown, point)

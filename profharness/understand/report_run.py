@@ -68,6 +68,7 @@ def finish(
     from profharness.report.page import html
     from profharness.rundir.paths import RunDir, write_atomic
     from profharness.understand.device_use import use_of
+    from profharness.understand.pictures import pictures_of
     from profharness.understand.replays import with_captures
 
     report = outputs.report
@@ -83,8 +84,11 @@ def finish(
     with nullcontext(root) if keeps else private_folder() as folder:
         recorded, write_trace = _loaded(root, run, folder / run.merged.name)
         loaded = with_captures(recorded, operator_input.captures)
+        summary = summarise(loaded, step_range, operator_input)
         summary = msgspec.structs.replace(
-            summarise(loaded, step_range, operator_input), use=use_of(loaded, operator_input)
+            summary,
+            use=use_of(loaded, operator_input),
+            pictures=pictures_of(loaded, summary, step_range),
         )
         if keeps:
             write_trace()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from profharness.analysis.parts import combine, part
-from profharness.trace.model import Device, Samples, Trace
+from profharness.trace.model import Device, Samples, Source, Trace
 from profharness.trace.sample_metrics import TORCH_ALLOCATED
 from tests.analysis.scene import Scene
 
@@ -50,3 +50,18 @@ def test_shares_are_means_over_the_windows_and_other_figures_medians() -> None:
     assert found["busy"].value == pytest.approx(600 / 1000)
     assert found["busy"].note.startswith("mean of 3 files")
     assert found["concurrency"].note.startswith("median of 3 files")
+
+
+def test_ranks_of_several_files_stand_side_by_side() -> None:
+    made = []
+    for rank in (0, 1):
+        scene = Scene(sources=(Source(f"r{rank}.json", "kineto", pid=7, rank=rank),))
+        scene.kernel(0, 60 + rank, device=0)
+        scene.kernel(90, 100, device=0)
+        made.append(part(scene.build(), f"r{rank}.json"))
+    pictures = combine(made, "two files").pictures
+    assert pictures is not None
+    assert [(row.device, row.rank, row.compute_ns) for row in pictures.ranks] == [
+        ("r0.json", 0, 70),
+        ("r1.json", 1, 71),
+    ]

@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
+from profharness.analysis.pictures.records import Pictures, Strips
 from profharness.report.json import metrics_json, run_json, summary_json
 from tests.report.samples import SAMPLES, failing, gpu_scan, odd_numbers
 
@@ -163,3 +165,10 @@ def test_numbers_that_are_not_finite_become_null() -> None:
         ]
         is None
     )
+
+
+def test_pictures_stand_in_no_json() -> None:
+    summary = SAMPLES["gpu_scan"]()
+    drawn = msgspec.structs.replace(summary, pictures=Pictures(strips=Strips(left_out=3)))
+    for written in (run_json, metrics_json, summary_json):
+        assert written(drawn) == written(summary)

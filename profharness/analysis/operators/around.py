@@ -53,10 +53,13 @@ class Around:
 
     `group` and `host_ns` are per span: its group, and its own time on the host without the spans
     inside of it (a module's with that of its backward operators). `inclusive_ns` is per group the
-    device time of its spans with what is nested in them.
+    device time of its spans with what is nested in them. `frames` are the groups' own names without
+    those around them, `holder` the group that each stands in, NULL for the outermost.
     """
 
     names: tuple[str, ...]
+    frames: tuple[str, ...]
+    holder: I64
     group: I64
     host_ns: I64
     owners: Owners
@@ -70,7 +73,8 @@ def around(trace: Trace, kind: SpanKind) -> Around:
         spans = _without_hooks(spans, trace)
     places = _Places.of(trace, spans, through_forward=kind == "module")
     tree = nests_of(places.nesting)
-    names, group = _names(spans, tree, trace.strings, kind)
+    paths = _names(spans, tree, trace.strings, kind)
+    names, group = paths.names, paths.of_span
     host = self_time(spans.start_ns, spans.dur_ns, tree.parent)
     if kind == "module" and len(spans):
         host = _with_backward(host, places)
@@ -82,7 +86,7 @@ def around(trace: Trace, kind: SpanKind) -> Around:
     np.add.at(inclusive, group, tree.with_inner(device))
     grouped = np.append(group, NULL)  # the last is for NULL
     owners = Owners(len(names), grouped[places.of_ops], grouped[kernels], grouped[copies])
-    return Around(names, group, host, owners, inclusive)
+    return Around(names, paths.frames, paths.holder, group, host, owners, inclusive)
 
 
 def _rows_of(trace: Trace, kind: SpanKind) -> I64:
@@ -216,9 +220,17 @@ def _with_backward(host: I64, places: _Places) -> I64:
     return np.maximum(total, 0)
 
 
-def _names(
-    spans: Marks, tree: Nests, strings: Strings, kind: SpanKind
-) -> tuple[tuple[str, ...], I64]:
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """The groups' names, as `Around` has them, and the group of each span."""
+
+    names: tuple[str, ...]
+    frames: tuple[str, ...]
+    holder: I64
+    of_span: I64
+
+
+def _names(spans: Marks, tree: Nests, strings: Strings, kind: SpanKind) -> _Paths:
     """The groups' names, and the group of each span: ranges by name, modules and frames by path."""
     texts: dict[str, int] = {}
 
@@ -232,7 +244,8 @@ def _names(
         first, of_span = first_rows(pack(key))
         distinct = zip(*(strings.decode(column[first]) for column in key), strict=True)
         number = [place(_range_name(*one)) for one in distinct]
-        return tuple(texts), np.array(number, np.int64)[of_span]
+        alone = np.full(len(texts), NULL, np.int64)
+        return _Paths(tuple(texts), tuple(texts), alone, np.array(number, np.int64)[of_span])
     own = per_text(strings, spans.name, place)
     return _paths(own, tree, list(texts), kind)
 
@@ -244,11 +257,13 @@ def _range_name(name: str, kind: str, point: str) -> str:
     return _NUMBER.sub("", name) if kind == "step" else name
 
 
-def _paths(own: I64, tree: Nests, texts: list[str], kind: SpanKind) -> tuple[tuple[str, ...], I64]:
+def _paths(own: I64, tree: Nests, texts: list[str], kind: SpanKind) -> _Paths:
     """The path of each span through those around it, and the paths' names: `Model_0/Linear_1` of
     modules; of frames the innermost first, `forward < __call__ < main`.
     """
     names: list[str] = []
+    frames: list[str] = []
+    holders: list[int] = []
     room = _PATHS
     path = np.full(len(own), NULL, np.int64)
     for rows in tree.levels:
@@ -260,8 +275,10 @@ def _paths(own: I64, tree: Nests, texts: list[str], kind: SpanKind) -> tuple[tup
         for holder, at in new:
             outside = "" if holder == NULL else names[holder] if room > 0 else _CUT
             names.append(_path(outside, texts[at], kind))
+            frames.append(texts[at])
+            holders.append(holder)
             room -= len(names[-1])
-    return tuple(names), path
+    return _Paths(tuple(names), tuple(frames), np.array(holders, np.int64), path)
 
 
 def _path(outer: str, own: str, kind: SpanKind) -> str:

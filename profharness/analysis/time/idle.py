@@ -84,6 +84,21 @@ class HostThread:
         return intervals.union(self.copying, self.synchronising)
 
 
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """The gaps of one device as stretches with one rule each, all in order and without overlap:
+    gaps that nothing in the file launched; of the others what lies after their launching call began
+    (`behind_wait`: after an event wait; `queued`: the call had returned before the gap began;
+    `launching`: it had not) and, by thread, what lies before.
+    """
+
+    unlinked: Intervals
+    behind_wait: Intervals
+    queued: Intervals
+    launching: Intervals
+    before: tuple[tuple[HostThread, Intervals], ...]
+
+
 @dataclass(eq=False)
 class IdleAnalysis:
     """Idle causes of one trace. Not frozen only because what is shared between windows is computed
@@ -109,12 +124,26 @@ class IdleAnalysis:
         idle = intervals.inside_ns(gaps.intervals(), windows)
         micro = int(idle[gaps.end - gaps.start < MICRO_GAP_NS].sum())
         parts = _Parts(micro_ns=micro, macro_ns=int(idle.sum()) - micro)
+        stretches = self.stretches(device, gaps)
+        parts.no_host_record += int(intervals.inside_ns(stretches.unlinked, windows).sum())
+        self._launched(device, stretches, windows, parts)
+        for host, stretch in stretches.before:
+            self._host_time(host, stretch, windows, parts)
+        return parts.frozen()
+
+    def stretches(self, device: int, gaps: Gaps) -> Stretches:
+        """The gaps of a device, cut where the call that ends each of them began."""
         call = np.where(gaps.next == NULL, NULL, self.work.call[np.maximum(gaps.next, 0)])
         unlinked = (gaps.next != NULL) & (call == NULL)
-        parts.no_host_record += int(idle[unlinked].sum())
-        self._launched(device, gaps, call, windows, parts)
-        self._before_launch(device, gaps, call, windows, parts)
-        return parts.frozen()
+        linked = call != NULL
+        behind_wait, queued, launching = self._after_launch(gaps, call, linked)
+        return Stretches(
+            Intervals(gaps.start[unlinked], gaps.end[unlinked]),
+            behind_wait,
+            queued,
+            launching,
+            self._before_launch(device, gaps, call, linked),
+        )
 
     def longest(self, device: int, windows: Intervals) -> int:
         """The longest single gap of a device inside the windows, in ns; 0 without one."""
@@ -158,13 +187,16 @@ class IdleAnalysis:
             )
         return self._busy[device]
 
-    def _launched(
-        self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts
-    ) -> None:
-        """The stretch of each gap after its launching call began: waiting, queued, or launch in
-        progress.
-        """
-        linked = call != NULL
+    def remote_copies(self, device: int) -> Intervals:
+        """Copies that another engine ran with this device as source or destination."""
+        copies = self.trace.copies
+        rows = (copies.device != device) & (
+            (copies.src_device == device) | (copies.dst_device == device)
+        )
+        return intervals.merge(intervals.lasting(copies.start_ns[rows], copies.dur_ns[rows]))
+
+    def _after_launch(self, gaps: Gaps, call: I64, linked: Mask) -> list[Intervals]:
+        """The stretch of each gap after its launching call began, as `Stretches` has them."""
         start, end, ended_by, call = (
             gaps.start[linked],
             gaps.end[linked],
@@ -173,47 +205,49 @@ class IdleAnalysis:
         )
         api = self.trace.api
         began = api.start_ns[call]
-        stretch = Intervals(np.clip(began, start, end), end)
-        length = intervals.inside_ns(stretch, windows)
-        elsewhere = intervals.intersect(self._remote_copies(device), windows)
+        low = np.clip(began, start, end)
         behind_wait = self._behind_event_wait[call] & self.work.first_of_call[ended_by]
-        waiting = np.where(behind_wait, length, intervals.inside_ns(stretch, elsewhere))
         queued = began + api.dur_ns[call] <= start
-        parts.waiting_copy_or_event += int(waiting.sum())
-        parts.queued_gap += int((length - waiting)[queued].sum())
-        parts.launch_in_progress += int((length - waiting)[~queued].sum())
+        kinds = (behind_wait, queued & ~behind_wait, ~queued & ~behind_wait)
+        return [Intervals(low[of_kind], end[of_kind]) for of_kind in kinds]
 
     def _before_launch(
-        self, device: int, gaps: Gaps, call: I64, windows: Intervals, parts: _Parts
-    ) -> None:
-        """The stretch of each gap before its launching call began: what was the launching thread
-        doing?
-        """
+        self, device: int, gaps: Gaps, call: I64, linked: Mask
+    ) -> tuple[tuple[HostThread, Intervals], ...]:
+        """The stretch of each gap before its launching call began, and the thread that launched."""
         api = self.trace.api
-        linked = call != NULL
         began = np.where(
             linked, api.start_ns[np.maximum(call, 0)] if len(api) else gaps.end, gaps.end
         )
-        stretch = Intervals(gaps.start, np.clip(began, gaps.start, gaps.end))
+        low, high = gaps.start, np.clip(began, gaps.start, gaps.end)
         thread = np.where(
             linked, self._thread_of_call[np.maximum(call, 0)] if len(api) else NULL, NULL
         )
-        after_all = gaps.next == NULL
+        before = []
         for number in distinct(thread[linked]):
             of_thread = linked & (thread == number)
-            self._host_time(
-                self._thread(int(number)),
-                Intervals(stretch.start[of_thread], stretch.end[of_thread]),
-                windows,
-                parts,
-            )
+            before.append((self._thread(int(number)), Intervals(low[of_thread], high[of_thread])))
+        after_all = gaps.next == NULL
         if after_all.any():
-            self._host_time(
-                self._all_launching(device),
-                Intervals(stretch.start[after_all], stretch.end[after_all]),
-                windows,
-                parts,
-            )
+            before.append((self._all_launching(device), Intervals(low[after_all], high[after_all])))
+        return tuple(before)
+
+    def _launched(
+        self, device: int, stretches: Stretches, windows: Intervals, parts: _Parts
+    ) -> None:
+        """After the launching calls began: waiting, queued, or launch in progress."""
+        elsewhere = intervals.intersect(self.remote_copies(device), windows)
+
+        def measure(stretch: Intervals, within: Intervals) -> int:
+            return int(intervals.inside_ns(stretch, within).sum())
+
+        queued, launching = stretches.queued, stretches.launching
+        queued_waiting, waiting = measure(queued, elsewhere), measure(launching, elsewhere)
+        parts.waiting_copy_or_event += (
+            measure(stretches.behind_wait, windows) + queued_waiting + waiting
+        )
+        parts.queued_gap += measure(queued, windows) - queued_waiting
+        parts.launch_in_progress += measure(launching, windows) - waiting
 
     def _host_time(
         self, host: HostThread, stretch: Intervals, windows: Intervals, parts: _Parts
@@ -305,14 +339,6 @@ class IdleAnalysis:
                     ends.append(int((start + table.dur_ns[rows]).max()))
             reach.append(intervals.window(min(starts), max(ends)))
         return intervals.union(*reach)
-
-    def _remote_copies(self, device: int) -> Intervals:
-        """Copies that another engine ran with this device as source or destination."""
-        copies = self.trace.copies
-        rows = (copies.device != device) & (
-            (copies.src_device == device) | (copies.dst_device == device)
-        )
-        return intervals.merge(intervals.lasting(copies.start_ns[rows], copies.dur_ns[rows]))
 
 
 @dataclass

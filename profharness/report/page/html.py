@@ -19,6 +19,7 @@ from profharness.analysis.records import Summary
 from profharness.report.page import content
 from profharness.report.page.later import ROOM, LaterRows
 from profharness.report.page.script import by_hash, engine, own_script, style
+from profharness.report.pictures.sections import pictures_by_section, without_power
 from profharness.report.plots import (
     curves,
     load,
@@ -105,15 +106,21 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
     def some(*plots: Plot | None) -> tuple[Plot, ...]:
         return tuple(plot for plot in plots if plot is not None)
 
+    pictures = pictures_by_section(summary)
     return {
-        "curves": some(curves.throughput_plot(summary), curves.latency_plot(summary)),
+        **{name: pictures[name] for name in ("strip", "reality", "grids", "ranks", "pareto")},
+        "flames": pictures["flames"],
+        "curves": (
+            *some(curves.throughput_plot(summary), curves.latency_plot(summary)),
+            *pictures["tradeoff"],
+        ),
         "requests": load.request_plots(summary),
         "saturation": saturation.saturation_plots(summary),
         "time": partition.partition_plots(summary),
-        "use": some(work_roofline.work_roofline_plot(summary.use)),
+        "use": (*some(work_roofline.work_roofline_plot(summary.use)), *pictures["fill"]),
         "roofline": some(roofline.roofline_plot(summary)),
         "trials": some(trials.trials_plot(summary)),
-        "telemetry": telemetry.telemetry_plots(summary),
+        "telemetry": (*pictures["power"], *telemetry.telemetry_plots(without_power(summary))),
         "overhead": some(curves.overhead_plot(summary)),
     }
 

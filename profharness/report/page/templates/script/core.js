@@ -1,7 +1,8 @@
 // What the page's other scripts share. Painters draw custom series (`renderItem: "NAME"` is
 // profharness.painters.NAME), formats make texts (`formatter: "NAME"` or `"NAME:argument"`).
+// Actions make a plot answer: profharness.actions.NAME(chart, holder), for plots called NAME or NAME-MORE.
 var root = document.documentElement;
-var profharness = { painters: {}, formats: {} };
+var profharness = { painters: {}, formats: {}, actions: {} };
 var failures = [];
 
 function failed(message) {

@@ -118,6 +118,8 @@ function draw(holder) {
   chart.setOption(completed(option, size.width));
   charts.push({ chart: chart, holder: holder, option: option });
   saving(chart, holder);
+  var act = profharness.actions[holder.dataset.plot.split("-", 1)[0]];
+  if (act) { act(chart, holder); }
   if (window.ResizeObserver) { new ResizeObserver(function () { fit(chart, holder, option); }).observe(holder); }
   root.dataset.plots = "drawn " + charts.length;
 }

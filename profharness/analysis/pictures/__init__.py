@@ -1,0 +1,1 @@
+"""What the report's pictures draw that no figure needs: thinned, and made for reports alone."""

@@ -1,0 +1,58 @@
+"""What the report's pictures draw of a run, or of trace files, besides the figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from profharness.analysis.pictures.bands import bands
+from profharness.analysis.pictures.flame import TreeKind, tree_of
+from profharness.analysis.pictures.flame_layout import flame_of
+from profharness.analysis.pictures.ranks import rank_shares
+from profharness.analysis.pictures.records import Flame, Pictures, Strips
+from profharness.analysis.run import kernel_pass as passes
+from profharness.analysis.time.idle import IdleAnalysis
+from profharness.analysis.time.steps import measured
+from profharness.analysis.time.strips import device_strips
+from profharness.understand.steps import stepped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from profharness.analysis.records import Summary
+    from profharness.trace.model import Trace
+    from profharness.understand.load import Loaded
+
+
+def pictures_of(loaded: Loaded, summary: Summary, step_range: str = "") -> Pictures:
+    """The pictures of what a summary was made of, with the same steps: of a run in the pass that
+    speaks for kernels. Without a partition in the summary there is no strip either.
+    """
+    records = _records(stepped(loaded, step_range))
+    return Pictures(
+        strips=Strips() if summary.partition is None else _strips(records),
+        flames=tuple(_flames(records)),
+        ranks=() if summary.partition is None else rank_shares(records, measured(records).when),
+        bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
+    )
+
+
+def _records(loaded: Loaded) -> Trace:
+    manifest = loaded.manifest
+    if manifest is None:
+        return loaded.trace
+    perturbing = frozenset(record.name for record in manifest.passes if record.perturbing)
+    return passes.choose(loaded.trace, perturbing=perturbing, order=manifest.kernel_order())[1]
+
+
+def _strips(trace: Trace) -> Strips:
+    return device_strips(trace, measured(trace).when, IdleAnalysis(trace))
+
+
+_TREES: tuple[TreeKind, ...] = ("module", "op", "stack")
+
+
+def _flames(trace: Trace) -> Iterator[Flame]:
+    """A flame graph of each kind of tree that the trace holds."""
+    for kind in _TREES:
+        if (flame := flame_of(tree_of(trace, kind), kind)) is not None:
+            yield flame

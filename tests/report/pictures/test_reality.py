@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from profharness.analysis.records import Figure, PointSummary, Summary, TraceCounts
+from profharness.report.pictures.reality import MEASURES, reality_plot, shares
+from profharness.report.text import names
+from tests.report.samples import SAMPLES, gpu_scan
+
+FIGURES = {
+    names.GPU_PERCENT: Figure(value=100.0, unit="%", source="amd telemetry"),
+    names.FILL: Figure(value=0.38, unit="share", low=0.37, high=0.4),
+    names.MFU: Figure(value=0.04, unit="share"),
+    names.POWER_SATURATION: Figure(value=None, unit="share", needs="calibrate"),
+}
+
+
+def test_a_window_has_a_bar_of_each_figure_that_was_measured() -> None:
+    summary = Summary(source="x", trace=TraceCounts(), metrics=FIGURES)
+    plot = reality_plot(summary)
+    assert plot is not None
+    option = json.loads(plot.json)
+    assert option["yAxis"]["data"] == ["GPU %", "fill", "MFU"]
+    assert [bar["value"] for bar in option["series"][0]["data"]] == [100.0, 38.0, 4.0]
+    assert option["series"][1]["data"] == [[1, 37.0, 40.0]]
+    assert plot.description.endswith("GPU % 100 %, fill 38 %, MFU 4 %.")
+    assert "from amd telemetry" in option["series"][0]["data"][0]["told"]
+
+
+def test_each_point_has_a_row_and_each_figure_a_mark() -> None:
+    summary = gpu_scan()
+    plot = reality_plot(summary)
+    assert plot is not None
+    option = json.loads(plot.json)
+    assert len(option["yAxis"]["data"]) == len(summary.points)
+    marks = {
+        series["name"]: [item["value"] for item in series["data"]]
+        for series in option["series"]
+        if series["type"] == "scatter"
+    }
+    for row, point in enumerate(summary.points):
+        for label, share in shares(point.metrics).items():
+            assert [share.value, row] in marks[label]
+    fill = summary.points[0].metrics[names.FILL].value
+    assert fill is not None
+    assert marks["fill"][0] == [pytest.approx(100 * fill, abs=1e-3), 0]
+
+
+def test_the_better_of_two_metrics_speaks_for_a_measure() -> None:
+    found = shares({**FIGURES, names.FILL_BARE: Figure(value=0.31, unit="share")})
+    assert found["fill"].value == 31.0
+    assert list(found) == [one.label for one in MEASURES if one.label in found]
+
+
+def test_one_figure_alone_says_nothing() -> None:
+    only = {names.GPU_PERCENT: FIGURES[names.GPU_PERCENT]}
+    assert reality_plot(Summary(source="x", trace=TraceCounts(), metrics=only)) is None
+    assert reality_plot(SAMPLES["empty"]()) is None
+    assert reality_plot(SAMPLES["cpu_scan"]()) is None
+
+
+def test_points_without_figures_are_left_out() -> None:
+    summary = gpu_scan()
+    bare = PointSummary(point="torch-b1", backend="torch", batch_size=1)
+    plot = reality_plot(msgspec.structs.replace(summary, points=(bare, *summary.points[:2])))
+    assert plot is not None
+    assert len(json.loads(plot.json)["yAxis"]["data"]) == 2
