@@ -162,7 +162,10 @@ def test_a_server_from_start_to_ctrl_c(tmp_path: Path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)
     assert time.monotonic() - begun < longest_s
-    assert (process.returncode, err.strip()) == (0, "profharness: ending the server")
+    assert (process.returncode, err.strip()) == (
+        0,
+        "profharness: ending the server; clients get no further answers",
+    )
     assert all(map(gone, below))
     assert list(tmp_path.glob("profharness-serve-*")) == []
 

@@ -7,7 +7,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from profharness.cli.viewing.server import can_open_browser
+from profharness.cli.viewing.link import can_open_browser
 from profharness.rundir.shown.screen import mention
 
 

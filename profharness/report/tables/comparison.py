@@ -80,12 +80,12 @@ def changed_rows(table: HotspotComparison) -> list[HotspotDelta]:
 def hotspot_change_table(table: HotspotComparison) -> Table:
     """Mean time per call, its change, and calls of the rows of `changed_rows`."""
     columns = (
-        Column("mean, A", "right", width=10),
-        Column("mean, B", "right", width=10, gap=" -> "),
-        Column("change", "right", width=9),
-        Column("calls, A", "right", width=7),
-        Column("calls, B", width=7, gap=" -> "),
-        Column("name", gap=" calls  "),
+        Column("mean in A", "right", width=10),
+        Column("mean in B", "right", width=10),
+        Column("change", "right", width=8),
+        Column("calls in A", "right", width=10),
+        Column("calls in B", "right", width=10),
+        Column("name"),
     )
     return Table(f"hotspots by {table.by}", columns, tuple(map(_hotspot_row, changed_rows(table))))
 

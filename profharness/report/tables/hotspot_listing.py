@@ -12,6 +12,7 @@ from profharness.analysis.records import HotspotRow, Hotspots
 from profharness.report.table import Align, Column, Table, row_of
 from profharness.report.tables.hotspot_names import fitted, is_long, whole
 from profharness.report.tables.hotspots import time_text
+from profharness.report.text import names as titles
 from profharness.report.text.figures import si_text
 from profharness.report.text.folding import distinct_names
 from profharness.report.text.samples import sample_text, sampled_metrics
@@ -61,7 +62,7 @@ def _figures(table: Hotspots, rows: Sequence[HotspotRow]) -> tuple[_Figure, ...]
     is known.
     """
     samples = tuple(
-        _Figure(metric, partial(sample_text, metric=metric))
+        _Figure(titles.title_of(metric), partial(sample_text, metric=metric))
         for metric in sampled_metrics(table.rows)
     )
     if shows_work(table, rows):

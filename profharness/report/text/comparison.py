@@ -21,6 +21,7 @@ from profharness.report.text.changes import change_reason, change_text
 from profharness.report.text.listing import listing
 from profharness.rundir.shown.screen import lines_text, one_line
 
+_NAMES_AT = 60  # where the names of hotspots begin, below which their reasons stand
 SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
 SHOWN_OF_RUN = ("steps_per_second", "throughput")
 
@@ -99,8 +100,10 @@ def _hotspot_lines(table: HotspotComparison) -> Iterator[str]:
         yield f"hotspots by {table.by}: the same"
         return
     yield f"hotspots by {table.by}, largest change of total time first (mean per call)"
-    for row, line in zip(rows, listing(hotspot_change_table(table), indent=2), strict=True):
+    head, *lines = listing(hotspot_change_table(table), indent=2, heads=True)
+    yield head
+    for row, line in zip(rows, lines, strict=True):
         yield line
         why = change_reason(row)
         if why:
-            yield f"  {'':>36}{why}"
+            yield f"{'':>{_NAMES_AT}}{why}"

@@ -47,7 +47,7 @@ def plain_table(table: Hotspots, top: int, width: int | None) -> str:
         *(_in_pairs(shown) if own_lines else listing(shown, heads=True)),
     ]
     if shown.left_out:
-        lines.append(f"and {format_number(shown.left_out)} more rows (--top)")
+        lines.append(f"and {format_number(shown.left_out)} more rows (--top N lists as many)")
     if shows_work(table, rows):
         lines += _OF_WORK
     if (

@@ -10,7 +10,7 @@ from profharness.findings import problem_text
 from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
-from profharness.report.text.labels import point_names_by_id
+from profharness.report.text.labels import point_names, point_names_by_id
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.measured.blocks import Block, block_lines
 from profharness.report.text.measured.lacking import lacking_lines, problem_lines
@@ -53,7 +53,12 @@ def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
     yield from runtime_logs.section(summary.log)
     blocks = (
         Block("metrics", summary.metrics),
-        *(Block(f"point {point.point}", point.metrics) for point in summary.points),
+        *(
+            Block(_point_title(name, point.point), point.metrics)
+            for name, point in zip(
+                point_names(summary, summary.points), summary.points, strict=True
+            )
+        ),
     )
     yield from block_lines(blocks, keys=view.keys, width=view.width)
     yield from lacking_lines(summary, keys=view.keys)
@@ -70,6 +75,11 @@ def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
         yield f"{problem.severity:<8}  {one_line(what)}"
     for line in unsampled:
         yield f"info      {one_line(line)}"
+
+
+def _point_title(name: str, point: str) -> str:
+    """`batch 4, point torch-b4`: the level in words, and the id by which options name the point."""
+    return f"point {point}" if name == point else f"{name}, point {point}"
 
 
 def _trace_lines(summary: Summary) -> Iterator[str]:

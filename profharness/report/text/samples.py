@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profharness.analysis.records import HotspotRow, SampledRow
+from profharness.report.text import names
 from profharness.report.text.figures import quantity_text
 
 
@@ -26,9 +27,10 @@ def sample_notes(rows: Sequence[HotspotRow]) -> Iterator[str]:
     have none.
     """
     for metric in sampled_metrics(rows):
+        title = names.title_of(metric)
         samples = [row.samples[metric] for row in rows if isinstance(row, SampledRow)]
         for note in dict.fromkeys(figure.note for figure in samples if figure.note):
-            yield f"{metric}: {note}"
+            yield f"{title}: {note}"
         missing = [figure for figure in samples if figure.value is None]
         if missing:
-            yield f"{metric}: not measured where it says -: needs {missing[0].needs}"
+            yield f"{title}: not measured where it says -: needs {missing[0].needs}"

@@ -96,18 +96,19 @@ def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
         yield (
             "curve",
             (
-                f"T_max {_estimate(curve.batch.t_max)} items/s, "
-                f"half width h {_estimate(curve.batch.b_half)}, "
-                f"p {_estimate(curve.batch.p, 2)}, 90 % from batch {_estimate(curve.batch.b90)}"
+                f"approaches T_max {_estimate(curve.batch.t_max)} items/s, "
+                f"90 % from batch {_estimate(curve.batch.b90)}; "
+                f"bends at batch h {_estimate(curve.batch.b_half)}, "
+                f"sharpness p {_estimate(curve.batch.p, 2)}, where 1 is the softest"
             ),
         )
     if curve.usl is not None and fit_holds(curve):
         yield (
             "USL",
             (
-                f"lambda {_estimate(curve.usl.lambda_, 2)} items/s, "
-                f"sigma {_estimate(curve.usl.sigma, 4)}, "
-                f"kappa {_estimate(curve.usl.kappa, 6)}, peak "
+                f"one alone gives lambda {_estimate(curve.usl.lambda_, 2)} items/s, "
+                f"queueing sigma {_estimate(curve.usl.sigma, 4)}, "
+                f"crosstalk kappa {_estimate(curve.usl.kappa, 6)}, peak "
                 f"{'at ' if curve.usl.n_peak.value is not None else ''}"
                 f"{_estimate(curve.usl.n_peak)}"
             ),

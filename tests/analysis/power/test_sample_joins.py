@@ -273,9 +273,9 @@ def test_of_a_run_on_the_command_line(tmp_path, capsys):
         run_cli(["hotspots", str(root), "--pass", "torch", "--samples", "cpu", "--top", "1"]) == 0
     )
     head, row, *_, note = [line for line in capsys.readouterr().out.splitlines()[1:] if line]
-    assert head.split()[-3:] == ["cpu_tree", "category", "name"]
+    assert head.split()[-4:] == ["cores", "used", "category", "name"]
     assert "0.1 cores" in row
-    assert note.startswith("cpu_tree: one value every 100.0 ms")
+    assert note.startswith("cores used: one value every 100.0 ms")
     assert (
         run_cli(["hotspots", str(root), "--pass", "torch", "--samples", "cpu", "--format", "csv"])
         == 0

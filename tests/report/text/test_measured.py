@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from profharness.analysis.records import Figure, PointSummary, ProblemRow, Summary, TraceCounts
 from profharness.report.text.measured.blocks import Block, block_lines
 from profharness.report.text.measured.lacking import lacking_lines, problem_lines
@@ -109,6 +111,35 @@ def test_numbers_of_trials_and_counters_are_one_thing_to_do_each() -> None:
             "needs hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute"
         ),
     ]
+
+
+def test_what_else_gives_some_figures_is_said_behind_the_thing_to_do() -> None:
+    shapes = "operators with shapes (--profile torch)"
+    lines = lacking(
+        {
+            "mfu": f"{shapes}, or --flops-per-item",
+            "bandwidth_share": f"{shapes}, or counters (--pmc)",
+            "mbu": shapes,
+        }
+    )
+    assert lines[1:] == [
+        (
+            f"  MFU; memory bandwidth; least memory bandwidth: needs {shapes}; "
+            "for some --flops-per-item or counters (--pmc) will do"
+        )
+    ]
+
+
+def test_on_a_device_of_nvidia_no_tool_of_amd_is_a_thing_to_do() -> None:
+    summary = gpu_scan()
+    assert summary.run is not None
+    needs = "allocations of the runtime: --profile rocprofv3 --memory-allocation-trace"
+    summary.metrics["hsa_allocated_peak"] = Figure(value=None, unit="B", needs=needs)
+    assert any(needs in line for line in lacking_lines(summary))
+    run = msgspec.structs.replace(summary.run, device="NVIDIA A100-SXM4-40GB")
+    lines = list(lacking_lines(msgspec.structs.replace(summary, run=run)))
+    assert not any(needs in line for line in lines)
+    assert lines[-1].endswith("figures that only tools of AMD give (an NVIDIA device)")
 
 
 def test_points_that_lack_what_others_have_are_counted() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from profharness.analysis.records import Figure, ProblemRow, Summary
 from profharness.report.text import names
@@ -15,10 +16,14 @@ from profharness.rundir.telemetry import NOT_SAMPLED
 
 _OF_DEVICES = (KERNELS, "hardware counters", "allocations of the runtime", "counters", "a counter")
 """How the needs of figures begin that a node without an accelerator cannot have."""
+_OF_AMD = _OF_DEVICES[1:]
+"""Those of them that the tools of AMD give."""
 
 _COUNTERS = "hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute"
 _BY_COUNTERS = re.compile(r"\(--pmc (?P<names>[^),]+)")
 _MORE = re.compile(r"more (?P<what>trials|requests) \((?P<least>at least \d+)\)")
+
+_SHAPES = re.compile(r"(?P<shapes>operators with shapes \([^)]*\)), or (?P<other>.+)")
 
 # the system's own words for hardware and settings that this node does not have: nothing to do
 _NOT_HERE = (
@@ -29,27 +34,48 @@ _NOT_HERE = (
 )
 
 
+@dataclass
+class _Wanted:
+    """The figures that one thing would give, and what else gives some of them."""
+
+    titles: list[str] = field(default_factory=list)
+    others: dict[str, None] = field(default_factory=dict)
+
+
 def lacking_lines(summary: Summary, *, keys: bool = False) -> Iterator[str]:
-    """`latency p99: needs more trials`, a line for each thing to do; then, in one line, what needs
-    a device where the workload has none.
+    """`latency p99: needs more trials`, a line for each thing to do; then, in one line each, what
+    needs a device where the workload has none, and AMD's tools where the device is NVIDIA's.
     """
-    why = no_kernels(summary)
-    wanted: dict[str, dict[str, str]] = {}
-    beyond = 0
+    why, nvidia = no_kernels(summary), _on_nvidia(summary)
+    wanted: dict[str, _Wanted] = {}
+    beyond = of_amd = 0
     for name, (needs, where) in _lacking(summary).items():
         if why and needs.startswith(_OF_DEVICES):
             beyond += 1
             continue
-        remedy, detail = _remedy(needs)
+        if nvidia and needs.startswith(_OF_AMD):
+            of_amd += 1
+            continue
+        remedy, detail, other = _remedy(needs)
         title = name if keys else names.title_of(name)
         details = "; ".join(part for part in (detail, where) if part)
-        wanted.setdefault(remedy, {})[name] = f"{title} ({details})" if details else title
+        one = wanted.setdefault(remedy, _Wanted())
+        one.titles.append(f"{title} ({details})" if details else title)
+        one.others |= {other: None} if other else {}
     if wanted:
         yield "not measured:"
-    for remedy, titles in wanted.items():
-        yield f"  {'; '.join(titles.values())}: needs {remedy}"
+    for remedy, one in wanted.items():
+        others = f"; for some {' or '.join(one.others)} will do" if one.others else ""
+        yield f"  {'; '.join(one.titles)}: needs {remedy}{others}"
     if beyond:
         yield f"not measured: {beyond} figures that only device work gives ({why})"
+    if of_amd:
+        yield f"not measured: {of_amd} figures that only tools of AMD give (an NVIDIA device)"
+
+
+def _on_nvidia(summary: Summary) -> bool:
+    """Whether the run was on NVIDIA's device; False where nobody wrote down which device it was."""
+    return summary.run is not None and "nvidia" in summary.run.device.lower()
 
 
 def _lacking(summary: Summary) -> dict[str, tuple[str, str]]:
@@ -73,16 +99,19 @@ def _misses(figure: Figure) -> bool:
     return finite(figure.value) is None
 
 
-def _remedy(needs: str) -> tuple[str, str]:
-    """What to do, and what one figure asks of it: several numbers of trials are one thing to do, as
-    are several counters.
+def _remedy(needs: str) -> tuple[str, str, str]:
+    """What to do, what one figure asks of it, and what else gives the figure: several numbers of
+    trials are one thing to do, as are several counters.
     """
     more = _MORE.fullmatch(needs)
     if more:
-        return f"more {more['what']}", more["least"]
+        return f"more {more['what']}", more["least"], ""
+    shapes = _SHAPES.fullmatch(needs)
+    if shapes:
+        return shapes["shapes"], "", shapes["other"]
     if "counter" in needs and (counted := _BY_COUNTERS.search(needs)):
-        return _COUNTERS, counted["names"]
-    return needs, ""
+        return _COUNTERS, counted["names"], ""
+    return needs, "", ""
 
 
 def problem_lines(problems: Sequence[ProblemRow]) -> tuple[list[ProblemRow], list[str]]:
