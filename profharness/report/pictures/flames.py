@@ -24,6 +24,7 @@ _TITLES = {
     "op": "operators and kernels",
 }
 _ROW, _LEAST_ROW, _TALLEST = 19, 13, 900
+_NAME = 160  # letters: a page of thousands of longer names would be too large
 
 
 def flame_plots(pictures: Pictures | None) -> tuple[Plot, ...]:
@@ -69,7 +70,7 @@ def _plot(flame: Flame) -> Plot:
                 "renderItem": "flame",
                 "encode": {"x": [0, 1], "y": 2},
                 "itemPayload": {
-                    "names": list(flame.names),
+                    "names": [cut_middle(name, _NAME) for name in flame.names],
                     "colors": [COLORS.get(kind, GREY) for kind in flame.kinds],
                     "kinds": list(flame.kinds),
                     "total": flame.total_ns,

@@ -44,3 +44,13 @@ def test_the_description_names_the_longest_of_the_outermost_frames() -> None:
 def test_without_trees_there_is_none() -> None:
     assert flame_plots(None) == ()
     assert flame_plots(Pictures()) == ()
+
+
+def test_names_of_thousands_of_letters_are_cut() -> None:
+    tree = Tree(of_device=True)
+    for number in range(1_000):
+        tree.own_ns[tree.frame(ROOT, f"{number}{'x' * 5_000}", "kernel")] += 1_000
+    flame = flame_of(tree, "op")
+    assert flame is not None
+    (plot,) = flame_plots(Pictures(flames=(flame,)))
+    assert len(plot.json) < 300_000
