@@ -30,8 +30,8 @@ _CUDA_NAMES = re.compile(
 
 @dataclass(frozen=True)
 class Queue:
-    """A stream of one process on one GPU, from one source. `stream` is the tool's number, else a
-    position.
+    """A stream of one process on one GPU, from one source, on one hardware queue where the tool
+    tells. `stream` is the tool's number, else a position.
     """
 
     number: int
@@ -62,6 +62,7 @@ class Gpus:
         self._trace = trace
         self._registry = registry
         self._ids: dict[Machine, dict[int, int]] = {}
+        self._numbers = np.array([_number(stream.name) for stream in trace.streams], np.int64)
         self._queues: dict[tuple[int, int, int, int, int], int] = {}
         self.queues: list[Queue] = []
         for position, device in enumerate(trace.devices):
@@ -74,12 +75,13 @@ class Gpus:
         return ids.setdefault(device, len(ids))
 
     def queue_rows(self, source: I32, process: I64, device: I32, stream: I32, queue: I64) -> I64:
-        """For each row the position of its queue in `queues`; hardware queues tell rows without a
-        stream apart.
+        """For each row the position of its queue in `queues`: work of one stream that ran on
+        several hardware queues is told apart.
         """
-        fallback = np.where(stream == NULL, queue, NULL)
-        groups = group_rows(source, process, device, stream, fallback)
-        columns = (source, process, device, stream, fallback)
+        is_both = (stream != NULL) & (queue == np.append(self._numbers, NULL)[stream])
+        told = np.where(is_both, NULL, queue)  # the tool knows no stream, and gave the queue for it
+        groups = group_rows(source, process, device, stream, told)
+        columns = (source, process, device, stream, told)
         numbers = [self._queue(*(int(column[row]) for column in columns)) for row in groups.first]
         return np.asarray(numbers, np.int64)[groups.of]
 
@@ -145,8 +147,15 @@ class Gpus:
     def _stream_name(self, stream: int, queue: int) -> tuple[str, int]:
         if stream >= 0:
             text = self._trace.streams[stream].name
-            return f"stream {text}", int(text) if text.isdecimal() and len(text) < 19 else stream
+            number = _number(text)
+            name = f"stream {text}" if queue == NULL else f"queue {queue} (stream {text})"
+            return name, stream if number == NULL else number
         return (f"queue {queue}", queue) if queue != NULL else ("queue not recorded", 0)
+
+
+def _number(text: str) -> int:
+    """The number that a stream is called by; NULL for another name."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 19 else NULL
 
 
 def _gpu_info(device: Device, gpu: int) -> bytes:

@@ -33,7 +33,7 @@ from tests.writers.decode import Decoded, decode, multiset
 from tests.writers.strategies import traces
 
 # a new encoding changes it: compare both files in a trace processor before renewing it
-GOLDEN = "a66ea11b1e696ba36c03ab32bc00e9e5aeef95071d2fb5d14c6adafc410cd60e"
+GOLDEN = "e0a8b063275cfe5ee7e217d577524b3b8d0eb1aabf170a7678e2427d2aeabbc3"
 UNNAMED = "(no name recorded)"
 PROPERTY = settings(
     max_examples=30,

@@ -48,6 +48,7 @@ _CHUNK = 1 << 15
 _LABELS = ("device", "stream", "bytes", *_FIGURES)
 _COPY_STAGES = ("copy", "fill")
 _STREAM_NAME = re.compile(r"(?:^|· )(?:stream|queue) (.+)$")
+_QUEUE_OF_STREAM = re.compile(r"queue \d+ \((stream .+)\)$")
 _DIRECTION = re.compile(r"([HDPA])to([HDPA])|\b(h2d|d2h|d2d|p2p|h2h)\b")
 
 
@@ -295,7 +296,9 @@ class _Places:
         self.host = np.array([code.get(machine, NULL) for machine, _ in pairs], np.int64)[
             self.device
         ]
-        queue, pid = lane
+        strings, pid = file.strings, lane[1]
+        stream = per_text(strings, lane[0], lambda text: strings.code(_without_queue(text)))
+        queue = np.where(lane[0] == NULL, NULL, stream)
         first, self.stream = _distinct((self.device, queue, pid))
         self.streams = tuple(
             Stream(
@@ -311,6 +314,11 @@ def _distinct(columns: Sequence[I64]) -> tuple[I64, I64]:
     """
     _, first, place = np.unique(pack(columns), return_index=True, return_inverse=True)
     return first.astype(np.int64), place.astype(np.int64)
+
+
+def _without_queue(queue: str) -> str:
+    """What names the stream alone, which may have run on several hardware queues."""
+    return _QUEUE_OF_STREAM.sub(r"\1", queue)
 
 
 def _stream_name(queue: str) -> str:
