@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from profharness.analysis.pictures.bands import bands
@@ -23,14 +24,18 @@ if TYPE_CHECKING:
     from profharness.understand.load import Loaded
 
 
-def pictures_of(loaded: Loaded, summary: Summary, step_range: str = "") -> Pictures:
+def pictures_of(
+    loaded: Loaded, summary: Summary, step_range: str = "", shown: Trace | None = None
+) -> Pictures:
     """The pictures of what a summary was made of, with the same steps: of a run in the pass that
-    speaks for kernels. Without a partition in the summary there is no strip either.
+    speaks for kernels. Without a partition in the summary there is no strip either. `shown` is the
+    same trace with Python's functions and modules, which only flame graphs draw.
     """
     records = _records(stepped(loaded, step_range))
+    framed = records if shown is None else _records(replace(loaded, trace=shown))
     return Pictures(
         strips=Strips() if summary.partition is None else _strips(records),
-        flames=tuple(_flames(records)),
+        flames=tuple(_flames(framed)),
         ranks=() if summary.partition is None else rank_shares(records, measured(records).when),
         bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
     )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from profharness.findings import Finding
     from profharness.rundir.manifest import Manifest
     from profharness.rundir.paths import RunDir
+    from profharness.trace.model import Trace
 
 __all__ = ["Loaded", "finish", "load", "step_by_step", "summarise"]
 
@@ -82,16 +83,16 @@ def finish(
     elif not (keeps or outputs.figures_alone):
         require_writable(run.report, _READ_ONLY)
     with nullcontext(root) if keeps else private_folder() as folder:
-        recorded, write_trace = _loaded(root, run, folder / run.merged.name)
-        loaded = with_captures(recorded, operator_input.captures)
+        records = _loaded(root, run, folder / run.merged.name)
+        loaded = with_captures(records.loaded, operator_input.captures)
         summary = summarise(loaded, step_range, operator_input)
         summary = msgspec.structs.replace(
             summary,
             use=use_of(loaded, operator_input),
-            pictures=pictures_of(loaded, summary, step_range),
+            pictures=pictures_of(loaded, summary, step_range, records.shown),
         )
         if keeps:
-            write_trace()
+            records.write_trace()
     if keeps:
         _keep(run, loaded, summary, raw_csv=outputs.raw_csv)
     if report is not None or keeps:
@@ -135,9 +136,20 @@ def _require_run(root: Path) -> None:
         raise no_run(root)
 
 
-def _loaded(root: Path, run: RunDir, merged: Path) -> tuple[Loaded, Callable[[], object]]:
-    """The records of a run, and what writes its trace to `merged`: of a large run that was done on
-    the way, one group of its files after the other.
+@dataclass(frozen=True)
+class _Records:
+    """What a run recorded, as figures need it and as it is `shown`: with Python's functions and
+    modules; and what writes the merged trace.
+    """
+
+    loaded: Loaded
+    shown: Trace
+    write_trace: Callable[[], object]
+
+
+def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
+    """The records of a run, whose trace goes to `merged`: of a large run that was done on the way,
+    one group of its files after the other.
     """
     from profharness.trace.parts.cutting import Cut
     from profharness.trace.parts.select import without_frames
@@ -158,12 +170,15 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> tuple[Loaded, Callable[[],
             lambda sources: attributes(str(root), manifest, sources),
         )
         if (records := merge_and_load(root, job)) is not None:
-            return of_records(records, root), lambda: None
+            whole = of_records(records, root)
+            return _Records(whole, whole.trace, lambda: None)
     loaded = load([root], wanted=Wanted.SHOWN)
     shown = loaded.trace
     stated = attributes(loaded.source, manifest, shown.sources)
-    return replace(loaded, trace=without_frames(shown)), lambda: perfetto.write(
-        shown, merged, attributes=stated, options=options
+    return _Records(
+        replace(loaded, trace=without_frames(shown)),
+        shown,
+        lambda: perfetto.write(shown, merged, attributes=stated, options=options),
     )
 
 

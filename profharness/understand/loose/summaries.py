@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
+from profharness.trace.parts.select import without_frames
+from profharness.trace.wanted import Wanted
 from profharness.understand import report_run
 from profharness.understand.load import Loaded, check_paths, load, load_files
 from profharness.understand.replays import with_captures
@@ -42,16 +46,40 @@ def summarise_paths(
         if not with_use or len(file_groups(paths)) > 1:
             return summary
         # the tables of one process: one trace, which is read again for what the page alone shows
-        loaded = with_captures(load_files(paths), operator_input.captures)
-        return _with_use(summary, loaded, operator_input)
-    loaded = with_captures(load(paths), operator_input.captures)
-    summary = report_run.summarise(loaded, step_range, operator_input)
+        shown = load_files(paths, wanted=Wanted.SHOWN)
+        return _with_page(summary, _Shown(shown, step_range, operator_input))
     if not with_use:
-        return summary
-    return _with_use(summary, loaded, operator_input)
+        loaded = with_captures(load(paths), operator_input.captures)
+        return report_run.summarise(loaded, step_range, operator_input)
+    of_page = _Shown(load(paths, wanted=Wanted.SHOWN), step_range, operator_input)
+    summary = report_run.summarise(of_page.figures, step_range, operator_input)
+    return _with_page(summary, of_page)
 
 
-def _with_use(summary: Summary, loaded: Loaded, operator_input: OperatorInput) -> Summary:
+@dataclass(frozen=True)
+class _Shown:
+    """What was loaded for a page, with Python's functions and modules, and what its figures are
+    asked with.
+    """
+
+    loaded: Loaded
+    step_range: str
+    operator_input: OperatorInput
+
+    @cached_property
+    def figures(self) -> Loaded:
+        """What figures are made of: the same without these functions and modules."""
+        plain = replace(self.loaded, trace=without_frames(self.loaded.trace))
+        return with_captures(plain, self.operator_input.captures)
+
+
+def _with_page(summary: Summary, shown: _Shown) -> Summary:
+    """The summary with what only a page shows."""
     from profharness.understand.device_use import use_of
+    from profharness.understand.pictures import pictures_of
 
-    return msgspec.structs.replace(summary, use=use_of(loaded, operator_input))
+    loaded = shown.figures
+    pictures = pictures_of(loaded, summary, shown.step_range, shown.loaded.trace)
+    return msgspec.structs.replace(
+        summary, use=use_of(loaded, shown.operator_input), pictures=pictures
+    )
