@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from profharness.analysis.pictures.bands import bands
 from profharness.analysis.pictures.flame import TreeKind, tree_of
 from profharness.analysis.pictures.flame_layout import flame_of
@@ -14,6 +16,8 @@ from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.steps import measured
 from profharness.analysis.time.strips import device_strips
+from profharness.trace.columns.table import NULL
+from profharness.trace.parts.step_numbers import step_numbers
 from profharness.understand.steps import stepped
 
 if TYPE_CHECKING:
@@ -38,7 +42,15 @@ def pictures_of(
         flames=tuple(_flames(framed)),
         ranks=() if summary.partition is None else rank_shares(records, measured(records).when),
         bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
+        longest_step=_longest_step(records),
     )
+
+
+def _longest_step(trace: Trace) -> int | None:
+    """The number of the step that took longest; None where no step has a number."""
+    numbers = step_numbers(trace)
+    rows = np.flatnonzero(numbers != NULL)
+    return int(numbers[rows[np.argmax(trace.marks.dur_ns[rows])]]) if len(rows) else None
 
 
 def _records(loaded: Loaded) -> Trace:

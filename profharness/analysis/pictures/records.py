@@ -102,9 +102,12 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pictures(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the report's pictures need beside the figures of a summary."""
+    """All that the report's pictures need beside the figures of a summary, and the number of the
+    longest step, which is looked at first.
+    """
 
     strips: Strips = Strips()
     flames: tuple[Flame, ...] = ()
     ranks: tuple[RankShare, ...] = ()
     bands: tuple[Band, ...] = ()
+    longest_step: int | None = None

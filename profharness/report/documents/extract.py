@@ -21,9 +21,12 @@ _HOTSPOT_KEYS = ("name", "share", "total", "calls", "mean")
 
 @dataclass(frozen=True)
 class Extract:
-    """The page's parts in reading order; a table is None, a text empty, where there is nothing."""
+    """The page's parts in reading order; a table is None, a text empty, where there is nothing.
+    `of` is what the facts are of, as a label.
+    """
 
     title: str
+    of: str
     facts: tuple[str, ...]
     said: Sentences
     verdict: str
@@ -39,6 +42,7 @@ def extract(summary: Summary) -> Extract:
     main = scan_table(summary) or partition_table(summary)
     return Extract(
         title=title(summary),
+        of="Trace" if summary.run is None else "Run",
         facts=tuple(cell.text for cell in subtitle(summary)),
         said=sentences(summary),
         verdict=window_verdict(summary),

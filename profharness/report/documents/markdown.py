@@ -4,29 +4,36 @@ are text: no mark, link or tag in them has an effect.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from profharness import __version__
 from profharness.analysis.records import Summary
 from profharness.report.documents.extract import Extract, extract
-from profharness.report.table import Table
-from profharness.rundir.shown.screen import one_line
+from profharness.report.md.tables import escaped, heading
+from profharness.report.md.tables import markdown as table_markdown
 
-_SPECIAL = re.compile(r"([\\`*\[\]<>|~&#$!])|(?<!\w)_|_(?!\w)")
-_LIST = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])")
-_LONGEST = 2_000  # characters of one name or sentence
+_SENTENCES = 2_000  # characters of a paragraph
 
 
 def markdown(summary: Summary) -> str:
     """The page as Markdown; it ends with a newline."""
-    return "\n\n".join(_blocks(extract(summary))) + "\n"
+    return "\n\n".join(block.rstrip("\n") for block in _blocks(extract(summary))) + "\n"
+
+
+def opening(page: Extract) -> Iterator[str]:
+    """Title and facts."""
+    yield heading(page.title, 1)
+    if page.facts:
+        yield f"**{page.of}** {' · '.join(map(escaped, page.facts))}"
+
+
+def paragraph(label: str, text: str) -> str:
+    """A labelled paragraph."""
+    return f"**{label}** {escaped(text, _SENTENCES)}"
 
 
 def _blocks(page: Extract) -> Iterator[str]:
-    yield f"# {escaped(page.title)}"
-    if page.facts:
-        yield " · ".join(map(escaped, page.facts))
+    yield from opening(page)
     for label, text in (
         ("Answer", page.said.answer),
         ("Next", page.said.next),
@@ -34,32 +41,17 @@ def _blocks(page: Extract) -> Iterator[str]:
         ("Verdict", page.verdict),
     ):
         if text:
-            yield f"**{label}** {escaped(text)}"
+            yield paragraph(label, text)
     for table in (page.main, page.hotspots):
         if table is not None:
-            yield f"## {escaped(table.title)}"
-            yield table_text(table)
-            if table.left_out:
-                yield f"{table.left_out} further rows are not shown."
+            yield heading(table.title)
+            yield table_markdown(table)
     if page.findings:
-        yield "## Findings"
+        yield heading("Findings")
         yield "\n".join(f"- {_finding(severity, line)}" for severity, line in page.findings)
     yield f"Made by profharness {__version__} from {escaped(page.source)}."
 
 
 def _finding(severity: str, line: str) -> str:
-    return f"**{severity}** {escaped(line)}" if severity else escaped(line)
-
-
-def table_text(table: Table) -> str:
-    """A table, with its titles and the side on which its columns are aligned."""
-    heads = [escaped(column.title) or " " for column in table.columns]
-    rules = ["---:" if column.align == "right" else "---" for column in table.columns]
-    rows = [[escaped(cell.text) for cell in row] for row in table.rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heads, rules, *rows))
-
-
-def escaped(text: str) -> str:
-    """A text as it reads, in one line: what Markdown would take for a mark is escaped."""
-    line = _SPECIAL.sub(r"\\\g<0>", one_line(text, _LONGEST))
-    return _LIST.sub(lambda found: f"{found[1] or ''}\\{found[2] or found[3]}", line)
+    text = escaped(line, _SENTENCES)
+    return f"**{severity}** {text}" if severity else text

@@ -11,7 +11,7 @@ import msgspec
 
 from profharness.analysis.records import Summary
 from profharness.report.documents.extract import extract
-from profharness.report.documents.markdown import escaped
+from profharness.report.documents.markdown import opening, paragraph
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
@@ -51,12 +51,9 @@ def notebook(summary: Summary, paths: Sequence[str]) -> bytes:
 
 def _cells(summary: Summary, paths: Sequence[str]) -> Iterator[Cell]:
     page = extract(summary)
-    yield Cell(
-        "markdown",
-        f"# {escaped(page.title)}\n\n{' · '.join(map(escaped, page.facts))}\n\n"
-        f"**Answer** {escaped(page.said.answer)}\n\n**Next** {escaped(page.said.next)}\n\n"
-        f"**Trust** {escaped(page.said.trust)}\n",
-    )
+    said = (("Answer", page.said.answer), ("Next", page.said.next), ("Trust", page.said.trust))
+    blocks = [*opening(page), *(paragraph(label, text) for label, text in said)]
+    yield Cell("markdown", "\n\n".join(block.rstrip("\n") for block in blocks) + "\n")
     name = "run" if summary.run is not None else "recording"
     opened = "open" if summary.run is not None else "read"
     words = ", ".join(map(repr, paths))

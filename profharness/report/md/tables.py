@@ -14,7 +14,7 @@ from profharness.rundir.shown.screen import one_line
 
 _LONGEST = 300  # characters of a name in a cell
 _NUMBERS = 24  # characters of a figure; what is longer is a sentence
-_MARKUP = re.compile(r"([\\`*_\[\]<>|~])")
+_MARKUP = re.compile(r"([\\`*_\[\]<>|~$&])")
 # an underscore or star inside of a word is no markup, and keys of figures are full of them
 _INSIDE = re.compile(r"(?<=\w)\\_(?=\w)")
 _LINKED = re.compile(r"@|#(?=\d)|:(?=//)")  # people, issues and addresses, which GitHub makes links
@@ -46,11 +46,11 @@ def heading(text: str, level: int = 2) -> str:
     return f"{'#' * level} {escaped(text)}\n\n"
 
 
-def escaped(text: str) -> str:
-    """A text that stands in a cell or a line as it is: its markup is escaped, its line ends are
-    blanks, and what has no shape is made visible.
+def escaped(text: str, longest: int = _LONGEST) -> str:
+    """A text of at most so many characters that stands in a cell or a line as it is: its markup is
+    escaped, its line ends are blanks, and what has no shape is made visible.
     """
-    shown = one_line(" ".join(text.splitlines()), _LONGEST)
+    shown = one_line(" ".join(text.splitlines()), longest)
     plain = _INSIDE.sub("_", _MARKUP.sub(r"\\\1", shown))
     return _LINKED.sub(r"\g<0><!-- -->", plain)
 

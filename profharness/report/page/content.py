@@ -13,7 +13,12 @@ from profharness.report.page.headline import Tile, subtitle, tiles, title
 from profharness.report.page.provenance import provenance
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.page.use import UseSection, use_section
-from profharness.report.page.verdict import headroom_tile, opening_verdict, view_command
+from profharness.report.page.verdict import (
+    headroom_tile,
+    opening_verdict,
+    spot_commands,
+    view_command,
+)
 from profharness.report.page.window import causes_note, gaps_text
 from profharness.report.table import Cell, Column, Table, first_rows
 from profharness.report.tables import communication, counters, runtime_logs
@@ -71,6 +76,7 @@ class Content:
     causes: tuple[tuple[str, str], ...]
     verdict: str
     view: str
+    spots: tuple[tuple[str, str], ...]
     communication: tuple[Table, ...]
     communication_note: str
     log: tuple[Table, ...]
@@ -118,6 +124,7 @@ def content(summary: Summary) -> Content:
         causes=causes_note(summary),
         verdict=opening_verdict(summary),
         view=view_command(summary),
+        spots=spot_commands(summary),
         communication=communication.tables(summary.communication),
         communication_note=communication.note(summary.communication),
         log=runtime_logs.tables(summary.log),

@@ -9,6 +9,10 @@ from profharness.report.page.headline import Tile
 from profharness.report.page.window import window_verdict
 from profharness.report.text.labels import point_name
 from profharness.report.text.scan_sentences import best_series, recommended_point
+from profharness.rundir.shown.screen import one_line
+
+_LONGEST = 200
+"""Characters of a kernel's name in a command; a longer one is asked for by a part of it."""
 
 
 def opening_verdict(summary: Summary) -> str:
@@ -37,6 +41,29 @@ def view_command(summary: Summary) -> str:
     """The command that opens the run's merged trace; empty where there is no run."""
     run = summary.run
     return "" if run is None else f"profharness view {shlex.quote(run.path)}"
+
+
+def spot_commands(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """What to look at first in a run's trace, and the command that opens it there: the longest step
+    and the kernel that takes most time.
+    """
+    run = summary.run
+    if run is None:
+        return ()
+    view = f"{view_command(summary)} --at"
+    step = None if summary.pictures is None else summary.pictures.longest_step
+    spots = [] if step is None else [(f"the longest step, {step}", f"{view} {step}")]
+    kernels = next((table for table in summary.hotspots if table.by == "kernel"), None)
+    if kernels is not None and kernels.rows and _can_be_named(kernels.rows[0].name):
+        hottest = kernels.rows[0].name
+        words = "the longest launch of the kernel with most time"
+        spots.append((words, f"{view} {shlex.quote(hottest)}"))
+    return tuple(spots)
+
+
+def _can_be_named(kernel: str) -> bool:
+    """Whether a shell's line can hold this name, which `view` would not take for a step."""
+    return kernel == one_line(kernel, _LONGEST) and len(kernel) <= _LONGEST and not kernel.isdigit()
 
 
 def _recommended(summary: Summary) -> PointSummary | None:

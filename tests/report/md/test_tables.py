@@ -52,6 +52,7 @@ def test_what_is_left_out_and_the_note_stand_below() -> None:
         ("https://x.y", "https:<!-- -->//x.y"),
         ("\x1b[31m", r"\\u001b\[31m"),
         ("back\\slash", r"back\\slash"),
+        ("$x$ &lt;", r"\$x\$ \&lt;"),
     ],
 )
 def test_a_foreign_name_stays_a_name(name: str, shown: str) -> None:

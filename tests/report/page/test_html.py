@@ -4,6 +4,7 @@ import html
 import json
 import random
 import re
+import shlex
 import string
 from base64 import b64encode
 from hashlib import sha256
@@ -12,13 +13,14 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
+from profharness.analysis.pictures.records import Pictures
 from profharness.analysis.records import Figure, ProblemRow, Summary, TelemetryRow
 from profharness.report.page import content
 from profharness.report.page import html as page_html
 from profharness.report.page.headline import tiles
 from profharness.report.page.html import SIZE_LIMIT, render
 from profharness.report.page.stars import star_text, starred_table
-from profharness.report.page.verdict import headroom_tile, opening_verdict
+from profharness.report.page.verdict import headroom_tile, opening_verdict, spot_commands
 from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text import terminal
 from profharness.report.text.findings import all_findings
@@ -182,6 +184,26 @@ def test_the_use_of_the_device_has_a_section_with_the_verdict() -> None:
     assert page.text.count("Not saturated: the device is idle 30.1 %") == 1
     assert "Hardware counters by operator" in page.text
     assert "use" not in Page(render(gpu_scan())).ids
+
+
+def test_the_page_says_where_to_look_first_in_the_trace() -> None:
+    run = command()
+    assert run.run is not None
+    stepped = msgspec.structs.replace(run, pictures=Pictures(longest_step=17))
+    view = f"profharness view {run.run.path} --at"
+    (_, step), (_, kernel) = spot_commands(stepped)
+    assert step == f"{view} 17"
+    assert shlex.split(kernel)[-1] == run.hotspots[0].rows[0].name
+    assert html.escape(kernel) in render(stepped)
+    assert spot_commands(msgspec.structs.replace(run, run=None)) == ()
+
+
+@pytest.mark.parametrize("name", ["123", "a\nb", "x" * 300])
+def test_no_line_opens_a_kernel_that_it_cannot_name(name: str) -> None:
+    run = command()
+    row = msgspec.structs.replace(run.hotspots[0].rows[0], name=name)
+    table = msgspec.structs.replace(run.hotspots[0], rows=(row,))
+    assert spot_commands(msgspec.structs.replace(run, hotspots=(table,))) == ()
 
 
 def test_the_page_opens_with_verdict_and_headroom() -> None:
