@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profharness.report.page.html import render
-from profharness.understand import report_run
+from profharness.understand.loose.summaries import summarise_paths
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "report.png"
@@ -33,7 +33,7 @@ def page_of(trace: Path, folder: Path, title: str) -> Path:
     named = folder / title
     named.symlink_to(trace.resolve())
     page = folder / "report.html"
-    page.write_text(render(report_run.summarise(report_run.load([named]))), encoding="utf-8")
+    page.write_text(render(summarise_paths([named], with_use=True)), encoding="utf-8")
     return page
 
 
