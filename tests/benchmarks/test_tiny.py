@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import CHROMIUM
 from tests.conftest import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
@@ -75,7 +76,7 @@ def in_place(
 def test_every_benchmark_is_here() -> None:
     elsewhere = {
         *("bare_overhead", "compare_answers", "load_generator", "make_kineto"),
-        *("read_kineto", "scale"),
+        *("page_load", "read_kineto", "scale"),
     }
     assert {*TINY, *elsewhere} == PROGRAMS
 
@@ -144,3 +145,13 @@ def test_the_load_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (kept,) = results.glob("load-generator-*.json")
     clients = [one["client"] for one in json.loads(kept.read_text())["levels"]]
     assert clients == ["ours", *(["h2"] if importlib.util.find_spec("h2") else [])]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (or chrome) on the PATH")
+def test_the_load_of_the_page(tmp_path: Path) -> None:
+    kept = tmp_path / "load.json"
+    done = start("page_load", "--rounds", "1", "-o", kept)
+    assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: above the goal
+    assert "Traceback" not in done.stderr, done.stderr
+    assert json.loads(kept.read_text())

@@ -34,17 +34,26 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "heading"), [("docs/frames.md", ""), ("README.md", "## From Python\n")]
+    ("name", "heading", "frames"),
+    [
+        ("docs/frames.md", "", ("kernels", "cores", "points")),
+        ("README.md", "## From Python\n", ("kernels", "table", "points")),
+    ],
 )
 def test_the_examples_of_tables_run(
-    name: str, heading: str, home: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    heading: str,
+    frames: tuple[str, ...],
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    pytest.importorskip("matplotlib")
     monkeypatch.chdir(home)
     made: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
         exec(compile(examples(name, heading), name, "exec"), made)
-    for frame in ("kernels", "cores", "points"):
+    for frame in frames:
         assert len(made[frame]), frame
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +18,7 @@ from profharness.analysis.records import Summary
 from profharness.report.page import content
 from profharness.report.page.later import ROOM, LaterRows
 from profharness.report.page.script import by_hash, engine, own_script, style
+from profharness.report.page.templating import environment
 from profharness.report.pictures.sections import pictures_by_section, without_power
 from profharness.report.plots import (
     curves,
@@ -31,10 +31,8 @@ from profharness.report.plots import (
     work_roofline,
 )
 from profharness.report.plots.base import Plot
-from profharness.rundir.shown.screen import visible
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
     from markupsafe import Markup
 
 SIZE_LIMIT = 2_000_000
@@ -67,7 +65,7 @@ def _page(
     drawing, script = engine() if plots else None, own_script()
     look = style({plot.height for plot in plots})
     return (
-        _environment()
+        environment("profharness.report.page")
         .get_template("report.html.j2")
         .render(
             summary=summary,
@@ -123,25 +121,6 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
         "telemetry": (*pictures["power"], *telemetry.telemetry_plots(without_power(summary))),
         "overhead": some(curves.overhead_plot(summary)),
     }
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("profharness.report.page"),
-        autoescape=True,
-        finalize=_on_a_page,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _on_a_page(value: object) -> object:
-    """Foreign names with what has no shape escaped; texts of our own as they are."""
-    return visible(value) if type(value) is str else value
 
 
 def _embedded(drawn: Iterable[Plot]) -> Markup:

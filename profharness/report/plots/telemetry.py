@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from profharness.analysis.records import Summary, TelemetryRow
 from profharness.report.plots.base import SERIES_COLORS, Plot
 from profharness.report.plots.chart import Curve, Scale, chart_json
@@ -36,14 +38,13 @@ def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int, samples: 
     title, (factor, unit) = telemetry_title(rows[0]), telemetry_scale(rows[0].unit)
     curves = []
     for place, row in enumerate(rows[:MOST_LINES]):
-        kept = thinned_samples(row.values, samples)
-        values = [row.values[sample] for sample in kept]
+        kept = np.array(thinned_samples(row.values, samples), np.intp)
         curves.append(
             Curve(
                 row.device,
                 SERIES_COLORS[place % len(SERIES_COLORS)],
-                [round(row.at_s[sample], 3) for sample in kept],
-                [None if finite(one) is None else round(one * factor, 6) for one in values],
+                np.round(np.array(row.at_s, np.float64)[kept], 3).tolist(),
+                np.round(np.array(row.values, np.float64)[kept] * factor, 6).tolist(),
                 tip=f"{{y:4}} {unit} at {{x:.1f}} s",
                 width=1.4,
                 size=0,

@@ -6,13 +6,11 @@ Tables sort and filter by the script; without it they read as they stand.
 
 from __future__ import annotations
 
-from base64 import b64encode
-from functools import cache
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from profharness import __version__
-from profharness.rundir.shown.screen import visible
+from profharness.report.page.script import by_hash
+from profharness.report.page.templating import environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -28,40 +26,16 @@ def rendered(template: str, **values: object) -> str:
         .render(
             style=_own(style),
             script=_own(script),
-            style_hash=_own(_hash(style)),
-            script_hash=_own(_hash(script)),
+            style_hash=by_hash([style]),
+            script_hash=by_hash([script]),
             version=__version__,
             **values,
         )
     )
 
 
-def _hash(text: str) -> str:
-    """The source expression of a script or style that is this text
-    (https://www.w3.org/TR/CSP3/#match-element-to-source-list).
-    """
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-@cache
 def _environment() -> Environment:
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=ChoiceLoader(
-            [PackageLoader("profharness.report.sheets"), PackageLoader("profharness.report.page")]
-        ),
-        autoescape=True,
-        finalize=_on_a_page,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _on_a_page(value: object) -> object:
-    """Foreign names with what has no shape escaped; texts of our own as they are."""
-    return visible(value) if type(value) is str else value
+    return environment("profharness.report.sheets", "profharness.report.page")
 
 
 def _text(name: str) -> str:
