@@ -155,13 +155,14 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
     from profharness.trace.parts.select import without_frames
     from profharness.trace.wanted import Wanted
     from profharness.understand.merge.command import fits_in_memory
+    from profharness.understand.merge.figures import teller
     from profharness.understand.merge.head import attributes, write_options
     from profharness.understand.merge.merger import merge_and_load
     from profharness.understand.merge.writing import MergeJob
     from profharness.writers import perfetto
 
     manifest = run.read_manifest()
-    options = write_options(manifest)
+    options = replace(write_options(manifest), tell_kernels=teller([root], manifest))
     if not fits_in_memory([root]):
         job = MergeJob(
             merged,

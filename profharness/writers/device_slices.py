@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from profharness.trace.columns.table import NULL
+from profharness.trace.kernel_figures import KernelFigures
 from profharness.trace.model import I64, Copies, Kernels, Trace
 from profharness.writers.device_work import operator_names
+from profharness.writers.figure_args import NOTE
 from profharness.writers.gpus import Gpus
 from profharness.writers.groups import Ints, group_rows
 from profharness.writers.interning import entry, intern_codes
@@ -67,6 +69,7 @@ class DeviceSliceWriter:
     gpus: Gpus
     out: Output
     launches: Launches
+    figures: KernelFigures | None = None
 
     def write_kernels(self, process: I64, queue: I64) -> None:
         """All kernels; flow numbers follow those of the file's earlier parts."""
@@ -80,6 +83,7 @@ class DeviceSliceWriter:
                 self.launches.base + 1,
                 _KERNEL_NOTES,
                 operator_names(kernels, self.trace),
+                figures=self.figures,
             ),
             process,
         )
@@ -118,6 +122,8 @@ class DeviceSliceWriter:
             for iid, (column, label) in enumerate((*work.notes, ("operator", "")), 1)
         ]
         interned = [*names.entries, *labels, *operators.entries]
+        if work.figures is not None:
+            interned += NOTE.labels()
         for packet in state_packets(sequence, process.machine, interned):
             self.out.write(packet)
         fixed = (
@@ -187,6 +193,8 @@ class DeviceSliceWriter:
             label = Same(wire.integer(Annotation.NAME_IID, len(work.notes) + 1))
             value = integers(Annotation.STRING_IID, work.operator_iid[row])
             yield Message(TrackEvent.DEBUG_ANNOTATIONS, (label, value), launched)
+        if work.figures is not None:
+            yield from NOTE.fields(work.figures, rows)
         event = rows + work.first_event
         linked = self.launches.linked[event - self.launches.base] > 0
         if linked.any():
@@ -204,7 +212,8 @@ class DeviceSliceWriter:
 @dataclass(frozen=True)
 class _Work:
     """Some rows of a table. `name`, `queue` and `operator` are of all its rows, `first_event` the
-    flow number of its first one; `operator_iid` of these rows alone.
+    flow number of its first one, `figures` are what is told of all of them; `operator_iid` of these
+    rows alone.
 
     `notes` are (column, label) annotations.
     """
@@ -217,6 +226,7 @@ class _Work:
     notes: tuple[tuple[str, str], ...]
     operator: Ints
     operator_iid: I64 = field(default_factory=lambda: np.empty(0, np.int64))
+    figures: KernelFigures | None = None
 
     def take(self, rows: I64) -> _Work:
         return replace(self, rows=self.rows[rows])

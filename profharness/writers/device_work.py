@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.trace.columns.table import NULL
+from profharness.trace.kernel_figures import KernelFigures
 from profharness.trace.model import I64, Copies, Kernels, Strings, Trace
 from profharness.writers.counter_args import CounterArgs
+from profharness.writers.figure_args import LAUNCH
 from profharness.writers.gpus import STAGES, Gpus, specification
 from profharness.writers.groups import Groups, Ints, group_rows
 from profharness.writers.interning import by_frequency, entry, intern_codes
@@ -64,7 +66,7 @@ _STATIC = (
 @dataclass(frozen=True)
 class DeviceWriter:
     """What both tables of device work need to be written. Event numbers up to `base` belong to
-    other parts of the file.
+    other parts of the file; `figures` are what is told of the kernels.
     """
 
     trace: Trace
@@ -72,6 +74,7 @@ class DeviceWriter:
     gpus: Gpus
     out: Output
     base: int = 0
+    figures: KernelFigures | None = None
 
     def write_kernels(self, process: I64, queue: I64) -> None:
         """All kernels; `process` and `queue` are positions per row. Event numbers are row + 1 after
@@ -95,9 +98,12 @@ class DeviceWriter:
             ]
             if (part.graph > 0).any():
                 interned.append(entry(Interned.COMPUTE_ARG_NAMES, _ARG_IID[_GRAPH], _GRAPH))
+            figures = None if self.figures is None else self.figures.take(rows)
+            if figures is not None:
+                interned += LAUNCH.labels()
             shape = self._begin(owner, part.device, queue[rows], interned)
             columns = _KernelColumns(
-                part, rows, rows + self.base + 1, names.iid, iids[kinds.of], counters
+                part, rows, rows + self.base + 1, names.iid, iids[kinds.of], counters, figures
             )
             self._chunks(len(part), shape, queue[rows], columns)
 
@@ -210,6 +216,7 @@ class _KernelColumns:
     name: I64
     kind: I64
     counters: CounterArgs
+    figures: KernelFigures | None
 
     @property
     def at_once(self) -> int:
@@ -242,6 +249,8 @@ class _KernelColumns:
         graph = table.graph[rows]
         if (graph > 0).any():
             yield argument(_GRAPH, graph, graph > 0)
+        if self.figures is not None:
+            yield from LAUNCH.fields(self.figures, rows)
         yield from self.counters.fields(self.row[rows], len(_ARGS) + 1)
 
 

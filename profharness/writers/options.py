@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from profharness.trace.kernel_figures import KernelFigures
+from profharness.trace.model import Trace
 from profharness.units import format_bytes, format_number
 
 GpuRepresentation = Literal["render-stage", "track-event"]
@@ -13,6 +15,9 @@ RATE_UNIT = "items/s"
 """The unit of rates where nobody says what the items are."""
 OperatorKind = Callable[[str], str]
 """The kind of an operator by its name, empty for none: operators of a kind have equal colours."""
+
+KernelTeller = Callable[[Trace], KernelFigures]
+"""What is known of each kernel of a trace, or of each part of one, beside what was recorded."""
 
 
 def no_kind(name: str) -> str:  # noqa: ARG001  it is called with a name
@@ -56,6 +61,7 @@ class WriteOptions:
     hosts: tuple[HostFacts, ...] = ()
     operator_kind: OperatorKind = no_kind
     rate_unit: str = RATE_UNIT
+    tell_kernels: KernelTeller | None = None
 
 
 @dataclass(frozen=True)

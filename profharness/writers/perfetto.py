@@ -161,10 +161,12 @@ class _Job:
         )
         slices.write_threads(threads)
         slices.write_benchmark(benchmark)
+        tell = self._options.tell_kernels
+        figures = tell(trace) if tell is not None and len(trace.kernels) else None
         device = (
-            DeviceWriter(trace, registry, self._gpus, self._out, self._events)
+            DeviceWriter(trace, registry, self._gpus, self._out, self._events, figures)
             if self._options.gpu_repr == "render-stage"
-            else DeviceSliceWriter(trace, registry, self._gpus, self._out, launches)
+            else DeviceSliceWriter(trace, registry, self._gpus, self._out, launches, figures)
         )
         device.write_kernels(kernels, queues[0])
         device.write_copies(copies, queues[1])

@@ -20,6 +20,7 @@ FULL_NAMES = {
     ("Launch", "ARG_TEXT"): "string_value",
     ("Annotation", "INT"): "int_value",
     ("Annotation", "DOUBLE"): "double_value",
+    ("Annotation", "TEXT"): "string_value",
     ("Annotation", "STRING_IID"): "string_value_iid",
     ("TrackEvent", "BEGIN"): "TYPE_SLICE_BEGIN",
     ("TrackEvent", "END"): "TYPE_SLICE_END",

@@ -45,7 +45,9 @@ class KernelWork:
     where the kernel's name says that it rounds fp32 operands to that. `fewer`: some kernel of the
     operator is of an algorithm that multiplies less often than the formulas count, so that the
     operator may exceed the peak. `again` are the kernels of a
-    forward pass that the backward pass runs again: their work is no useful one.
+    forward pass that the backward pass runs again: their work is no useful one. `alone` are the
+    kernels that do all of their operator's matrix work, so that `flops` is no share, and
+    `moves_alone` those that have all of its `low_bytes`.
     """
 
     flops: F64
@@ -54,6 +56,8 @@ class KernelWork:
     dtypes: tuple[Dtype, ...]
     fewer: Mask
     again: Mask
+    alone: Mask
+    moves_alone: Mask
 
     @property
     def useful(self) -> F64:
@@ -68,21 +72,24 @@ def of_kernels(trace: Trace, known: RowWork | None = None) -> KernelWork:
     kernels, ops = trace.kernels, trace.ops
     flops, low_bytes = np.full(len(kernels), np.nan), np.full(len(kernels), np.nan)
     dtype = np.full(len(kernels), NULL, np.int64)
-    fewer, again = np.zeros(len(kernels), np.bool_), np.zeros(len(kernels), np.bool_)
+    fewer, again, alone, moves_alone = np.zeros((4, len(kernels)), np.bool_)
     rows = np.flatnonzero((kernels.op != NULL) & (kernels.dur_ns > 0))
     if not len(rows):
-        return KernelWork(flops, low_bytes, dtype, (), fewer, again)
+        return KernelWork(flops, low_bytes, dtype, (), fewer, again, alone, moves_alone)
     works = row_work(trace) if known is None else known
     op = kernels.op[rows].astype(np.int64)
     again[rows] = works.again[op]
     owner = works.owner[op]
     doing = _doing(trace, rows, owner)
-    flops[rows] = _shared(works.flops, np.where(doing, owner, NULL), kernels.dur_ns[rows])
+    doer = np.where(doing, owner, NULL)
+    flops[rows] = _shared(works.flops, doer, kernels.dur_ns[rows])
+    alone[rows] = _alone(doer)
     streams = nests(ops).nearest(np.isfinite(works.low_bytes) & ~works.known)[op]
     mover = np.where(
         doing, owner, np.where(owner == NULL, streams, _deeper(ops.depth, streams, owner))
     )
     low_bytes[rows] = _shared(works.low_bytes, mover, kernels.dur_ns[rows])
+    moves_alone[rows] = _alone(mover)
     multiplying = rows[doing]
     dtype[multiplying] = works.dtype[owner[doing]]
     dtypes = works.dtypes
@@ -92,7 +99,7 @@ def of_kernels(trace: Trace, known: RowWork | None = None) -> KernelWork:
         rounded = multiplying[(dtype[multiplying] == dtypes.index("fp32")) & in_tf32]
         if len(rounded):
             dtype[rounded], dtypes = len(dtypes), (*dtypes, "tf32")
-    return KernelWork(flops, low_bytes, dtype, dtypes, fewer, again)
+    return KernelWork(flops, low_bytes, dtype, dtypes, fewer, again, alone, moves_alone)
 
 
 def with_own_entries(
@@ -119,10 +126,13 @@ def with_own_entries(
         return np.where(free & np.isfinite(own), own, column)
 
     flops = filled(work.flops, [one.flops for one in works])
+    low_bytes = filled(work.low_bytes, [one.low_bytes for one in works])
     return replace(
         work,
         flops=flops,
-        low_bytes=filled(work.low_bytes, [one.low_bytes for one in works]),
+        low_bytes=low_bytes,
+        alone=work.alone | (flops != work.flops) & np.isfinite(flops),
+        moves_alone=work.moves_alone | (low_bytes != work.low_bytes) & np.isfinite(low_bytes),
         dtype=np.where(free & np.isfinite(flops), typed[place], work.dtype),
         dtypes=dtypes,
     )
@@ -164,6 +174,13 @@ def _shared(work: F64, owner: I64, dur_ns: I64) -> F64:
     parts = np.full(len(owner), np.nan)
     parts[held] = work[owner[held]] * (dur_ns[held] / total[owner[held]])
     return parts
+
+
+def _alone(owner: I64) -> Mask:
+    """Which kernels are the only one of their owner."""
+    held = owner != NULL
+    alone: Mask = held & (np.bincount(owner[held], minlength=1)[owner] == 1)
+    return alone
 
 
 def _says(trace: Trace, rows: I64, owner: I64, pattern: re.Pattern[str]) -> Mask:

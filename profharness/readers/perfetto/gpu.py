@@ -21,6 +21,7 @@ from profharness.readers.perfetto.packets import GPU_EVENT, GPU_INFO, SYSTEM_INF
 from profharness.trace.columns.build import per_text
 from profharness.trace.columns.keys import pack
 from profharness.trace.columns.table import NULL, concat
+from profharness.trace.kernel_figures import FILL, OF_PEAK
 from profharness.trace.model import F64, Copies, Counters, Device, Kernels, Stream, Strings
 
 _ID, _DURATION, _CONTEXT, _GPU, _QUEUE, _STAGE, _KERNEL, _NAME, _LAUNCH = (
@@ -189,7 +190,7 @@ def _part(file: _File, rows: I64) -> _Part:
     return _Part(
         kernels.take(~is_copy),
         copies.take(is_copy),
-        _counters(args, ~is_copy),
+        _counters(args, ~is_copy, strings),
         is_copy,
         fields.last(_ID, count),
         packets.machine[rows],
@@ -255,10 +256,18 @@ def _direction(name: str) -> str:
     return match[3] or f"{match[1]}2{match[2]}".lower().replace("a", "d")
 
 
-def _counters(args: _Args, is_kernel: Mask) -> Counters:
-    """Hardware counters: launch arguments that are floating-point numbers."""
+def _counters(args: _Args, is_kernel: Mask, strings: Strings) -> Counters:
+    """Hardware counters: launch arguments that are floating-point numbers, but for those that an
+    analysis added.
+    """
     position = np.cumsum(is_kernel) - 1
-    chosen = np.flatnonzero(~np.isnan(args.figure) & is_kernel[args.row] & (args.name != NULL))
+    told = [strings.find(name) for name in (FILL, OF_PEAK)]
+    chosen = np.flatnonzero(
+        ~np.isnan(args.figure)
+        & is_kernel[args.row]
+        & (args.name != NULL)
+        & ~np.isin(args.name, told)
+    )
     return Counters.build(
         len(chosen),
         kernel=position[args.row[chosen]],

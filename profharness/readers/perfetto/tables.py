@@ -22,6 +22,7 @@ from profharness.readers.rocprofv3.places import places
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
 from profharness.trace.columns.table import NULL
+from profharness.trace.kernel_figures import NUMBERS
 from profharness.trace.model import Api, Copies, Counters, Device, Kernels, Marks, Ops, Samples
 
 _AGENT = re.compile(r"(?:Agent \[|Dispatch \[|Device |GPU |\[)(\d+)")
@@ -361,6 +362,7 @@ def _counters(context: Context, rows: I64) -> Counters:
         for label in (
             *_OTHERS,
             *_CORRELATION,
+            *NUMBERS,
             *(label for labels in _FIGURES.values() for label in labels),
         )
     }

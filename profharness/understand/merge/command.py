@@ -17,6 +17,7 @@ from profharness.trace.parts.cutting import Cut, StepRange
 from profharness.trace.wanted import Wanted
 from profharness.understand.load import check_hosts, check_paths, load
 from profharness.understand.many.jobs import IN_ONE, Workers
+from profharness.understand.merge.figures import teller
 from profharness.understand.merge.head import attributes, gpu_representation, write_options
 from profharness.understand.merge.merger import merge_spilled_parts
 from profharness.understand.merge.report import MergeReport, merge_report
@@ -86,6 +87,7 @@ def _job(
     chosen = replace(
         write_options(manifest, gpu_representation(options.gpu_repr)),
         max_kernels=options.max_kernels,
+        tell_kernels=teller(paths, manifest, options.cut, options.max_kernels),
     )
     only_files = len(paths) > 1 and not any(path.is_dir() for path in paths)
     named = f"{len(paths)} files" if only_files else ", ".join(str(path) for path in paths)

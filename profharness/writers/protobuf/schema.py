@@ -122,6 +122,7 @@ class Annotation:
     NAME_IID = 1
     INT = 4
     DOUBLE = 5
+    TEXT = 6
     STRING_IID = 17
 
 

@@ -21,6 +21,7 @@ from profharness.trace.parts.cutting import Cut
 from profharness.understand.load import load
 from profharness.understand.many.jobs import IN_ONE, Workers
 from profharness.understand.merge.command import MergeOptions, merge_to_file
+from profharness.understand.merge.figures import teller
 from profharness.understand.merge.head import attributes, gpu_representation, write_options
 from profharness.understand.merge.report import MergeReport
 from profharness.writers import perfetto
@@ -124,7 +125,11 @@ def in_memory(paths: list[Path], target: Path, options: MergeOptions) -> Path:
         trace,
         target,
         attributes=attributes(loaded.source, loaded.manifest, trace.sources),
-        options=replace(chosen, max_kernels=options.max_kernels),
+        options=replace(
+            chosen,
+            max_kernels=options.max_kernels,
+            tell_kernels=teller(paths, loaded.manifest, options.cut, options.max_kernels),
+        ),
     )
     return target
 
