@@ -43,7 +43,20 @@ def pictures_of(
         ranks=() if summary.partition is None else rank_shares(records, measured(records).when),
         bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
         longest_step=_longest_step(records),
+        window=_window(records, summary),
     )
+
+
+def _window(trace: Trace, summary: Summary) -> tuple[int, int] | None:
+    """From the first to the last instant of the measured window, of a scan of the point that it
+    recommends; None where nothing has a time.
+    """
+    from profharness.report.text.scan_sentences import best_series, recommended_point
+
+    series = best_series(summary)
+    point = None if series is None else recommended_point(summary, series)
+    when = measured(trace, None if point is None else point.point).when
+    return (int(when.start.min()), int(when.end.max())) if len(when) else None
 
 
 def _longest_step(trace: Trace) -> int | None:

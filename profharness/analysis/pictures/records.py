@@ -102,8 +102,9 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pictures(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the report's pictures need beside the figures of a summary, and the number of the
-    longest step, which is looked at first.
+    """All that the report's pictures need beside the figures of a summary, and where to look first
+    in the trace: the number of the longest step, and the start and end (ns) of the measured window,
+    of a scan that of the recommended point.
     """
 
     strips: Strips = Strips()
@@ -111,3 +112,4 @@ class Pictures(msgspec.Struct, frozen=True, kw_only=True):
     ranks: tuple[RankShare, ...] = ()
     bands: tuple[Band, ...] = ()
     longest_step: int | None = None
+    window: tuple[int, int] | None = None

@@ -31,6 +31,12 @@ _PINNED = (
 _MARGIN, _LEAST_MARGIN_NS = 0.2, 10_000
 
 
+def around(start_ns: int, end_ns: int) -> tuple[int, int]:
+    """A time and a fifth of its length on both sides, in ns."""
+    margin = max(int((end_ns - start_ns) * _MARGIN), _LEAST_MARGIN_NS)
+    return max(start_ns - margin, 0), end_ns + margin
+
+
 @dataclass(frozen=True)
 class Spot:
     """A slice of a trace by its times in ns, and in words what it is."""
@@ -42,18 +48,20 @@ class Spot:
     @property
     def window(self) -> tuple[int, int]:
         """The time to show around it, in ns."""
-        margin = max(int(self.dur_ns * _MARGIN), _LEAST_MARGIN_NS)
-        return max(self.start_ns - margin, 0), self.start_ns + self.dur_ns + margin
+        return around(self.start_ns, self.start_ns + self.dur_ns)
 
 
 @dataclass(frozen=True)
 class Link:
-    """Where the UI is, where it finds the file, and the slice that it selects."""
+    """Where the UI is, where it finds the file, and the slice that it selects; without one the
+    `window` that it shows (start and end in ns), None for the whole trace.
+    """
 
     ui: str
     port: int
     path: str
     spot: Spot | None = None
+    window: tuple[int, int] | None = None
 
     @property
     def file_url(self) -> str:
@@ -67,14 +75,11 @@ class Link:
             "enablePlugins": _PLUGINS,
             "startupCommands": quote(_startup_commands(), safe=""),
         }
+        shown = self.window if self.spot is None else self.spot.window
+        if shown is not None:
+            parameters |= {"visStart": str(shown[0]), "visEnd": str(shown[1])}
         if self.spot is not None:
-            first, last = self.spot.window
-            parameters |= {
-                "visStart": str(first),
-                "visEnd": str(last),
-                "ts": str(self.spot.start_ns),
-                "dur": str(self.spot.dur_ns),
-            }
+            parameters |= {"ts": str(self.spot.start_ns), "dur": str(self.spot.dur_ns)}
         told = "&".join(f"{name}={value}" for name, value in parameters.items())
         return f"{self.ui.rstrip('/')}/#!/?{told}"
 
@@ -109,11 +114,31 @@ def can_open_browser(environment: Mapping[str, str], platform: str) -> bool:
 
 def hints(link: Link) -> tuple[str, ...]:
     """What to know before opening the link, a sentence each."""
-    host = socket.gethostname()
-    at = () if link.spot is None else (f"it opens at {link.spot.words}",)
+    at: tuple[str, ...] = ()
+    if link.spot is not None:
+        at = (f"it opens at {link.spot.words}",)
+    elif link.window is not None:
+        at = ("it opens at the window that the report judges",)
     return (
         f"open {link.ui_url}",
         *at,
+        *_ways(link),
+    )
+
+
+def page_hints(link: Link, page_url: str) -> tuple[str, ...]:
+    """The same of a page whose links open the trace."""
+    return (
+        f"open {page_url}",
+        "its links open the trace in the Perfetto UI; Ctrl-C ends it",
+        *_ways(link),
+    )
+
+
+def _ways(link: Link) -> tuple[str, ...]:
+    """What stands between the browser and this computer."""
+    host = socket.gethostname()
+    return (
         f"from another machine, first: ssh -L {link.port}:{ADDRESS}:{link.port} {host}",
         (
             "Chrome asks once whether the page may reach this computer (local network access): "

@@ -2,8 +2,9 @@
 
 The UI's content policy lets it fetch from any https address and from exactly http://127.0.0.1:9001,
 so the port matters. The server answers for one file below a random path, allows one origin, answers
-to no other host name than this computer's own, and stops after the first complete download. On a
-node that many use, whoever else knocks at the port learns nothing and stands in nobody's way.
+to no other host name than this computer's own, and stops after the first complete download. Beside
+the file there may be a page with links that open it. On a node that many use, whoever else knocks
+at the port learns nothing and stands in nobody's way.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
 from profharness.cli.viewing.link import ADDRESS, DEFAULT_PORT
+from profharness.cli.viewing.live import PAGE, Answer, LivePage
 from profharness.errors import InputError, Unavailable
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.paths import MANIFEST, RunDir
@@ -92,8 +94,9 @@ class TraceServer(ThreadingHTTPServer):
         self.keep = keep
         self.log = log
         self.downloads = 0
-        name = quote(os.fsencode(path.name))
-        self.url_path = f"/{secrets.token_urlsafe(16)}/{name}"
+        self.page: LivePage | None = None
+        self._folder = f"/{secrets.token_urlsafe(16)}/"
+        self.url_path = self._folder + quote(os.fsencode(path.name))
         self._visitors = _Visitors()
         try:
             super().__init__((ADDRESS, port), _Handler)
@@ -108,6 +111,16 @@ class TraceServer(ThreadingHTTPServer):
     @property
     def port(self) -> int:
         return int(self.server_address[1])
+
+    @property
+    def page_url(self) -> str:
+        """Where the page is, once there is one."""
+        return f"http://{ADDRESS}:{self.port}{self._folder}{PAGE}"
+
+    def name_in_folder(self, path: str) -> str | None:
+        """What a path names of the folder that nobody can guess; None for one outside of it."""
+        folder, name = path[: len(self._folder)], path[len(self._folder) :]
+        return name if hmac.compare_digest(folder.encode(), self._folder.encode()) else None
 
     def process_request(self, request: _Connection, client_address: object) -> None:
         """Answer in a thread of its own, which waits for nobody else."""
@@ -171,17 +184,44 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(self._refused() or HTTPStatus.NO_CONTENT, 0)
 
     def do_HEAD(self) -> None:
-        self._file(body=False)
+        self._answer(body=False)
 
     def do_GET(self) -> None:
-        self._file(body=True)
+        self._answer(body=True)
+
+    def _answer(self, *, body: bool) -> None:
+        """The page or where a link of it leads, by the exact path; else the file, or why not."""
+        answer = self._of_the_page()
+        if answer is None:
+            self._file(body=body)
+            return
+        self.send_response(answer.status)
+        for name, value in (*answer.headers, ("Connection", "close")):
+            self.send_header(name, value)
+        self.end_headers()
+        if body:
+            self.wfile.write(answer.body)
+
+    def _of_the_page(self) -> Answer | None:
+        """The answer to who opens the page or follows a link of it; None for all else, and for a
+        script of a page, which states its origin.
+        """
+        name, page = self.server.name_in_folder(self.path), self.server.page
+        if name is None or page is None or "Origin" in self.headers or not self._knows_us():
+            return None
+        self.server.admit(self.connection)  # it may wait for a search in the trace
+        return page.answer(name)
+
+    def _knows_us(self) -> bool:
+        """Whether it asks this computer by one of its own names."""
+        hosts = self.headers.get_all("Host", [])
+        return len(hosts) == 1 and _OWN_NAMES.fullmatch(hosts[0].strip()) is not None
 
     def _refused(self) -> HTTPStatus | None:
         """Why this visitor gets nothing: a page of another origin, a host name that is not this
         computer's own (DNS rebinding), or a path that is not the file's.
         """
-        hosts = self.headers.get_all("Host", [])
-        if len(hosts) != 1 or not _OWN_NAMES.fullmatch(hosts[0].strip()):
+        if not self._knows_us():
             return HTTPStatus.FORBIDDEN
         if self.headers.get("Origin", self.server.origin) != self.server.origin:
             return HTTPStatus.FORBIDDEN

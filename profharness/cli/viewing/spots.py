@@ -5,6 +5,7 @@ name.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,11 +33,26 @@ def spot_in(path: Path, run: Path | None, at: str) -> Spot:
 
     Raises UsageError where there is none, with what the trace does hold, and as `load` does.
     """
-    loaded = load_files([path], check=False)
+    return _spot(load_files([path], check=False).trace, path, run, at)
+
+
+def spots_in(path: Path, run: Path | None, wanted: Sequence[str]) -> dict[str, Spot | UsageError]:
+    """The same of several, for which the trace is read once: each slice, or why there is none."""
+    trace = load_files([path], check=False).trace
+    spots: dict[str, Spot | UsageError] = {}
+    for at in wanted:
+        try:
+            spots[at] = _spot(trace, path, run, at)
+        except UsageError as error:
+            spots[at] = error
+    return spots
+
+
+def _spot(trace: Trace, path: Path, run: Path | None, at: str) -> Spot:
     if _NUMBER.fullmatch(at):
-        loaded = stepped(Loaded(loaded.trace, loaded.source, _manifest(run)), must=False)
-        return step_spot(loaded.trace, int(at))
-    return kernel_spot(loaded.trace, at)
+        loaded = Loaded(trace, str(path), _manifest(run))
+        return step_spot(stepped(loaded, must=False).trace, int(at))
+    return kernel_spot(trace, at)
 
 
 def step_spot(trace: Trace, number: int) -> Spot:
