@@ -99,7 +99,9 @@ class Page:
         for event in self.events:
             told, params = event["method"], event["params"]
             if told == "Runtime.exceptionThrown":
-                found.append(json.dumps(params["exceptionDetails"])[:500])
+                details = params["exceptionDetails"]
+                thrown = details.get("exception", {}).get("description", "")
+                found.append(f"{details['text']} {thrown}"[:500])
             elif told == "Runtime.consoleAPICalled" and params["type"] in {"error", "warning"}:
                 found.append(" ".join(str(one.get("value", "")) for one in params["args"]))
             elif told == "Log.entryAdded" and params["entry"]["level"] in {"error", "warning"}:

@@ -139,11 +139,11 @@ def _require_run(root: Path) -> None:
 @dataclass(frozen=True)
 class _Records:
     """What a run recorded, as figures need it and as it is `shown`: with Python's functions and
-    modules; and what writes the merged trace.
+    modules, None without any; and what writes the merged trace.
     """
 
     loaded: Loaded
-    shown: Trace
+    shown: Trace | None
     write_trace: Callable[[], object]
 
 
@@ -171,14 +171,14 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
             lambda sources: attributes(str(root), manifest, sources),
         )
         if (records := merge_and_load(root, job)) is not None:
-            whole = of_records(records, root)
-            return _Records(whole, whole.trace, lambda: None)
+            return _Records(of_records(records, root), None, lambda: None)
     loaded = load([root], wanted=Wanted.SHOWN)
     shown = loaded.trace
     stated = attributes(loaded.source, manifest, shown.sources)
+    plain = without_frames(shown)
     return _Records(
-        replace(loaded, trace=without_frames(shown)),
-        shown,
+        replace(loaded, trace=plain),
+        None if plain is shown else shown,
         lambda: perfetto.write(shown, merged, attributes=stated, options=options),
     )
 

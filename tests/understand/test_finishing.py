@@ -115,7 +115,8 @@ print(next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_ranks_that_are_written(tmp_path):
     """What two more ranks of 20,000 kernels need are their columns, with operators and calls, and
-    what the figures need; their files have 1,680 B per kernel.
+    what the figures need: less than their files, which have 1,680 B per kernel. Nothing that is
+    loaded for one rank alone, such as a library for plots, covers the difference.
     """
     peaks = []
     for ranks in (1, 3):
@@ -128,7 +129,7 @@ def test_memory_does_not_grow_with_the_ranks_that_are_written(tmp_path):
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
         peaks.append(int(done.stdout.splitlines()[-1]))
-    assert (peaks[1] - peaks[0]) * 2**20 / 40_000 < 1_000, peaks
+    assert (peaks[1] - peaks[0]) * 2**20 / 40_000 < 1_200, peaks
 
 
 def _of_ranks(root: Path, ranks: int, kernels: int) -> RunDir:

@@ -226,7 +226,7 @@ def test_the_page_of_a_gpu_trace_runs_in_a_browser_without_a_complaint(here, sha
     data = data_of(dom)
     assert data.get("errors") is None
     assert data["loaded"] == "0"
-    verdicts = re.findall(r'<p class="verdict">(.*?)</p>', dom, re.DOTALL)
+    verdicts = re.findall(r'<dd class="judged">(.*?)</dd>', dom, re.DOTALL)
     texts = [html.unescape(re.sub(r"<[^>]+>", "", one)) for one in verdicts]
     assert any(figures["verdict"]["text"] in text for text in texts)
 
