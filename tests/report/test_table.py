@@ -4,8 +4,8 @@ import json
 
 from profharness.report.csv import csv_text
 from profharness.report.json import run_json
-from profharness.report.page.html import _environment
 from profharness.report.page.later import LaterRows
+from profharness.report.page.templating import environment
 from profharness.report.table import Cell, Column, Table, as_objects, first_rows
 from profharness.report.text.listing import listing
 from tests.report.samples import failing
@@ -32,7 +32,7 @@ def test_one_table_is_text_csv_json_and_html() -> None:
     assert csv_text(TABLE) == "backend,rate (items/s)\ntorch,1024.5\nonnx,\n"
     assert as_objects(TABLE) == [{"backend": "torch", "rate": 1024.5}, {"backend": "onnx"}]
     parts = (
-        _environment()
+        environment("profharness.report.page")
         .get_template("parts.html.j2")
         .make_module({"shown_first": 40, "later": LaterRows(0)})
     )

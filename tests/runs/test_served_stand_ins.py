@@ -108,7 +108,7 @@ def test_the_reports_say_what_the_scan_found(search: Path) -> None:
         "saturation", str(search), "--jobs", "23", "--latency-limit", "p99=25ms", cwd=search.parent
     )
     assert "5 jobs per device" in saturation.stdout
-    assert re.search(r"devices +5 \[[45], [56]\] for 23 jobs", saturation.stdout)
+    assert re.search(r"devices +5 \([45] to [56]\) for 23 jobs", saturation.stdout)
     assert "within p99 25 ms  concurrency 6: 300 items/s" in saturation.stdout
     assert "CPU cores of the server" in saturation.stdout
     assert "over the network" in saturation.stdout
