@@ -75,7 +75,7 @@ def test_a_secret_in_a_name_is_hidden(tmp_path: Path) -> None:
     [
         ([], ""),
         (["/usr/bin/bench", "-m=128", "--token", "s3cret"], "bench"),
-        (["/opt/python3.10", "-u", "/work/train.py", "--config", "x"], "python3.10 train.py"),
+        (["/opt/python3.10", "-u", "/home/user/train.py", "--config", "x"], "python3.10 train.py"),
         (["python", "-c", "import x"], "python"),
         (["julia", "./traces/jacc_1.jl"], "julia jacc_1.jl"),
     ],
