@@ -131,7 +131,9 @@ def _require_run(root: Path) -> None:
     files.
     """
     if not root.is_dir():
-        raise InputError(f"{root}: there is no such run directory", "`profharness ls` lists runs")
+        raise InputError(
+            f"{root}: there is no such file or run directory", "`profharness ls` lists runs"
+        )
     if not (root / MANIFEST).is_file():
         raise no_run(root)
 

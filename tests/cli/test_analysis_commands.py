@@ -371,7 +371,7 @@ def test_a_report_of_a_folder_names_the_files_in_it(capsys, kineto, tmp_path):
     assert run_cli(["report", str(kineto.parent)]) == 4
     assert "  name one of its files: small.pt.trace.json\n" in capsys.readouterr().err
     assert run_cli(["report", str(tmp_path / "none")]) == 4
-    assert "there is no such run directory" in capsys.readouterr().err
+    assert "there is no such file or run directory" in capsys.readouterr().err
 
 
 def test_hotspots_name_what_a_broken_file_lost(capsys, kineto):
