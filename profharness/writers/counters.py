@@ -19,7 +19,7 @@ from profharness.trace.derive import THROUGHPUT
 from profharness.trace.model import I64, Trace
 from profharness.trace.sample_metrics import HSA_ALLOCATED, RECORDED_METRICS, metric_of
 from profharness.writers.groups import Groups, group_rows
-from profharness.writers.options import RATE_UNIT
+from profharness.writers.options import RATE_UNIT, WriteOptions
 from profharness.writers.output import Output
 from profharness.writers.protobuf import wire
 from profharness.writers.protobuf.proto_columns import Double, Message, Same, integers, packets
@@ -57,7 +57,7 @@ class CounterWriter:
     trace: Trace
     registry: Registry
     out: Output
-    rate_unit: str = RATE_UNIT
+    options: WriteOptions
 
     def write(self) -> None:
         """One track per source, device and metric, under one group per source and device, and
@@ -147,7 +147,8 @@ class CounterWriter:
             yield (
                 position,
                 uuid,
-                (child_track(uuid, groups[group], metric) + _counter(metric, self.rate_unit)),
+                child_track(uuid, groups[group], self.options.metric_title(metric))
+                + _counter(metric, self.options.rate_unit),
             )
 
     def _group_name(self, words: str, source: int, device: int) -> str:
@@ -172,8 +173,8 @@ def _counter(metric: str, rate_unit: str) -> bytes:
     """TrackDescriptor fields of a counter: its unit, which of a rate says what its items are, one
     vertical scale for the same metric of all devices, and what it says.
 
-    The track keeps the metric's own name, which queries and our reader go by; viewers show the
-    description beside it.
+    The key of the scale is the metric's own name, by which our reader knows it: the track itself is
+    called by a title for people. Viewers show the description beside it.
     """
     known = metric_of(metric)
     scale = wire.text(Track.Y_AXIS_SHARE_KEY, metric)

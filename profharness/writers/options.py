@@ -16,6 +16,9 @@ RATE_UNIT = "items/s"
 OperatorKind = Callable[[str], str]
 """The kind of an operator by its name, empty for none: operators of a kind have equal colours."""
 
+MetricTitle = Callable[[str], str]
+"""What a counter is called by the name of its metric."""
+
 KernelTeller = Callable[[Trace], KernelFigures]
 """What is known of each kernel of a trace, or of each part of one, beside what was recorded."""
 
@@ -23,6 +26,11 @@ KernelTeller = Callable[[Trace], KernelFigures]
 def no_kind(name: str) -> str:  # noqa: ARG001  it is called with a name
     """Of operators whose kinds nobody tells."""
     return ""
+
+
+def own_name(metric: str) -> str:
+    """Of metrics that nobody has titles for."""
+    return metric
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,7 @@ class WriteOptions:
     hosts: tuple[HostFacts, ...] = ()
     operator_kind: OperatorKind = no_kind
     rate_unit: str = RATE_UNIT
+    metric_title: MetricTitle = own_name
     tell_kernels: KernelTeller | None = None
 
 

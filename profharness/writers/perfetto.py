@@ -170,7 +170,7 @@ class _Job:
         )
         device.write_kernels(kernels, queues[0])
         device.write_copies(copies, queues[1])
-        CounterWriter(trace, registry, self._out, self._options.rate_unit).write()
+        CounterWriter(trace, registry, self._out, self._options).write()
         self._events += len(trace.kernels) + len(trace.copies)
         before = self.report
         self.report = replace(

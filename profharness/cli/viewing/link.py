@@ -25,7 +25,7 @@ _PINNED = (
     r"(^|· )(queue|stream) \S+( \(stream \S+\))?$",
     "^(steps|points)$",
     "^throughput",
-    "^power_w$",
+    "^power$",
 )
 """Names of the tracks that answer first: the GPU's queues, steps, points, throughput, power."""
 _MARGIN, _LEAST_MARGIN_NS = 0.2, 10_000

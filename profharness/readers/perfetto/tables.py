@@ -17,13 +17,14 @@ from profharness.readers.perfetto.context import Context, Tables, first_number
 from profharness.readers.perfetto.events import COUNTER
 from profharness.readers.perfetto.sensed import titled
 from profharness.readers.perfetto.slices import per_track
-from profharness.readers.perfetto.tracks import Tracks
+from profharness.readers.perfetto.tracks import Track, Tracks
 from profharness.readers.rocprofv3.places import places
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, per_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.kernel_figures import NUMBERS
 from profharness.trace.model import Api, Copies, Counters, Device, Kernels, Marks, Ops, Samples
+from profharness.trace.sample_metrics import metric_of
 
 _AGENT = re.compile(r"(?:Agent \[|Dispatch \[|Device |GPU |\[)(\d+)")
 _QUEUE = re.compile(r"[Qq]ueue \[?\"? ?(\d+)")
@@ -329,28 +330,30 @@ def _counter_rows(context: Context) -> I64:
 
 
 def _samples(context: Context, rows: I64, device: I64) -> Samples:
-    """Counters as samples: sensors under their metric's name and unit, others under their track's
-    name.
+    """Counters as samples: sensors under their metric's name and unit, ours under the name that
+    their scale has, others under their track's name.
     """
     tracks, strings = context.tracks, context.strings
     track, value = context.track[rows], context.events.value[rows].copy()
-    metric = per_track(track, lambda uuid: strings.code(_metric(tracks[uuid].name)[0]))
+    metric = per_track(track, lambda uuid: strings.code(_metric(tracks[uuid])[0]))
     used, first, of_row = np.unique(track, return_index=True, return_inverse=True)
     known = [tracks[uuid] for uuid in used.tolist()]
     ends = np.append(first, len(track))[1:]  # the rows of a track follow each other
     for one, begin, end in zip(known, first.tolist(), ends.tolist(), strict=True):
         if one.incremental:
             value[begin:end] = np.cumsum(value[begin:end])
-    factors = [float(one.multiplier * _metric(one.name)[1]) for one in known]
+    factors = [float(one.multiplier * _metric(one)[1]) for one in known]
     value *= np.array(factors, np.float64)[of_row]
     at = context.times[rows]
     return Samples.build(at_ns=at, until_ns=at, device=device, metric=metric, value=value, source=0)
 
 
-def _metric(track: str) -> tuple[str, float]:
+def _metric(track: Track) -> tuple[str, float]:
+    if metric_of(track.scale) is not None:
+        return track.scale, 1.0
     return next(
-        ((metric, factor) for pattern, metric, factor in _SENSORS if pattern.match(track)),
-        (track, 1.0),
+        ((metric, factor) for pattern, metric, factor in _SENSORS if pattern.match(track.name)),
+        (track.name, 1.0),
     )
 
 

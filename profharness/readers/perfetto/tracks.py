@@ -17,7 +17,7 @@ from profharness.trace.model import I64
 from profharness.trace.places import MOST_NAMES, named
 
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
-_PID, _TID, _MULTIPLIER, _INCREMENTAL = 1, 2, 4, 5
+_PID, _TID, _MULTIPLIER, _INCREMENTAL, _SCALE = 1, 2, 4, 5, 7
 _CALLED = {_PROCESS: 6, _THREAD: 5}  # process_name and thread_name
 _NO_NAME = re.compile(r"thread (\d+|\(not recorded\))\Z")  # what our own writer says for none
 _THREAD_NAME = re.compile(
@@ -30,7 +30,7 @@ _MOST = 4 * MOST_NAMES
 @dataclass(frozen=True)
 class Track:
     """One track; `pid` and `tid` are its own, NULL where it states none. `multiplier` turns counter
-    values into the unit.
+    values into the unit, and `scale` names the vertical scale that it shares with others.
     """
 
     machine: int = 0
@@ -41,6 +41,7 @@ class Track:
     is_counter: bool = False
     multiplier: int = 1
     incremental: bool = False
+    scale: str = ""
 
 
 _UNDECLARED = Track()
@@ -78,6 +79,7 @@ class Tracks:
                 ),
             ]
         )
+        scales = dict(self._called(self._bytes(fields, _COUNTER), _SCALE))
         machines = packets.machine[rows].tolist()
         for row, uuid in enumerate(uuids):
             track = self._known.get(uuid, _UNDECLARED)
@@ -96,6 +98,7 @@ class Tracks:
                 incremental=track.incremental
                 if counter is None
                 else bool(counter.get(_INCREMENTAL, 0)),
+                scale=scales.get(row, track.scale),
             )
 
     def __getitem__(self, uuid: int) -> Track:

@@ -15,8 +15,13 @@ def telemetry_title(row: TelemetryRow) -> str:
     """The metric's name without its unit suffix: `clock_mhz` reads `clock`, as the unit stands
     beside it.
     """
-    suffix = re.sub(r"[^a-z]", "", row.unit.lower())
-    return names.title_of(row.metric.removesuffix(f"_{suffix}") if suffix else row.metric)
+    return metric_title(row.metric, row.unit)
+
+
+def metric_title(metric: str, unit: str) -> str:
+    """The same of a metric by its name and unit."""
+    suffix = re.sub(r"[^a-z]", "", unit.lower())
+    return names.title_of(metric.removesuffix(f"_{suffix}") if suffix else metric)
 
 
 def telemetry_scale(unit: str) -> tuple[float, str]:

@@ -49,13 +49,19 @@ def write_options(
     manifest has them.
     """
     from profharness.analysis.kernels.categories import op_category
+    from profharness.report.text.sampled import metric_title
+    from profharness.trace.sample_metrics import metric_of
 
     def kind(name: str) -> str:
         category = op_category(name)
         return "" if category == "other" else category
 
+    def title(metric: str) -> str:
+        known = metric_of(metric)
+        return metric if known is None else metric_title(metric, known.unit)
+
     if manifest is None:
-        return WriteOptions(gpu_repr=gpu_repr, operator_kind=kind)
+        return WriteOptions(gpu_repr=gpu_repr, operator_kind=kind, metric_title=title)
     reference = manifest.nodes[0].host if manifest.nodes else ""
     readings = tuple(
         ClockReading(reading.boot_ns, reading.realtime_ns)
@@ -73,7 +79,12 @@ def write_options(
         for node in manifest.nodes
     )
     return WriteOptions(
-        gpu_repr=gpu_repr, clocks=readings, hosts=hosts, operator_kind=kind, rate_unit=rate
+        gpu_repr=gpu_repr,
+        clocks=readings,
+        hosts=hosts,
+        operator_kind=kind,
+        rate_unit=rate,
+        metric_title=title,
     )
 
 

@@ -11,6 +11,8 @@ from profharness import readers
 from profharness.readers.perfetto import reader as pftrace
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Device, Kernels, Samples, Source, Stream, Strings, Trace
+from profharness.trace.sample_metrics import SAMPLE_METRICS
+from profharness.understand.merge.head import write_options
 from profharness.writers.perfetto import WriteOptions, write
 
 METRICS = ("torch_allocated", "power_w")
@@ -114,3 +116,21 @@ def test_the_peaks_of_torch_are_those_of_the_file_that_was_merged(
 
     assert peaks(read) == peaks(recorded)
     assert len(peaks(read)) == 3  # the host reserves nothing
+
+
+def test_a_title_hides_no_metric(tmp_path: Path) -> None:
+    """A counter is called by a title for people, and read back by its metric's own name."""
+    trace = sampled(("n0",), (Device("0", "n0"),), [0])
+    path = tmp_path / "titled.pftrace"
+    write(trace, path, options=WriteOptions(metric_title=lambda metric: f"the {metric[:5]}"))
+    assert b"the power" in path.read_bytes()
+    assert places(pftrace.read(path)) == places(trace)
+
+
+def test_every_title_of_a_merged_trace_is_of_one_metric() -> None:
+    """Counters of one group and one name would be one track in a viewer."""
+    title = write_options(None).metric_title
+    metrics = [one.name for one in SAMPLE_METRICS]
+    assert len({title(name) for name in metrics}) == len(metrics) > 50
+    assert title("power_w") == "power"
+    assert title("SQ_WAVES") == "SQ_WAVES"  # not ours
