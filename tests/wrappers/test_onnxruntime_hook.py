@@ -95,8 +95,8 @@ kept, plain = make(), ort.InferenceSession(identity_model(), None)
 def test_markers_bound_the_clock_to_two_microseconds(runner: Runner) -> None:
     offset, width = clock_offset_ns()
     end = (
-        "from profharness_hooks.onnxruntime_hook import marker_session\n"
-        "marker_session('out/marker.json')\nopen('bare', 'w').write(str(bare_ns()))"
+        f"{bare_markers.NOTE}from profharness_hooks.onnxruntime_hook import marker_session\n"
+        f"marker_session('out/marker.json')\n{bare_markers.NOTE}"
     )
     ran = runner.run(runner.script(MODEL + bare_markers.ONNXRUNTIME + end), hooked=False)
     assert (ran.status, ran.err) == (0, "")
@@ -108,7 +108,7 @@ def test_markers_bound_the_clock_to_two_microseconds(runner: Runner) -> None:
     ]
     low, high = marker_bounds(runs, sidecar_of(path)["markers"])
     # stamps are cut to whole microseconds, so a start may be one early, and an end up to two
-    assert high - low <= bare_markers.widest_onnxruntime(int((runner.folder / "bare").read_text()))
+    assert high - low <= bare_markers.widest_onnxruntime(bare_markers.noted(runner.folder))
     assert low - width - 3000 <= offset <= high + width + 3000
     assert sidecar_of(path)["role"] == "marker"
 

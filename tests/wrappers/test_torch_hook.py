@@ -34,13 +34,7 @@ def train(steps, accumulate=2):
         first.step(); second.step(); schedule.step(); first.zero_grad()
 """
 
-BARE = (
-    bare_markers.TORCH
-    + """
-assert not torch.autograd._profiler_enabled()
-open("bare", "w").write(str(bare_ns()))
-"""
-)
+BARE = bare_markers.TORCH + "assert not torch.autograd._profiler_enabled()\n" + bare_markers.NOTE
 
 
 def spans(path: Path, prefix: str) -> list[dict[str, Any]]:
@@ -108,13 +102,15 @@ def torch_markers(path: Path) -> list[tuple[int, int]]:
 
 @pytest.fixture(scope="module")
 def trained(shared_runner: Callable[[str], Runner]) -> Ran:
-    """Forty steps under the default capture, and an exception at the end; before it what a marker
-    takes while nothing records.
+    """Forty steps under the default capture, and an exception at the end; before it, twice, what a
+    marker takes while nothing records.
     """
     offset = clock_offset_ns()
     ran = run(
         shared_runner("trained"),
-        TRAIN + f"train(40)\nprint('trained'); exec({BARE!r})\nraise ValueError('at the end')",
+        TRAIN
+        + f"bare = {BARE!r}; train(30); exec(bare); train(10)\n"
+        + "print('trained'); exec(bare)\nraise ValueError('at the end')",
         PROFHARNESS_RANK="2",
     )
     ran.extra["offset"] = offset
@@ -193,7 +189,7 @@ def test_markers_bound_the_clock_to_a_microsecond(trained: Ran) -> None:
     low, high = marker_bounds(torch_markers(path), sidecar_of(path)["markers"])
     offset, width = trained.extra["offset"]
     assert len(sidecar_of(path)["markers"]) == 100
-    assert 0 <= high - low <= bare_markers.widest_torch(int((trained.folder / "bare").read_text()))
+    assert 0 <= high - low <= bare_markers.widest_torch(bare_markers.noted(trained.folder))
     assert (
         low - width - 1000 <= offset <= high + width + 1000
     )  # the offset may have drifted a little since it was read
@@ -713,6 +709,8 @@ sys.path.insert(0, {str(WRAPPERS / "hooks")!r})
 from profharness_hooks.torch_hook import Window, span
 import torch
 a = torch.randn(4, 4)
+bare = {BARE!r}
+exec(bare)
 for point in ("b4", "b8"):
     with span("outside"): a @ a
     window = Window("out/" + point + ".json", point=point, extra={{"role": "trace"}})
@@ -720,12 +718,12 @@ for point in ("b4", "b8"):
     for i in range(3):
         with span("profharness.trial:%s:%d" % (point, i)): a @ a
     print(window.stop())
+    exec(bare)
 try:
     with Window("out/one.json"):
         Window("out/two.json").start()
 except RuntimeError as error:
     print(error)
-{BARE}
 left = Window("out/forgotten.json"); left.start(); a @ a
 sys.exit(5)
 """)
@@ -747,9 +745,7 @@ sys.exit(5)
             [event for event in events if event["cat"] != "Trace" and "marker" not in event["name"]]
         )
         low, high = marker_bounds(torch_markers(path), sidecar_of(path)["markers"])
-        assert (
-            0 <= high - low <= bare_markers.widest_torch(int((runner.folder / "bare").read_text()))
-        )
+        assert 0 <= high - low <= bare_markers.widest_torch(bare_markers.noted(runner.folder))
     assert len(spans(runner.folder / "out" / "forgotten.json", "aten::mm")) == 1
     assert ast.literal_eval(counts[0]) > 0
 
