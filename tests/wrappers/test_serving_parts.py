@@ -8,6 +8,7 @@ import errno
 import fcntl
 import json
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -215,6 +216,21 @@ def test_a_workspace_outlives_its_process_only_until_the_next_start(
         assert list(mine.iterdir()) == []
     assert not stubs.exists()
     assert kept.is_dir()
+
+
+def test_what_a_server_started_is_told_by_its_start_and_not_by_its_number(tmp_path: Path):
+    """One process that the lock file marks, and one that has the number of a marked one by now."""
+    from profharness_workloads.serving import place as serving_place
+    from profharness_workloads.shared import leftovers
+
+    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with subprocess.Popen(sleep) as left, subprocess.Popen(sleep) as another:
+        marks = leftovers.mark(left.pid), f"{leftovers.mark(another.pid)}9"
+        (tmp_path / "ph-4194303-dead.lock").write_text("\n".join(marks))
+        assert serving_place.sweep(str(tmp_path)) == [str(tmp_path / "ph-4194303-dead")]
+        assert left.wait(timeout=30) == -signal.SIGKILL
+        assert another.poll() is None
+        another.kill()
 
 
 def test_where_files_cannot_be_locked_nothing_is_swept(

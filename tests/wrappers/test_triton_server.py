@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import shared_path
-from tests.processes import gone
+from tests.processes import Seen, all_end, below, seen
 from tests.wrappers.control import WORKLOADS, Control, kinds, until
 from tests.wrappers.triton import (
     HTTP_TOKEN,
@@ -30,7 +30,6 @@ from tests.wrappers.triton import (
     infer,
     short_home,
     slowest_end_s,
-    subordinate,
 )
 
 if any(
@@ -303,13 +302,13 @@ def test_it_ends_in_time_with_clients_connected_and_leaves_nothing(tmp_path: Pat
         for speaker in speakers:
             infer(speaker, "sleep", {"x": np.ones((1, 16), np.float32)}, "y")
         assert server.memory()
-        below = subordinate(server.process.pid)
-        assert server.ready["server_pid"] in below
+        processes = below(server.process.pid)
+        assert server.ready["server_pid"] in [one.pid for one in processes]
         status, seconds, _ = server.end()
         assert status == 0
         assert seconds < slowest_end_s(server.started_s)
         assert kinds(server.control.records()) == ["hello", "bye"]
-        until(lambda: all(map(gone, below)), None, 60)
+        all_end(processes, 60)
         assert server.memory() == []
         assert list(server.home.iterdir()) == []
         for speaker in speakers:
@@ -353,30 +352,54 @@ def test_it_ends_with_the_harness_and_a_killed_one_is_swept_up_after(tmp_path: P
     assert parent.stdout is not None
     pid = int(parent.stdout.readline())
     until((control.folder / "server-ready.json").exists, None, 180)
-    below = subordinate(pid)
+    processes = [seen(pid), *below(pid)]
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    until(lambda: all(map(gone, [pid, *below])), None, 60)
+    all_end(processes, 60)
     home.rmdir()  # it is empty
 
     (tmp_path / "second").mkdir()
     with running(tmp_path / "second") as server:
-        below = subordinate(server.process.pid)
-        server.process.kill()
-        server.process.communicate(timeout=90)
-        until(lambda: all(map(gone, below)), None, 60)
-        until(lambda: not server.memory(), None, 60)
+        processes = killed(server)
+        (triton,) = [one for one in processes if one.pid == server.ready["server_pid"]]
+        all_end([triton], 60)  # its stubs may outlive it
         assert len(list(server.home.iterdir())) == 2  # the workspace and its lock
-        sweep = (
-            "import sys; sys.path.insert(0, sys.argv[1]); from "
-            "profharness_workloads.serving import place; place.Workspace(['m'], "
-            "sys.argv[2]).close()"
-        )
-        subprocess.run(
-            [sys.executable, "-c", sweep, str(WORKLOADS.parent), str(server.home)], check=True
-        )
-        assert list(server.home.iterdir()) == []
+        nothing_is_left_after_a_sweep(server, processes)
+
+
+def test_a_triton_that_hangs_at_its_end_is_swept_up_as_well(tmp_path: Path):
+    """Neither it nor its stubs heed a signal, and what the stubs started runs another program."""
+    with running(tmp_path) as server:
+        processes = below(server.process.pid)
+        for one in processes:
+            os.kill(one.pid, signal.SIGSTOP)
+        killed(server)
+        assert any(one.runs for one in processes)
+        nothing_is_left_after_a_sweep(server, processes)
+
+
+def killed(server: Server) -> list[Seen]:
+    """The processes that ran below a server when it was killed."""
+    processes = below(server.process.pid)
+    server.process.kill()
+    server.process.communicate(timeout=90)
+    return processes
+
+
+def nothing_is_left_after_a_sweep(server: Server, processes: list[Seen]) -> None:
+    """The next start's own: it waits for those that it kills, and for those that tidy up."""
+    sweep = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from "
+        "profharness_workloads.serving import place; place.Workspace(['m'], "
+        "sys.argv[2]).close()"
+    )
+    subprocess.run(
+        [sys.executable, "-c", sweep, str(WORKLOADS.parent), str(server.home)], check=True
+    )
+    all_end(processes, 10)
+    assert server.memory() == []
+    assert list(server.home.iterdir()) == []
 
 
 def certificate(folder: Path) -> tuple[str, str]:
@@ -527,11 +550,10 @@ def test_tools_of_the_workload_do_not_reach_tritons_processes(tmp_path: Path):
     with running(tmp_path) as server:
         own = Path(f"/proc/{server.process.pid}/environ").read_bytes()
         assert b"PROFHARNESS_SPEC" in own
-        below = subordinate(server.process.pid)
         stubs = [
-            pid
-            for pid in below
-            if "triton_python_backend_stub" in Path(f"/proc/{pid}/cmdline").read_text()
+            one.pid
+            for one in below(server.process.pid)
+            if "triton_python_backend_stub" in one.command
         ]
         assert stubs
         for pid in (server.ready["server_pid"], *stubs):

@@ -8,7 +8,6 @@ import atexit
 import json
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
@@ -127,12 +126,3 @@ def infer(
     headers = {GRPC_TOKEN if module is grpc else HTTP_TOKEN: token} if token else None
     parameters = None if sequence is None else {"profharness_seq": sequence}
     return speaker.infer(model, given, parameters=parameters, headers=headers).as_numpy(output)  # type: ignore[no-any-return]  # untyped client
-
-
-def subordinate(pid: int) -> list[int]:
-    """The processes below one."""
-    done = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
-    )
-    children = [int(word) for word in done.stdout.split()]
-    return children + [grandchild for child in children for grandchild in subordinate(child)]

@@ -13,13 +13,13 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import socket
 import sys
 import sysconfig
 import tempfile
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence
 
+from profharness_workloads.serving import children
 from profharness_workloads.serving.plan import Door
 from profharness_workloads.shared import leftovers
 from profharness_workloads.shared.protocol import MISSING, USAGE, Refusal
@@ -28,10 +28,7 @@ PREFIX = "ph-"
 LOCK = re.compile(r"ph-\d+-[0-9a-z]+\.lock")
 # bytes that the kernel takes for a Unix socket's path (unix(7): sun_path, with its closing zero)
 SOCKET_PATH = 107
-STUB = "triton_python_backend_stub"  # of which the kernel's own name keeps 15 characters
-STUB_FOLDER = re.compile(
-    r"/tmp/folder[A-Za-z0-9]{6}"
-)  # where Triton puts a model that it was given over the network
+MEMORY = "pytrtion%d-"  # PyTriton's own spelling (triton.py, _shm_prefix)
 LONGEST_SOCKET = "_0_000-server.sock"  # what PyTriton appends to workspace and model name
 
 
@@ -153,12 +150,12 @@ class Workspace:
             if self._lock is not None:
                 return
 
-    def note(self, folders: Sequence[str]) -> None:
+    def note(self, left: Sequence[str]) -> None:
         """Write into the lock file what else a later start is to remove if this process cannot do
-        it.
+        it: folders of stubs, marks of processes, names of shared memory.
         """
         if self._lock is not None:
-            os.write(self._lock, "".join(folder + "\n" for folder in folders).encode())
+            os.write(self._lock, "".join(one + "\n" for one in left).encode())
 
     def close(self) -> None:
         """Remove the workspace, once the server has ended."""
@@ -190,8 +187,8 @@ def _fitting(root: str, models: Sequence[str]) -> str:
 
 
 def sweep(root: str) -> List[str]:
-    """Remove what is left of our servers that no longer run: stubs, workspaces, shared memory;
-    returns the workspaces.
+    """Remove what is left of our servers that no longer run: Triton and its stubs, workspaces,
+    shared memory; returns the workspaces.
     """
     removed = []
     for entry in sorted(os.listdir(root)):
@@ -201,31 +198,39 @@ def sweep(root: str) -> List[str]:
         if lock is None:
             continue  # its server runs
         path = os.path.join(root, entry[: -len(".lock")])
-        kill([pid for pid, *_ in _processes() if _program(pid).startswith(path + os.sep)])
+        notes = os.read(lock, 65536).decode("utf-8", "replace").splitlines()
+        children.end_what_is_left(path, notes)
         shutil.rmtree(path, ignore_errors=True)
-        for folder in os.read(lock, 65536).decode("utf-8", "replace").splitlines():
-            if STUB_FOLDER.fullmatch(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-        pid = entry[len(PREFIX) :].split("-")[0]
-        if not os.path.isdir("/proc/%s" % pid):
-            sweep_memory(int(pid))
+        for folder in filter(children.STUB_FOLDER.fullmatch, notes):
+            shutil.rmtree(folder, ignore_errors=True)
+        pid = int(entry[len(PREFIX) :].split("-")[0])
+        _forget([name for name in notes if name.startswith(MEMORY % pid) and "/" not in name])
+        if not os.path.isdir("/proc/%d" % pid):  # else another one may have its number by now
+            sweep_memory(pid)
         _unlocked(os.path.join(root, entry), lock)
         removed.append(path)
     return removed
 
 
 def sweep_memory(pid: int) -> None:
-    """Shared memory by the name that PyTriton gives it (triton.py, _shm_prefix; the spelling is its
-    own).
-    """
-    if not os.path.isdir("/dev/shm"):
-        return
-    for name in os.listdir("/dev/shm"):
-        if name.startswith("pytrtion%d-" % pid):
-            try:
-                os.unlink(os.path.join("/dev/shm", name))
-            except OSError:
-                pass  # another user's, or gone
+    """Remove the shared memory of a server by the name that PyTriton gives it."""
+    _forget(memory(pid))
+
+
+def memory(pid: int) -> List[str]:
+    """The names of the shared memory that the server of this process has now."""
+    if not os.path.isdir(leftovers.SHARED_MEMORY):
+        return []
+    names = os.listdir(leftovers.SHARED_MEMORY)
+    return sorted(name for name in names if name.startswith(MEMORY % pid))
+
+
+def _forget(names: Sequence[str]) -> None:
+    for name in names:
+        try:
+            os.unlink(os.path.join(leftovers.SHARED_MEMORY, name))
+        except OSError:
+            pass  # another user's, or gone
 
 
 def _locked(path: str, *, create: bool) -> Optional[int]:
@@ -257,61 +262,3 @@ def _unlocked(path: str, handle: Optional[int]) -> None:
     except OSError:
         pass  # gone already
     os.close(handle)
-
-
-def server_process() -> Optional[int]:
-    """The tritonserver that this process started, or None."""
-    for pid, parent, name, state in _processes():
-        if parent == os.getpid() and name == "tritonserver" and state not in "ZX":
-            return pid
-    return None
-
-
-def _processes() -> Iterator[Tuple[int, int, str, str]]:
-    """Number, parent, name and state (proc(5), /proc/pid/stat)."""
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open("/proc/%s/stat" % entry, encoding="ascii", errors="replace") as file:
-                head, _, tail = file.read().rpartition(")")
-        except OSError:
-            continue  # ended meanwhile
-        fields = tail.split()
-        yield int(entry), int(fields[1]), head.partition("(")[2], fields[0]
-
-
-def stubs(server: Optional[int]) -> List[int]:
-    """The processes in which a server runs Python; what they start (memory keepers) ends with them
-    and tidies up.
-    """
-    return [pid for pid, parent, name, _ in _processes() if parent == server and name == STUB[:15]]
-
-
-def stub_folders(pids: Sequence[int]) -> List[str]:
-    """The folders that Triton made for models' code; its stubs name them on their command lines."""
-    folders: Set[str] = set()
-    for pid in pids:
-        try:
-            with open("/proc/%d/cmdline" % pid, "rb") as file:
-                words = file.read().decode("utf-8", "replace").split("\0")
-        except OSError:
-            continue  # it has ended
-        folders.update(match.group(0) for match in map(STUB_FOLDER.match, words) if match)
-    return sorted(folders)
-
-
-def kill(pids: Sequence[int]) -> None:
-    """End processes that do not end by themselves."""
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except OSError:
-            pass  # it has ended
-
-
-def _program(pid: int) -> str:
-    try:
-        return os.readlink("/proc/%d/exe" % pid).replace(" (deleted)", "")
-    except OSError:
-        return ""  # ended, or another user's

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 import numpy as np
 
-from profharness_workloads.serving import place
+from profharness_workloads.serving import children, place
 from profharness_workloads.serving.plan import Door, Served
 from profharness_workloads.serving.runner import Runner
 from profharness_workloads.shared import inputs, models
@@ -87,8 +87,14 @@ class Server:
             except BaseException:  # Ctrl-C too: the workspace must not stay
                 self._workspace.close()
                 raise
-        self.pid = place.server_process()
-        self._workspace.note(place.stub_folders(place.stubs(self.pid)))
+        self.pid = children.server_process()
+        self._workspace.note(
+            [
+                *children.stub_folders(children.stubs(self.pid)),
+                *children.marks(self.pid),
+                *place.memory(os.getpid()),
+            ]
+        )
 
     @property
     def token(self) -> str:
@@ -123,7 +129,7 @@ class Server:
                 triton.run()
             self._check_identity()
         except BaseException as error:  # Ctrl-C too: a server that half started must end
-            _ended(triton, place.server_process())
+            _ended(triton, children.server_process())
             if isinstance(error, Exception) and not isinstance(
                 error, Failed
             ):  # whatever its client raises
@@ -261,7 +267,7 @@ class _watched:  # noqa: N801  used as a function
     def _look(self) -> None:
         seen = False
         while not self._over.wait(self.PERIOD_S):
-            running = place.server_process() is not None
+            running = children.server_process() is not None
             if seen and not running:
                 os.kill(os.getpid(), signal.SIGUSR1)
                 return
@@ -299,9 +305,9 @@ def _ended(triton: Any, pid: Optional[int]) -> None:
     """Stop Triton, and what it leaves behind when it gives up waiting for clients: stubs, and the
     folders they run from.
     """
-    stubs = place.stubs(pid)
-    folders = place.stub_folders(stubs)
-    killer = threading.Timer(KILL_AFTER_S, place.kill, [[pid] if pid else []])
+    stubs = children.stubs(pid)
+    folders = children.stub_folders(stubs)
+    killer = threading.Timer(KILL_AFTER_S, children.kill, [[pid] if pid else []])
     killer.daemon = True
     killer.start()
     try:
@@ -311,7 +317,7 @@ def _ended(triton: Any, pid: Optional[int]) -> None:
         print("profharness server: while it ended: %s" % error, flush=True)
     finally:
         killer.cancel()
-        place.kill(stubs)
+        children.kill(stubs)
         place.sweep_memory(os.getpid())
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)

@@ -20,11 +20,14 @@ KEPT = "kept"  # a folder with this file in it is left to the user, with the wor
 _MARK = re.compile(r"profharness[-_][a-z]+[-_]p(\d+)n(\d+)s(\d+)[-_]")
 
 
+def mark(pid: int) -> str:
+    """A process by its number, its pid namespace and its start time, which no other one has."""
+    return "p%dn%ds%s" % (pid, _namespace(), _start(pid))
+
+
 def marked(kind: str, joint: str = "-") -> str:
     """The begin of a name for something of this kind that this process makes."""
-    start = _start(os.getpid())
-    mark = "p%dn%ds%s" % (os.getpid(), _namespace(), start)
-    return joint.join(("profharness", kind, mark, ""))
+    return joint.join(("profharness", kind, mark(os.getpid()), ""))
 
 
 def temporary_folder(kind: str) -> "tempfile.TemporaryDirectory[str]":
