@@ -19,6 +19,7 @@ from profharness.trace.model import Trace
 from profharness.understand import report_run as understand
 from profharness.understand import run_files as gather
 from tests.fakes.stand_in_node import OPERATORS, SITE, Node
+from tests.variants import but_for, thorough
 
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
 
@@ -31,6 +32,7 @@ RELEASES = {
 }
 LAYERS = sorted(RELEASES)
 TRACERS = ("rocprofv3", "rocprof", "rocprof-sys")
+ONE_OF_ALL = but_for(LAYERS, "rocprofv3".__eq__)
 PERTURBING = {"rocprof-compute", "amd-log"}
 
 
@@ -71,7 +73,7 @@ def intact(node: Node, *passes: str) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", ONE_OF_ALL)
 def test_a_child_process_is_recorded(tmp_path: Path, layer: str) -> None:
     node = node_with(tmp_path, layer)
     done = node.run("--profile", layer, "--quiet", program=("--child",))
@@ -85,7 +87,7 @@ def test_a_child_process_is_recorded(tmp_path: Path, layer: str) -> None:
         assert "5 launches of" in (node.run_dir / "report.html").read_text()
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", but_for(LAYERS, ("rocprofv3", "rocprof-compute").__contains__))
 def test_a_crash_is_the_workloads_under_every_layer(tmp_path: Path, layer: str) -> None:
     node = node_with(tmp_path, layer)
     done = node.run("--profile", layer, "--quiet", program=("--crash",))
@@ -101,7 +103,7 @@ def test_a_crash_is_the_workloads_under_every_layer(tmp_path: Path, layer: str) 
     intact(node, layer)
 
 
-@pytest.mark.parametrize("layer", [layer for layer in LAYERS if layer != "amd-log"])
+@pytest.mark.parametrize("layer", ["rocprofv3", *thorough(*TRACERS[1:], "rocprof-compute")])
 def test_a_hang_at_exit_is_ended(tmp_path: Path, layer: str) -> None:
     node = node_with(tmp_path, layer)
     began = time.monotonic()
@@ -123,7 +125,7 @@ def test_a_hang_at_exit_is_ended(tmp_path: Path, layer: str) -> None:
     intact(node, layer)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", ONE_OF_ALL)
 @pytest.mark.parametrize(
     ("program", "variables"),
     [(("--kernels", "0"), {}), ((), {"STAND_IN_FINALIZE": "silent"})],
@@ -146,7 +148,7 @@ def test_nothing_recorded_is_said(
     intact(node, layer)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", but_for(LAYERS, ("rocprofv3", "amd-log").__contains__))
 def test_two_ranks_are_told_apart_also_by_their_files_alone(tmp_path: Path, layer: str) -> None:
     """A killed run has a manifest that names no files yet."""
     node = node_with(tmp_path, layer)
@@ -195,7 +197,7 @@ def test_eight_ranks(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("layer", TRACERS)
+@pytest.mark.parametrize("layer", ["rocprofv3", *thorough(*TRACERS[1:])])
 def test_a_rank_that_crashes_is_the_jobs_status(tmp_path: Path, layer: str) -> None:
     node = node_with(tmp_path, layer)
     done = node.run("--profile", layer, "--quiet", "--ranks", "2", program=("--crash",))
@@ -240,6 +242,7 @@ def test_all_layers_together(tmp_path: Path) -> None:
     } == {True}
 
 
+@pytest.mark.thorough
 def test_a_program_that_fails_keeps_its_status_through_all_passes(tmp_path: Path) -> None:
     node = Node(tmp_path, "6.4")
     layers = (*TRACERS, "rocprof-compute")
@@ -257,6 +260,7 @@ def test_a_program_that_fails_keeps_its_status_through_all_passes(tmp_path: Path
     intact(node, *layers)
 
 
+@pytest.mark.thorough
 def test_two_layers_with_two_ranks(tmp_path: Path) -> None:
     node = node_with(tmp_path, "rocprofv3")
     done = node.run("--profile", "rocprofv3,amd-log", "--passes", "2", "--ranks", "2", "--quiet")
@@ -322,7 +326,7 @@ def test_a_scan_under_each_layer(tmp_path: Path, layer: str) -> None:
     ] == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # test_runs.py has a scan under two layers of the real torch
 def test_a_scan_under_two_layers(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     node = Node(tmp_path, "6.4")
@@ -339,7 +343,7 @@ def test_a_scan_under_two_layers(tmp_path: Path) -> None:
     ("variables", "finding"),
     [
         ({"STAND_IN_FINALIZE": "hang"}, "profiler-hung"),
-        ({"STAND_IN_FINALIZE": "silent"}, "profiler-failed"),
+        *thorough(({"STAND_IN_FINALIZE": "silent"}, "profiler-failed")),
     ],
 )
 def test_a_scan_whose_tracer_fails_keeps_its_points(
@@ -360,9 +364,8 @@ def test_a_scan_whose_tracer_fails_keeps_its_points(
     any(importlib.util.find_spec(name) is None for name in ("torch", "transformers", "accelerate")),
     reason="needs the extra training",
 )
-@pytest.mark.parametrize(
-    "layer", ["rocprofv3", pytest.param("amd-log", marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough  # wrappers/test_training.py has what it does without a tool around it
+@pytest.mark.parametrize("layer", ["rocprofv3", "amd-log"])
 def test_a_training_workload_by_name(tmp_path: Path, layer: str) -> None:
     """A workload's name is a command like any other, and those run under every layer above: a tool
     around the program and one in its environment show that a name gets there.

@@ -17,6 +17,7 @@ import pytest
 from profharness.understand import report_run as understand
 from tests import started
 from tests.fakes.stand_in_node import PROGRAM, Node
+from tests.variants import thorough
 
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
 
@@ -25,13 +26,15 @@ pytestmark = pytest.mark.slow  # every test is a run of real processes, of secon
     ("release", "layer", "flags"),
     [
         ("6.2", "rocprofv3", ("--hip-trace",)),
-        ("6.3", "rocprofv3", ("--hip-trace", "--stats")),
-        ("6.4", "rocprofv3", ("--sys-trace",)),
         ("7.0", "rocprofv3", ("--hip-trace",)),
-        ("5.7", "rocprof", ()),
         ("6.4", "rocprof", ("--sys-trace",)),
-        ("6.2", "rocprof-sys", ()),
         ("7.0", "rocprof-sys", ("--rocprof-sys-mode", "python")),
+        *thorough(
+            ("6.3", "rocprofv3", ("--hip-trace", "--stats")),
+            ("6.4", "rocprofv3", ("--sys-trace",)),
+            ("5.7", "rocprof", ()),
+            ("6.2", "rocprof-sys", ()),
+        ),
         ("10.1", "rocprof-sys", ("--rocprof-sys-output", "both")),
         ("10.2", "rocprof-sys", ("--rocprof-sys-output", "rocpd")),
     ],
@@ -76,7 +79,9 @@ def test_amd_log_keeps_both_logs(tmp_path: Path) -> None:
     assert stamped.count("\n") == 1
 
 
-@pytest.mark.parametrize(("release", "layer"), [("6.2", "rocprofv3"), ("6.1", "rocprof")])
+@pytest.mark.parametrize(
+    ("release", "layer"), [("6.2", "rocprofv3"), *thorough(("6.1", "rocprof"))]
+)
 def test_counters_run_in_passes_of_their_own(tmp_path: Path, release: str, layer: str) -> None:
     node = Node(tmp_path, release)
     refused = node.run("--profile", layer, "--pmc", "FETCH_SIZE WRITE_SIZE")
@@ -119,7 +124,9 @@ def test_a_tool_that_came_later_is_missing_with_the_way_out(tmp_path: Path) -> N
     assert "planned for ROCm 10.2, the newest known" in planned.stdout
 
 
-@pytest.mark.parametrize(("release", "layer"), [("6.3", "rocprofv3"), ("6.3", "rocprof")])
+@pytest.mark.parametrize(
+    ("release", "layer"), [("6.3", "rocprofv3"), *thorough(("6.3", "rocprof"))]
+)
 def test_an_option_that_the_tool_refuses_is_its_failure(
     tmp_path: Path, release: str, layer: str
 ) -> None:
@@ -164,7 +171,9 @@ def test_post_processing_that_fails_is_the_profilers(tmp_path: Path) -> None:
     assert "rocprof exited 1, but the workload itself exited 6" in node.manifest.findings[0].message
 
 
-@pytest.mark.parametrize(("release", "layer"), [("7.0", "rocprofv3"), ("6.1", "rocprof")])
+@pytest.mark.parametrize(
+    ("release", "layer"), [("7.0", "rocprofv3"), *thorough(("6.1", "rocprof"))]
+)
 def test_a_hang_at_exit_ends_after_the_limit_and_keeps_the_files(
     tmp_path: Path, release: str, layer: str
 ) -> None:

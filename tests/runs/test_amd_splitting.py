@@ -8,6 +8,7 @@ import pytest
 
 from profharness.understand import report_run as understand
 from tests.fakes.stand_in_node import Node
+from tests.variants import thorough
 
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
 
@@ -24,7 +25,7 @@ def counted(node: Node) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("release", ["6.2", "6.4", "7.0"])
+@pytest.mark.parametrize("release", ["7.0", *thorough("6.2", "6.4")])
 def test_refused_counters_are_halved_until_they_fit(tmp_path: Path, release: str) -> None:
     node = Node(tmp_path, release)
     done = node.run(

@@ -15,6 +15,7 @@ import pytest
 from profharness import readers
 from profharness.understand import report_run as understand
 from tests.fakes.stand_in_node import PROGRAM, Node
+from tests.variants import thorough
 
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
 
@@ -41,7 +42,9 @@ def marked(node: Node, layer: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("release", "is_cut"), [("7.0", False), ("6.4", True), ("6.2", True)])
+@pytest.mark.parametrize(
+    ("release", "is_cut"), [("7.0", False), ("6.4", True), *thorough(("6.2", True))]
+)
 def test_only_the_steps_asked_for(tmp_path: Path, release: str, is_cut: bool) -> None:
     node = Node(tmp_path, release, roctx=True)
     done = node.run(
@@ -113,7 +116,7 @@ def test_counters_are_counted_in_the_steps_only(tmp_path: Path) -> None:
     assert len(trace.counters) == 6
 
 
-@pytest.mark.parametrize("release", ["6.4", "7.0"])
+@pytest.mark.parametrize("release", ["7.0", *thorough("6.4")])
 def test_a_period_of_time_that_the_tool_keeps_to_itself(tmp_path: Path, release: str) -> None:
     node = Node(tmp_path, release)
     done = node.run(
@@ -132,7 +135,7 @@ def test_a_period_of_time_that_the_tool_keeps_to_itself(tmp_path: Path, release:
 
 
 @pytest.mark.parametrize(
-    ("release", "capture"), [("6.3", "after=0.6s,for=0.6s"), ("7.0", "after=0.6s")]
+    ("release", "capture"), [("6.3", "after=0.6s,for=0.6s"), *thorough(("7.0", "after=0.6s"))]
 )
 def test_a_period_that_it_cannot_keep_to_is_cut_afterwards(
     tmp_path: Path, release: str, capture: str
@@ -205,7 +208,7 @@ def test_without_the_library_the_hooks_say_why_nothing_was_recorded(tmp_path: Pa
     assert "no library with roctxProfilerResume could be loaded" in told.message
 
 
-@pytest.mark.parametrize("release", ["6.2", "6.4", "7.0"])
+@pytest.mark.parametrize("release", ["7.0", *thorough("6.2", "6.4")])
 def test_ranges_by_our_names_are_steps_and_ranges(tmp_path: Path, release: str) -> None:
     node = Node(tmp_path, release, roctx=True)
     assert (

@@ -22,6 +22,7 @@ from profharness.understand import report_run as understand
 from tests import started
 from tests.fakes.stand_in_node import Node
 from tests.processes import gone
+from tests.variants import thorough
 
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
 
@@ -79,7 +80,7 @@ def gaps(times: list[int]) -> list[int]:
     ("release", "layer", "kind"),
     [
         ("10.0", "rocprofv3", "rocpd"),
-        ("7.1", "rocprofv3", "rocpd"),  # its file comes behind the tool's end
+        *thorough(("7.1", "rocprofv3", "rocpd")),  # its file comes behind the tool's end
         ("7.12", "rocprof-sys", "pftrace"),
     ],
 )
@@ -134,9 +135,10 @@ def test_telemetry_attaches_to_everything(tmp_path: Path) -> None:
     ("mode", "layer", "finding"),
     [
         ("crash", "rocprofv3", "profiler-failed"),
-        ("silent", "rocprofv3", "profiler-failed"),
         ("hang", "rocprofv3", "profiler-hung"),
-        ("hang", "rocprof-sys", "profiler-hung"),
+        *thorough(
+            ("silent", "rocprofv3", "profiler-failed"), ("hang", "rocprof-sys", "profiler-hung")
+        ),
     ],
 )
 def test_the_target_goes_on_when_the_tool_fails(
@@ -178,7 +180,8 @@ def test_a_tool_that_hangs_while_it_holds_the_target_is_left_alone(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("number", "layer"), [(signal.SIGINT, "rocprofv3"), (signal.SIGTERM, "rocprof-sys")]
+    ("number", "layer"),
+    [(signal.SIGINT, "rocprofv3"), *thorough((signal.SIGTERM, "rocprof-sys"))],
 )
 def test_a_signal_ends_the_recording_and_nothing_else(
     tmp_path: Path, number: signal.Signals, layer: str

@@ -10,6 +10,7 @@ import pytest
 
 from profharness.trace.model import Trace
 from tests.fakes.stand_in_node import Node
+from tests.variants import thorough
 
 pytestmark = pytest.mark.slow  # every test is a run of real processes, of seconds
 
@@ -33,9 +34,11 @@ ALL = {"SQ_WAVES": (5, WAVES), "GRBM_COUNT": (5, 2 * WAVES), "TCC_HIT_sum": (5, 
     ("release", "tool", "table", "analysed"),
     [
         ("6.2", "omniperf", "pmc_perf.csv", "0.1_Top_Kernels.csv"),
-        ("7.0", "rocprof-compute", "pmc_perf.csv", "0.1_Top_Kernels.csv"),
-        ("7.12", "rocprof-compute", "pmc_perf.csv", "0.1_Top_Kernels.csv"),
-        ("7.13", "rocprof-compute", "results_pmc_perf_2.csv", "0.1_Top_Kernels.csv"),
+        *thorough(
+            ("7.0", "rocprof-compute", "pmc_perf.csv", "0.1_Top_Kernels.csv"),
+            ("7.12", "rocprof-compute", "pmc_perf.csv", "0.1_Top_Kernels.csv"),
+            ("7.13", "rocprof-compute", "results_pmc_perf_2.csv", "0.1_Top_Kernels.csv"),
+        ),
         ("10.2", "rocprof-compute", "results_pmc_perf_2.csv.gz", "kernel_metric.csv"),
     ],
 )
@@ -112,8 +115,10 @@ def test_one_execution_tells_its_coverage(tmp_path: Path) -> None:
     ("how", "words"),
     [
         ("never", "Profiling execution failed."),
-        ("silent", "it exited 0 first"),
-        ("output-path", "ROCPROF_OUTPUT_PATH environment variable must be set"),
+        *thorough(
+            ("silent", "it exited 0 first"),
+            ("output-path", "ROCPROF_OUTPUT_PATH environment variable must be set"),
+        ),
     ],
 )
 def test_a_workload_that_never_started_is_no_success(tmp_path: Path, how: str, words: str) -> None:
