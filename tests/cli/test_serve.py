@@ -21,8 +21,8 @@ from profharness.cli.serve import lines_of
 from profharness.errors import UsageError
 from profharness.serving.ready import Model, Ready, Tensor
 from profharness.workers.standing_server import Offer
-from tests.processes import gone
-from tests.wrappers.triton import short_home, slowest_end_s, subordinate
+from tests.processes import below
+from tests.wrappers.triton import short_home, slowest_end_s
 
 
 def test_models_are_named_and_their_backends_follow_from_the_files(tmp_path: Path):
@@ -155,7 +155,7 @@ def test_a_server_from_start_to_ctrl_c(tmp_path: Path):
         lines.append(line)
     longest_s = slowest_end_s(time.monotonic() - begun)
     http = next(line.split()[1] for line in lines if line.startswith("HTTP"))
-    below = subordinate(process.pid)
+    processes = below(process.pid)
     with urllib.request.urlopen(f"http://{http}/v2/models/nap/config", timeout=60) as answer:
         assert json.load(answer)["instance_group"][0]["count"] == 2
     begun = time.monotonic()
@@ -166,7 +166,7 @@ def test_a_server_from_start_to_ctrl_c(tmp_path: Path):
         0,
         "profharness: ending the server; clients get no further answers",
     )
-    assert all(map(gone, below))
+    assert [one for one in processes if one.runs] == []
     assert list(tmp_path.glob("profharness-serve-*")) == []
 
 
