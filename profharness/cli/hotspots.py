@@ -86,7 +86,10 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
         ),
     ] = None
     pass_name: Annotated[
-        str | None, Option("Pass of a run (default: the first with kernels).", names=("--pass",))
+        str | None,
+        Option(
+            "Pass of a run (default: the first with kernels, or with such rows).", names=("--pass",)
+        ),
     ] = None
     top: Annotated[
         int | None,
@@ -231,18 +234,26 @@ class _Found:
 
 
 def _of_run(line: HotspotsLine, given: OperatorInput) -> _Found:
-    from profharness.understand.hotspots import hotspots_of, load_for, misfits_of
+    from profharness.understand.hotspots import hotspots_of, load_for, misfits_of, records_of
     from profharness.understand.replays import with_captures
 
     asked = load_for(list(line.paths), line.grouping)
     loaded = with_captures(asked, given.captures)
+    table = hotspots_of(loaded, line.grouping, line.pass_name, line.samples, given)
+    if line.by is not None and line.pass_name is None and table.rows:
+        usual, _ = records_of(loaded)
+        if table.pass_name != usual:
+            mention(
+                f"pass {usual} has no rows by {table.by}: these are of pass {table.pass_name}"
+                " (--pass chooses)"
+            )
     return _Found(
-        hotspots_of(loaded, line.grouping, line.pass_name, line.samples, given),
+        table,
         loaded.trace.problems,
         lambda other: hotspots_of(loaded, grouping_of(other), line.pass_name),
         [
             *(item for item in loaded.findings if item.id.startswith(REPLAYS)),
-            *misfits_of(loaded, line.pass_name, given),
+            *misfits_of(loaded, table.pass_name, given),
         ],
     )
 

@@ -8,35 +8,104 @@ owns its sampler; global rank 0 owns the manifest.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-# (global rank, number of ranks, local rank, ranks on this node, identity of the job step) as each
-# launcher names them
-_LAUNCHERS: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
-    (
+Variables = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Launcher:
+    """The variables in which a launcher says who a process is; of several that it may set, the
+    first one counts.
+
+    `identity` is what its ranks share and other starts do not. Where it has nothing of the kind,
+    the scheduler's step tells them apart. A process that lacks `mark` is another launcher's.
+    """
+
+    name: str
+    rank: str
+    world: tuple[str, ...]
+    local: tuple[str, ...]
+    on_node: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+    mark: str = ""
+
+
+_HAND = _Launcher(
+    "rank",
+    "RANK",
+    ("WORLD_SIZE",),
+    ("LOCAL_RANK",),
+    ("LOCAL_WORLD_SIZE",),
+    ("MASTER_ADDR", "MASTER_PORT"),
+)
+"""Set by a script, or by a launcher without a mark of its own, such as DeepSpeed's."""
+_STEP = _Launcher(
+    "slurm", "SLURM_PROCID", ("SLURM_STEP_NUM_TASKS",), ("SLURM_LOCALID",), mark="SLURM_STEP_ID"
+)
+_INNER = (
+    _Launcher(
+        "rank",
         "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
+        ("WORLD_SIZE",),
+        ("LOCAL_RANK",),
+        ("LOCAL_WORLD_SIZE",),
         ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"),
+        "TORCHELASTIC_RUN_ID",
     ),
-    (
+    _Launcher(
+        "ompi",
         "OMPI_COMM_WORLD_RANK",
-        "OMPI_COMM_WORLD_SIZE",
-        "OMPI_COMM_WORLD_LOCAL_RANK",
-        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        ("OMPI_COMM_WORLD_SIZE",),
+        ("OMPI_COMM_WORLD_LOCAL_RANK",),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE",),
         ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
     ),
-    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ("PMI_PORT",)),
-    (
-        "SLURM_PROCID",
-        "SLURM_STEP_NUM_TASKS",
-        "SLURM_LOCALID",
-        "",
-        ("SLURM_JOB_ID", "SLURM_STEP_ID"),
+    _Launcher(
+        "mv2",
+        "MV2_COMM_WORLD_RANK",
+        ("MV2_COMM_WORLD_SIZE",),
+        ("MV2_COMM_WORLD_LOCAL_RANK",),
+        ("MV2_COMM_WORLD_LOCAL_SIZE",),
+        ("MPIRUN_ID",),
+    ),
+    # MPICH and Intel MPI: of those that speak PMI, only their launcher says the local rank so
+    _Launcher(
+        "pmi",
+        "PMI_RANK",
+        ("PMI_SIZE",),
+        ("MPI_LOCALRANKID",),
+        ("MPI_LOCALNRANKS",),
+        ("I_MPI_HYDRA_UUID",),
+        "MPI_LOCALRANKID",
+    ),
+    _Launcher(
+        "flux",
+        "FLUX_TASK_RANK",
+        ("FLUX_JOB_SIZE",),
+        ("FLUX_TASK_LOCAL_ID",),
+        identity=("FLUX_JOB_ID",),
     ),
 )
+_OUTER = (
+    # before what Slurm's plug-ins set beside it: with Cray's or `--mpi=pmi2`, PMI_RANK and PMI_SIZE
+    _STEP,
+    _Launcher(
+        "pals",
+        "PALS_RANKID",
+        ("PALS_SIZE", "PMI_SIZE"),
+        ("PALS_LOCAL_RANKID", "PMI_LOCAL_RANK"),
+        ("PALS_LOCAL_SIZE", "PMI_LOCAL_SIZE"),
+        ("PALS_APID",),
+    ),
+    _Launcher(
+        "pmi", "PMI_RANK", ("PMI_SIZE",), ("PMI_LOCAL_RANK",), ("PMI_LOCAL_SIZE",), ("PMI_JOBID",)
+    ),
+    _HAND,
+)
+_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")
+_RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")
 
 
 @dataclass(frozen=True)
@@ -59,31 +128,58 @@ class RankInfo:
         return self.local_rank == 0
 
 
-def detect(environment: Mapping[str, str], parent: int = 0) -> RankInfo:
-    """From the variables of the first launcher that set them; `parent` is the launcher's pid.
+def detect(environment: Variables, parent: int = 0) -> RankInfo:
+    """From the variables of the innermost launcher, also where it started one process only, while a
+    step around it has more; `parent` is the launcher's pid.
 
     A single task is an ordinary run.
     """
-    for rank, world, local, local_world, identity in _LAUNCHERS:
-        if (
-            _number(environment.get(world)) in (None, 0, 1)
-            or _number(environment.get(rank)) is None
-        ):
+    for launcher in _in_order(environment):
+        rank, world = _number(environment, launcher.rank), _number(environment, *launcher.world)
+        if rank is None or not world or (launcher.mark and launcher.mark not in environment):
             continue
-        parts = [environment[name] for name in identity if environment.get(name)]
-        if parent and (environment.get(local_world) == environment[world] or not parts):
+        if world == 1:
+            return RankInfo()
+        parts = list(_identity(launcher, environment))
+        if parent and (_number(environment, *launcher.on_node) == world or not parts):
             parts.append(
                 str(parent)
             )  # on one node the launcher's pid tells apart runs that reuse a port
         job = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-")
-        return RankInfo(
-            int(environment[rank]),
-            int(environment[world]),
-            _number(environment.get(local)) or 0,
-            f"{rank.split('_', 1)[0].lower()}-{job}",
-        )
+        local = _number(environment, *launcher.local) or 0
+        return RankInfo(rank, world, local, f"{launcher.name}-{job}")
     return RankInfo()
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
+def _in_order(environment: Variables) -> Iterator[_Launcher]:
+    """Who may have started this process, the innermost first: variables set by hand count as such
+    where they name more ranks than the step around them has tasks.
+    """
+    yield from _INNER
+    tasks, stated = _number(environment, *_STEP.world), _number(environment, *_HAND.world)
+    if tasks is not None and stated is not None and stated > tasks:
+        yield _HAND
+    yield from _OUTER
+
+
+def _identity(launcher: _Launcher, environment: Variables) -> Iterator[str]:
+    """What the ranks of this start share: a job that is queued again has its number and steps anew,
+    and torchrun calls every job `none` unless it is told a name.
+    """
+    own = [environment[name] for name in launcher.identity if environment.get(name)]
+    job = next((environment[name] for name in _JOBS if environment.get(name)), "")
+    yield from own
+    if job and job not in own:
+        yield job
+    step = environment.get("SLURM_STEP_ID", "")
+    if step and (launcher.name not in ("ompi", "mv2", "flux", "pals") or not own):
+        yield step
+    for name in _RESTARTS:
+        if count := _number(environment, name):
+            yield f"again{count}"
+
+
+def _number(environment: Variables, *names: str) -> int | None:
+    """The first of these variables that is set, where it is a number."""
+    text = next((environment[name] for name in names if environment.get(name)), "")
+    return int(text) if text.isdecimal() and text.isascii() else None

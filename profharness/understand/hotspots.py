@@ -19,7 +19,7 @@ from profharness.trace.wanted import Wanted
 from profharness.understand.load import load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from profharness.analysis.kernels.tally import Grouping
@@ -44,12 +44,30 @@ def hotspots_of(
     operator_input: OperatorInput = NO_INPUT,
 ) -> Hotspots:
     """The table of one pass, with the means of the telemetry metrics named in `samples` (as
-    `power,clock`). Without `by`, rows are the first kind that the pass holds.
+    `power,clock`). Without `by`, rows are the first kind that the pass holds. Where no pass was
+    asked for and the one that speaks for kernels has no such rows, it is the first pass that has.
 
     Raises UsageError for a pass or metric that the trace does not hold.
     """
+    tables = (
+        _table(loaded, name, records, by, samples, operator_input)
+        for name, records in passes_in_order(loaded, pass_name)
+    )
+    first = next(tables)
+    if first.rows or by is None:
+        return first
+    return next((table for table in tables if table.rows), first)
+
+
+def _table(
+    loaded: Loaded,
+    name: str | None,
+    records: Trace,
+    by: Grouping | None,
+    samples: str,
+    operator_input: OperatorInput,
+) -> Hotspots:
     trace = loaded.trace
-    name, records = records_of(loaded, pass_name)
     counted = trace if len(trace.counters) else None
     facts = KernelFacts(records, Yardstick(counted=counted, operator_input=operator_input))
     table = msgspec.structs.replace(
@@ -84,6 +102,21 @@ def misfits_of(
         return ()
     _, records = records_of(loaded, pass_name)
     return misfits(KernelFacts(records, Yardstick(operator_input=operator_input)))
+
+
+def passes_in_order(
+    loaded: Loaded, pass_name: str | None = None
+) -> Iterator[tuple[str | None, Trace]]:
+    """The pass asked for with its records; without one all passes, the one that speaks for kernels
+    first. Raises as `records_of` does.
+    """
+    first = records_of(loaded, pass_name)
+    yield first
+    if pass_name is None:
+        names = dict.fromkeys(source.pass_name for source in loaded.trace.sources)
+        for name in names:
+            if name not in ("", first[0]):
+                yield records_of(loaded, name)
 
 
 def records_of(loaded: Loaded, pass_name: str | None = None) -> tuple[str | None, Trace]:

@@ -9,7 +9,7 @@ from profharness.analysis.kernels.hotspots import tally
 from profharness.analysis.pictures.flame import Tree, TreeKind, tree_of
 from profharness.errors import UsageError
 from profharness.trace.wanted import Wanted
-from profharness.understand.hotspots import records_of
+from profharness.understand.hotspots import passes_in_order
 from profharness.understand.load import load, load_files
 
 if TYPE_CHECKING:
@@ -44,30 +44,35 @@ def stacks_of(paths: Sequence[Path], by: Grouping | None, pass_name: str | None 
             f"rows by {by} do not stand inside of each other",
             "name --by stack, module, op, range, kernel or category",
         )
-    traces = list(_traces(paths, by, pass_name))
-    problems = tuple(problem for trace in traces for problem in trace.problems)
     kinds: tuple[Grouping, ...] = (by,) if by is not None else (*_RICHEST, "kernel")
-    for kind in kinds:
-        tree = _joined([_tree(trace, kind) for trace in traces])
-        if tree.names:
-            return Stacks(tree, kind, problems)
+    for traces in _together(paths, by, pass_name):
+        problems = tuple(problem for trace in traces for problem in trace.problems)
+        for kind in kinds:
+            tree = _joined([_tree(trace, kind) for trace in traces])
+            if tree.names:
+                return Stacks(tree, kind, problems)
     return Stacks(tree, kind, problems)
 
 
-def _traces(paths: Sequence[Path], by: Grouping | None, pass_name: str | None) -> Iterator[Trace]:
-    """The records of a run's pass, or of each group of files on its own: their clocks need not
-    agree.
+def _together(
+    paths: Sequence[Path], by: Grouping | None, pass_name: str | None
+) -> Iterator[tuple[Trace, ...]]:
+    """What makes one tree: the records of one pass of a run, of which the first that holds such
+    rows counts; or each group of files on its own, since their clocks need not agree.
     """
     wanted = Wanted.ALL if by in ("op", "range", *_FLAT) else Wanted.STACKS
     if any(path.is_dir() for path in paths):
-        yield records_of(load(paths, wanted=wanted), pass_name)[1]
+        loaded = load(paths, wanted=wanted)
+        for _, records in passes_in_order(loaded, pass_name):
+            yield (records,)
         return
     from profharness import readers
 
     if pass_name is not None:
         raise UsageError(f"--pass {pass_name}: no such pass", "loose files have no passes")
-    for group in readers.group_files(paths):
-        yield load_files(group, wanted=wanted, check=False).trace
+    yield tuple(
+        load_files(group, wanted=wanted, check=False).trace for group in readers.group_files(paths)
+    )
 
 
 def _tree(trace: Trace, kind: Grouping) -> Tree:

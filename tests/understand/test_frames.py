@@ -47,6 +47,7 @@ def printed(capsys: pytest.CaptureFixture[str], *line: str | Path) -> str:
         (None, None),
         ("kernel", "torch"),
         ("op", "torch"),
+        ("op", None),
         ("range", "torch"),
         ("category", None),
         ("call", None),
@@ -65,6 +66,21 @@ def test_hotspots_are_those_of_the_command(run, capsys, by, pass_name):
     assert {key: frame.attrs[key] for key in ("by", "pass", "total_ns")} == {
         key: document[key] for key in ("by", "pass", "total_ns")
     }
+
+
+def test_rows_that_kernels_pass_lacks_are_of_the_pass_that_has_them(run, capsys):
+    assert frames.hotspots(run).attrs["pass"] == "rocprofv3"
+    assert frames.hotspots(run, "op", pass_name="rocprofv3").empty
+    found = frames.hotspots(run, "op")
+    assert found.attrs["pass"] == "torch"
+    pd.testing.assert_frame_equal(found, frames.hotspots(run, "op", pass_name="torch"))
+    capsys.readouterr()
+    assert run_cli(["hotspots", str(run), "--by", "op"]) == 0
+    shown = capsys.readouterr()
+    assert "pass rocprofv3 has no rows by op: these are of pass torch" in shown.err
+    assert ", pass torch" in shown.out.splitlines()[0]
+    assert run_cli(["hotspots", str(run), "--by", "op", "--format", "folded"]) == 0
+    assert "aten::" in capsys.readouterr().out
 
 
 def test_modules_and_stacks_of_a_run_are_read_where_rows_need_them(tmp_path: Path) -> None:

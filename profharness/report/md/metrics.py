@@ -12,6 +12,7 @@ from profharness.report.text.findings import all_findings, finding_line
 from profharness.report.text.labels import is_command, point_names_by_id
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.measured.lacking import lacking_lines
+from profharness.report.text.measured.vendors import for_device
 
 
 def metrics_markdown(summary: Summary) -> str:
@@ -23,7 +24,7 @@ def metrics_markdown(summary: Summary) -> str:
 
 def _parts(summary: Summary) -> Iterator[str]:
     yield heading(summary.source).removesuffix("\n")
-    verdict = full_verdict(summary.verdict, summary.verdict_needs)
+    verdict = full_verdict(summary.verdict, for_device(summary.verdict_needs, summary))
     if verdict:
         yield f"{escaped(verdict)}\n"
     points = points_markdown(summary)

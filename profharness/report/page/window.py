@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from profharness.analysis.records import Summary
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict, withheld_text
+from profharness.report.text.measured.vendors import for_device
 from profharness.units import format_share
 
 
@@ -39,13 +40,17 @@ def causes_note(summary: Summary) -> tuple[tuple[str, str], ...]:
         ),
         reverse=True,
     )
-    return tuple((IDLE_CAUSES[name].label, IDLE_CAUSES[name].advice) for _, name in large)
+    return tuple(
+        (IDLE_CAUSES[name].label, for_device(IDLE_CAUSES[name].advice, summary))
+        for _, name in large
+    )
 
 
 def window_verdict(summary: Summary) -> str:
     """The verdict of a whole window, or what it needs; empty where nothing is to be judged. Of
     trace files what it needs is said, too, where they hold no device work at all.
     """
-    if summary.verdict is None and summary.run is None and summary.verdict_needs:
-        return withheld_text(summary.verdict_needs)
-    return full_verdict(summary.verdict, summary.verdict_needs)
+    needs = for_device(summary.verdict_needs, summary)
+    if summary.verdict is None and summary.run is None and needs:
+        return withheld_text(needs)
+    return full_verdict(summary.verdict, needs)

@@ -9,6 +9,10 @@ from profharness.report.table import Cell, Column, Table
 from profharness.report.text import names
 from profharness.report.text.figures import coverage_text, figure_text, finite, needs_text
 from profharness.report.text.labels import KERNELS, no_kernels, point_names
+from profharness.report.text.measured.lacking import OF_AMD, ONLY_AMD
+from profharness.report.text.measured.vendors import for_device, on_nvidia
+
+_NVIDIA = "an NVIDIA device"
 
 
 def figures_table(caption: str, metrics: dict[str, Figure]) -> Table | None:
@@ -63,13 +67,17 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
         figures = [point.metrics[name] for point in summary.points if name in point.metrics]
         if all(finite(figure.value) is None for figure in figures):
             needed[name] = figures[0].needs
+    why, nvidia = no_kernels(summary), on_nvidia(summary)
     lacking: dict[str, list[str]] = {}
     for name, needs in needed.items():
-        lacking.setdefault(needs, []).append(names.title_of(name))
-    why = no_kernels(summary)
+        of_amd = nvidia and needs.startswith(OF_AMD)
+        remedy = _NVIDIA if of_amd else for_device(needs, summary)
+        lacking.setdefault(remedy, []).append(names.title_of(name))
     return tuple(
         (why, f"{len(titles)} figures of device work")
         if why and needs.startswith(KERNELS)
+        else (needs, f"{len(titles)} {ONLY_AMD}")
+        if needs == _NVIDIA
         else (needs_text(needs), ", ".join(titles))
         for needs, titles in lacking.items()
     )

@@ -14,6 +14,7 @@ from profharness.report.text import command_sentences, scan_sentences
 from profharness.report.text.figures import finite
 from profharness.report.text.findings import all_findings, finding_count, finding_place
 from profharness.report.text.labels import is_command, point_names_by_id
+from profharness.report.text.measured.vendors import for_device
 from profharness.trace.model import ClockDomain
 from profharness.units import format_ns
 
@@ -73,7 +74,13 @@ def _measured_answer(summary: Summary) -> str:
 
 
 def next_step(summary: Summary) -> str:
-    """What to do now: repair first, then the largest bound on a gain, then what would tell more."""
+    """What to do now: repair first, then the largest bound on a gain, then what would tell more,
+    with the tools that know the device.
+    """
+    return for_device(_next_step(summary), summary)
+
+
+def _next_step(summary: Summary) -> str:
     blocking = next(
         (
             finding

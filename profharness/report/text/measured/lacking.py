@@ -12,12 +12,14 @@ from profharness.analysis.records import Figure, ProblemRow, Summary
 from profharness.report.text import names
 from profharness.report.text.figures import finite
 from profharness.report.text.labels import KERNELS, no_kernels
+from profharness.report.text.measured.vendors import for_device, on_nvidia
 from profharness.rundir.telemetry import NOT_SAMPLED
 
 _OF_DEVICES = (KERNELS, "hardware counters", "allocations of the runtime", "counters", "a counter")
 """How the needs of figures begin that a node without an accelerator cannot have."""
-_OF_AMD = _OF_DEVICES[1:]
+OF_AMD = _OF_DEVICES[1:]
 """Those of them that the tools of AMD give."""
+ONLY_AMD = "figures that only tools of AMD give"
 
 _COUNTERS = "hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute"
 _BY_COUNTERS = re.compile(r"\(--pmc (?P<names>[^),]+)")
@@ -46,17 +48,17 @@ def lacking_lines(summary: Summary, *, keys: bool = False) -> Iterator[str]:
     """`latency p99: needs more trials`, a line for each thing to do; then, in one line each, what
     needs a device where the workload has none, and AMD's tools where the device is NVIDIA's.
     """
-    why, nvidia = no_kernels(summary), _on_nvidia(summary)
+    why, nvidia = no_kernels(summary), on_nvidia(summary)
     wanted: dict[str, _Wanted] = {}
     beyond = of_amd = 0
     for name, (needs, where) in _lacking(summary).items():
         if why and needs.startswith(_OF_DEVICES):
             beyond += 1
             continue
-        if nvidia and needs.startswith(_OF_AMD):
+        if nvidia and needs.startswith(OF_AMD):
             of_amd += 1
             continue
-        remedy, detail, other = _remedy(needs)
+        remedy, detail, other = _remedy(for_device(needs, summary))
         title = name if keys else names.title_of(name)
         details = "; ".join(part for part in (detail, where) if part)
         one = wanted.setdefault(remedy, _Wanted())
@@ -70,12 +72,7 @@ def lacking_lines(summary: Summary, *, keys: bool = False) -> Iterator[str]:
     if beyond:
         yield f"not measured: {beyond} figures that only device work gives ({why})"
     if of_amd:
-        yield f"not measured: {of_amd} figures that only tools of AMD give (an NVIDIA device)"
-
-
-def _on_nvidia(summary: Summary) -> bool:
-    """Whether the run was on NVIDIA's device; False where nobody wrote down which device it was."""
-    return summary.run is not None and "nvidia" in summary.run.device.lower()
+        yield f"not measured: {of_amd} {ONLY_AMD} (an NVIDIA device)"
 
 
 def _lacking(summary: Summary) -> dict[str, tuple[str, str]]:
