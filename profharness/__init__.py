@@ -19,6 +19,7 @@ _PLACES = {
     "profile": "profharness.cli.notebook.block:profile",
     "Run": "profharness.understand.session.recording:Run",
     "Recording": "profharness.understand.session.recording:Recording",
+    "Scan": "profharness.understand.session.scan:Scan",
     "ProfharnessError": "profharness.errors:ProfharnessError",
     "UsageError": "profharness.errors:UsageError",
     "OutputExists": "profharness.errors:OutputExists",

@@ -10,6 +10,7 @@ from profharness.understand.session.opening import open_run
 from profharness.understand.session.opening import read as read
 from profharness.understand.session.recording import Recording as Recording
 from profharness.understand.session.recording import Run as Run
+from profharness.understand.session.scan import Scan as Scan
 
 __version__: str
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ProfharnessError",
     "Recording",
     "Run",
+    "Scan",
     "Unavailable",
     "UsageError",
     "WorkloadFailed",

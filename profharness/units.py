@@ -27,6 +27,8 @@ _DURATIONS = {
     "min": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
+_HISSES = ("s", "x", "ch", "sh")
+"""How items end whose plural takes a syllable more."""
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -46,6 +48,17 @@ def half_width(value: float, low: float | None, high: float | None) -> float | N
     ):
         return None
     return (high - low) / 2
+
+
+def several(item: str) -> str:
+    """`jets` of jet, `batches` of batch: what a rate counts."""
+    return f"{item}es" if item.endswith(_HISSES) else f"{item}s"
+
+
+def one_of(items: str) -> str:
+    """`jet` of jets, `batch` of batches, `phrase` of phrases."""
+    short = items.removesuffix("es")
+    return short if short.endswith(("ss", *_HISSES[1:])) else items.removesuffix("s")
 
 
 def format_number(value: float, digits: int = 0) -> str:

@@ -101,3 +101,12 @@ def test_times_as_they_were_given():
     assert [
         units.format_exact_ns(ns) for ns in (250_000_000, 1_500_000_000, 30_000, 0, 1_234_567)
     ] == ["250 ms", "1.5 s", "30 µs", "0 s", "1.234567 ms"]
+
+
+@pytest.mark.parametrize(
+    ("item", "items"),
+    [("jet", "jets"), ("batch", "batches"), ("box", "boxes"), ("phrase", "phrases")],
+)
+def test_items_have_a_plural(item: str, items: str) -> None:
+    assert units.several(item) == items
+    assert units.one_of(items) == item

@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from profharness.cli.parsing.forms import FORM_HELP, JSON_HELP, Form
-
-if TYPE_CHECKING:
-    from profharness.analysis.records import Summary
 
 
 def compare(
@@ -36,15 +33,16 @@ def compare(
     form: Annotated[Form, typer.Option("--format", help=FORM_HELP)] = Form.TABLE,
     json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
-    """Compare two runs (or trace files), with noise bounds; usable as a CI gate."""
+    """Compare two runs (trace files, CSVs of scans), with noise bounds; usable as a CI gate."""
     from profharness.analysis.compare.gate import breaches, parse
     from profharness.analysis.compare.runs import compare as compared
     from profharness.report.json import comparison_json
     from profharness.report.md.comparison import comparison_markdown
     from profharness.report.text.comparison import comparison_text
+    from profharness.understand.loose.sides import read_side
 
     conditions = () if fail_on is None else parse(fail_on)
-    comparison = compared(_summary(run_a), _summary(run_b))
+    comparison = compared(read_side(run_a).summary, read_side(run_b).summary)
     found = breaches(comparison, conditions)
     text = {
         Form.TABLE: comparison_text,
@@ -54,9 +52,3 @@ def compare(
     sys.stdout.write(text(comparison, found))
     if found:
         raise typer.Exit(1)
-
-
-def _summary(path: Path) -> Summary:
-    from profharness.understand import report_run as understand
-
-    return understand.summarise(understand.load([path]))

@@ -39,7 +39,7 @@ class ReportLine(OperatorOptions, frozen=True, kw_only=True):
     step_range: StepRange = ""
     raw_csv: RawCsv = False
     compare: Annotated[
-        bool, Option("Of two runs or files: a page of what changed from the first to the second.")
+        bool, Option("Of two runs or files: what changed from the first to the second.")
     ] = False
     form: Annotated[
         ReportForm,
@@ -71,7 +71,7 @@ def report(line: ReportLine) -> None:
 def _of_run(line: ReportLine, root: Path) -> None:
     from profharness.cli.running.answers import printed, show
     from profharness.cli.sharing.browser import open_page
-    from profharness.cli.sharing.forms import document, require_form
+    from profharness.cli.sharing.forms import document, of_one, require_form
     from profharness.report.json import run_json
     from profharness.understand import report_run as understand
     from profharness.understand.operator_work import operator_input
@@ -93,7 +93,7 @@ def _of_run(line: ReportLine, root: Path) -> None:
         operator_input=given,
     )
     if not of_page:
-        write_atomic(page, document(line.form, summary, (root,), page))
+        write_atomic(page, document(line.form, of_one(summary, (root,)), page))
     if line.json:
         printed(run_json(summary).decode(), root / "summary.json")
     else:

@@ -6,7 +6,7 @@ from, null where there is none. Numbers that are not finite become null.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -62,46 +62,41 @@ def metrics_json(summary: Summary) -> bytes:
     """`metrics FILE|RUN --json`: whole-file counts, figures per device, point and window. Ends with
     a newline.
     """
-    return _document(
-        {
-            "schema": SCHEMA,
-            "source": summary.source,
-            "trace": summary.trace,
-            "devices": summary.devices,
-            "points": [
-                {
-                    "point": point.point,
-                    "metrics": {
-                        name: _point_figure(figure) for name, figure in point.metrics.items()
-                    },
-                    **judged(point),
-                }
-                for point in summary.points
-            ],
-            "metrics": {
-                name: {**_figure(figure), "needs": figure.needs}
-                for name, figure in summary.metrics.items()
-            },
-            **judged(summary),
-            "findings": [_finding(finding) for finding in all_findings(summary)],
-            "problems": summary.problems,
-            **(
-                {"communication": summary.communication}
-                if summary.communication is not None
-                else {}
-            ),
-            **(
-                {"operator_share": summary.operator_share}
-                if summary.operator_share is not None
-                else {}
-            ),
-            **({"log": summary.log} if summary.log is not None else {}),
-            **({"counters": summary.counters} if summary.counters else {}),
-            **({"queues": summary.queues} if summary.queues else {}),
-            **({"steps_from": summary.steps_from} if summary.steps_from else {}),
-            **({"steps": [_step(step) for step in summary.steps]} if summary.steps else {}),
-        }
-    )
+    return _document(metrics_object(summary))
+
+
+def metrics_object(summary: Summary) -> dict[str, object]:
+    """The object of `metrics --json`."""
+    return {
+        "schema": SCHEMA,
+        "source": summary.source,
+        "trace": summary.trace,
+        "devices": summary.devices,
+        "points": [
+            {
+                "point": point.point,
+                "metrics": {name: _point_figure(figure) for name, figure in point.metrics.items()},
+                **judged(point),
+            }
+            for point in summary.points
+        ],
+        "metrics": {
+            name: {**_figure(figure), "needs": figure.needs}
+            for name, figure in summary.metrics.items()
+        },
+        **judged(summary),
+        "findings": [_finding(finding) for finding in all_findings(summary)],
+        "problems": summary.problems,
+        **({"communication": summary.communication} if summary.communication is not None else {}),
+        **(
+            {"operator_share": summary.operator_share} if summary.operator_share is not None else {}
+        ),
+        **({"log": summary.log} if summary.log is not None else {}),
+        **({"counters": summary.counters} if summary.counters else {}),
+        **({"queues": summary.queues} if summary.queues else {}),
+        **({"steps_from": summary.steps_from} if summary.steps_from else {}),
+        **({"steps": [_step(step) for step in summary.steps]} if summary.steps else {}),
+    }
 
 
 def summary_json(summary: Summary) -> bytes:
@@ -207,10 +202,16 @@ def _finding(finding: Finding) -> dict[str, object]:
     return shown
 
 
-def comparison_json(comparison: Comparison, breaches: Sequence[Breach]) -> str:
-    """`compare --json`: what was compared, and the broken limits. Ends with a newline."""
+def comparison_json(
+    comparison: Comparison, breaches: Sequence[Breach], beside: Mapping[str, object] = {}
+) -> str:
+    """`compare --json`: what was compared, and the broken limits; `beside` stands behind them. Ends
+    with a newline.
+    """
     document = msgspec.to_builtins(comparison)
-    return _document({**document, "breaches": as_objects(breach_table(breaches))}).decode()
+    return _document(
+        {**document, "breaches": as_objects(breach_table(breaches)), **beside}
+    ).decode()
 
 
 def saturation_json(
@@ -220,7 +221,14 @@ def saturation_json(
 
     Ends with a newline.
     """
+    return _document(saturation_object(curves, devices)).decode()
+
+
+def saturation_object(
+    curves: Sequence[Series], devices: Sequence[Estimate | None] | None = None
+) -> dict[str, object]:
+    """The object of `saturation --json`."""
     rows = [msgspec.to_builtins(series) for series in curves]
     for row, needed in zip(rows, devices or (), strict=False):
         row["devices"] = msgspec.to_builtins(needed)
-    return _document({"schema": SCHEMA, "series": rows}).decode()
+    return {"schema": SCHEMA, "series": rows}

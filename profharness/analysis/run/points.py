@@ -28,7 +28,7 @@ from profharness.rundir.levels import SHARED
 from profharness.rundir.manifest import Manifest, PassRecord, PointRecord
 from profharness.stats.package_figures import power_figures
 from profharness.stats.throughput import TrialStats, widened
-from profharness.units import format_ns
+from profharness.units import format_ns, several
 
 BACKENDS = frozenset({"torch", "onnxruntime", "tensorflow"})
 UNTIMED_LAYERS = frozenset({"telemetry"})
@@ -170,7 +170,7 @@ def _origin(view: RunView, stats: TrialStats) -> str:
 
 def rate_unit(view: RunView) -> str:
     """`jets/s`, by what the scan's items are called."""
-    return f"{view.manifest.scan.item if view.manifest.scan is not None else 'item'}s/s"
+    return f"{several(view.manifest.scan.item if view.manifest.scan is not None else 'item')}/s"
 
 
 def _throughput(trials: PointTrials, stats: TrialStats) -> float:

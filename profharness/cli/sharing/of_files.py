@@ -10,7 +10,7 @@ from profharness.analysis.operators.engine import OperatorInput
 from profharness.analysis.records import Summary
 from profharness.cli.running.answers import near, printed, show_made
 from profharness.cli.sharing.browser import open_page
-from profharness.cli.sharing.forms import ReportForm, document, require_form
+from profharness.cli.sharing.forms import ReportForm, document, of_one, require_form
 from profharness.cli.sharing.places import place_here, require_free
 from profharness.errors import OutputExists
 from profharness.rundir.paths import write_atomic
@@ -53,7 +53,7 @@ def report_files(
     place = free_place(wanted, paths, place_here(paths, wanted.form.value))
     answer = _answer(paths, step_range, operator_input, workers)
     if place is not None:
-        write_atomic(place, document(wanted.form, answer.summary, paths, place))
+        write_atomic(place, document(wanted.form, of_one(answer.summary, paths), place))
     if wanted.json:
         printed(answer.json(), place or paths[0])
     else:

@@ -1,4 +1,4 @@
-"""What stands on the one page of a document: the answer, the main table, the first hotspots."""
+"""What stands on the one page of a document: what is said, the tables, the findings."""
 
 from __future__ import annotations
 
@@ -12,45 +12,56 @@ from profharness.report.tables.hotspots import hotspot_tables
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.scan import scan_table
 from profharness.report.text.findings import finding_lines
-from profharness.report.text.sentences import Sentences, sentences
+from profharness.report.text.sentences import sentences
 
 POINTS, HOTSPOTS = 24, 8
 """Rows of the two tables: with the words above them they fill a page."""
+VERDICT = "Verdict"
 _HOTSPOT_KEYS = ("name", "share", "total", "calls", "mean")
 
 
 @dataclass(frozen=True)
 class Extract:
-    """The page's parts in reading order; a table is None, a text empty, where there is nothing.
-    `of` is what the facts are of, as a label.
+    """The page's parts in reading order. `of` is what the facts are of, as a label; `said` are
+    labelled sentences without empty ones, `findings` lines with their severity.
     """
 
     title: str
     of: str
     facts: tuple[str, ...]
-    said: Sentences
-    verdict: str
-    main: Table | None
-    hotspots: Table | None
+    said: tuple[tuple[str, str], ...]
+    tables: tuple[Table, ...]
     findings: tuple[tuple[str, str], ...]
     source: str
 
 
 def extract(summary: Summary) -> Extract:
-    """The parts of the one page of a summary."""
-    tables = hotspot_tables(summary)
+    """The parts of the one page of a summary: the main table, and the first hotspots."""
+    hotspots = hotspot_tables(summary)
     main = scan_table(summary) or partition_table(summary)
+    said = sentences(summary)
     return Extract(
         title=title(summary),
         of="Trace" if summary.run is None else "Run",
         facts=tuple(cell.text for cell in subtitle(summary)),
-        said=sentences(summary),
-        verdict=window_verdict(summary),
-        main=None if main is None else first_rows(main, POINTS),
-        hotspots=_narrow(first_rows(tables[0], HOTSPOTS)) if tables else None,
+        said=labelled(
+            ("Answer", said.answer),
+            ("Next", said.next),
+            ("Trust", said.trust),
+            (VERDICT, window_verdict(summary)),
+        ),
+        tables=(
+            *([first_rows(main, POINTS)] if main is not None else []),
+            *([_narrow(first_rows(hotspots[0], HOTSPOTS))] if hotspots else []),
+        ),
         findings=finding_lines(summary),
         source=summary.source,
     )
+
+
+def labelled(*said: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """The sentences that say something, with their labels."""
+    return tuple((label, text) for label, text in said if text)
 
 
 def _narrow(table: Table) -> Table:

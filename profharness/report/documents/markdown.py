@@ -7,17 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profharness import __version__
-from profharness.analysis.records import Summary
-from profharness.report.documents.extract import Extract, extract
+from profharness.report.documents.extract import Extract
 from profharness.report.md.tables import escaped, heading
 from profharness.report.md.tables import markdown as table_markdown
 
 _SENTENCES = 2_000  # characters of a paragraph
 
 
-def markdown(summary: Summary) -> str:
+def markdown(page: Extract) -> str:
     """The page as Markdown; it ends with a newline."""
-    return "\n\n".join(block.rstrip("\n") for block in _blocks(extract(summary))) + "\n"
+    return "\n\n".join(block.rstrip("\n") for block in _blocks(page)) + "\n"
 
 
 def opening(page: Extract) -> Iterator[str]:
@@ -34,18 +33,10 @@ def paragraph(label: str, text: str) -> str:
 
 def _blocks(page: Extract) -> Iterator[str]:
     yield from opening(page)
-    for label, text in (
-        ("Answer", page.said.answer),
-        ("Next", page.said.next),
-        ("Trust", page.said.trust),
-        ("Verdict", page.verdict),
-    ):
-        if text:
-            yield paragraph(label, text)
-    for table in (page.main, page.hotspots):
-        if table is not None:
-            yield heading(table.title)
-            yield table_markdown(table)
+    yield from (paragraph(label, text) for label, text in page.said)
+    for table in page.tables:
+        yield heading(table.title)
+        yield table_markdown(table)
     if page.findings:
         yield heading("Findings")
         yield "\n".join(f"- {_finding(severity, line)}" for severity, line in page.findings)

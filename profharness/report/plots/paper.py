@@ -31,6 +31,7 @@ from profharness.report.plots.paper_style import (
 from profharness.report.text.rates import widened
 from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
+from profharness.units import several
 
 BARS = "bars: standard error of the mean"
 _INSIDE = 6  # curves whose legend has room inside of a panel
@@ -207,11 +208,6 @@ def draw(drawn: Sequence[Curve], output: Path | None, frame: Frame = Frame()) ->
     _legend(figure, grid[0][0], drawn)
     _notes(grid[0], frame, legend_rows=_rows(len(drawn)))
     return kept(figure, output, plt)
-
-
-def several(item: str) -> str:
-    """`jets` of jet, `batches` of batch."""
-    return f"{item}es" if item.endswith(("s", "x", "ch", "sh")) else f"{item}s"
 
 
 def _panel(axes: Any, drawn: Sequence[Curve], styled: Sequence[Look], name: str) -> None:

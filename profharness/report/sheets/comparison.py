@@ -14,21 +14,22 @@ from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.sheets.frame import rendered
 from profharness.report.sheets.pictures import Bar, bars_picture
 from profharness.report.table import Cell, Column, Emphasis, Table, first_rows, row_of
+from profharness.report.tables.both import parts_table
+from profharness.report.tables.comparison import SHOWN
 from profharness.report.text.changes import change_reason, change_text
+from profharness.report.text.comparison import answer, side, sides_title, why
 from profharness.report.text.figures import quantity_text
 from profharness.report.text.findings import all_findings, finding_line
 from profharness.report.text.labels import point_names_by_id
 from profharness.report.text.names import title_of
 from profharness.rundir.shown.screen import one_line
-from profharness.units import format_ns, format_share
+from profharness.units import format_ns
 
 NOISE = (
     "A change counts where it is larger than the noise of both; where no noise is known, it stands "
     "alone."
 )
 MOST_HOTSPOTS, MOST_POINTS = 60, 200
-_FIRST = ("throughput", "steps_per_second", "latency", "latency_p50", "step_time")
-_OF_POINTS = ("throughput", "latency", "latency_p50", "latency_p99")
 
 Group = tuple[str, Table, Table | None]
 
@@ -56,14 +57,14 @@ def render(comparison: Comparison, a: Summary, b: Summary) -> str:
     names = one_line(comparison.run_a, 200), one_line(comparison.run_b, 200)
     page = ComparisonPage(
         answer=answer(comparison),
-        why=_why(comparison),
-        a=_side(names[0], comparison.errors_a),
-        b=_side(names[1], comparison.errors_b),
+        why=why(comparison),
+        a=side(names[0], comparison.errors_a),
+        b=side(names[1], comparison.errors_b),
         noise=NOISE,
         differences=_differences((*comparison.asked, *comparison.ran_on)),
         groups=tuple(_groups(comparison)),
         picture=_picture(a.partition, b.partition),
-        parts=_parts(a.partition, b.partition),
+        parts=parts_table(a.partition, b.partition),
         hotspots=tuple(table for one in comparison.hotspots if (table := _hotspots(one))),
         left=tuple(_left(comparison)),
         findings=tuple(
@@ -71,69 +72,10 @@ def render(comparison: Comparison, a: Summary, b: Summary) -> str:
             for letter, name, summary in (("A", names[0], a), ("B", names[1], b))
         ),
     )
-    shorts = [name.rstrip("/").rsplit("/", 1)[-1] for name in names]
-    title = f"{shorts[0]} against {shorts[1]}"
+    title = sides_title(*names)
     return rendered(
         "comparison.html.j2", page=page, title=title, facts=(), brand="profharness comparison"
     )
-
-
-def answer(comparison: Comparison) -> str:
-    """What changed in one sentence: of scans over their points, of all else in the figure that says
-    most.
-    """
-    if comparison.points:
-        return _points_answer(comparison)
-    by_name = {delta.name: delta for delta in comparison.run}
-    first = next((by_name[name] for name in _FIRST if name in by_name), None)
-    if first is not None:
-        return f"From A to B {title_of(first.name)} goes {_values(first)}: {change_text(first)}."
-    changed = sorted(comparison.run, key=lambda delta: -abs(delta.change))
-    if not changed:
-        return "Nothing in common to compare."
-    largest = changed[0]
-    return (
-        f"The largest change is that of {title_of(largest.name)}, {_values(largest)}: "
-        f"{change_text(largest)}."
-    )
-
-
-def _points_answer(comparison: Comparison) -> str:
-    rates = [
-        (point.point, delta)
-        for point in comparison.points
-        for delta in point.deltas
-        if delta.name == "throughput"
-    ]
-    if not rates:
-        return f"{len(comparison.points)} points in common, none with a throughput in both."
-    changed = [(name, delta) for name, delta in rates if delta.significant]
-    if not changed:
-        return f"No throughput changed by more than the noise, at {len(rates)} points in common."
-    name, delta = max(changed, key=lambda pair: abs(pair[1].change))
-    return (
-        f"Throughput changed by more than the noise at {len(changed)} of {len(rates)} points in "
-        f"common, most at {name}: {_values(delta)}, {change_text(delta)}."
-    )
-
-
-def _values(delta: Delta) -> str:
-    return f"from {quantity_text(delta.a, delta.unit)} to {quantity_text(delta.b, delta.unit)}"
-
-
-def _why(comparison: Comparison) -> str:
-    reasons = comparison.reasons or next(
-        (point.reasons for point in comparison.points if point.reasons), ()
-    )
-    if not reasons:
-        return ""
-    effect = "" if reasons[0].effect is None else f" ({100 * reasons[0].effect:+.1f} %)"
-    message = reasons[0].message.rstrip(".")
-    return f"{message[:1].upper()}{message[1:]}{effect}."
-
-
-def _side(name: str, errors: Sequence[str]) -> str:
-    return f"{name} (not sound by itself: {', '.join(errors)})" if errors else name
 
 
 def _differences(differences: Sequence[Difference]) -> Table | None:
@@ -148,7 +90,7 @@ def _groups(comparison: Comparison) -> Iterator[Group]:
     if comparison.run:
         yield "Figures", _deltas(comparison.run), _reasons(comparison.reasons)
     for point in comparison.points[:MOST_POINTS]:
-        deltas = [delta for delta in point.deltas if delta.name in _OF_POINTS]
+        deltas = [delta for delta in point.deltas if delta.name in SHOWN]
         if deltas:
             yield f"Point {point.point}", _deltas(deltas), _reasons(point.reasons)
 
@@ -199,27 +141,6 @@ def _interval(delta: Delta) -> str:
     if delta.low is None or delta.high is None:
         return ""
     return f"{100 * delta.low:+.1f} % to {100 * delta.high:+.1f} %"
-
-
-def _parts(a: Partition | None, b: Partition | None) -> Table | None:
-    """The parts of both windows side by side; None where one has no timeline."""
-    if a is None or b is None or not a.window_ns or not b.window_ns:
-        return None
-    rows = []
-    for part in PARTS:
-        times = part_ns(a, part), part_ns(b, part)
-        if any(times):
-            shares = times[0] / a.window_ns, times[1] / b.window_ns
-            rows.append(
-                (
-                    Cell(part.label),
-                    *(Cell(format_share(share), value=share) for share in shares),
-                    *(Cell(format_ns(ns), value=ns) for ns in times),
-                )
-            )
-    titles = ("share, A", "share, B", "time, A", "time, B")
-    columns = (Column("part"), *(Column(title, "right") for title in titles))
-    return Table("Parts of both windows", columns, tuple(rows))
 
 
 def _picture(a: Partition | None, b: Partition | None) -> object:

@@ -8,18 +8,94 @@ from typing import TYPE_CHECKING
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text import names
 from profharness.report.text.changes import change_text
-from profharness.report.text.figures import quantity_text
+from profharness.report.text.figures import quantity_text, times_text
 from profharness.units import format_ns
 
 if TYPE_CHECKING:
     from profharness.analysis.compare.gate import Breach
     from profharness.analysis.compare.reasons import Reason
-    from profharness.analysis.compare.records import Delta, HotspotComparison, HotspotDelta
+    from profharness.analysis.compare.records import (
+        Comparison,
+        Delta,
+        HotspotComparison,
+        HotspotDelta,
+    )
 
+SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
+SHOWN_OF_RUN = ("steps_per_second", "throughput")
 HOTSPOT_ROWS = 8
 REASONS = 6
 _NAME = 14
 _NAME_AND_VALUES = 50
+_NOTABLE = 0.05
+"""A change of a figure of the whole that is shown; the first figures always are."""
+
+
+def shown_of_run(comparison: Comparison) -> list[Delta]:
+    """The figures of the whole to show: the rates, and what changed by 5 % or more beyond noise."""
+    return [
+        delta
+        for delta in comparison.run
+        if delta.name in SHOWN_OF_RUN
+        or (delta.significant is not False and abs(delta.change) >= _NOTABLE)
+    ]
+
+
+def change_table(comparison: Comparison) -> Table | None:
+    """A row for each figure of each point, or of the whole where there are no points in common:
+    both values, and B over A as `1.23 ± 0.04 times`. None where nothing is to be shown.
+    """
+    rows = [
+        (point.point, delta)
+        for point in comparison.points
+        for delta in point.deltas
+        if delta.name in SHOWN
+    ]
+    if not comparison.points:
+        rows = [("whole run", delta) for delta in shown_of_run(comparison)]
+    columns = (
+        Column("point"),
+        Column("figure"),
+        Column("A", "right"),
+        Column("B", "right"),
+        Column("B over A", "right"),
+        Column("what it says"),
+    )
+    return Table("Changes", columns, tuple(map(_change_row, rows))) if rows else None
+
+
+def _change_row(row: tuple[str, Delta]) -> tuple[Cell, ...]:
+    point, delta = row
+    return row_of(
+        point,
+        names.title_of(delta.name),
+        quantity_text(delta.a, delta.unit),
+        quantity_text(delta.b, delta.unit),
+        over_text(delta),
+        change_text(delta),
+    )
+
+
+def delta_values(comparison: Comparison) -> Table:
+    """Every change for programs: those of the points, then those of the whole, which have no
+    point.
+    """
+    of_all = [
+        *((point.point, delta) for point in comparison.points for delta in point.deltas),
+        *((None, delta) for delta in comparison.run),
+    ]
+    fields = ("name", "unit", "a", "b", "change", "low", "high", "noise", "significant", "better")
+    rows = tuple(
+        tuple(Cell(value=value) for value in (point, *(getattr(delta, key) for key in fields)))
+        for point, delta in of_all
+    )
+    return Table("changes", tuple(Column(key=key) for key in ("point", *fields)), rows)
+
+
+def over_text(delta: Delta) -> str:
+    """B over A: `1.254 ± 0.030 times`."""
+    ends = (None if end is None else 1 + end for end in (delta.low, delta.high))
+    return times_text(1 + delta.change, *ends)
 
 
 def delta_table(deltas: Sequence[Delta]) -> Table:

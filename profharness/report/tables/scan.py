@@ -32,7 +32,7 @@ from profharness.report.text.labels import (
 )
 from profharness.report.text.limits import NO_VERDICT, short_verdict, withheld_text
 from profharness.report.text.rates import MEANING, throughput_ends, throughput_text
-from profharness.units import format_number
+from profharness.units import format_number, one_of
 
 VERDICT = "verdict"
 OF_TABLE = "±: 95 % interval of the mean, from the standard error in the file"
@@ -176,7 +176,7 @@ def _unrepeated(cell: Cell, above: str) -> Cell:
 
 
 def _figure_columns(summary: Summary) -> tuple[PointColumn, ...]:
-    item = item_unit(summary).removesuffix("/s").rstrip("s") or "item"
+    item = one_of(item_unit(summary).removesuffix("/s")) or "item"
     return (
         _latency_column(summary),
         *(_served_columns() if any(point.mode for point in summary.points) else ()),

@@ -7,23 +7,93 @@ from collections.abc import Iterator, Sequence
 from profharness.analysis.compare.gate import Breach
 from profharness.analysis.compare.records import (
     Comparison,
+    Delta,
     Difference,
     HotspotComparison,
     PointComparison,
 )
 from profharness.report.tables.comparison import (
+    SHOWN,
     changed_rows,
     delta_table,
     hotspot_change_table,
     reason_table,
+    shown_of_run,
 )
 from profharness.report.text.changes import change_reason, change_text
+from profharness.report.text.figures import quantity_text
 from profharness.report.text.listing import listing
+from profharness.report.text.names import title_of
 from profharness.rundir.shown.screen import lines_text, one_line
 
 _NAMES_AT = 60  # where the names of hotspots begin, below which their reasons stand
-SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
-SHOWN_OF_RUN = ("steps_per_second", "throughput")
+_FIRST = ("throughput", "steps_per_second", "latency", "latency_p50", "step_time")
+
+
+def sides_title(a: str, b: str) -> str:
+    """`before.json against after.json`, of the names of two runs or files."""
+    shorts = [one_line(name, 200).rstrip("/").rsplit("/", 1)[-1] for name in (a, b)]
+    return f"{shorts[0]} against {shorts[1]}"
+
+
+def answer(comparison: Comparison) -> str:
+    """What changed in one sentence: of scans over their points, of all else in the figure that says
+    most.
+    """
+    if comparison.points:
+        return _points_answer(comparison)
+    by_name = {delta.name: delta for delta in comparison.run}
+    first = next((by_name[name] for name in _FIRST if name in by_name), None)
+    if first is not None:
+        return f"From A to B {title_of(first.name)} goes {_values(first)}: {change_text(first)}."
+    changed = sorted(comparison.run, key=lambda delta: -abs(delta.change))
+    if not changed:
+        return "Nothing in common to compare."
+    largest = changed[0]
+    return (
+        f"The largest change is that of {title_of(largest.name)}, {_values(largest)}: "
+        f"{change_text(largest)}."
+    )
+
+
+def _points_answer(comparison: Comparison) -> str:
+    rates = [
+        (point.point, delta)
+        for point in comparison.points
+        for delta in point.deltas
+        if delta.name == "throughput"
+    ]
+    if not rates:
+        return f"{len(comparison.points)} points in common, none with a throughput in both."
+    changed = [(name, delta) for name, delta in rates if delta.significant]
+    if not changed:
+        return f"No throughput changed by more than the noise, at {len(rates)} points in common."
+    name, delta = max(changed, key=lambda pair: abs(pair[1].change))
+    return (
+        f"Throughput changed by more than the noise at {len(changed)} of {len(rates)} points in "
+        f"common, most at {name}: {_values(delta)}, {change_text(delta)}."
+    )
+
+
+def _values(delta: Delta) -> str:
+    return f"from {quantity_text(delta.a, delta.unit)} to {quantity_text(delta.b, delta.unit)}"
+
+
+def why(comparison: Comparison) -> str:
+    """The first reason as a sentence, with its effect on the time; empty where none is known."""
+    reasons = comparison.reasons or next(
+        (point.reasons for point in comparison.points if point.reasons), ()
+    )
+    if not reasons:
+        return ""
+    effect = "" if reasons[0].effect is None else f" ({100 * reasons[0].effect:+.1f} %)"
+    message = reasons[0].message.rstrip(".")
+    return f"{message[:1].upper()}{message[1:]}{effect}."
+
+
+def side(name: str, errors: Sequence[str]) -> str:
+    """A run's name, with its own findings that speak against it."""
+    return f"{name} (not sound by itself: {', '.join(errors)})" if errors else name
 
 
 def comparison_text(comparison: Comparison, breaches: Sequence[Breach]) -> str:
@@ -36,25 +106,14 @@ def comparison_lines(comparison: Comparison, breaches: Sequence[Breach]) -> Iter
     yield from _heading(comparison)
     for point in comparison.points:
         yield from _point_lines(point)
-    shown = [
-        delta
-        for delta in comparison.run
-        if delta.name in SHOWN_OF_RUN
-        or (delta.significant is not False and abs(delta.change) >= 0.05)
-    ]
+    shown = shown_of_run(comparison)
     if shown and not comparison.points:
         yield "run"
         yield from listing(delta_table(shown), indent=2)
     yield from listing(reason_table(comparison.reasons), indent=2)
     for table in comparison.hotspots:
         yield from _hotspot_lines(table)
-    for title, names in (
-        ("only in A", comparison.only_a),
-        ("only in B", comparison.only_b),
-        ("failed in B", comparison.failed),
-    ):
-        if names:
-            yield f"{title}: {', '.join(names)}"
+    yield from not_compared(comparison)
     if not comparison.points and not comparison.run:
         yield "nothing in common to compare"
     for breach in breaches:
@@ -71,12 +130,28 @@ def _heading(comparison: Comparison) -> Iterator[str]:
         yield f"{letter}  {one_line(run)}" + (
             f"   (not sound by itself: {', '.join(errors)})" if errors else ""
         )
+    yield from other_differences(comparison)
+
+
+def other_differences(comparison: Comparison) -> Iterator[str]:
+    """What was different from the start: `asked differently: batch_sizes 4 -> 8`, `ran on: ...`."""
     for title, differences in (
         ("asked differently", comparison.asked),
         ("ran on", comparison.ran_on),
     ):
         if differences:
             yield f"{title}: {'; '.join(_difference(difference) for difference in differences)}"
+
+
+def not_compared(comparison: Comparison) -> Iterator[str]:
+    """The points that one of the runs lacks, or that failed in the second."""
+    for title, names in (
+        ("only in A", comparison.only_a),
+        ("only in B", comparison.only_b),
+        ("failed in B", comparison.failed),
+    ):
+        if names:
+            yield f"{title}: {', '.join(names)}"
 
 
 def _difference(difference: Difference) -> str:

@@ -12,6 +12,7 @@ from profharness.errors import UsageError
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.shown.screen import one_line
 from profharness.trace.model import Source
+from profharness.units import several
 from profharness.writers.options import (
     RATE_UNIT,
     ClockReading,
@@ -68,7 +69,7 @@ def write_options(
         for reading in manifest.clocks
         if reading.host == reference
     )
-    rate = RATE_UNIT if manifest.scan is None else f"{one_line(manifest.scan.item, 40)}s/s"
+    rate = RATE_UNIT if manifest.scan is None else f"{several(one_line(manifest.scan.item, 40))}/s"
     hosts = tuple(
         HostFacts(
             host=node.host,

@@ -10,8 +10,10 @@ from profharness.errors import InputError, UsageError
 from profharness.rundir.foreign.listing import read_listed, runs_below
 from profharness.rundir.paths import MANIFEST
 from profharness.understand.load import check_paths, no_run
+from profharness.understand.loose.scans import is_scan
 from profharness.understand.operator_work import operator_input
 from profharness.understand.session.recording import Recording, Run
+from profharness.understand.session.scan import Scan
 
 OnePath = str | PathLike[str]
 
@@ -41,8 +43,8 @@ def read(
     formulas: OnePath | tuple[OnePath, ...] = (),
     capture_trace: OnePath | tuple[OnePath, ...] = (),
 ) -> Recording:
-    """Trace files of any format that `metrics` takes; several are ranks of one job. `formulas` and
-    `capture_trace` are files for the options of the same names.
+    """Trace files of any format that `metrics` takes; several are ranks of one job. The CSV of a
+    scan gives a `Scan`. `formulas` and `capture_trace` are files for the options of the same names.
 
     Raises UsageError for a run directory (`profharness.open` takes those) and for a file that is
     named twice, InputError for one that does not exist.
@@ -52,6 +54,8 @@ def read(
     for one in named:
         if (one / MANIFEST).is_file():
             raise UsageError(f"{one} is a run", f"open it by profharness.open({str(one)!r})")
+    if is_scan(named):
+        return Scan(named)
     return Recording(named, operator_input(listed(formulas), listed(capture_trace)))
 
 

@@ -69,9 +69,10 @@ def _throughput(recording: Recording, wanted: Wanted) -> Any:
 
 def _latency(recording: Recording, wanted: Wanted) -> Any:
     """Latency over throughput: what each level gives, and what it costs."""
-    from profharness.report.plots.paper import several, shortened
+    from profharness.report.plots.paper import shortened
     from profharness.report.plots.paper_looks import looks
     from profharness.report.plots.paper_style import as_text, canvas, kept
+    from profharness.units import several
 
     curves, item = _curves(recording)
     plt = canvas(None)

@@ -203,6 +203,19 @@ class Recording:
         figure: Figure = draw(self, Wanted(kind, title, top, by))
         return figure
 
+    def compare(self, other: Recording) -> pd.DataFrame:
+        """What changed from this to `other`, as `compare --json` has it: one row per figure that
+        both have, those of points before those of the whole, where `point` is missing.
+
+        `a` and `b` are the values in `unit`, `change` is b / a - 1 with the ends `low` and `high`
+        of its 95 % interval; `noise` is the largest change that chance explains, and `significant`
+        says whether this one is larger. They are missing where no noise is known.
+        """
+        from profharness.analysis.compare.runs import compare
+        from profharness.report.tables.comparison import delta_values
+
+        return frame_of(delta_values(compare(self.summary, other.summary)))
+
     def sql(self, query: str) -> pd.DataFrame:
         """The answer of Perfetto's trace processor about the merged trace (PerfettoSQL; times in
         ns). PROFHARNESS_TRACE_PROCESSOR names the program, or the HOST:PORT of one that runs;

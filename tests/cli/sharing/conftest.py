@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tarfile
 from collections.abc import Callable
@@ -57,6 +58,18 @@ def kineto_text(scale: float = 1.0) -> str:
     ]
     devices = [{"id": 0, "name": "AMD Instinct <MI250X>", "numSms": 110}]
     return json.dumps({"schemaVersion": 1, "deviceProperties": devices, "traceEvents": events})
+
+
+def run_cells(notebook: Path) -> dict[str, object]:
+    """The names that a notebook's code leaves, run in the folder where it lies."""
+    pytest.importorskip("matplotlib").use("agg")
+    cells = json.loads(notebook.read_text())["cells"]
+    names: dict[str, object] = {}
+    with contextlib.chdir(notebook.parent):
+        for cell in cells:
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), names)
+    return names
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import html
 import json
 import os
 import re
+import subprocess
 import sys
 import webbrowser
 from pathlib import Path
@@ -18,7 +19,7 @@ from profharness.cli import run_cli
 from profharness.cli.sharing import browser
 from profharness.cli.sharing.places import stem_of
 from profharness.units import format_number
-from tests.cli.sharing.conftest import kineto_text
+from tests.cli.sharing.conftest import kineto_text, run_cells
 from tests.report.sheets.browser import data_of, dom_of, needs_browser
 
 FORMATS = (
@@ -207,10 +208,22 @@ def test_a_form_of_a_run_lies_in_the_run(sample, out, capsys):
     assert "exists" in capsys.readouterr().err
 
 
-def test_no_notebook_of_what_cannot_be_opened_again(here, scan_csv, capsys):
-    assert run_cli(["report", str(scan_csv), "--format", "ipynb"]) == 2
-    assert "pandas.read_csv opens it" in capsys.readouterr().err
+def test_no_notebook_of_what_cannot_be_opened_again(here, kineto, capsys):
+    script = "import sys; from profharness.cli import run_cli; sys.exit(run_cli(sys.argv[1:]))"
+    line = [sys.executable, "-c", script, "report", "-", "--format", "ipynb"]
+    done = subprocess.run(line, input=kineto.read_bytes(), capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"a notebook opens its files again" in done.stderr
     assert not list(here.iterdir())
+
+
+def test_the_notebook_of_a_scan_has_its_points_and_its_plot(here, scan_csv, out):
+    assert out("report", scan_csv, "--format", "ipynb").splitlines()[-1] == "scan.report.ipynb"
+    seen = run_cells(here / "scan.report.ipynb")
+    rows = scan_csv.read_text().splitlines()[1:]
+    points = seen["scan"].points.to_pandas()
+    assert list(points["throughput"]) == [float(row.split(",")[2]) for row in rows]
+    assert len(seen["scan"].plot().axes) >= 2
 
 
 @needs_browser

@@ -9,13 +9,30 @@ import re
 import msgspec
 import pytest
 
+from profharness.analysis.records import Summary
 from profharness.errors import Unavailable
 from profharness.report.documents import pdf as pdf_pages
 from profharness.report.documents.extract import HOTSPOTS, POINTS, extract
+from profharness.report.documents.figures import figures
 from profharness.report.documents.markdown import markdown, paragraph
-from profharness.report.documents.notebook import notebook
+from profharness.report.documents.notebook import Kind, Opened, cells
+from profharness.report.documents.notebook import notebook as written_cells
 from profharness.report.text.sentences import sentences
 from tests.report.samples import SAMPLES
+
+
+def as_markdown(summary: Summary) -> str:
+    return markdown(extract(summary))
+
+
+def as_pdf(summary: Summary) -> bytes:
+    return pdf_pages.pdf(extract(summary), figures(summary))
+
+
+def as_notebook(summary: Summary, paths: list[str], kind: Kind | None = None) -> bytes:
+    kind = kind or ("run" if summary.run is not None else "recording")
+    return written_cells(cells(summary, Opened(paths, kind)))
+
 
 HOSTILE = "x | y `$(id)` <img src=x onerror=alert(1)> [a](http://e.org) **b** $\\alpha$"
 
@@ -23,7 +40,7 @@ HOSTILE = "x | y `$(id)` <img src=x onerror=alert(1)> [a](http://e.org) **b** $\
 @pytest.mark.parametrize("name", SAMPLES)
 def test_markdown_says_what_the_terminal_says(name):
     summary = SAMPLES[name]()
-    text, said = markdown(summary), sentences(summary)
+    text, said = as_markdown(summary), sentences(summary)
     assert f"{paragraph('Answer', said.answer)}\n" in text
     assert f"{paragraph('Next', said.next)}\n" in text
     assert text.endswith("\n")
@@ -34,15 +51,15 @@ def test_markdown_says_what_the_terminal_says(name):
 
 def test_a_page_has_few_rows_and_counts_the_others():
     for name in SAMPLES:
-        page = extract(SAMPLES[name]())
-        assert page.main is None or len(page.main.rows) <= POINTS
-        assert page.hotspots is None or len(page.hotspots.rows) <= HOTSPOTS
+        tables = extract(SAMPLES[name]()).tables
+        assert all(len(table.rows) <= POINTS for table in tables)
+        assert all(len(table.rows) <= HOTSPOTS for table in tables[1:])
 
 
 def test_foreign_names_are_text():
     summary = next(iter(SAMPLES.values()))()
     named = msgspec.structs.replace(summary, run=None, source=f"{HOSTILE}.json")
-    text = markdown(named)
+    text = as_markdown(named)
     assert "\\<img" in text
     assert not re.search(r"(?<!\\)<img|(?<!\\)`\$|(?<!\\)\[a\]", text)
 
@@ -51,8 +68,8 @@ def test_foreign_names_are_text():
 def test_a_notebook_is_valid_and_opens_what_it_is_of(name):
     nbformat = pytest.importorskip("nbformat")
     summary = SAMPLES[name]()
-    written = notebook(summary, ['a/it\'s "this".json'])
-    assert written == notebook(summary, ['a/it\'s "this".json'])
+    written = as_notebook(summary, ['a/it\'s "this".json'])
+    assert written == as_notebook(summary, ['a/it\'s "this".json'])
     read = nbformat.reads(written.decode(), as_version=4)
     nbformat.validate(read)
     assert (read.nbformat, read.nbformat_minor) == (4, 5)
@@ -64,13 +81,13 @@ def test_a_notebook_is_valid_and_opens_what_it_is_of(name):
     opened = "open" if summary.run is not None else "read"
     assert ast.unparse(call.func) == f"profharness.{opened}"
     assert ast.literal_eval(call.args[0]) == 'a/it\'s "this".json'
-    assert any(source.endswith(".metrics()") for source in code)
+    assert any(re.search(r"\.metrics\((points=True)?\)$", source) for source in code)
 
 
 def test_a_notebook_of_several_files_reads_them_all():
     summary = msgspec.structs.replace(next(iter(SAMPLES.values()))(), run=None)
-    cells = json.loads(notebook(summary, ["a.json", "b.json"]))["cells"]
-    assert "profharness.read('a.json', 'b.json')" in "".join(cells[1]["source"])
+    written = json.loads(as_notebook(summary, ["a.json", "b.json"]))["cells"]
+    assert "profharness.read('a.json', 'b.json')" in "".join(written[1]["source"])
 
 
 @pytest.mark.slow
@@ -78,11 +95,11 @@ def test_a_notebook_of_several_files_reads_them_all():
 def test_a_pdf_is_one_page_and_the_same_each_time(name):
     pytest.importorskip("matplotlib")
     summary = SAMPLES[name]()
-    page = pdf_pages.pdf(summary)
+    page = as_pdf(summary)
     assert page.startswith(b"%PDF-")
     assert page.rstrip().endswith(b"%%EOF")
     assert len(re.findall(rb"/Type /Page\b", page)) == 1
-    assert page == pdf_pages.pdf(summary)
+    assert page == as_pdf(summary)
 
 
 def test_without_matplotlib_a_pdf_says_what_to_install(monkeypatch):

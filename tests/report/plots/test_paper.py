@@ -104,11 +104,6 @@ def test_an_unclear_reference_is_refused_with_the_names(
     assert "torch AMD MI210" in caught.value.hint
 
 
-@pytest.mark.parametrize(("item", "items"), [("jet", "jets"), ("batch", "batches")])
-def test_items_have_a_plural(item: str, items: str) -> None:
-    assert scan_figure.several(item) == items
-
-
 def test_what_all_curves_are_of_is_kept_for_a_note(table: Path) -> None:
     assert scan_figure.shared_words(scan_figure.curves(read_scan_csv(table))) == "torch"
     assert scan_figure.shared_words(scan_figure.curves(read_scan_csv(table))[:1]) == ""

@@ -11,7 +11,8 @@ import pytest
 
 from profharness.analysis.compare.runs import compare
 from profharness.cli import run_cli
-from profharness.report.sheets.comparison import answer, render
+from profharness.report.sheets.comparison import render
+from profharness.report.text.comparison import answer
 from tests.cli.sharing.conftest import here, kineto, out, sample, slower  # noqa: F401  fixtures
 from tests.report.samples import SAMPLES, command, gpu_scan
 from tests.report.sheets.browser import data_of, dom_of, needs_browser
@@ -32,8 +33,13 @@ def test_compare_prints_what_compare_prints_and_writes_a_page(here, kineto, slow
     assert "gemm_kernel" in page
     assert "Where the time went, before and after" in page
     figures = out("report", "--compare", kineto, slower, "--json", "--force")
-    assert figures == out("compare", kineto, slower, "--json")
-    for table in json.loads(figures)["hotspots"]:
+    told = json.loads(out("compare", kineto, slower, "--json"))
+    beside = {
+        f"metrics_{letter}": json.loads(out("metrics", file, "--json"))
+        for letter, file in (("a", kineto), ("b", slower))
+    }
+    assert json.loads(figures) == {**told, **beside}
+    for table in told["hotspots"]:
         for row in table["rows"]:
             assert f"{row['mean_b_ns'] / 1000:.2f} µs" in page
 
@@ -41,8 +47,6 @@ def test_compare_prints_what_compare_prints_and_writes_a_page(here, kineto, slow
 def test_compare_is_of_two(here, kineto, capsys):  # noqa: F811
     assert run_cli(["report", "--compare", str(kineto)]) == 2
     assert "--compare is of two runs or files, not of 1" in capsys.readouterr().err
-    assert run_cli(["report", "--compare", str(kineto), str(kineto), "--format", "md"]) == 2
-    assert "leave --format out" in capsys.readouterr().err
     assert not list(here.iterdir())
 
 
