@@ -55,8 +55,7 @@ def summarise_trace(
     """Everything that one trace says: counts, figures, findings, parts of its window, hotspots.
 
     `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own.
-    `yardstick` is what its devices were measured to reach, `facts` those of the trace against it,
-    where they are known.
+    `yardstick` is what its devices were measured to reach, `facts` are those against it if known.
     """
     known = Whole(trace, facts or KernelFacts(trace, yardstick))
     whole = measure(trace, allowed_cores=allowed_cores, known=known)
