@@ -37,6 +37,7 @@ from profharness.analysis.records import (
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.counts import device_keys
 from profharness.analysis.time.timeline import add
+from profharness.analysis.use.device_use import UseSums, files_use, use_sums
 from profharness.analysis.verdict.records import Grounds, add_grounds
 from profharness.analysis.verdict.window import judge
 from profharness.findings import Finding
@@ -64,14 +65,21 @@ class Part:
     device_names: tuple[tuple[str, str, str], ...]
     identities: frozenset[tuple[str, str]]
     arrivals: tuple[Arrivals, ...] = ()
+    use: UseSums | None = None
 
 
 def part(
-    trace: Trace, source: str, findings: Sequence[Finding] = (), yardstick: Yardstick = NO_YARDSTICK
+    trace: Trace,
+    source: str,
+    findings: Sequence[Finding] = (),
+    yardstick: Yardstick = NO_YARDSTICK,
+    *,
+    with_use: bool = False,
 ) -> Part:
     """The part of one file; `findings` are those on its clock, `yardstick` is what its devices were
-    measured to reach.
+    measured to reach. Only `with_use` it tells how well they were used.
     """
+    facts = KernelFacts(trace, yardstick)
     tables = (trace.kernels, trace.copies)
     starts = np.concatenate([table.start_ns for table in tables])
     ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
@@ -92,8 +100,8 @@ def part(
             )
         )
     return Part(
-        summary=summarise_trace(trace, source, findings=findings, yardstick=yardstick),
-        tally=default_tally(trace, facts=KernelFacts(trace, yardstick)),
+        summary=summarise_trace(trace, source, findings=findings, facts=facts),
+        tally=default_tally(trace, facts=facts),
         ranks=frozenset(file_source.rank for file_source in working),
         passes=tuple(
             sorted({file_source.pass_name for file_source in working if file_source.pass_name})
@@ -107,13 +115,15 @@ def part(
             if origin.identity
         ),
         arrivals=arrivals(trace),
+        use=use_sums(facts) if with_use else None,
     )
 
 
 def combine(parts: Sequence[Part], source: str) -> Summary:
     """The summary of all parts, which share no device; a single one is its own."""
+    use = files_use([(_file_name(file_part.summary.source), file_part.use) for file_part in parts])
     if len(parts) == 1:
-        return parts[0].summary
+        return msgspec.structs.replace(parts[0].summary, use=use)
     summaries = [file_part.summary for file_part in parts]
     figures = _figures(summaries)
     split = _partition(
@@ -150,6 +160,7 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         device_names=tuple(
             dict.fromkeys(name for summary in summaries for name in summary.device_names)
         ),
+        use=use,
         pictures=Pictures(
             ranks=shares_of_files((file_part.summary, file_part.ranks) for file_part in parts)
         ),

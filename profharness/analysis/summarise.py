@@ -50,15 +50,15 @@ def summarise_trace(
     findings: Sequence[Finding] = (),
     allowed_cores: float | None = None,
     yardstick: Yardstick = NO_YARDSTICK,
+    facts: KernelFacts | None = None,
 ) -> Summary:
     """Everything that one trace says: counts, figures, findings, parts of its window, hotspots.
 
     `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own.
-    `yardstick` is what its devices were measured to reach.
+    `yardstick` is what its devices were measured to reach, `facts` are those against it if known.
     """
-    whole = measure(
-        trace, allowed_cores=allowed_cores, known=Whole(trace, KernelFacts(trace, yardstick))
-    )
+    known = Whole(trace, facts or KernelFacts(trace, yardstick))
+    whole = measure(trace, allowed_cores=allowed_cores, known=known)
     split = device_partition(whole)
     talk = None if whole.timeless else communication(trace, whole.when)
     every_finding = (

@@ -44,6 +44,18 @@ class UseRow(msgspec.Struct, frozen=True, kw_only=True):
     excess_ns: float | None = None
 
 
+class FilesRow(UseRow, frozen=True, kw_only=True):
+    """The same over several files. `low_ns` and `high_ns` are the least and the most `device_ns` of
+    one of the files that tell such rows at all; `files` counts those that have any. `fill` is that
+    of kernels, as in hotspots.
+    """
+
+    low_ns: int
+    high_ns: int
+    files: int
+    fill: float | None = None
+
+
 class OperatorCounter(msgspec.Struct, frozen=True, kw_only=True):
     """One hardware counter over the kernels that operators of one name launched.
 
@@ -82,3 +94,22 @@ class DeviceUse(msgspec.Struct, frozen=True, kw_only=True):
     known: KnownWork | None = None
     counters: tuple[OperatorCounter, ...] = ()
     needs: str = ""
+
+
+class UnknownWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of which no operator or kernel has a place under the ceilings: what to record for one
+    (`needs`), how many they are, and the first one's name.
+    """
+
+    needs: str
+    files: int
+    first: str
+
+
+class FilesUse(DeviceUse, frozen=True, kw_only=True):
+    """The use of the devices of several `files`, ranks of one job: times and work are summed over
+    them, and rows are `FilesRow`. `unknown` are the files that add no work.
+    """
+
+    files: int
+    unknown: tuple[UnknownWork, ...] = ()

@@ -11,6 +11,7 @@ from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.table import Table
 from profharness.report.tables.use import (
     ceilings_text,
+    files_text,
     known_work_text,
     operator_counter_table,
     operator_table,
@@ -24,6 +25,7 @@ class UseSection:
     """Sentences and tables of one section; empty and None where there is nothing to say."""
 
     parts: str
+    files: str
     known: str
     outside: str
     needs: str
@@ -42,6 +44,7 @@ def use_section(summary: Summary) -> UseSection:
     use = summary.use
     return UseSection(
         parts=_parts(summary),
+        files=files_text(use),
         known=known_work_text(use),
         outside=outside_text(use),
         needs="" if use is None else use.needs,

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from profharness.analysis.records import Summary
+from profharness.analysis.use.records import FilesRow
 from profharness.report.pictures.options import Option, option_json, tooltip
 from profharness.report.plots.base import Plot
 from profharness.report.plots.colors import KERNELS
@@ -33,13 +34,15 @@ def marks(summary: Summary) -> tuple[Mark, ...]:
     """Kernels with both shares known, the longest first."""
     if summary.use is None:
         return ()
+    of_files = {row.name: row.fill for row in summary.use.kernels if isinstance(row, FilesRow)}
     peaks = {row.name: row.peak_share for row in summary.use.kernels if row.peak_share is not None}
     found = [
-        Mark(row.name, row.fill, peaks[row.name], row.total_ns)
+        Mark(row.name, fill, peaks[row.name], row.total_ns)
         for table in summary.hotspots
         if table.by == "kernel"
         for row in table.rows
-        if row.fill is not None and row.total_ns and row.name in peaks
+        for fill in (of_files.get(row.name, row.fill),)
+        if fill is not None and row.total_ns and row.name in peaks
     ]
     return tuple(sorted(found, key=lambda mark: (-mark.total_ns, mark.name))[:MOST_MARKS])
 

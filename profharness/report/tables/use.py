@@ -10,7 +10,13 @@ from collections.abc import Sequence
 import msgspec
 
 from profharness.analysis.kernels.ceilings import NO_CEILING
-from profharness.analysis.use.records import DeviceUse, OperatorCounter, UseRow
+from profharness.analysis.use.records import (
+    DeviceUse,
+    FilesRow,
+    FilesUse,
+    OperatorCounter,
+    UseRow,
+)
 from profharness.report.table import Cell, Column, Table
 from profharness.report.tables.counters import COUNTERS, value_text
 from profharness.report.tables.hotspot_names import types_text
@@ -52,6 +58,15 @@ _COLUMNS = (
     Column("of peak", "right", "the larger share of the two ceilings", key="peak_share"),
     Column("limiter", key="limiter", meaning="what held most of its kernel time back"),
 )
+_PER_FILE = Column(
+    "per file",
+    "right",
+    "the least and the most device time of one of the files that recorded operators",
+    key="per_file",
+    wide=True,
+)
+"""After the device time, of several files."""
+_AFTER = [column.key for column in _COLUMNS].index("device_ns") + 1
 
 
 def operator_table(use: DeviceUse | None, most: int = MOST_ROWS) -> Table | None:
@@ -65,12 +80,22 @@ def operator_table(use: DeviceUse | None, most: int = MOST_ROWS) -> Table | None
     ]
     shown = (worth or list(use.operators))[:most]
     largest = shown[0].excess_ns or 0.0
-    return Table(
-        "Operators by excess",
-        _COLUMNS,
-        tuple(_row(row, largest) for row in shown),
-        left_out=len(use.operators) - len(shown),
-    )
+    columns: tuple[Column, ...] = _COLUMNS
+    rows = tuple(_row(row, largest) for row in shown)
+    if isinstance(use, FilesUse) and use.files > 1:
+        columns = (*columns[:_AFTER], _PER_FILE, *columns[_AFTER:])
+        rows = tuple(
+            (*cells[:_AFTER], _per_file(row), *cells[_AFTER:])
+            for row, cells in zip(shown, rows, strict=True)
+        )
+    return Table("Operators by excess", columns, rows, left_out=len(use.operators) - len(shown))
+
+
+def _per_file(row: UseRow) -> Cell:
+    if not isinstance(row, FilesRow):
+        return Cell()
+    low, high = (format_ns(ns, 3) for ns in (row.low_ns, row.high_ns))
+    return Cell(low if low == high else f"{low} to {high}", value=row.high_ns)
 
 
 def _row(row: UseRow, largest: float) -> tuple[Cell, ...]:
@@ -116,6 +141,18 @@ def known_work_text(use: DeviceUse | None) -> str:
         )
         text += f" The rest: {rest}."
     return text
+
+
+def files_text(use: DeviceUse | None) -> str:
+    """How several files were joined, and which of them add no work; empty for one."""
+    if not isinstance(use, FilesUse) or use.files < 2:
+        return ""
+    said = f"{format_number(use.files)} together: calls, times and work are summed over them."
+    for one in use.unknown:
+        whose = one.first if one.files == 1 else f"first {one.first}"
+        adds = "adds no work: it needs" if one.files == 1 else "add no work: they need"
+        said += f" {format_number(one.files)} of them ({whose}) {adds} {one.needs}."
+    return said
 
 
 def outside_text(use: DeviceUse | None) -> str:

@@ -31,8 +31,7 @@ def summarise_paths(
     with_use: bool = False,
 ) -> Summary:
     """The figures of one run or file, or of several files, each on its own clock, as ranks of one
-    job. `with_use` adds how well the devices of a single one (or of the tables of one process) were
-    used, as pages and plots show it.
+    job. `with_use` adds how well the devices were used, as pages and plots show it.
 
     Raises what `load` and `summarise_files` raise: UsageError for paths that do not go together,
     InputError for what cannot be read.
@@ -42,8 +41,11 @@ def summarise_paths(
         from profharness.understand.many.figures import summarise_files
         from profharness.understand.many.jobs import IN_ONE, file_groups
 
-        summary = summarise_files(paths, workers or IN_ONE, step_range, operator_input)
-        if not with_use or len(file_groups(paths)) > 1:
+        several = len(file_groups(paths)) > 1
+        summary = summarise_files(
+            paths, workers or IN_ONE, step_range, operator_input, with_use=with_use and several
+        )
+        if several or not with_use:
             return summary
         # the tables of one process: one trace, which is read again for what the page alone shows
         shown = load_files(paths, wanted=Wanted.SHOWN)

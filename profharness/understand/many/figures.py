@@ -37,16 +37,19 @@ def summarise_files(
     workers: Workers = IN_ONE,
     step_range: str = "",
     operator_input: OperatorInput = NO_INPUT,
+    *,
+    with_use: bool = False,
 ) -> Summary:
     """One summary of several loose files. Files that cannot be read are named among its problems.
 
     `step_range` is as for `steps.stepped`; files in which no range matches have a finding.
+    `with_use` adds how well the devices of all files together were used.
     Raises InputError where none can be read, UsageError for a run among them and where no file has
     such a range, and Unavailable for processes that keep dying.
     """
     check_files(paths)
     yardstick = Yardstick(calibration.stored(), operator_input=operator_input)
-    summarised = partial(part_of, yardstick=yardstick, step_range=step_range)
+    summarised = partial(part_of, yardstick=yardstick, step_range=step_range, with_use=with_use)
     with workers.open(paths) as processes:
         groups = file_groups(paths)
         read = read_each(processes, summarised, groups)
@@ -72,15 +75,18 @@ def summarise_files(
     )
 
 
-def part_of(group: FileGroup, yardstick: Yardstick, step_range: str = "") -> Part:
-    """The summary of one group of files, against what is known of their devices and operators.
+def part_of(
+    group: FileGroup, yardstick: Yardstick, step_range: str = "", *, with_use: bool = False
+) -> Part:
+    """The summary of one group of files, against what is known of their devices and operators;
+    `with_use` is as for `parts.part`.
 
     Raises InputError for files that cannot be read.
     """
     captures = yardstick.operator_input.captures
     loaded = with_captures(load_files(group.paths), captures)
     loaded = stepped(loaded, step_range, must=False)
-    part = parts.part(loaded.trace, group.path, loaded.findings, yardstick)
+    part = parts.part(loaded.trace, group.path, loaded.findings, yardstick, with_use=with_use)
     summary = msgspec.structs.replace(part.summary, steps_from=loaded.steps_from)
     return replace(part, summary=summary)
 

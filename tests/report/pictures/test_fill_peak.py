@@ -5,6 +5,7 @@ import json
 import msgspec
 
 from profharness.analysis.records import Summary
+from profharness.analysis.use.records import FilesRow
 from profharness.report.pictures.fill_peak import LABELLED, fill_peak_plot, marks
 from tests.report.samples import device_use, gpu_scan
 
@@ -40,6 +41,24 @@ def test_kernels_with_both_shares_have_a_mark() -> None:
     assert [one["value"] for one in data[:2]] == [[10.0, 5.0], [20.0, 10.0]]
     assert [one["label"]["show"] for one in data].count(True) == LABELLED
     assert data[0]["symbolSize"] > data[1]["symbolSize"]
+
+
+def test_of_several_files_the_fill_is_that_of_all_of_them() -> None:
+    summary = known()
+    assert summary.use is not None
+    bare = tuple(msgspec.structs.replace(row, fill=None) for row in summary.hotspots[0].rows)
+    kernels = tuple(
+        FilesRow(**msgspec.structs.asdict(row), low_ns=1, high_ns=1, files=2, fill=fill)
+        for row, fill in zip(summary.use.kernels, (0.25, None, *[0.5] * 99), strict=False)
+    )
+    of_files = msgspec.structs.replace(
+        summary,
+        hotspots=(msgspec.structs.replace(summary.hotspots[0], rows=bare),),
+        use=msgspec.structs.replace(summary.use, kernels=kernels),
+    )
+    fills = {mark.name: mark.fill for mark in marks(of_files)}
+    assert fills[kernels[0].name] == 0.25
+    assert kernels[1].name not in fills
 
 
 def test_without_ceilings_there_is_none() -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
-from profharness.analysis.use.records import OperatorCounter, UseRow
+from profharness.analysis.use.records import (
+    FilesRow,
+    FilesUse,
+    OperatorCounter,
+    UnknownWork,
+    UseRow,
+)
 from profharness.report.csv import csv_text
 from profharness.report.table import as_objects
 from profharness.report.tables.use import (
     ceilings_text,
+    files_text,
     inputs_text,
     known_work_text,
     labels,
@@ -57,6 +64,38 @@ def test_a_ceiling_that_is_not_known_is_named() -> None:
     assert ceilings_text(without).startswith("the compute ceiling is not known")
     without = msgspec.structs.replace(USE, bandwidth=None)
     assert "`profharness calibrate`" in ceilings_text(without)
+
+
+def test_rows_of_several_files_tell_the_least_and_the_most_of_one() -> None:
+    rows = tuple(
+        FilesRow(**msgspec.structs.asdict(row), low_ns=low, high_ns=2_000, files=3)
+        for row, low in zip(USE.operators[:2], (1_000, 2_000), strict=True)
+    )
+    several = FilesUse(**{**msgspec.structs.asdict(USE), "operators": rows}, files=3)
+    table = operator_table(several)
+    assert table is not None
+    titles = [column.title for column in table.columns]
+    assert titles[titles.index("device time") + 1] == "per file"
+    per_file = [row[titles.index("per file")] for row in table.rows]
+    assert [cell.text for cell in per_file] == ["1.00 µs to 2.00 µs", "2.00 µs"]
+    assert [row["device_ns"] for row in as_objects(table)] == [row.device_ns for row in rows]
+    alone = operator_table(msgspec.structs.replace(several, files=1))
+    assert alone is not None
+    assert "per file" not in [column.title for column in alone.columns]
+    assert files_text(msgspec.structs.replace(several, files=1)) == files_text(USE) == ""
+
+
+def test_files_that_add_no_work_are_named() -> None:
+    unknown = (
+        UnknownWork(needs="the shapes", files=1, first="rank3.json"),
+        UnknownWork(needs="operators", files=2, first="rank5.json"),
+    )
+    use = FilesUse(**msgspec.structs.asdict(USE), files=8, unknown=unknown)
+    assert files_text(use) == (
+        "8 together: calls, times and work are summed over them. "
+        "1 of them (rank3.json) adds no work: it needs the shapes. "
+        "2 of them (first rank5.json) add no work: they need operators."
+    )
 
 
 def test_counters_say_how_they_were_matched() -> None:
