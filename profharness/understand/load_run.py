@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profharness.findings import Finding
 from profharness.rundir.manifest import Manifest
@@ -17,14 +18,20 @@ from profharness.trace.wanted import Wanted
 from profharness.understand.run_clock import share_marker_checks
 from profharness.understand.run_parts import RunNotes, keep_in_memory, read_run
 
+if TYPE_CHECKING:
+    from profharness.analysis.pictures.records import Flame
+
 
 @dataclass(frozen=True)
 class RunRecords:
-    """The records of a run on one clock, its manifest, and what the checks of its clocks found."""
+    """The records of a run on one clock, its manifest, and what the checks of its clocks found.
+    `flames` are its flame graphs where the functions and modules that they show are not kept.
+    """
 
     trace: Trace
     manifest: Manifest
     findings: tuple[Finding, ...]
+    flames: tuple[Flame, ...] | None = None
 
 
 def load_run(root: Path, wanted: Wanted = Wanted.ALL) -> RunRecords:

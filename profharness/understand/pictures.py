@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from profharness.analysis.pictures.bands import bands
-from profharness.analysis.pictures.flame import TreeKind, tree_of
-from profharness.analysis.pictures.flame_layout import flame_of
+from profharness.analysis.pictures.flame import tree_of
+from profharness.analysis.pictures.flame_layout import TREES, flame_of
 from profharness.analysis.pictures.ranks import rank_shares
 from profharness.analysis.pictures.records import Flame, Pictures, Strips
 from profharness.analysis.run import kernel_pass as passes
@@ -29,17 +29,24 @@ if TYPE_CHECKING:
 
 
 def pictures_of(
-    loaded: Loaded, summary: Summary, step_range: str = "", shown: Trace | None = None
+    loaded: Loaded,
+    summary: Summary,
+    step_range: str = "",
+    shown: Trace | None = None,
+    flames: tuple[Flame, ...] | None = None,
 ) -> Pictures:
     """The pictures of what a summary was made of, with the same steps: of a run in the pass that
     speaks for kernels. Without a partition in the summary there is no strip either. `shown` is the
-    same trace with Python's functions and modules, which only flame graphs draw.
+    same trace with Python's functions and modules, which only flame graphs draw, `flames` are these
+    where they were made already.
     """
     records = _records(stepped(loaded, step_range))
-    framed = records if shown is None else _records(replace(loaded, trace=shown))
+    if flames is None:
+        framed = records if shown is None else _records(replace(loaded, trace=shown))
+        flames = tuple(_flames(framed))
     return Pictures(
         strips=Strips() if summary.partition is None else _strips(records),
-        flames=tuple(_flames(framed)),
+        flames=flames,
         ranks=() if summary.partition is None else rank_shares(records, measured(records).when),
         bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
         longest_step=_longest_step(records),
@@ -78,11 +85,8 @@ def _strips(trace: Trace) -> Strips:
     return device_strips(trace, measured(trace).when, IdleAnalysis(trace))
 
 
-_TREES: tuple[TreeKind, ...] = ("module", "op", "stack")
-
-
 def _flames(trace: Trace) -> Iterator[Flame]:
     """A flame graph of each kind of tree that the trace holds."""
-    for kind in _TREES:
+    for kind in TREES:
         if (flame := flame_of(tree_of(trace, kind), kind)) is not None:
             yield flame

@@ -24,6 +24,7 @@ from profharness.understand.load import Loaded, load, no_run, of_records
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from profharness.analysis.pictures.records import Flame
     from profharness.analysis.records import StepSummary, Summary
     from profharness.findings import Finding
     from profharness.rundir.manifest import Manifest
@@ -89,7 +90,7 @@ def finish(
         summary = msgspec.structs.replace(
             summary,
             use=use_of(loaded, operator_input),
-            pictures=pictures_of(loaded, summary, step_range, records.shown),
+            pictures=pictures_of(loaded, summary, step_range, records.shown, records.flames),
         )
         if keeps:
             records.write_trace()
@@ -141,12 +142,14 @@ def _require_run(root: Path) -> None:
 @dataclass(frozen=True)
 class _Records:
     """What a run recorded, as figures need it and as it is `shown`: with Python's functions and
-    modules, None without any; and what writes the merged trace.
+    modules, None without any; and what writes the merged trace. Of a large run they are not kept:
+    their `flames` were made on the way.
     """
 
     loaded: Loaded
     shown: Trace | None
     write_trace: Callable[[], object]
+    flames: tuple[Flame, ...] | None = None
 
 
 def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
@@ -173,7 +176,7 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
             lambda sources: attributes(str(root), manifest, sources),
         )
         if (records := merge_and_load(root, job)) is not None:
-            return _Records(of_records(records, root), None, lambda: None)
+            return _Records(of_records(records, root), None, lambda: None, records.flames)
     loaded = load([root], wanted=Wanted.SHOWN)
     shown = loaded.trace
     stated = attributes(loaded.source, manifest, shown.sources)

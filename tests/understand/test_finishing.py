@@ -4,6 +4,8 @@ less of it.
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import subprocess
 import sys
@@ -82,6 +84,61 @@ def test_the_same_records_trace_and_figures(tmp_path, monkeypatch, seed, ranks, 
     assert {name: (run.root / name).read_bytes() for name in written} == written
     assert records(decode(run.merged)) == whole
     assert not list(run.root.glob(f"{HIDDEN}*"))
+
+
+def add_functions(path: Path) -> None:
+    """Python's functions and a module around the operators of each thread of a Kineto file: the
+    module holds the first half of the time.
+    """
+    document = json.loads(gzip.decompress(path.read_bytes()))
+    events = document["traceEvents"]
+    threads: dict[tuple[int, int], list[dict]] = {}
+    for event in events:
+        if event.get("cat") == "cpu_op":
+            threads.setdefault((event["pid"], event["tid"]), []).append(event)
+    for (pid, tid), operators in threads.items():
+        start = min(one["ts"] for one in operators) - 1
+        long = max(one["ts"] + one["dur"] for one in operators) + 1 - start
+        for name, share in (("train.py(10): main", 1.0), ("nn.Module: Net_0", 0.5)):
+            span = {"ph": "X", "cat": "python_function", "name": name, "pid": pid, "tid": tid}
+            events.append({**span, "ts": start, "dur": round(long * share, 3), "args": {}})
+    path.write_bytes(gzip.compress(json.dumps(document).encode()))
+
+
+@pytest.mark.slow
+def test_a_large_run_has_the_flame_graphs_of_functions_and_modules(tmp_path, monkeypatch):
+    """Of all ranks, some of which recorded neither: their time is outside."""
+    run = run_of(tmp_path / "run", ranks=3, lend=False)
+    for path in sorted(run.root.rglob("trace.json.gz"))[:2]:
+        add_functions(path)
+    in_memory = understand.finish(run.root)
+    page = run.report.read_bytes()
+    monkeypatch.setattr(command, "LARGE", 1)
+    in_parts = understand.finish(run.root)
+    assert in_memory.pictures is not None
+    flames = in_memory.pictures.flames
+    assert [flame.by for flame in flames] == ["module", "op", "stack"]
+    assert len({flame.total_ns for flame in flames}) == 1
+    assert any("Net" in name for name in flames[0].names)
+    assert "outside of modules" in flames[0].names
+    assert "outside of recorded functions" in flames[2].names
+    assert in_parts.pictures is not None
+    assert in_parts.pictures.flames == flames
+    assert run.report.read_bytes() == page
+
+
+@pytest.mark.slow
+def test_flame_graphs_of_a_large_run_are_those_of_the_pass_that_speaks_for_kernels(
+    tmp_path, monkeypatch
+):
+    """That of rocprofv3, which knows neither operators nor functions."""
+    run = run_of(tmp_path / "run", ranks=2, lend=True)
+    for path in run.root.rglob("trace.json.gz"):
+        add_functions(path)
+    monkeypatch.setattr(command, "LARGE", 1)
+    pictures = understand.finish(run.root).pictures
+    assert pictures is not None
+    assert pictures.flames == ()
 
 
 def test_a_large_run_of_which_nothing_can_be_read(tmp_path, monkeypatch):

@@ -95,15 +95,55 @@ def tree_of(trace: Trace, kind: TreeKind) -> Tree:
     of them, or by operators alone; empty where it recorded none of these.
     """
     tree = Tree(of_device=is_timed(trace))
-    spans = None if kind == "op" else around(trace, kind)
-    if (spans is None and not len(trace.ops)) or (spans is not None and not spans.names):
-        return tree
+    spans = _spans(trace, kind)
+    if _recorded(trace, spans):
+        _add(tree, trace, kind, spans)
+    return tree
+
+
+@dataclass(eq=False)
+class Folding:
+    """The tree that `tree_of` makes of one trace, which comes in groups of records that refer to
+    each other: `of_device` says whether any of them holds device records with a time.
+
+    Not frozen only because it grows with each group.
+    """
+
+    kind: TreeKind
+    of_device: bool
+    _recorded: bool = False
+    _tree: Tree = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._tree = Tree(of_device=self.of_device)
+
+    def add(self, group: Trace) -> None:
+        """Take up one group. What has nothing of this kind around it is outside."""
+        spans = _spans(group, self.kind)
+        self._recorded = self._recorded or _recorded(group, spans)
+        _add(self._tree, group, self.kind, spans)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of all groups so far."""
+        return self._tree if self._recorded else Tree(of_device=self.of_device)
+
+
+def _spans(trace: Trace, kind: TreeKind) -> Around | None:
+    return None if kind == "op" else around(trace, kind)
+
+
+def _recorded(trace: Trace, spans: Around | None) -> bool:
+    """Whether the trace holds anything of the kind."""
+    return len(trace.ops) > 0 if spans is None else bool(spans.names)
+
+
+def _add(tree: Tree, trace: Trace, kind: TreeKind, spans: Around | None) -> None:
     build = _Builder(tree, trace, kind, spans)
     if tree.of_device:
         build.add_device()
     else:
         build.add_host()
-    return tree
 
 
 @dataclass(eq=False)

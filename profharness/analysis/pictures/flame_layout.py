@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from profharness.analysis.pictures.flame import ROOT, Tree
+from profharness.analysis.pictures.flame import ROOT, Tree, TreeKind
 from profharness.analysis.pictures.records import Flame
 
+TREES: tuple[TreeKind, ...] = ("module", "op", "stack")
+"""The kinds of trees that a page draws."""
 LEAST_SHARE = 0.001
 """Of all time: a frame of less is narrower than a pixel."""
 MOST_FRAMES = 1_500

@@ -32,12 +32,23 @@ def choose(
     out. A trace of loose files (no source names a pass) is returned whole, with None. Raises
     UsageError for a pass that the trace does not hold.
     """
+    name, speaking = speakers(trace, wanted, perturbing, order)
+    return name, trace if speaking is None else select.by_source(trace, speaking)
+
+
+def speakers(
+    trace: Trace,
+    wanted: str | None = None,
+    perturbing: frozenset[str] = frozenset(),
+    order: Mapping[str, int] | None = None,
+) -> tuple[str | None, tuple[bool, ...] | None]:
+    """The same pass, and which sources of the trace speak for it; None for all of loose files."""
     names = list(dict.fromkeys(source.pass_name for source in trace.sources if source.pass_name))
     if wanted is not None and wanted not in names:
         hint = f"this trace holds {', '.join(names)}" if names else "loose files have no passes"
         raise UsageError(f"--pass {wanted}: no such pass", hint)
     if not names:
-        return None, trace
+        return None, None
     with_kernels = _holding(trace, trace.kernels.source)
     speaker = _first(
         trace,
@@ -54,17 +65,12 @@ def choose(
         chosen = wanted or next(
             (name for position in holding if (name := trace.sources[position].pass_name)), names[0]
         )
-        return chosen, select.by_source(
-            trace, [source.pass_name == chosen for source in trace.sources]
-        )
+        return chosen, tuple(source.pass_name == chosen for source in trace.sources)
     chosen, layer = speaker.pass_name, speaker.layer
     device = set(with_kernels) | set(_holding(trace, trace.copies.source))
-    return chosen, select.by_source(
-        trace,
-        [
-            source.pass_name == chosen and (source.layer == layer or position not in device)
-            for position, source in enumerate(trace.sources)
-        ],
+    return chosen, tuple(
+        source.pass_name == chosen and (source.layer == layer or position not in device)
+        for position, source in enumerate(trace.sources)
     )
 
 

@@ -35,6 +35,7 @@ from profharness.understand.load import (
 )
 from profharness.understand.load_run import RunRecords, complete_run
 from profharness.understand.many.jobs import FileGroup, file_groups, read_each
+from profharness.understand.merge.flames import flames_of_groups
 from profharness.understand.merge.sections import RunSection, Section, section_of_files
 from profharness.understand.merge.spilled import Spill, SpilledTrace, merge_spilled, spill
 from profharness.understand.merge.writing import GroupWriter, Merged, MergeJob
@@ -70,10 +71,16 @@ def merge_and_load(root: Path, job: MergeJob) -> RunRecords | None:
         if not run.parts:
             return None
         merger = Merger(job, scratch, several=False)
-        merger.add_run(run, "")
+        section = merger.add_run(run, "")
         merger.write([root])
-        whole = without_frames(merge_spilled(run.parts))
-    return complete_run(whole, run.notes)
+        shown = merge_spilled(run.parts)
+        whole = without_frames(shown)
+        framed = whole is not shown
+        del shown  # the records to be drawn are read again, one group after the other
+        records = complete_run(whole, run.notes)
+        if framed and section is not None:
+            records = replace(records, flames=flames_of_groups(section.each(), records))
+    return records
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +121,15 @@ class Merger:
         else:
             self._add_files([spill(load_part(path).trace, scratch / "0", job.cut)], run_name)
 
-    def add_run(self, run: RunParts[SpilledTrace], run_name: str) -> None:
-        """The parts of a run, which `run_name` tells from other runs."""
+    def add_run(self, run: RunParts[SpilledTrace], run_name: str) -> Section | None:
+        """The parts of a run, which `run_name` tells from other runs; None where it has none."""
         self._files_left_out += run.left_out
         if not run.parts:
             self._problems.append(lambda: run.notes.problems)
-            return
+            return None
         section = RunSection.of(run, lay_over=self._job.overlay, cut=self._job.cut)
         self._add(section.section, run_name, section.problems)
+        return section.section
 
     def read_files(self, paths: Sequence[Path], *, alone: bool) -> None:
         """Loose files; those that cannot be read are problems. Raises InputError where none can be.
