@@ -28,9 +28,7 @@ def use_of(loaded: Loaded, operator_input: OperatorInput = NO_INPUT) -> DeviceUs
     counted = trace if len(trace.counters) else None
     if manifest is None:
         # counters and times of the same dispatches: no other pass stands beside them
-        return device_use(
-            KernelFacts(trace, Yardstick(calibration.stored(), operator_input=operator_input))
-        )
+        return device_use(KernelFacts(trace, yardstick_of(loaded, None, operator_input)))
     perturbing = frozenset(record.name for record in manifest.passes if record.perturbing)
     order = manifest.kernel_order()
     _, records = passes.choose(trace, perturbing=perturbing, order=order)
@@ -44,14 +42,24 @@ def use_of(loaded: Loaded, operator_input: OperatorInput = NO_INPUT) -> DeviceUs
             if _knows_operators(chosen)
         ]
         records = with_operators[0] if with_operators else records
+    return device_use(KernelFacts(records, yardstick_of(loaded, counted, operator_input)))
+
+
+def yardstick_of(
+    loaded: Loaded, counted: Trace | None = None, operator_input: OperatorInput = NO_INPUT
+) -> Yardstick:
+    """What work is measured against: the ceilings that a run keeps and those that this machine's
+    cache holds, matched by the run's software, and the counter pass. Every command takes it from
+    here, so that their shares of peak are the same.
+
+    Raises InputError for a damaged calibration in the run.
+    """
+    manifest = loaded.manifest
+    if manifest is None:
+        return Yardstick(calibration.stored(), None, counted, operator_input)
     node = manifest.nodes[0] if manifest.nodes else None
-    yardstick = Yardstick(
-        calibration.for_run(Path(loaded.source)),
-        node.versions if node else None,
-        counted,
-        operator_input,
-    )
-    return device_use(KernelFacts(records, yardstick))
+    kept = calibration.for_run(Path(loaded.source))
+    return Yardstick(kept, node.versions if node else None, counted, operator_input)
 
 
 def _knows_operators(trace: Trace) -> bool:

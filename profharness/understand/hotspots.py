@@ -16,6 +16,7 @@ from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.run import kernel_pass as passes
 from profharness.errors import UsageError
 from profharness.trace.wanted import Wanted
+from profharness.understand.device_use import yardstick_of
 from profharness.understand.load import load
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def hotspots_of(
     `power,clock`). Without `by`, rows are the first kind that the pass holds. Where no pass was
     asked for and the one that speaks for kernels has no such rows, it is the first pass that has.
 
-    Raises UsageError for a pass or metric that the trace does not hold.
+    Raises UsageError for a pass or metric that the trace does not hold, and InputError for a
+    damaged calibration in the run.
     """
     tables = (
         _table(loaded, name, records, by, samples, operator_input)
@@ -69,7 +71,7 @@ def _table(
 ) -> Hotspots:
     trace = loaded.trace
     counted = trace if len(trace.counters) else None
-    facts = KernelFacts(records, Yardstick(counted=counted, operator_input=operator_input))
+    facts = KernelFacts(records, yardstick_of(loaded, counted, operator_input))
     table = msgspec.structs.replace(
         with_rates(
             (listed(records, facts) if by is None else tally(records, by, facts=facts)).table(),

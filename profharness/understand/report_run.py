@@ -253,10 +253,10 @@ def summarise(
 
     loaded = stepped(loaded, step_range)
     if loaded.manifest is None:
-        from profharness.analysis.kernels.facts import Yardstick
         from profharness.analysis.summarise import summarise_trace
+        from profharness.understand.device_use import yardstick_of
 
-        yardstick = Yardstick(calibration.stored(), operator_input=operator_input)
+        yardstick = yardstick_of(loaded, None, operator_input)
         summary = summarise_trace(loaded.trace, loaded.source, yardstick=yardstick)
     else:
         from profharness.analysis.run.summary import summarise_run
@@ -281,25 +281,24 @@ def step_by_step(
     Raises UsageError for a selection that says nothing or finds nothing, and as `steps.stepped`
     does for a `step_range`; InputError for a damaged calibration in the run.
     """
-    from profharness.analysis.kernels.facts import KernelFacts, Yardstick
+    from profharness.analysis.kernels.facts import KernelFacts
     from profharness.analysis.power.step_samples import with_samples
     from profharness.analysis.run import kernel_pass as passes
     from profharness.analysis.time.step_summaries import parse, step_summaries
+    from profharness.understand.device_use import yardstick_of
     from profharness.understand.steps import stepped
 
     selection = parse(steps)
     loaded = stepped(loaded, step_range)
     if loaded.manifest is None:
-        yardstick = Yardstick(calibration.stored(), operator_input=operator_input)
+        yardstick = yardstick_of(loaded, None, operator_input)
         return step_summaries(loaded.trace, KernelFacts(loaded.trace, yardstick), selection)
     perturbing = frozenset(record.name for record in loaded.manifest.passes if record.perturbing)
     _, records = passes.choose(
         loaded.trace, perturbing=perturbing, order=loaded.manifest.kernel_order()
     )
     counted = loaded.trace if len(loaded.trace.counters) else None
-    yardstick = Yardstick(
-        calibration.for_run(Path(loaded.source)), counted=counted, operator_input=operator_input
-    )
+    yardstick = yardstick_of(loaded, counted, operator_input)
     summaries = step_summaries(records, KernelFacts(records, yardstick), selection)
     return with_samples(summaries, loaded.trace)
 

@@ -191,7 +191,5 @@ def test_jobs_of_torchrun_without_a_name_are_told_apart_by_the_scheduler() -> No
         ),
     ],
 )
-def test_other_launchers_of_large_machines(
-    environment: dict[str, str], expected: RankInfo
-) -> None:
+def test_other_launchers_of_large_machines(environment: dict[str, str], expected: RankInfo) -> None:
     assert {detect(environment, parent) for parent in (25920, 8161)} == {expected}

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from profharness.cli import run_cli
+from profharness.node.ceilings import Calibration, store
 from profharness.rundir.manifest import Artifact, Manifest, PassRecord
 from profharness.rundir.paths import RunDir
 from profharness.understand.device_use import use_of
+from profharness.understand.hotspots import hotspots_of
 from profharness.understand.load import load
+from profharness.understand.many.tables import hotspots_of_files
 from profharness.understand.report_run import finish
 from tests.fakes.rocpd_files import write_rocpd
 from tests.fakes.rocprofv3_program import Program, program
@@ -115,6 +118,41 @@ def test_counters_of_a_pass_of_their_own_are_listed_by_operator(tmp_path: Path) 
     assert {(row.operator, row.counter): row.sum for row in use.counters} == dict(expected)
     # grids differ from launch to launch, so that name and workgroups say which dispatch it is
     assert all(row.in_order == row.dispatches for row in use.counters)
+
+
+def test_a_calibrated_machine_gives_tables_and_pages_the_same_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFHARNESS_CACHE", str(tmp_path / "cache"))
+    run = run_of(tmp_path / "run", program(3, 20, pid=1, host="node1", counters=True))
+    file = run.root / "artifacts" / "torch" / "node1" / "5000" / "trace.json"
+    before = shares(run.root), shares(file)
+    store(
+        Calibration(
+            created="2026",
+            kind="rocm",
+            name="AMD Instinct MI300X",
+            compute_units=304,
+            gemm_flops={"fp32": 4e13},
+            copy_bytes_per_s=3e12,
+        )
+    )
+    for path, uncalibrated in zip((run.root, file), before, strict=True):
+        (table, others), use = shares(path), use_of(load([path]))
+        assert use is not None
+        assert table == {row.name: row.peak_share for row in use.operators}
+        assert all(share is not None for share in table.values())
+        assert others == table  # of files, which are read and grouped one by one
+        assert table != uncalibrated[0]
+
+
+def shares(path: Path) -> tuple[dict[str, float | None], dict[str, float | None]]:
+    """The share of peak of each operator in the table of what was loaded, and in that of files."""
+    loaded = {row.name: row.peak_share for row in hotspots_of(load([path]), "op").rows}
+    if path.is_dir():
+        return loaded, loaded
+    table = hotspots_of_files([path], "op").table
+    return loaded, {row.name: row.peak_share for row in table.rows}
 
 
 @pytest.mark.slow

@@ -11,13 +11,14 @@ import msgspec
 
 from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.counter_records import CounterRow
-from profharness.analysis.kernels.facts import KernelFacts, Yardstick
+from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import listed, tally
 from profharness.analysis.kernels.tally import OF_FRAMES, Grouping, Tally, alike, join
 from profharness.analysis.operators.coverage import misfits
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.records import Hotspots
 from profharness.findings import Finding
+from profharness.node import ceilings as calibration
 from profharness.trace.model import Problem
 from profharness.trace.wanted import Wanted
 from profharness.understand.load import load_files
@@ -74,7 +75,9 @@ def hotspots_of_files(
     """
     check_files(paths)
     with workers.open(paths) as processes:
-        tallied = partial(tally_of, by=by, ops=ops, shapes=shapes, operator_input=operator_input)
+        # ceilings are this machine's: a process elsewhere may have a cache of its own
+        yardstick = Yardstick(calibration.stored(), operator_input=operator_input)
+        tallied = partial(tally_of, by=by, ops=ops, shapes=shapes, yardstick=yardstick)
         read = read_each(processes, tallied, file_groups(paths))
     tallies = alike([group.tally for group in read.results])
     table = (tallies[0] if len(tallies) == 1 else join(tallies)).table()
@@ -102,7 +105,7 @@ def tally_of(
     *,
     ops: bool,
     shapes: bool = True,
-    operator_input: OperatorInput = NO_INPUT,
+    yardstick: Yardstick = NO_YARDSTICK,
 ) -> GroupTally:
     """The table rows of one group of files. `by` None is by kernel, else by op, else by host call:
     by the first that the files hold.
@@ -111,11 +114,11 @@ def tally_of(
     there is; without `shapes` the rows tell no launch geometry. Raises InputError for files that
     cannot be read.
     """
+    operator_input = yardstick.operator_input
     captures = operator_input.captures
     wanted = _wanted(by, ops=ops or bool(captures), shapes=shapes)
     loaded = with_captures(load_files(group.paths, wanted=wanted, check=False), captures)
     trace = loaded.trace
-    yardstick = Yardstick(operator_input=operator_input)
     facts = KernelFacts(trace, yardstick)
     rows = tally(trace, by, facts=facts)
     if by is None and not rows.filled:
