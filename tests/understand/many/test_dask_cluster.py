@@ -105,6 +105,7 @@ def test_a_worker_killed_in_the_middle_changes_no_answer(cluster, ranks):
         } == made.totals
 
 
+@pytest.mark.thorough
 def test_sixteen_ranks_on_three_workers_of_which_one_is_killed(cluster, tmp_path):
     made = [
         generate(
