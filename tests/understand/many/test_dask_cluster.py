@@ -166,6 +166,7 @@ def test_a_worker_that_dies_of_its_own_work(cluster, tmp_path):
     assert Path(flag).exists()
 
 
+@pytest.mark.thorough  # as the tables of the first test above are
 def test_files_are_summarised_where_the_workers_are(cluster, ranks):
     summary = summarise_files(
         [made.path for made in ranks[:2]], Workers(dask=cluster.scheduler_address)
