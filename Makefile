@@ -4,7 +4,7 @@
 #   make test        install, lint, type-check and run all tests
 #   make quick       the tests that take less than about a second each
 #   make statistics  the tests that show with hundreds of simulated scans what intervals cover
-#   make thorough    further variants of the longest tests, of each of which `make test` runs one
+#   make thorough    further variants of the longest tests, of each of which `make test` runs one, and of `make damaged`
 #   make coverage    which branches of profharness/ the tests run
 #   make fuzz        FUZZ_SECONDS=3600: readers under atheris, guided by the branches that inputs reach
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
@@ -103,8 +103,10 @@ faults: setup-dev
 soak: setup-dev
 	@$(BIN)/python -m tests.soak --minutes $(or $(SOAK_MINUTES),60) --scale $(or $(SOAK_SCALE),1) $(SOAK_PARTS)
 
-thorough: setup-dev tensorflow
+# The same damaged inputs as continuous integration's, and many more of them.
+thorough: setup-dev trace-processor perf-analyzer amd-tools tensorflow
 	$(PYTEST) -m thorough
+	$(MAKE) damaged TRIES=5000 FUZZ_INPUTS=1000
 
 # Which lines and branches of profharness/ no test runs; slower than the tests alone, and no part of them.
 # What runs in a workload's own processes (tests/wrappers) is not measured, so as not to stand in its way.
@@ -135,8 +137,8 @@ fuzz: setup-dev
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) --inputs $(or $(FUZZ_INPUTS),0) --jobs $(JOBS)
 
 # What continuous integration runs of both: the same each time.
-damaged: TRIES = 2000
-damaged: FUZZ_INPUTS = 250
+damaged: TRIES = 600
+damaged: FUZZ_INPUTS = 100
 damaged: mutations fuzz
 
 # A real trace processor for the tests, hash-pinned; the tests that need it skip, saying so, without node.
@@ -180,7 +182,6 @@ ci: packages setup-dev
 	$(MAKE) damaged
 	$(MAKE) audit WHERE_REACHED=--where-reached
 	$(MAKE) tests
-	$(MAKE) audit WHERE_REACHED=--where-reached
 
 # Debian packages that only tests use: a browser for the report, node for the trace processor.
 packages:

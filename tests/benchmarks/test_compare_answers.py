@@ -52,7 +52,7 @@ def compared(
     return done, json.loads((work / "result.json").read_text())
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # the planted difference below is the only one that is found
 def test_a_checkout_answers_like_itself(repository: Path, shared: Path, work: Path) -> None:
     done, result = compared(repository, shared, work, "--new-python", sys.executable)
     assert done.returncode == 0, done.stdout + done.stderr

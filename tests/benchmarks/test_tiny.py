@@ -15,6 +15,7 @@ import pytest
 
 from tests.browser import CHROMIUM
 from tests.conftest import ROOT
+from tests.variants import but_for
 
 BENCHMARKS = ROOT / "benchmarks"
 PROGRAMS = {path.stem for path in BENCHMARKS.glob("*.py")} - {"description"}
@@ -82,7 +83,7 @@ def test_every_benchmark_is_here() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", but_for(TINY, ("step_detection", "write_perfetto").__contains__))
 def test_it_measures_and_prints(name: str) -> None:
     words, said = TINY[name]
     done = start(name, *words)
@@ -104,7 +105,7 @@ def test_a_generated_trace_is_read_by_all_who_are_there(tmp_path: Path) -> None:
     assert "MiB" in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_cost_of_the_bare_pass() -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("torch")
@@ -128,7 +129,7 @@ def test_the_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert trace["costs"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_load_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("pytriton") is None:
         pytest.skip("needs nvidia-pytriton (the triton extra)")

@@ -32,6 +32,7 @@ from profharness.rundir.requests_raw import (
 from tests import needs
 from tests.load import running
 from tests.processes import gone
+from tests.variants import thorough
 
 needs.packages("tritonclient", "grpc")
 pytestmark = pytest.mark.slow
@@ -154,8 +155,10 @@ def test_two_servers_share_the_clients(tmp_path: Path, two_slots: running.Served
     assert done.figures().little.holds
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "http"])
-@pytest.mark.parametrize("compression", ["gzip", "deflate"])
+@pytest.mark.parametrize(
+    ("compression", "protocol"),
+    [("gzip", "grpc"), ("deflate", "http"), *thorough(("gzip", "http"), ("deflate", "grpc"))],
+)
 def test_compressed_requests_are_understood(
     tmp_path: Path, two_slots: running.Served, protocol: str, compression: str
 ) -> None:
@@ -165,8 +168,10 @@ def test_compressed_requests_are_understood(
     assert done.figures().failed == 0
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "http"])
-@pytest.mark.parametrize("sized", [False, True])
+@pytest.mark.parametrize(
+    ("sized", "protocol"),
+    [(False, "grpc"), (True, "http"), *thorough((False, "http"), (True, "grpc"))],
+)
 def test_tensors_in_shared_memory(tmp_path: Path, protocol: str, sized: bool) -> None:
     shape = {"output_shape": [16]} if sized else {}
     with running.server(tmp_path, service_ms=2, slots=2, **shape) as served:

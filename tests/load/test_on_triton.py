@@ -25,6 +25,7 @@ from profharness.stats.load_parts import (
 )
 from profharness.trace.model import Requests
 from tests.load import running
+from tests.variants import thorough
 from tests.wrappers.triton import Server
 
 if any(importlib.util.find_spec(name) is None for name in ("torch", "pytriton", "tritonclient")):
@@ -68,8 +69,10 @@ def tagger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     ("spec", "params"),
     [
         ({"protocol": "grpc"}, {"concurrency": 2, "batch_size": 2}),
-        ({"protocol": "http"}, {"concurrency": 4}),
-        ({"protocol": "grpc", "shared_memory": "system"}, {"concurrency": 2}),
+        *thorough(
+            ({"protocol": "http"}, {"concurrency": 4}),
+            ({"protocol": "grpc", "shared_memory": "system"}, {"concurrency": 2}),
+        ),
     ],
 )
 def test_the_parts_of_a_jet_taggers_requests_sum_to_their_latency(

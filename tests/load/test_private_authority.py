@@ -16,6 +16,7 @@ import profharness
 from profharness.rundir.paths import RunDir
 from tests import started
 from tests.load import running
+from tests.variants import thorough
 
 TOKEN = "swordfish-7319"
 
@@ -149,7 +150,7 @@ def test_a_run_with_a_private_authority_and_a_token(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", ["grpc", "http"])
+@pytest.mark.parametrize("protocol", ["grpc", *thorough("http")])
 def test_what_is_missing_is_told_by_name(tmp_path: Path, authority: Path, protocol: str) -> None:
     with running.server(
         tmp_path, cert=str(authority / "cert.pem"), key=str(authority / "key.pem"), token=TOKEN

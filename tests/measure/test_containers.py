@@ -22,6 +22,7 @@ from profharness.understand import report_run as understand
 from tests import started
 from tests.fakes import stand_in_apptainer, stand_in_srun, stand_in_tools
 from tests.fakes.stand_in_node import PROGRAM
+from tests.variants import thorough
 
 CLEAN = {
     name: value
@@ -161,7 +162,7 @@ def test_a_script_in_a_container_is_recorded_as_outside(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("release", ["6.4", "7.0"])
+@pytest.mark.parametrize("release", ["7.0", *thorough("6.4")])
 def test_a_tool_of_the_image(tmp_path: Path, release: str) -> None:
     """Container, exit recorder where there is one, tool, hooks: in this order."""
     host = Host(tmp_path)

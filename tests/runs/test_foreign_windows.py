@@ -81,7 +81,7 @@ def levels(loaded: Loaded, pass_name: str) -> dict[str, tuple[int, int]]:
 def torch_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Loaded, Path]:
     folder = tmp_path_factory.mktemp("torch")
     # levels of a second: what is recorded before and after one takes a tenth, on a busy machine two
-    words = ("--concurrency", "1,2,4", "--time", "1")
+    words = ("--concurrency", "1,4", "--time", "1")
     return scan(folder, "stand_in_http_model.py", "torch", *words), folder / "run"
 
 
@@ -89,14 +89,14 @@ def test_each_level_is_a_file_of_its_own_and_nothing_lies_between(
     torch_run: tuple[Loaded, Path],
 ) -> None:
     loaded, root = torch_run
-    points = ["server-b1-c1", "server-b1-c2", "server-b1-c4"]
+    points = ["server-b1-c1", "server-b1-c4"]
     files = sorted((root / "artifacts" / "torch").rglob("*.json"))
     files = [path for path in files if not path.name.endswith(".profharness.json")]
     beside = [
         json.loads(path.with_name(path.name + ".profharness.json").read_text()) for path in files
     ]
     assert [one["point"] for one in beside] == points
-    assert [one["window"]["truncated"] for one in beside] == [False] * 3
+    assert [one["window"]["truncated"] for one in beside] == [False] * 2
     trace = loaded.trace
     products = trace.ops.take([name == "aten::mm" for name in trace.strings.decode(trace.ops.name)])
     assert set(trace.strings.decode(products.point)) == set(points)

@@ -303,6 +303,7 @@ def stood_still_s(run: Run, said: str) -> float:
     return lost_ns / 1e9
 
 
+@pytest.mark.thorough  # load/test_on_triton.py has queues and theory in seconds
 def test_corrected_p99_at_70_percent_load_is_within_10_percent_of_queueing_theory(
     opened: tuple[Run, float],
 ) -> None:

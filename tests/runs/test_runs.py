@@ -234,6 +234,7 @@ def test_a_dry_run_writes_nothing_and_shows_every_command(tmp_path: Path) -> Non
     assert "PYTHONPATH=" in command.stdout
 
 
+@pytest.mark.thorough  # test_served_stand_ins.py and test_taken_up_runs.py have killed scans
 def test_a_run_that_is_killed_at_any_moment_can_still_be_read(
     tmp_path: Path, cache: dict[str, str]
 ) -> None:

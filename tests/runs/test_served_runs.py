@@ -168,6 +168,7 @@ def test_every_level_is_sound_and_the_parts_of_a_request_sum_to_its_latency(
     assert {one.key["backend"] for one in summary.series} == {"torch", "onnxruntime"}
 
 
+@pytest.mark.thorough  # wrappers/test_triton_server.py serves it over both protocols
 def test_a_real_onnx_model_is_served_over_http(shared: Path, tmp_path: Path) -> None:
     model = next((shared / "fixtures" / "models").rglob("particlenet_AK4/1/model.onnx"), None)
     if model is None:
@@ -211,6 +212,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+@pytest.mark.thorough  # cli/test_serve.py has the command, test_foreign_windows.py the layer
 def test_profharness_serve_runs_under_a_layer_like_any_server(tmp_path: Path) -> None:
     pytest.importorskip("pytriton", reason="needs the extra triton")
     port = free_port()
@@ -248,6 +250,7 @@ def test_profharness_serve_runs_under_a_layer_like_any_server(tmp_path: Path) ->
     )
 
 
+@pytest.mark.thorough  # test_served_stand_ins.py has two models on one stand-in
 def test_two_models_on_one_server_keep_their_own_times(tmp_path: Path) -> None:
     """They sleep, so that sharing costs nothing but the machine's own noise: what is sure is that
     they run at the same time.

@@ -25,6 +25,7 @@ from profharness.serving import kserve
 from profharness.understand import report_run as understand
 from tests import started
 from tests.processes import gone
+from tests.variants import thorough
 
 RUNNER = Path(__file__).parent.parent / "fakes" / "stand_in_run.py"
 SEARCH = ("saturation", "--model", "sleep:20ms", "--telemetry", "off", "--quiet", "--time", "5")
@@ -147,7 +148,8 @@ def test_an_error_storm_ends_the_scan_by_itself_with_findings(tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "key", ["sleep-b1-c1", "sleep-b1-c8", "sleep-b1-c3", "sleep-b1-r140", "sleep-b1-c4~1"]
+    "key",
+    ["sleep-b1-c8", "sleep-b1-r140", *thorough("sleep-b1-c1", "sleep-b1-c3", "sleep-b1-c4~1")],
 )
 def test_a_run_killed_at_any_level_goes_on_at_that_level(tmp_path: Path, key: str) -> None:
     killed = profharness(

@@ -20,6 +20,7 @@ from profharness.rundir.paths import RunDir
 from profharness.scans import studies
 from tests import started
 from tests.tensorflow_python import INTERPRETER, needs_tensorflow
+from tests.variants import thorough
 
 PUBLISHED = [
     "model",
@@ -112,7 +113,8 @@ def table(folder: Path) -> list[dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "backend"), [("particlenet-onnx", "onnxruntime"), ("particlenet-torchscript", "torch")]
+    ("name", "backend"),
+    [("particlenet-onnx", "onnxruntime"), *thorough(("particlenet-torchscript", "torch"))],
 )
 def test_direct_studies(tmp_path: Path, name: str, backend: str) -> None:
     pytest.importorskip(backend)
@@ -151,15 +153,12 @@ def test_direct_studies(tmp_path: Path, name: str, backend: str) -> None:
     assert backend in " ".join(words)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # test_served_runs.py has served scans
 @needs_triton
 @pytest.mark.xdist_group("triton")
 @pytest.mark.parametrize(
     ("name", "backend"),
-    [
-        ("particlenet-torchscript-client", "torch"),
-        pytest.param("particlenet-onnx-client", "onnxruntime", marks=pytest.mark.thorough),
-    ],
+    [("particlenet-torchscript-client", "torch"), ("particlenet-onnx-client", "onnxruntime")],
 )
 def test_client_studies(tmp_path: Path, name: str, backend: str) -> None:
     rows = run(name, tmp_path, *SERVED)
@@ -177,7 +176,7 @@ def test_client_studies(tmp_path: Path, name: str, backend: str) -> None:
     ("name", "words", "via"),
     [
         ("deepmet", DIRECT, "direct"),
-        pytest.param("deepmet-client", SERVED, "triton", marks=pytest.mark.thorough),
+        *thorough(("deepmet-client", SERVED, "triton")),
     ],
 )
 def test_the_studies_of_the_experiments_graph(
@@ -195,7 +194,7 @@ def test_the_studies_of_the_experiments_graph(
     assert log[0] == RESOURCES
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # load/test_perf_analyzer.py has the real one on a real server
 @needs_triton
 @pytest.mark.xdist_group("triton")
 @pytest.mark.skipif(not BINARY.exists(), reason="needs perf_analyzer (make perf-analyzer)")
@@ -227,7 +226,7 @@ def test_the_perf_analyzer_study(tmp_path: Path) -> None:
     assert all((row["via"], row["concurrency"]) == ("perf-analyzer", "2") for row in rows)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough  # test_pinned_runs.py has pinned processes
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs to part")
 def test_the_multi_process_study(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests import bare_markers, needs
+from tests.variants import thorough
 
 from .running import WRAPPERS, Ran, Runner, sidecar_of
 
@@ -287,7 +288,7 @@ while time.monotonic() < end:
     assert all(path.stat().st_size < 100e6 for path in ran.files("torch"))
 
 
-@pytest.mark.parametrize("start", ["before", "during"])
+@pytest.mark.parametrize("start", ["during", *thorough("before")])
 def test_script_that_profiles_itself_is_left_alone(runner: Runner, start: str) -> None:
     own = """
 from torch.profiler import profile, ProfilerActivity
@@ -307,7 +308,7 @@ print(sum(event.count for event in own.key_averages() if event.key == "Optimizer
     assert len(ran.files("torch")) == (1 if start == "during" else 0)
 
 
-@pytest.mark.parametrize("around", ["the loop", "each step"])
+@pytest.mark.parametrize("around", ["each step", *thorough("the loop")])
 def test_a_range_of_the_script_does_not_cost_the_window(runner: Runner, around: str) -> None:
     """It is open when the early stretch and the probe end, and is renewed so that the next
     recording may start.
@@ -508,7 +509,7 @@ print('end')
     }
 
 
-@pytest.mark.parametrize("idle", [False, True])
+@pytest.mark.parametrize("idle", [True, *thorough(False)])
 def test_optimizers_that_step_inside_of_the_backward_pass(runner: Runner, idle: bool) -> None:
     """To spare memory for gradients. Windows begin and end between passes; also when the early
     stretch ended long ago.
@@ -547,7 +548,7 @@ print('end')
     ]
 
 
-@pytest.mark.parametrize("cap", ["", "20000"])
+@pytest.mark.parametrize("cap", ["", *thorough("20000")])
 def test_an_early_stretch_that_ends_inside_of_a_range_does_not_cost_the_steps(
     runner: Runner, cap: str
 ) -> None:

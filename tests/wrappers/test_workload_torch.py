@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.variants import thorough
 from tests.wrappers.control import END, WORKLOADS, Control, kinds, point
 
 if (
@@ -322,7 +323,7 @@ def narrow(folder: Path) -> Path:
     ("variable", "says"),
     [
         ("TORCHDYNAMO_DISABLE", "made no graph of this model"),
-        ("CXX", "No working C++ compiler"),
+        *thorough(("CXX", "No working C++ compiler")),
     ],
 )
 def test_a_fallback_to_eager_is_told(tmp_path: Path, variable: str, says: str) -> None:

@@ -22,6 +22,7 @@ from profharness.trace.model import Source
 from profharness.trace.wanted import Wanted
 from tests.analysis.scene import Scene
 from tests.readers.kineto.kineto_files import document, event, kernel, launch, op, write
+from tests.variants import thorough
 
 SPANS = st.recursive(
     st.lists(st.integers(1, 9), max_size=3),  # launches, by the length of their kernels
@@ -292,7 +293,8 @@ def test_shapes_and_types_tell_calls_of_one_operator_apart(tmp_path: Path, by: G
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["op", "shape", "range", "module", "stack"])
 @pytest.mark.parametrize(
-    "name", ["h100_bert_small", "mi300x_resnet_act_ckpt_rank0of8", "mi300x_timesformer"]
+    "name",
+    ["h100_bert_small", *thorough("mi300x_resnet_act_ckpt_rank0of8", "mi300x_timesformer")],
 )
 def test_rows_and_the_rest_are_all_device_time(shared: Path, name: str, by: Grouping) -> None:
     trace = reader.read(shared / f"fixtures/kineto/{name}.json.gz", wanted=Wanted.STACKS)

@@ -15,6 +15,7 @@ from tests.browser import CHROMIUM, Browser, Page
 from tests.cli.test_hostile_names import trace
 from tests.run_files import run_of
 from tests.samples.keep import unpacked
+from tests.variants import but_for
 
 pytestmark = [
     pytest.mark.slow,
@@ -77,6 +78,9 @@ KINDS: dict[str, Callable[[Path], list[str]]] = {
 }
 
 
+ALWAYS = ("a scan", "eight ranks", "a comparison")
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with Browser(tmp_path_factory.mktemp("profile")) as one:
@@ -90,7 +94,7 @@ def tab(browser: Browser) -> Iterator[Page]:
     one.call("Page.close")
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=but_for(KINDS, ALWAYS.__contains__))
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("page")
     out = folder / "page.html"

@@ -105,6 +105,7 @@ def test_a_worker_killed_in_the_middle_changes_no_answer(cluster, ranks):
         } == made.totals
 
 
+@pytest.mark.thorough
 def test_sixteen_ranks_on_three_workers_of_which_one_is_killed(cluster, tmp_path):
     made = [
         generate(
@@ -165,6 +166,7 @@ def test_a_worker_that_dies_of_its_own_work(cluster, tmp_path):
     assert Path(flag).exists()
 
 
+@pytest.mark.thorough  # as the tables of the first test above are
 def test_files_are_summarised_where_the_workers_are(cluster, ranks):
     summary = summarise_files(
         [made.path for made in ranks[:2]], Workers(dask=cluster.scheduler_address)

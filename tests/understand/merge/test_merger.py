@@ -33,6 +33,7 @@ from tests.run_files import BOOT, EPOCH, LATER, run_of
 # fixtures
 from tests.trace_processor import LoadTrace, errors, load_trace, trace_processor_folder  # noqa: F401  fixtures
 from tests.understand.merge.decoded_records import records
+from tests.variants import thorough
 from tests.writers.decode import decode
 
 SLOW = pytest.mark.slow
@@ -196,12 +197,14 @@ def test_what_is_cut_is_the_same(named, tmp_path, name, cut):
 @pytest.mark.parametrize(
     ("name", "cut"),
     [
-        ("run", Cut()),
         ("run", CUTS["window"]),
-        ("run", Cut(window=(1_000_000, 3_000_000_000))),
-        ("run", CUTS["steps"]),
         ("runs of one host", Cut()),
-        ("runs of one host", CUTS["steps"]),
+        *thorough(
+            ("run", Cut()),
+            ("run", Cut(window=(1_000_000, 3_000_000_000))),
+            ("run", CUTS["steps"]),
+            ("runs of one host", CUTS["steps"]),
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else value.words(),
 )
@@ -213,8 +216,9 @@ def test_laid_over_the_bare_pass(named, tmp_path, name, cut):
 @pytest.mark.parametrize(
     ("name", "limit"),
     [
-        *(("run", limit) for limit in (1, 100, 10_000)),
-        *(("runs of one host", limit) for limit in (77, 351)),
+        ("run", 100),
+        ("runs of one host", 351),
+        *thorough(("run", 1), ("run", 10_000), ("runs of one host", 77)),
     ],
 )
 def test_the_first_kernels(named, tmp_path, name, limit):
@@ -224,7 +228,7 @@ def test_the_first_kernels(named, tmp_path, name, limit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [1, 2_000, 100_000])
+@pytest.mark.parametrize("limit", [2_000, *thorough(1, 100_000)])
 def test_the_first_kernels_of_files_that_share_no_clock(ranks, tmp_path, limit):
     """Each file counts from its own first record."""
     paths = [made.path for made in ranks]
@@ -286,9 +290,7 @@ def test_files_of_several_processes_keep_their_processes(ranks, tmp_path):
 @pytest.mark.parametrize(
     ("seed", "ranks", "lend"), [(2, 1, True), (3, 2, False), (4, 3, True), (5, 4, False)]
 )
-@pytest.mark.parametrize(
-    "representation", ["render-stage", pytest.param("track-event", marks=SLOW)]
-)
+@pytest.mark.parametrize("representation", ["render-stage", *thorough("track-event")])
 def test_other_runs(tmp_path, seed, ranks, lend, representation):
     made = run_of(tmp_path / "run", seed=seed, ranks=ranks, kernels=30 + seed, lend=lend)
     both(made, tmp_path, MergeOptions(gpu_repr=representation))
