@@ -23,13 +23,18 @@ _SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 @dataclass(frozen=True)
 class Printed:
-    """A value, and by how much what was rounded to it may differ."""
+    """A value, and by how much what was rounded to it may differ; or a share that is above it and
+    below the whole (`> 99.9 %`).
+    """
 
     value: float
     within: float
+    above: bool = False
 
     def is_of(self, exact: float) -> bool:
         """Whether this is `exact`, as it was rounded."""
+        if self.above:
+            return self.value < exact < 1
         return abs(self.value - exact) <= self.within * 1.001 + 1e-12 * abs(exact)
 
 
@@ -48,7 +53,7 @@ def read_back(text: str, unit: str) -> Printed | None:
     scale = _scale((named[2] if named else "").strip(), unit)
     if named is not None and named[1] and not decimals:
         last = _rounded(digits, re.sub(r"[\s\u2009\u202f]", "", named[1]))
-    return Printed(float(digits) * scale, 0.5 * last * scale)
+    return Printed(float(digits) * scale, 0.5 * last * scale, text.strip().startswith(">"))
 
 
 def _rounded(value: str, uncertainty: str) -> float:

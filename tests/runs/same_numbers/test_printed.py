@@ -45,6 +45,14 @@ def test_a_printed_figure_is_read_back(text: str, unit: str, value: float, withi
     assert not found.is_of(value + 1.1 * within)
 
 
+def test_a_share_just_below_the_whole_is_read_back_as_that() -> None:
+    found = read_back("> 99.9 %", "share")
+    assert found is not None
+    assert found.is_of(0.99997)
+    assert not found.is_of(1.0)
+    assert not found.is_of(0.9989)
+
+
 @pytest.mark.parametrize(
     ("value", "unit"),
     [

@@ -30,7 +30,7 @@ from tests.samples.keep import unpacked
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("same-numbers")]
 
-RUN = "0.1-scan-torch"
+RUN, SERVED = "0.1-scan-torch", "0.1-served"
 RECORDED = "fixtures/kineto/mi300x_bert_small.json.gz"
 WHOLE = ""
 HEADING = re.compile(r"\S.*:(?:  .*)?$")
@@ -82,6 +82,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Told:
 @pytest.fixture(scope="module")
 def page(run: Told) -> str:
     """The run's page, written with all else that `report` keeps in it."""
+    return page_of(run)
+
+
+def page_of(run: Told) -> str:
     said("report", run.path)
     return (run.path / "report.html").read_text(encoding="utf-8")
 
@@ -98,7 +102,12 @@ def recorded(shared: Path) -> Told:
     return told_of(shared / RECORDED)
 
 
-@pytest.fixture(params=["run", "made", "recorded"])
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    return told_of(unpacked(SERVED, tmp_path_factory.mktemp("served")))
+
+
+@pytest.fixture(params=["run", "served", "made", "recorded"])
 def either(request: pytest.FixtureRequest) -> Told:
     found: Told = request.getfixturevalue(request.param)
     return found
@@ -204,6 +213,26 @@ def test_the_page_holds_the_figures(run: Told, page: str) -> None:
     assert len(tables) == len(run.figures)
     for table, figures in zip(tables, run.figures.values(), strict=True):
         assert agree(table, figures) == len(measured(figures))
+
+
+def test_the_page_of_a_served_scan_holds_the_same(served: Told) -> None:
+    page = page_of(served)
+    tables = list(figure_tables(page))
+    assert len(tables) == len(served.figures)
+    for table, figures in zip(tables, served.figures.values(), strict=True):
+        assert agree(table, figures) == len(measured(figures))
+    rows = next(rows for caption, rows in Tables(page).tables if caption.startswith("The points"))
+    points = list(served.figures.values())[1:]
+    for shown, figures in zip(rows[1:], points, strict=True):
+        cells = dict(zip(rows[0], shown, strict=True))
+        assert read_back(cells["items/s"], "").is_of(figures["throughput"]["value"])
+        for title in ("latency p50", "latency p99"):
+            if title in cells and (figure := figures[title.replace(" ", "_")])["value"]:
+                assert read_back(cells[title], figure["unit"]).is_of(figure["value"])
+    with (served.path / "results.csv").open(encoding="utf-8") as results:
+        rates = [float(row["throughput"]) for row in csv.DictReader(results)]
+    for rate, figures in zip(rates, points, strict=True):
+        assert same(rate, figures["throughput"]["value"])
 
 
 def figure_tables(page: str) -> Iterator[list[tuple[str, str]]]:
