@@ -129,10 +129,15 @@ def test_the_innermost_launcher_answers_also_when_it_started_one_process() -> No
 def hydra(rank: int, *, node: int) -> dict[str, str]:
     """Two processes on each of two nodes; the proxies of the nodes are the tasks of a step."""
     return {
-        **{"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"},
-        **{"SLURM_PROCID": str(node), "SLURM_LOCALID": "0"},
-        **{"PMI_RANK": str(rank), "PMI_SIZE": "4"},
-        **{"MPI_LOCALRANKID": str(rank % 2), "MPI_LOCALNRANKS": "2"},
+        "SLURM_JOB_ID": "77",
+        "SLURM_STEP_ID": "0",
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_PROCID": str(node),
+        "SLURM_LOCALID": "0",
+        "PMI_RANK": str(rank),
+        "PMI_SIZE": "4",
+        "MPI_LOCALRANKID": str(rank % 2),
+        "MPI_LOCALNRANKS": "2",
     }
 
 
@@ -144,8 +149,13 @@ def test_ranks_of_mpich_meet_over_nodes() -> None:
 
 def test_jobs_of_torchrun_without_a_name_are_told_apart_by_the_scheduler() -> None:
     torchrun = {
-        **{"RANK": "1", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"},
-        **{"MASTER_ADDR": "n1", "MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none"},
+        "RANK": "1",
+        "WORLD_SIZE": "4",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "n1",
+        "MASTER_PORT": "29500",
+        "TORCHELASTIC_RUN_ID": "none",
     }
     first, second = ({**torchrun, "SLURM_JOB_ID": job} for job in ("77", "78"))
     assert detect(first, 9).job == "rank-none-n1-29500-77"
@@ -169,23 +179,33 @@ def test_jobs_of_torchrun_without_a_name_are_told_apart_by_the_scheduler() -> No
         ),
         (
             {
-                **{"PALS_RANKID": "3", "PALS_LOCAL_RANKID": "1", "PALS_LOCAL_SIZE": "2"},
-                **{"PALS_APID": "a-b-c", "PBS_JOBID": "12.host"},
-                **{"PMI_RANK": "3", "PMI_SIZE": "4", "PMI_LOCAL_RANK": "1"},
+                "PALS_RANKID": "3",
+                "PALS_LOCAL_RANKID": "1",
+                "PALS_LOCAL_SIZE": "2",
+                "PALS_APID": "a-b-c",
+                "PBS_JOBID": "12.host",
+                "PMI_RANK": "3",
+                "PMI_SIZE": "4",
+                "PMI_LOCAL_RANK": "1",
             },
             RankInfo(3, 4, 1, "pals-a-b-c-12.host"),
         ),
         (
             {
-                **{"MV2_COMM_WORLD_RANK": "3", "MV2_COMM_WORLD_SIZE": "4"},
-                **{"MV2_COMM_WORLD_LOCAL_RANK": "1", "MPIRUN_ID": "5"},
+                "MV2_COMM_WORLD_RANK": "3",
+                "MV2_COMM_WORLD_SIZE": "4",
+                "MV2_COMM_WORLD_LOCAL_RANK": "1",
+                "MPIRUN_ID": "5",
             },
             RankInfo(3, 4, 1, "mv2-5"),
         ),
         (
             {
-                **{"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1"},
-                **{"MPI_LOCALNRANKS": "2", "I_MPI_HYDRA_UUID": "e0f1"},
+                "PMI_RANK": "3",
+                "PMI_SIZE": "4",
+                "MPI_LOCALRANKID": "1",
+                "MPI_LOCALNRANKS": "2",
+                "I_MPI_HYDRA_UUID": "e0f1",
             },
             RankInfo(3, 4, 1, "pmi-e0f1"),
         ),

@@ -68,9 +68,12 @@ def test_the_page_holds_the_same(told: Told, files: list[Path], tmp_path: Path) 
     assert told.verdict in text_of(page)
 
 
-def test_csv_and_json_hold_the_numbers_in_full(told: Told, files: list[Path]) -> None:
+def test_csv_and_json_hold_the_numbers_in_full(
+    told: Told, files: list[Path], tmp_path: Path
+) -> None:
     in_rows(csv.DictReader(io.StringIO(said("hotspots", *files, "--format", "csv"))), told)
-    assert json.loads(said("report", *files, "--json"))["metrics"] == told.figures[WHOLE]
+    document = json.loads(said("report", *files, "--json", "-o", tmp_path / "page.html"))
+    assert document["metrics"] == told.figures[WHOLE]
 
 
 def test_python_holds_the_numbers_in_full(told: Told, files: list[Path]) -> None:
