@@ -21,8 +21,7 @@ PATIENCE = 60.0
 """Seconds without a word of the browser, after which it counts as dead."""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for name in NAMES if (found := shutil.which(name))), None)
-ARGUMENTS = (
-    "--headless=new",
+ALONE = (
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -30,9 +29,28 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--hide-scrollbars",
-    "--remote-debugging-pipe",
 )
+"""The browser asks for nothing of its own, and runs where there is no screen."""
+ARGUMENTS = ("--headless=new", *ALONE, "--hide-scrollbars", "--remote-debugging-pipe")
+
+
+def dumped_dom(address: str, profile: Path, *, budget_ms: int, timeout_s: float) -> str:
+    """The page as a browser of its own has it once so many milliseconds of its own time are over;
+    it ends with that.
+    """
+    assert CHROMIUM is not None
+    argv = [
+        CHROMIUM,
+        "--headless",
+        *ALONE,
+        f"--user-data-dir={profile}",
+        f"--virtual-time-budget={budget_ms}",
+        "--dump-dom",
+        address,
+    ]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, check=True)
+    assert "<html" in done.stdout, done.stderr[-2000:]
+    return done.stdout
 
 
 class Page:

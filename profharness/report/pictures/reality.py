@@ -235,7 +235,7 @@ def _whiskers(data: list[list[float]], color: str) -> list[Option]:
     return [
         {
             "type": "custom",
-            "renderItem": "whisker_across",
+            "renderItem": "interval_across",
             "itemStyle": {"color": color},
             "encode": {"x": [1, 2], "y": 0},
             "silent": True,

@@ -8,10 +8,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from profharness.analysis.kernels.counter_records import ALL_KERNELS, CounterRow
 from profharness.report.table import Cell, Column, Table, row_of
+from profharness.report.text.figures import fraction_text, number_text
 from profharness.report.text.folding import distinct_names
 from profharness.report.text.listing import listing
 from profharness.units import format_number
 
+_SMALL = 1e-3
 KERNELS = 5
 COUNTERS = 24
 """The text shows at most this many kernels, and this many counters of each; the JSON holds all."""
@@ -115,10 +117,8 @@ def left_out(rows: Sequence[CounterRow]) -> str:
 
 
 def value_text(value: float) -> str:
-    """Whole numbers in groups of thousands, others with six digits."""
-    return (
-        format_number(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.6g}"
-    )
+    """Whole numbers whole, others with four significant digits, thousands parted."""
+    return fraction_text(value) if 0 < abs(value) < _SMALL else number_text(value)
 
 
 def _short_names(kernels: Sequence[str]) -> dict[str, str]:

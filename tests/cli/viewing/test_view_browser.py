@@ -4,9 +4,6 @@ gets nothing.
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,20 +17,11 @@ from profharness.cli.viewing.link import Link, Spot
 from profharness.cli.viewing.server import TraceServer
 from profharness.readers import read
 from profharness.writers.perfetto import write
+from tests.browser import dumped_dom
+from tests.report.sheets.browser import data_of, needs_browser
 from tests.writers.rich.kineto_file import write_kineto
 
-BROWSER = next(
-    (
-        found
-        for name in ("chromium", "chromium-browser", "google-chrome")
-        if (found := shutil.which(name))
-    ),
-    None,
-)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="needs chromium (or chrome) on the PATH"),
-]
+pytestmark = [pytest.mark.slow, needs_browser]
 # does with the address what the UI does: it fetches `url` of the part behind the #
 STAND_IN = b"""<!doctype html><html><head><meta charset="utf-8"></head><body><script>
 const told = new URLSearchParams(location.hash.replace("#!/?", ""));
@@ -65,33 +53,16 @@ def origin() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _StandIn) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join(timeout=60)
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join(timeout=60)
 
 
 def opened(url: str, folder: Path) -> dict[str, str]:
     """What the page at this address found, as attributes of its root element."""
-    assert BROWSER is not None
-    argv = [
-        BROWSER,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={folder}",
-        "--virtual-time-budget=20000",
-        "--dump-dom",
-        url,
-    ]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=280, check=True)
-    opening = re.search(r"<html[^>]*>", done.stdout)
-    assert opening is not None, done.stderr[-2000:]
-    return dict(re.findall(r'data-(\w+)="([^"]*)"', opening[0]))
+    return data_of(dumped_dom(url, folder, budget_ms=20_000, timeout_s=280))
 
 
 def test_the_allowed_page_gets_the_file_and_a_third_origin_gets_nothing(tmp_path: Path) -> None:

@@ -94,6 +94,23 @@ def test_what_one_thing_would_give_stands_in_one_line() -> None:
     ]
 
 
+def test_of_many_figures_the_first_are_named_and_all_where_keys_are_asked_for() -> None:
+    names = [f"figure{number}" for number in range(47)]
+    few, many = (dict.fromkeys(names[:count], "workgroups") for count in (6, 47))
+    assert lacking(few) == ["not measured:", f"  {'; '.join(names[:6])}: needs workgroups"]
+    first = "; ".join(names[:4])
+    assert lacking(many) == [
+        "not measured (--keys lists all):",
+        f"  47 figures, such as {first}: needs workgroups",
+    ]
+    metrics = {name: Figure(value=None, unit="ms", needs="workgroups") for name in names}
+    summary = Summary(source="run", trace=TraceCounts(kernels=1), metrics=metrics)
+    assert list(lacking_lines(summary, keys=True)) == [
+        "not measured:",
+        f"  {'; '.join(names)}: needs workgroups",
+    ]
+
+
 def test_numbers_of_trials_and_counters_are_one_thing_to_do_each() -> None:
     lines = lacking(
         {

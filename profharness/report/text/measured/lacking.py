@@ -21,6 +21,9 @@ OF_AMD = _OF_DEVICES[1:]
 """Those of them that the tools of AMD give."""
 ONLY_AMD = "figures that only tools of AMD give"
 
+_MOST, _NAMED = 6, 4
+"""Figures that one line names, and how many it names where there are more."""
+
 _COUNTERS = "hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute"
 _BY_COUNTERS = re.compile(r"\(--pmc (?P<names>[^),]+)")
 _MORE = re.compile(r"more (?P<what>trials|requests) \((?P<least>at least \d+)\)")
@@ -47,6 +50,9 @@ class _Wanted:
 def lacking_lines(summary: Summary, *, keys: bool = False) -> Iterator[str]:
     """`latency p99: needs more trials`, a line for each thing to do; then, in one line each, what
     needs a device where the workload has none, and AMD's tools where the device is NVIDIA's.
+
+    Of what would give many figures the first ones are named, and their number; `keys` names all,
+    as JSON does.
     """
     why, nvidia = no_kernels(summary), on_nvidia(summary)
     wanted: dict[str, _Wanted] = {}
@@ -65,14 +71,23 @@ def lacking_lines(summary: Summary, *, keys: bool = False) -> Iterator[str]:
         one.titles.append(f"{title} ({details})" if details else title)
         one.others |= {other: None} if other else {}
     if wanted:
-        yield "not measured:"
+        folded = any(len(one.titles) > _MOST for one in wanted.values()) and not keys
+        yield "not measured (--keys lists all):" if folded else "not measured:"
     for remedy, one in wanted.items():
         others = f"; for some {' or '.join(one.others)} will do" if one.others else ""
-        yield f"  {'; '.join(one.titles)}: needs {remedy}{others}"
+        titles = one.titles if keys else _first(one.titles)
+        yield f"  {'; '.join(titles)}: needs {remedy}{others}"
     if beyond:
         yield f"not measured: {beyond} figures that only device work gives ({why})"
     if of_amd:
         yield f"not measured: {of_amd} {ONLY_AMD} (an NVIDIA device)"
+
+
+def _first(titles: list[str]) -> list[str]:
+    """The first of many titles, and how many there are."""
+    if len(titles) <= _MOST:
+        return titles
+    return [f"{len(titles)} figures, such as {titles[0]}", *titles[1:_NAMED]]
 
 
 def _lacking(summary: Summary) -> dict[str, tuple[str, str]]:
