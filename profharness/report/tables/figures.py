@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text import names
-from profharness.report.text.figures import coverage_text, figure_text, finite, needs_text
+from profharness.report.text.figures import (
+    NOT_MEASURED,
+    coverage_text,
+    figure_text,
+    finite,
+    needs_text,
+)
 from profharness.report.text.labels import KERNELS, no_kernels, point_names
 
 
@@ -70,9 +76,14 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
     return tuple(
         (why, f"{len(titles)} figures of device work")
         if why and needs.startswith(KERNELS)
-        else (needs_text(needs), ", ".join(titles))
+        else (_needed(needs), ", ".join(titles))
         for needs, titles in lacking.items()
     )
+
+
+def _needed(needs: str) -> str:
+    """`needs power`, under a heading that says that these are not measured."""
+    return needs_text(needs).removeprefix(f"{NOT_MEASURED}: ")
 
 
 def figure_values(summary: Summary) -> Table:

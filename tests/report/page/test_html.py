@@ -279,7 +279,7 @@ def test_figures_carry_their_provenance() -> None:
     tips = " | ".join(page.tips)
     assert "from rocprofv3 pass, kernels table; covers 97 % of kernel time" in tips
     assert "from bare pass, amd telemetry at 10 Hz" in tips
-    assert "not measured: needs a counter pass (--pmc)" in page.text
+    assert "HFU (needs a counter pass (--pmc))" in page.text
 
 
 def test_the_reason_of_a_withheld_verdict_stands_below_the_points() -> None:
@@ -427,7 +427,7 @@ def _many(kind: str) -> Summary:
         ("points", "The plots leave out the last 2500 points"),
         ("devices", "16 of 128 devices"),
         ("kernels", "further rows are in hotspots.csv"),
-        ("findings", "further findings: "),
+        ("findings", "and 1480 more: "),
         ("sources", "further rows are shown by the page's script"),
     ],
 )

@@ -10,7 +10,7 @@ function grouped(text) {
 function significant(value, digits) {
   if (value === 0 || !isFinite(value)) { return String(value); }
   var size = Math.floor(Math.log10(Math.abs(value)));
-  if (size < -4 || size > 14) { return value.toPrecision(digits); }
+  if (size < -4 || size > 14) { return String(Number(value.toPrecision(digits))); }
   var text = value.toFixed(Math.min(Math.max(digits - 1 - size, 0), 20));
   if (text.indexOf(".") >= 0) { text = text.replace(/\.?0+$/, ""); }
   return grouped(text);
