@@ -53,7 +53,14 @@ def title(summary: Summary) -> str:
         return files_title(summary)
     if run.scan == BUILT_IN and (model := run.asked.get("model", BUILT_IN)) != BUILT_IN:
         return ", ".join(part.rstrip("/").rsplit("/", 1)[-1] for part in model.split(","))
-    return " ".join(run.command) if is_command(summary) and run.command else run.scan or run.id
+    if is_command(summary) and run.command:
+        return " ".join(map(_short_word, run.command))
+    return run.scan or run.id
+
+
+def _short_word(word: str) -> str:
+    """A word of a command without the folder of a whole path; the provenance has all of it."""
+    return word.rstrip("/").rsplit("/", 1)[-1] if word.startswith("/") else word
 
 
 def subtitle(summary: Summary) -> tuple[Cell, ...]:

@@ -11,6 +11,7 @@ from profharness.report.table import Table
 INFLATED = "inflated by the profiler"
 _EMPTY = ("covers 100 % of kernel time", "covers 100 % of the time")
 """Remarks that tell nothing: the figure rests on all that it is about."""
+_OTHERS = ", unless the remarks name another source"
 _FEW, _MOSTLY = 2, 0.6
 
 
@@ -48,7 +49,7 @@ def figures_told_once(table: Table | None) -> tuple[Table | None, str]:
             (*row[:remarks_at], replace(row[remarks_at], text=text), *row[remarks_at + 1 :])
         )
     if once:
-        said = f"From {source}{'' if count == len(rows) else ', if the remarks do not say else'}. "
+        said = f"From {source}{'' if count == len(rows) else _OTHERS}. "
     if inflated:
         said += "Inflated: the profiler's own cost is in the figure."
     kept = {at for at in range(len(titles)) if at != source_at or not once}

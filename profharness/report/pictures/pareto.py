@@ -109,8 +109,8 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
                 "label": {
                     "show": True,
                     "position": "right",
-                    "color": "inherit",
                     "formatter": "share",
+                    **READABLE,
                 },
                 "data": _shares(made, of_kernels=table.by == "kernel"),
             },
@@ -159,7 +159,7 @@ def _shares(made: tuple[Bar, ...], *, of_kernels: bool) -> list[Option]:
         for bar in made
     ]
     if made[0].share > _WIDE:  # the line begins where the first bar ends
-        data[0]["label"] = {"position": "insideRight", "color": "#fff"}
+        data[0]["label"] = {"position": "insideRight", "color": "#fff", "textBorderWidth": 0}
     return data
 
 

@@ -43,7 +43,7 @@ def test_the_one_source_of_all_figures_and_a_common_remark_are_said_once() -> No
     shown, said = figures_told_once(figures_table("figures", figures))
     assert shown is not None
     assert [row[-1].text for row in shown.rows] == ["inflated"] * 3 + ["from telemetry"]
-    assert said.startswith("From kineto: 1 step, if the remarks do not say else. ")
+    assert said.startswith("From kineto: 1 step, unless the remarks name another source. ")
 
 
 def test_figures_of_several_sources_keep_the_column() -> None:
