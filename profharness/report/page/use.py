@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profharness.analysis.records import Summary
-from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.page.tidy import filled
+from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.table import Table
 from profharness.report.tables.use import (
     ceilings_text,

@@ -22,7 +22,7 @@ READABLE: Option = {
     "textBorderColor": "var(--card)",
     "textBorderWidth": 3,
 }
-"""Of a label that may lie on marks and lines: in the colour of text, with a border of the ground's."""
+"""Of a label that may lie on marks and lines: the text's colour, bordered in the ground's."""
 
 GREY = IDLE
 """Of what is left over or stands beside."""
