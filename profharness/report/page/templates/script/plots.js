@@ -158,7 +158,9 @@ function draw(holder) {
   saving(chart, holder);
   var act = profharness.actions[holder.dataset.plot.split("-", 1)[0]];
   if (act) { act(chart, holder); }
-  if (window.ResizeObserver) { new ResizeObserver(function () { fit(chart, holder, option); }).observe(holder); }
+  // in the next frame: to change a height while sizes are reported would be an endless report
+  function soon() { requestAnimationFrame(function () { fit(chart, holder, option); }); }
+  if (window.ResizeObserver) { new ResizeObserver(soon).observe(holder); }
   root.dataset.plots = "drawn " + charts.length;
 }
 
