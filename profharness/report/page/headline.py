@@ -30,6 +30,7 @@ from profharness.report.text.rates import MEANING, throughput_ends, throughput_t
 from profharness.report.text.scan_sentences import best_series, recommended_point
 from profharness.units import format_ns, format_number, format_share
 
+_FEW = 100  # items/s
 BUILT_IN = "particlenet"
 """The scan that runs where none is named, and its own model."""
 
@@ -113,7 +114,7 @@ def _scan_tiles(summary: Summary) -> Iterable[Tile]:
         yield Tile(
             "recommended",
             level_name(series.axis, series.recommended.at),
-            f"{number_text(round(series.recommended.throughput))} {item_unit(summary)}",
+            f"{_rate_text(series.recommended.throughput)} {item_unit(summary)}",
             "the smallest level within 5 % of the best throughput",
         )
     shown = point or best
@@ -122,6 +123,11 @@ def _scan_tiles(summary: Summary) -> Iterable[Tile]:
     if p50 is not None and finite(p50.value) is not None:
         yield Tile("latency p50", figure_text(p50, interval=False), f"at {where}", figure_tip(p50))
     yield from _device_tiles(summary, shown.metrics, where)
+
+
+def _rate_text(rate: float) -> str:
+    """Whole items per second; of few of them three digits."""
+    return number_text(round(rate)) if rate >= _FEW else f"{rate:.3g}"
 
 
 def _device_tiles(summary: Summary, metrics: dict[str, Figure], where: str) -> Iterable[Tile]:

@@ -4,6 +4,7 @@ are.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+_PERCENT = re.compile(r"(?<=\d) (?=%)")
 _LONG_WORD = 24
 """Letters of the longest word that a column gives room to."""
 
@@ -41,9 +43,10 @@ def _long_word(text: str) -> bool:
 
 
 def _coded(text: str) -> Markup:
-    """The text, with what stands between two backticks as code."""
+    """The text, with what stands between two backticks as code, and no number without its %."""
     from markupsafe import Markup, escape
 
+    text = _PERCENT.sub("\u00a0", text)
     parts = [escape(visible(part)) for part in text.split("`")]
     if len(parts) % 2 == 0:  # a lone backtick stays what it is
         return escape(visible(text))

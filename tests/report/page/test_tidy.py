@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from profharness.analysis.records import Figure
+from profharness.analysis.records import Figure, ProblemRow
 from profharness.findings import finding
 from profharness.report.page.findings import MOST_LINES, finding_boxes
 from profharness.report.page.templating import environment
 from profharness.report.page.tidy import figures_told_once, filled
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.tables.figures import figures_table
+from profharness.report.tables.sources import problems_table
 from tests.report.samples import gpu_scan
 
 
@@ -76,7 +77,34 @@ def test_a_box_of_many_findings_counts_those_that_it_does_not_list() -> None:
     assert (len(box.lines), box.left_out) == (MOST_LINES, 5)
 
 
+def test_what_a_source_could_not_sample_for_one_reason_is_one_problem() -> None:
+    def problem(message: str, source: str = "n0") -> ProblemRow:
+        return ProblemRow(source=source, severity="info", count=1, message=message)
+
+    table = problems_table(
+        msgspec.structs.replace(
+            gpu_scan(),
+            problems=(
+                problem("power was not sampled: no counters"),
+                problem("rows were left out"),
+                problem("energy was not sampled: no counters"),
+                problem("limit was not sampled: no counters"),
+                problem("limit was not sampled: no counters", "n1"),
+                problem("rows were left out"),
+            ),
+        )
+    )
+    assert table is not None
+    assert [(row[1].text, row[2].text) for row in table.rows] == [
+        ("3", "power, energy, limit were not sampled: no counters"),
+        ("1", "rows were left out"),
+        ("1", "limit was not sampled: no counters"),
+        ("1", "rows were left out"),
+    ]
+
+
 def test_what_stands_in_backticks_is_code_and_stays_escaped() -> None:
     coded = environment("profharness.report.page").filters["coded"]
     assert coded("use `a <b>` or <c>") == "use <code>a &lt;b&gt;</code> or &lt;c&gt;"
     assert coded("a lone ` stays") == "a lone ` stays"
+    assert coded("5 % of 3 ms") == "5\u00a0% of 3 ms"
