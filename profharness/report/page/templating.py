@@ -4,7 +4,6 @@ are.
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-_PERCENT = re.compile(r"(?<=\d) (?=%)")
 _LONG_WORD = 24
 """Letters of the longest word that a column gives room to."""
 
@@ -43,10 +41,9 @@ def _long_word(text: str) -> bool:
 
 
 def _coded(text: str) -> Markup:
-    """The text, with what stands between two backticks as code, and no number without its %."""
+    """The text, with what stands between two backticks as code."""
     from markupsafe import Markup, escape
 
-    text = _PERCENT.sub("\u00a0", text)
     parts = [escape(visible(part)) for part in text.split("`")]
     if len(parts) % 2 == 0:  # a lone backtick stays what it is
         return escape(visible(text))
