@@ -12,6 +12,7 @@ from profharness.report.page.findings import FindingBox, finding_boxes
 from profharness.report.page.headline import Tile, subtitle, tiles, title
 from profharness.report.page.provenance import provenance
 from profharness.report.page.stars import star_text, starred_table
+from profharness.report.page.tidy import figures_told_once, filled
 from profharness.report.page.use import UseSection, use_section
 from profharness.report.page.verdict import (
     headroom_tile,
@@ -92,9 +93,11 @@ class Content:
     sources: Table | None
     problems: Table | None
     figures: Table | None
+    figures_note: str
     figures_by_point: Table | None
     points_left_out: int
     points_not_drawn: int
+    findings_number: int
     findings_left_out: int
     unmeasured: tuple[tuple[str, str], ...]
     all_rows: str
@@ -106,6 +109,9 @@ def content(summary: Summary) -> Content:
     listed, of_run = _listed_points(summary), summary.run is not None
     findings = finding_boxes(summary)
     shown = _shown_findings(findings)
+    figures, figures_note = figures_told_once(
+        figures_table("Figures of the whole window", summary.metrics)
+    )
     return Content(
         title=title(summary),
         on_cpu=on_cpu(summary),
@@ -125,28 +131,30 @@ def content(summary: Summary) -> Content:
         verdict=opening_verdict(summary),
         view=view_command(summary),
         spots=spot_commands(summary),
-        communication=communication.tables(summary.communication),
+        communication=tuple(filter(None, map(filled, communication.tables(summary.communication)))),
         communication_note=communication.note(summary.communication),
         log=runtime_logs.tables(summary.log),
         log_note=runtime_logs.note(summary.log),
         hotspots=hotspot_tables(summary),
-        counters=counters.counter_table(summary.counters),
+        counters=filled(counters.counter_table(summary.counters)),
         counters_left_out=counters.left_out(summary.counters),
         device=device_panel(summary.telemetry),
         telemetry=telemetry_table(summary),
         findings=findings[:shown],
-        findings_left_out=len(findings) - shown,
+        findings_number=sum(one.count for one in findings),
+        findings_left_out=sum(one.count for one in findings[shown:]),
         passes=_first(passes_table(summary)),
         provenance=provenance(summary),
-        sources=_first(sources_table(summary)),
+        sources=_first(filled(sources_table(summary))),
         problems=_first(problems_table(summary)),
-        figures=figures_table("Figures of the whole window", summary.metrics),
+        figures=figures,
+        figures_note=figures_note,
         figures_by_point=_by_point(point_figures(summary, summary.points[:listed])),
         points_left_out=len(summary.points) - listed,
         points_not_drawn=max(len(summary.points) - MOST_DRAWN, 0),
         unmeasured=unmeasured(summary),
-        all_rows="hotspots.csv" if of_run else "what profharness hotspots --json prints",
-        all_operators="summary.json" if of_run else "what profharness hotspots --by op prints",
+        all_rows="hotspots.csv" if of_run else "the output of `profharness hotspots --json`",
+        all_operators="summary.json" if of_run else "the output of `profharness hotspots --by op`",
     )
 
 
@@ -164,7 +172,7 @@ def _tiles(summary: Summary) -> tuple[Tile, ...]:
 
 def _shown_findings(findings: tuple[FindingBox, ...]) -> int:
     """How many, from the first on, have room: of ordinary length some hundred."""
-    lengths = accumulate(len(one.message) + len(one.advice) + 200 for one in findings)
+    lengths = accumulate(one.length for one in findings)
     return sum(whole <= _FINDINGS for whole in lengths)
 
 

@@ -31,7 +31,7 @@ def files_facts(summary: Summary) -> tuple[str, ...]:
         _devices(summary),
         f"{counts.ranks} ranks" if counts.ranks > 1 else "",
         kernels if counts.kernels else "",
-        format_ns(counts.span_ns, 3) if counts.span_ns else "",
+        f"{format_ns(counts.span_ns, 3)} from first to last" if counts.span_ns else "",
     )
     return tuple(fact for fact in facts if fact)
 

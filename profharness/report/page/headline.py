@@ -30,6 +30,7 @@ from profharness.report.text.rates import MEANING, throughput_ends, throughput_t
 from profharness.report.text.scan_sentences import best_series, recommended_point
 from profharness.units import format_ns, format_number, format_share
 
+_FEW = 100  # items/s
 BUILT_IN = "particlenet"
 """The scan that runs where none is named, and its own model."""
 
@@ -53,7 +54,14 @@ def title(summary: Summary) -> str:
         return files_title(summary)
     if run.scan == BUILT_IN and (model := run.asked.get("model", BUILT_IN)) != BUILT_IN:
         return ", ".join(part.rstrip("/").rsplit("/", 1)[-1] for part in model.split(","))
-    return " ".join(run.command) if is_command(summary) and run.command else run.scan or run.id
+    if is_command(summary) and run.command:
+        return " ".join(map(_short_word, run.command))
+    return run.scan or run.id
+
+
+def _short_word(word: str) -> str:
+    """A word of a command without the folder of a whole path; the provenance has all of it."""
+    return word.rstrip("/").rsplit("/", 1)[-1] if word.startswith("/") else word
 
 
 def subtitle(summary: Summary) -> tuple[Cell, ...]:
@@ -106,7 +114,7 @@ def _scan_tiles(summary: Summary) -> Iterable[Tile]:
         yield Tile(
             "recommended",
             level_name(series.axis, series.recommended.at),
-            f"{number_text(round(series.recommended.throughput))} {item_unit(summary)}",
+            f"{_rate_text(series.recommended.throughput)} {item_unit(summary)}",
             "the smallest level within 5 % of the best throughput",
         )
     shown = point or best
@@ -115,6 +123,11 @@ def _scan_tiles(summary: Summary) -> Iterable[Tile]:
     if p50 is not None and finite(p50.value) is not None:
         yield Tile("latency p50", figure_text(p50, interval=False), f"at {where}", figure_tip(p50))
     yield from _device_tiles(summary, shown.metrics, where)
+
+
+def _rate_text(rate: float) -> str:
+    """Whole items per second; of few of them three digits."""
+    return number_text(round(rate)) if rate >= _FEW else f"{rate:.3g}"
 
 
 def _device_tiles(summary: Summary, metrics: dict[str, Figure], where: str) -> Iterable[Tile]:

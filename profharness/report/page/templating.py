@@ -11,6 +11,10 @@ from profharness.rundir.shown.screen import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
+
+_LONG_WORD = 24
+"""Letters of the longest word that a column gives room to."""
 
 
 @cache
@@ -18,7 +22,7 @@ def environment(*packages: str) -> Environment:
     """Templates of the folders `templates` of these packages; an earlier one goes first."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    return Environment(
+    made = Environment(
         loader=ChoiceLoader([PackageLoader(name) for name in packages]),
         autoescape=True,
         finalize=_on_a_page,
@@ -26,6 +30,27 @@ def environment(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.tests["long_word"] = _long_word
+    made.filters["coded"] = _coded
+    return made
+
+
+def _long_word(text: str) -> bool:
+    """Whether a cell holds a word that a narrow column must break: a path or a kernel's name."""
+    return len(text) > _LONG_WORD and max(map(len, text.split()), default=0) > _LONG_WORD
+
+
+def _coded(text: str) -> Markup:
+    """The text, with what stands between two backticks as code."""
+    from markupsafe import Markup, escape
+
+    parts = [escape(visible(part)) for part in text.split("`")]
+    if len(parts) % 2 == 0:  # a lone backtick stays what it is
+        return escape(visible(text))
+    joined = "".join(
+        f"<code>{part}</code>" if at % 2 else str(part) for at, part in enumerate(parts)
+    )
+    return Markup(joined)  # noqa: S704  every part is escaped above
 
 
 def _on_a_page(value: object) -> object:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profharness.analysis.records import Summary
+from profharness.report.page.tidy import filled
 from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.table import Table
 from profharness.report.tables.use import (
@@ -34,6 +35,12 @@ class UseSection:
     counters: Table | None
 
     @property
+    def with_excess(self) -> bool:
+        """Whether any operator's excess is known."""
+        columns = () if self.operators is None else self.operators.columns
+        return any(column.key == "excess_ns" for column in columns)
+
+    @property
     def shown(self) -> bool:
         """Whether the page has the section: only with something of the device's work in it."""
         return bool(self.operators or self.known or self.needs)
@@ -49,8 +56,8 @@ def use_section(summary: Summary) -> UseSection:
         outside=outside_text(use),
         needs="" if use is None else use.needs,
         ceilings=ceilings_text(use),
-        operators=operator_table(use),
-        counters=operator_counter_table(use),
+        operators=filled(operator_table(use)),
+        counters=filled(operator_counter_table(use)),
     )
 
 

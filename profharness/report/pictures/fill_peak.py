@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from profharness.analysis.records import Summary
 from profharness.analysis.use.records import FilesRow
-from profharness.report.pictures.options import Option, option_json, tooltip
+from profharness.report.pictures.options import READABLE, Option, option_json, tooltip
 from profharness.report.plots.base import Plot
 from profharness.report.plots.colors import KERNELS
 from profharness.report.text.folding import distinct_names
@@ -17,7 +17,7 @@ from profharness.units import format_ns, format_share
 
 LABELLED = 5
 MOST_MARKS = 200
-_LARGEST, _SMALLEST, _NAME = 40.0, 6.0, 34
+_LARGEST, _SMALLEST, _NAME = 34.0, 6.0, 44
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ def fill_peak_plot(summary: Summary) -> Plot | None:
         }
         for place, (mark, name) in enumerate(zip(found, short, strict=True))
     ]
+    label: Option = {"formatter": "named", "overflow": "truncate", **READABLE}
     option: Option = {
         "legend": {"show": False},
         "tooltip": tooltip("told"),
@@ -79,12 +80,13 @@ def fill_peak_plot(summary: Summary) -> Plot | None:
             "name": "share of the nearer ceiling (%)",
             "nameGap": 34,
         },
+        "narrow": {"height": 380, "series": [{"label": {**label, "width": 130}}]},
         "series": [
             {
                 "type": "scatter",
                 "name": "kernels",
                 "itemStyle": {"color": KERNELS, "opacity": 0.7},
-                "label": {"color": "inherit", "formatter": "named"},
+                "label": label,
                 "labelLayout": {"hideOverlap": True},
                 "data": data,
             }

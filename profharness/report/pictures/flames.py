@@ -86,10 +86,18 @@ def _plot(flame: Flame) -> Plot:
         f"flame-{flame.by}",
         option_json(option),
         12 + row * levels,
-        f"{whose.capitalize()} time by {_TITLES.get(flame.by, flame.by)}",
+        f"{whose.capitalize()} time by {_title(flame)}",
         f"Flame graph of {format_ns(flame.total_ns)} of {whose} time, the outermost frames "
         f"on top: {shares}.{pruned if 'others' in flame.kinds else ''}",
     )
+
+
+def _title(flame: Flame) -> str:
+    """The kinds of frame; without a device there are no kernels."""
+    title = _TITLES.get(flame.by, flame.by)
+    if flame.of_device:
+        return title
+    return title.replace(", operators and kernels", " and operators").removesuffix(" and kernels")
 
 
 def _outermost(flame: Flame, most: int = 3) -> str:

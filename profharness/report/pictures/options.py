@@ -17,6 +17,13 @@ from profharness.rundir.shown.screen import visible
 Option = dict[str, Any]
 """A part of an ECharts option: its keys are ECharts' own names (https://echarts.apache.org)."""
 
+READABLE: Option = {
+    "color": "var(--ink)",
+    "textBorderColor": "var(--card)",
+    "textBorderWidth": 3,
+}
+"""Of a label that may lie on marks and lines: the text's colour, bordered in the ground's."""
+
 GREY = IDLE
 """Of what is left over or stands beside."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profharness.analysis.records import HotspotRow, Hotspots, Summary
-from profharness.report.pictures.options import GREY, Option, option_json, tooltip
+from profharness.report.pictures.options import GREY, READABLE, Option, option_json, tooltip
 from profharness.report.plots.base import Plot
 from profharness.report.plots.colors import BOUND, COMMUNICATION, COMPUTE, COPY
 from profharness.report.text.folding import distinct_names
@@ -14,7 +14,8 @@ from profharness.units import format_ns, format_number, format_share
 MOST_BARS = 20
 _COLORS = {"communication": COMMUNICATION, "copy": COPY}
 """As in the partition; everything else computes."""
-_NAME = 30
+_NAME = 40
+_ROW, _NARROW_ROW = 22, 34
 _WIDE = 0.08
 """A bar of this share holds its own number."""
 
@@ -77,7 +78,7 @@ def pareto_plot(summary: Summary) -> Plot | None:
     return Plot(
         "pareto",
         option_json(option),
-        96 + 22 * len(made),
+        96 + _ROW * len(made),
         f"Where the time of {what} goes",
         f"Share of the time of each of the first {what} and their sum: "
         f"{few} of {format_number(len(table.rows))} take {format_share(made[few - 1].together)}.",
@@ -95,9 +96,10 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
             "type": "category",
             "inverse": True,
             "data": labels,
-            "axisLabel": {"interval": 0, "width": 170, "overflow": "truncate"},
+            "axisLabel": {"interval": 0, "width": 300, "overflow": "truncate"},
             "splitLine": {"show": False},
         },
+        "narrow": _narrow(len(made)),
         "series": [
             {
                 "type": "bar",
@@ -107,8 +109,8 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
                 "label": {
                     "show": True,
                     "position": "right",
-                    "color": "inherit",
                     "formatter": "share",
+                    **READABLE,
                 },
                 "data": _shares(made, of_kernels=table.by == "kernel"),
             },
@@ -130,6 +132,22 @@ def _option(made: tuple[Bar, ...], table: Hotspots) -> Option:
     }
 
 
+def _narrow(rows: int) -> Option:
+    """On a narrow screen the names stand above their bars, which else had no room."""
+    label = {
+        "inside": True,
+        "align": "left",
+        "verticalAlign": "bottom",
+        "padding": [0, 0, 10, 0],
+        "margin": 0,
+    }
+    return {
+        "height": 96 + _NARROW_ROW * rows,
+        "yAxis": {"axisLabel": {**label, "interval": 0, **READABLE}, "axisTick": {"show": False}},
+        "series": [{"barMaxWidth": 12}],
+    }
+
+
 def _shares(made: tuple[Bar, ...], *, of_kernels: bool) -> list[Option]:
     data: list[Option] = [
         {
@@ -141,7 +159,7 @@ def _shares(made: tuple[Bar, ...], *, of_kernels: bool) -> list[Option]:
         for bar in made
     ]
     if made[0].share > _WIDE:  # the line begins where the first bar ends
-        data[0]["label"] = {"position": "insideRight", "color": "#fff"}
+        data[0]["label"] = {"position": "insideRight", "color": "#fff", "textBorderWidth": 0}
     return data
 
 

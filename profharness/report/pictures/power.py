@@ -83,7 +83,7 @@ def _option(
         },
         "yAxis": {
             "type": "value",
-            "scale": not caps,
+            "scale": not title.startswith("power"),
             "name": title,
             "nameGap": 44,
             "axisLabel": {"formatter": "number"},

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profharness.analysis.records import Figure, Summary
-from profharness.report.pictures.options import GREY, Option, option_json, tooltip
+from profharness.report.pictures.options import GREY, READABLE, Option, option_json, tooltip
 from profharness.report.plots import colors
 from profharness.report.plots.base import Plot
 from profharness.report.text import names
@@ -168,8 +168,8 @@ def _bars(found: dict[str, Share]) -> Option:
                     "show": True,
                     "position": "right",
                     "distance": 16,
-                    "color": "inherit",
                     "formatter": "share",
+                    **READABLE,
                 },
             },
             *_whiskers(whiskers, colors.BOUND),

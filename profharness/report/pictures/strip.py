@@ -23,8 +23,8 @@ def strip_plot(pictures: Pictures | None) -> Plot | None:
         if (series := _series(strips, place, kind, first)) is not None
     ]
     option: Option = {
-        "legend": {"data": [series["name"] for series in drawn], "type": "scroll"},
-        "grid": {"top": 34, "bottom": 34},
+        "legend": {"data": [series["name"] for series in drawn]},
+        "grid": {"bottom": 34},
         "tooltip": tooltip("strip"),
         "xAxis": {
             "type": "value",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profharness.analysis.records import PointSummary, Summary
-from profharness.report.pictures.options import Option, option_json, tooltip
+from profharness.report.pictures.options import READABLE, Option, option_json, tooltip
 from profharness.report.plots.base import Group, Plot, groups, log_ticks
 from profharness.report.text import names
 from profharness.report.text.figures import finite, number_text
@@ -188,9 +188,11 @@ def _knee_mark(group: Group, knee: Spot) -> Option:
             "show": True,
             "position": "left",
             "distance": 10,
-            "color": group.color,
+            "offset": [0, -11],
             "formatter": "told",
+            **READABLE,
         },
         "silent": True,
+        "z": 4,
         "data": [{"value": [knee.throughput, knee.latency_ms], "told": knee.name}],
     }

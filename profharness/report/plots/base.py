@@ -14,6 +14,7 @@ from profharness.report.text.figures import finite, half_width
 from profharness.report.text.labels import Axis, scan_axis, several_batches
 
 SERIES_COLORS = CURVES
+_FEWEST_TICKS = 3
 _MARGIN = 1.25  # of a log axis beyond its data
 
 
@@ -128,16 +129,20 @@ def log_scale(title: str, shown: Sequence[float | None], unit: str = "") -> Scal
 
 def log_ticks(low: float, high: float) -> list[float]:
     """1, 2 and 5 of each decade between the ends; decades alone where there are over four, all
-    digits where there would be fewer than three.
+    digits, and then quarters, where there would be fewer than three.
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
 
-    def between(steps: Sequence[int]) -> list[float]:
+    def between(steps: Sequence[float]) -> list[float]:
         ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
         return [float(f"{tick:.3g}") for tick in ticks if low <= tick <= high]
 
     ticks = between((1, 2, 5) if last - first <= 5 else (1,))
-    return ticks if len(ticks) > 2 else between(range(1, 10))
+    if len(ticks) < _FEWEST_TICKS:
+        ticks = between(range(1, 10))
+    if len(ticks) < _FEWEST_TICKS:
+        ticks = between([step / 4 for step in range(4, 40)])
+    return ticks
 
 
 def level(point: PointSummary, axis: Axis | None) -> float | str:

@@ -216,6 +216,7 @@ def _latency_curve(group: Group, axis: Axis | None, name: str | None, *, tail: b
         ends=ends(figures, factor),
         width=1.2 if tail else 2.0,
         dash="dashed" if tail else "solid",
+        hollow=tail,
         size=4 if tail else 7,
     )
 

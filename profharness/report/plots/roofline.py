@@ -48,7 +48,8 @@ def roofline_plot(summary: Summary) -> Plot | None:
     )
     curves = [ceilings, *_roofline_points(summary, points)]
     across = log_scale("operational intensity (FLOP/B, log scale)", [low, high])
-    up = log_scale("log scale", [*values(points, names.ACHIEVED_FLOPS), top, low * slope], "FLOP/s")
+    shown = [*values(points, names.ACHIEVED_FLOPS), top, low * slope]
+    up = log_scale("achieved FLOP/s (log scale)", shown, "FLOP/s")
     return Plot(
         "roofline",
         chart_json(curves, across, up),

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profharness.analysis.records import PointSummary, Summary
-from profharness.report.plots.base import Group, Plot, groups
+from profharness.report.plots.base import Group, Plot, groups, log_scale
 from profharness.report.plots.chart import Curve, Scale, chart_json
 from profharness.report.text.figures import finite
 from profharness.report.text.labels import AXIS_TITLES, point_names, scan_axis
 
 MOST_TRIALS = 400
+_WIDE = 5.0  # times the median, from which on the scale is a log scale
 _MOST_MARKS, _FEWEST = 8_000, 4  # of all points together, and of one point in spite of that
 
 
@@ -51,8 +52,8 @@ def trials_plot(summary: Summary) -> Plot | None:
         low=-0.2,
         high=float(len(shown)),
     )
-    up = Scale("trial time / median of its point")
     curves = _trial_curves(called, placed)
+    up = _ratios([ratio for curve in curves for ratio in curve.y if ratio is not None])
     return Plot(
         "trials",
         chart_json(curves, across, up, legend=placed[0][1].name != ""),
@@ -61,6 +62,14 @@ def trials_plot(summary: Summary) -> Plot | None:
         "Time of every trial over the median of its point, trials in order from left to right "
         "within each point's column.",
     )
+
+
+def _ratios(shown: Sequence[float]) -> Scale:
+    """The axis up: a log scale where an outlier would press all other trials onto the axis."""
+    title = "trial time / median of its point"
+    if max(shown) > _WIDE:
+        return log_scale(f"{title} (log scale)", shown)
+    return Scale(title)
 
 
 def _placed(summary: Summary, shown: list[PointSummary]) -> list[tuple[PointSummary, Group]]:

@@ -211,9 +211,9 @@ def work_roofline_plot(use: DeviceUse | None) -> Plot | None:
     ):
         if marks:
             curves.append(_points(marks, color, name))
-    texts = [*_labels(drawn), *(_roof_label(line) for line in drawn.lines)]
+    texts = [*(_roof_label(line) for line in drawn.lines), *_labels(drawn)]
     across = _scale("FLOP per byte that must move (log scale)", drawn.x_range, "number")
-    up = _scale("achieved (log scale)", drawn.y_range, "si:FLOP/s")
+    up = _scale("achieved FLOP/s (log scale)", drawn.y_range, "si:FLOP/s")
     return Plot(
         "work-roofline",
         chart_json(curves, across, up, labels=texts),

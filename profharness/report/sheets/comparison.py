@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from profharness.analysis.compare.reasons import Reason
 from profharness.analysis.compare.records import Comparison, Delta, Difference, HotspotComparison
 from profharness.analysis.records import Partition, Summary
+from profharness.report.page.tidy import filled
 from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.sheets.frame import rendered
 from profharness.report.sheets.pictures import Bar, bars_picture
@@ -20,6 +21,7 @@ from profharness.report.text.changes import change_reason, change_text
 from profharness.report.text.comparison import answer, side, sides_title, why
 from profharness.report.text.figures import quantity_text
 from profharness.report.text.findings import all_findings, finding_line
+from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import point_names_by_id
 from profharness.report.text.names import title_of
 from profharness.rundir.shown.screen import one_line
@@ -30,8 +32,7 @@ NOISE = (
     "alone."
 )
 MOST_HOTSPOTS, MOST_POINTS = 60, 200
-
-Group = tuple[str, Table, Table | None]
+_NAME = 64  # letters of a kernel's name; the whole of it unfolds
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,10 @@ class ComparisonPage:
     b: str
     noise: str
     differences: Table | None
-    groups: tuple[Group, ...]
+    points: Table | None
+    of_points: Table | None
+    figures: Table | None
+    reasons: Table | None
     picture: object
     parts: Table | None
     hotspots: tuple[Table, ...]
@@ -62,7 +66,10 @@ def render(comparison: Comparison, a: Summary, b: Summary) -> str:
         b=side(names[1], comparison.errors_b),
         noise=NOISE,
         differences=_differences((*comparison.asked, *comparison.ran_on)),
-        groups=tuple(_groups(comparison)),
+        points=_points(comparison),
+        of_points=_point_reasons(comparison),
+        figures=filled(_deltas(comparison.run)) if comparison.run else None,
+        reasons=_reasons(comparison.reasons),
         picture=_picture(a.partition, b.partition),
         parts=parts_table(a.partition, b.partition),
         hotspots=tuple(table for one in comparison.hotspots if (table := _hotspots(one))),
@@ -85,14 +92,27 @@ def _differences(differences: Sequence[Difference]) -> Table | None:
     return Table("Differences", (Column("what"), Column("A"), Column("B")), rows)
 
 
-def _groups(comparison: Comparison) -> Iterator[Group]:
-    """The figures of the whole, then those of each point."""
-    if comparison.run:
-        yield "Figures", _deltas(comparison.run), _reasons(comparison.reasons)
+def _points(comparison: Comparison) -> Table | None:
+    """The figures of the points in common, a row for each."""
+    rows, columns = list[tuple[Cell, ...]](), _deltas(()).columns
     for point in comparison.points[:MOST_POINTS]:
         deltas = [delta for delta in point.deltas if delta.name in SHOWN]
-        if deltas:
-            yield f"Point {point.point}", _deltas(deltas), _reasons(point.reasons)
+        rows.extend((Cell(point.point), *row) for row in _deltas(deltas).rows)
+    if not rows:
+        return None
+    return filled(Table("Changes of the points", (Column("point"), *columns), tuple(rows)))
+
+
+def _point_reasons(comparison: Comparison) -> Table | None:
+    """Why the points changed, those for which that is known."""
+    rows = tuple(
+        (Cell(point.point), *row)
+        for point in comparison.points[:MOST_POINTS]
+        if (table := _reasons(point.reasons)) is not None
+        for row in table.rows
+    )
+    columns = (Column("point"), Column("effect", "right"), Column("reason"))
+    return Table("Reasons at the points", columns, rows) if rows else None
 
 
 def _reasons(reasons: Sequence[Reason]) -> Table | None:
@@ -159,9 +179,10 @@ def _hotspots(one: HotspotComparison) -> Table | None:
     changed = [row for row in one.rows if (row.total_a_ns or 0) != (row.total_b_ns or 0)]
     if not changed:
         return None
+    short = distinct_names([row.name for row in changed], _NAME)
     rows = tuple(
         (
-            Cell(row.name, below=change_reason(row)),
+            Cell(name, below=change_reason(row), full="" if name == row.name else row.name),
             *(_time(ns) for ns in (row.mean_a_ns, row.mean_b_ns)),
             Cell(
                 "" if row.change is None else f"{100 * row.change:+.1f} %", value=row.change or ""
@@ -169,7 +190,7 @@ def _hotspots(one: HotspotComparison) -> Table | None:
             *(Cell(str(calls or 0), value=calls or 0) for calls in (row.calls_a, row.calls_b)),
             *(_time(ns) for ns in (row.total_a_ns, row.total_b_ns)),
         )
-        for row in changed
+        for row, name in zip(changed, short, strict=True)
     )
     titles = ("mean, A", "mean, B", "change", "calls, A", "calls, B", "total, A", "total, B")
     columns = (Column("name"), *(Column(title, "right") for title in titles))

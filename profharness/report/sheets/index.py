@@ -31,6 +31,7 @@ class Row:
     entry: Entry
     word: str
     what: str
+    made: str
     best: str
     findings: str
     created_s: float | None
@@ -65,10 +66,18 @@ def _row(entry: Entry) -> Row:
         entry,
         word=shlex.quote(entry.path),
         what=cut_middle(one_line(entry.what), _LONGEST),
+        made=_made(entry.created),
         best="" if entry.best is None else si_text(entry.best, entry.unit),
         findings=", ".join(shown),
         created_s=_seconds(entry.created),
     )
+
+
+def _made(created: str) -> str:
+    """`2026-11-24 03:20 UTC`; what is no time as it stands."""
+    if _seconds(created) is None or not created.endswith("Z"):
+        return one_line(created, 40)
+    return f"{created[:16].replace('T', ' ')} UTC"
 
 
 def _seconds(created: str) -> float | None:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _WIDTH = 1000
-_BAR, _KEY = 26, 18
 
 
 @dataclass(frozen=True)
@@ -39,27 +38,40 @@ class Dot:
 
 
 def bars_picture(bars: Sequence[Bar], parts: Sequence[tuple[str, str]]) -> Markup:
-    """Bars of shares below each other, with the labels and colours of the parts as a key."""
-    left, shown = 30, []
-    for number, bar in enumerate(bars):
-        top = number * (_BAR + 8)
-        shown.append(_text(0, top + 18, bar.name))
-        x = float(left)
-        for share, (label, color) in zip(bar.shares, parts, strict=True):
-            wide = share * (_WIDTH - left)
-            tip = f"{bar.name}: {label} {100 * share:.1f} %"
-            shown.append(
-                f'<rect x="{x:.2f}" y="{top}" width="{wide:.2f}" height="{_BAR}" fill="{color}">'
-                f"<title>{_escaped(tip)}</title></rect>"
-            )
-            x += wide
-    top = len(bars) * (_BAR + 8) + 6
-    for number, (label, color) in enumerate(parts):
-        x, y = left + number % 4 * 240, top + number // 4 * _KEY
-        shown.append(f'<rect x="{x}" y="{y}" width="12" height="12" fill="{color}"></rect>')
-        shown.append(_text(x + 18, y + 11, label))
-    height = top + -(-len(parts) // 4) * _KEY
-    return _svg(height, "Shares of the time of each part, in both", shown)
+    """Bars of shares below each other, as wide as the page, with the labels and colours of the
+    parts as a key.
+    """
+    from markupsafe import Markup
+
+    rows = "".join(
+        f'<dt>{_escaped(bar.name)}</dt><dd><svg viewBox="0 0 {_WIDTH} 1" preserveAspectRatio="none"'
+        f' role="img" aria-label="{_escaped(_spoken(bar, parts))}">{_pieces(bar, parts)}</svg></dd>'
+        for bar in bars
+    )
+    key = "".join(
+        f'<li><svg viewBox="0 0 1 1" aria-hidden="true"><rect width="1" height="1" fill="{color}">'
+        f"</rect></svg>{_escaped(label)}</li>"
+        for label, color in parts
+    )
+    made = f'<dl class="bars">{rows}</dl><ul class="key">{key}</ul>'
+    return Markup(made)  # noqa: S704  names are escaped above
+
+
+def _pieces(bar: Bar, parts: Sequence[tuple[str, str]]) -> str:
+    shown, x = [], 0.0
+    for share, (label, color) in zip(bar.shares, parts, strict=True):
+        tip = f"{bar.name}: {label} {100 * share:.1f} %"
+        shown.append(
+            f'<rect x="{x:.2f}" y="0" width="{share * _WIDTH:.2f}" height="1" fill="{color}">'
+            f"<title>{_escaped(tip)}</title></rect>"
+        )
+        x += share * _WIDTH
+    return "".join(shown)
+
+
+def _spoken(bar: Bar, parts: Sequence[tuple[str, str]]) -> str:
+    shares = zip(bar.shares, parts, strict=True)
+    return f"{bar.name}: " + ", ".join(f"{name} {100 * share:.1f} %" for share, (name, _) in shares)
 
 
 def history_picture(dots: Sequence[Dot], unit: str, words: str) -> Markup:

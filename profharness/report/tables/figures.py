@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text import names
-from profharness.report.text.figures import coverage_text, figure_text, finite, needs_text
+from profharness.report.text.figures import (
+    NOT_MEASURED,
+    coverage_text,
+    figure_text,
+    finite,
+    needs_text,
+)
 from profharness.report.text.labels import KERNELS, no_kernels, point_names
 from profharness.report.text.measured.lacking import OF_AMD, ONLY_AMD
 from profharness.report.text.measured.vendors import for_device, on_nvidia
@@ -78,9 +84,14 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
         if why and needs.startswith(KERNELS)
         else (needs, f"{len(titles)} {ONLY_AMD}")
         if needs == _NVIDIA
-        else (needs_text(needs), ", ".join(titles))
+        else (_needed(needs), ", ".join(titles))
         for needs, titles in lacking.items()
     )
+
+
+def _needed(needs: str) -> str:
+    """`needs power`, under a heading that says that these are not measured."""
+    return needs_text(needs).removeprefix(f"{NOT_MEASURED}: ")
 
 
 def figure_values(summary: Summary) -> Table:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import msgspec
 
-from profharness.analysis.records import SourceRow, Summary
+from profharness.analysis.records import ProblemRow, SourceRow, Summary
 from profharness.report.table import Cell, Column, Table
+from profharness.rundir.telemetry import NOT_SAMPLED
 from profharness.units import format_ns, format_number
 
 
@@ -73,6 +77,26 @@ def _signed(ns: int) -> str:
     return f"−{format_ns(-ns, 3)}" if ns < 0 else format_ns(ns, 3)
 
 
+def _together(problems: Sequence[ProblemRow]) -> list[ProblemRow]:
+    """The problems, with all that one source could not sample for one reason as one of them."""
+    shown: list[ProblemRow] = []
+    unsampled: dict[tuple[str, str], int] = {}  # where what a source lacks for a reason is shown
+    for row in problems:
+        name, apart, reason = row.message.partition(NOT_SAMPLED)
+        at = unsampled.get((row.source, reason)) if apart else None
+        if at is None:
+            unsampled[row.source, reason] = len(shown)
+            shown.append(row)
+            continue
+        names = re.split(" was not sampled: | were not sampled: ", shown[at].message)[0]
+        shown[at] = msgspec.structs.replace(
+            shown[at],
+            message=f"{names}, {name} were not sampled: {reason}",
+            count=shown[at].count + row.count,
+        )
+    return shown
+
+
 def problems_table(summary: Summary) -> Table | None:
     """What the readers dropped or repaired, counted."""
     if not summary.problems:
@@ -84,7 +108,7 @@ def problems_table(summary: Summary) -> Table | None:
             Cell(row.message),
             Cell(row.source, emphasis="muted"),
         )
-        for row in summary.problems
+        for row in _together(summary.problems)
     )
     return Table(
         "Problems",

@@ -5,6 +5,7 @@ no complaint, no request, every section there, nothing wider than the screen.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from profharness.cli import run_cli
 from tests.browser import CHROMIUM, Browser, Page
 from tests.cli.test_hostile_names import trace
+from tests.conftest import shared_path
 from tests.run_files import run_of
 from tests.samples.keep import unpacked
 from tests.variants import but_for
@@ -63,9 +65,35 @@ def of_file(folder: Path) -> list[str]:
     return [str(path)]
 
 
+def recorded(name: str, folder: Path) -> Path:
+    """A copy of a recorded trace, since a page is named by its file."""
+    path = shared_path(f"fixtures/kineto/{name}.json.gz")
+    if not path.is_file():
+        pytest.skip(f"needs the shared recorded files ({path} is absent)")
+    return Path(shutil.copy(path, folder))
+
+
 def of_two(folder: Path) -> list[str]:
     two = [str(unpacked(name, folder)) for name in ("0.1-scan-torch", "0.1-first-scan-torch")]
     return [*two, "--compare"]
+
+
+def of_gpu_trace(folder: Path) -> list[str]:
+    return [str(recorded("mi300x_timesformer", folder))]
+
+
+def of_two_gpu_traces(folder: Path) -> list[str]:
+    """Their kernels have names of hundreds of letters."""
+    return [str(recorded(f"{name}_bert_small", folder)) for name in ("mi300x", "h100")] + [
+        "--compare"
+    ]
+
+
+def of_folder(folder: Path) -> list[str]:
+    """The index of several runs."""
+    for name in ("0.1-scan-torch", "0.1-served", "0.1-command"):
+        unpacked(name, folder / "runs")
+    return ["index", str(folder / "runs")]
 
 
 KINDS: dict[str, Callable[[Path], list[str]]] = {
@@ -75,6 +103,9 @@ KINDS: dict[str, Callable[[Path], list[str]]] = {
     "eight ranks": of_ranks,
     "a trace file": of_file,
     "a comparison": of_two,
+    "a GPU trace": of_gpu_trace,
+    "two GPU traces": of_two_gpu_traces,
+    "a folder of runs": of_folder,
 }
 
 
@@ -98,7 +129,9 @@ def tab(browser: Browser) -> Iterator[Page]:
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder: Path = tmp_path_factory.mktemp("page")
     out = folder / "page.html"
-    assert run_cli(["report", *KINDS[request.param](folder), "-o", str(out)]) == 0
+    words = KINDS[request.param](folder)
+    command = words if words[0] == "index" else ["report", *words]
+    assert run_cli([*command, "-o", str(out)]) == 0
     return out
 
 
@@ -137,7 +170,8 @@ def test_the_page_follows_the_users_colours_and_width(page: Path, tab: Page) -> 
 def test_every_section_that_is_named_is_there(page: Path, tab: Page) -> None:
     opened(tab, page, 1280)
     sections = tab.run(SECTIONS)
-    assert len(sections) >= 3 or tab.run("document.querySelectorAll('h2').length") >= 2
+    headings = 1 if "index" in tab.run("document.querySelector('.brand').textContent") else 2
+    assert len(sections) >= 3 or tab.run("document.querySelectorAll('h2').length") >= headings
     assert [name for name, height in sections if height < 20] == []
     assert tab.run("document.querySelector('h1').textContent.trim()")
 

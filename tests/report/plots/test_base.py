@@ -220,6 +220,7 @@ def test_an_empty_run_draws_nothing() -> None:
 def test_log_ticks_lie_within_the_ends() -> None:
     assert log_ticks(1.0, 110.0) == [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0]
     assert log_ticks(1.9, 5.4) == [2.0, 3.0, 4.0, 5.0]
+    assert log_ticks(1.6, 2.3) == [1.75, 2.0, 2.25]
     assert log_ticks(1.0, 1e7) == [10.0**power for power in range(8)]
 
 

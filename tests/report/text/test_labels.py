@@ -46,5 +46,5 @@ def test_findings_of_many_points_take_as_many_steps_as_there_are_findings() -> N
         return Summary(source="run", trace=TraceCounts(), points=points, findings=found)
 
     few, many = summary(100), summary(1000)
-    assert finding_boxes(few)[0].place == "drift at batch 1"
+    assert finding_boxes(few)[0].lines[0] == "batch 1: it drifts (drift 10.0 %)"
     assert calls_of(lambda: finding_boxes(many)) < 15 * calls_of(lambda: finding_boxes(few))

@@ -8,7 +8,12 @@ function number(value) {
 }
 
 formats.ns = function () { return function (value) { return Number(value) ? duration(Number(value) / 1e6) : "0"; }; };
-formats.share = function () { return function (value) { return significant(number(value), 3) + "\u00a0%"; }; };
+formats.share = function () {
+  return function (value) {
+    var share = number(value);
+    return (Math.abs(share) < 0.95 ? significant(share, 2) : String(Number(share.toFixed(1)))) + "\u00a0%";
+  };
+};
 
 // A text that was made beforehand: `told` of the item.
 formats.told = function () {

@@ -10,7 +10,7 @@ function grouped(text) {
 function significant(value, digits) {
   if (value === 0 || !isFinite(value)) { return String(value); }
   var size = Math.floor(Math.log10(Math.abs(value)));
-  if (size < -4 || size > 14) { return value.toPrecision(digits); }
+  if (size < -4 || size > 14) { return String(Number(value.toPrecision(digits))); }
   var text = value.toFixed(Math.min(Math.max(digits - 1 - size, 0), 20));
   if (text.indexOf(".") >= 0) { text = text.replace(/\.?0+$/, ""); }
   return grouped(text);
@@ -19,7 +19,7 @@ function significant(value, digits) {
 function prefixed(value, unit) {
   var size = Math.abs(value);
   var scale = PREFIXES.filter(function (one) { return size >= one[0] * 0.9999999; })[0] || PREFIXES[PREFIXES.length - 1];
-  if (value === 0) { scale = [1, ""]; }
+  if (value === 0 || (size < 1 && !unit)) { scale = [1, ""]; }  // half an item is no 500 m
   return significant(value / scale[0], 3) + (scale[1] || unit ? "\u00a0" : "") + scale[1] + (unit || "");
 }
 

@@ -2,6 +2,8 @@
 var FONT = getComputedStyle(document.body).fontFamily.replace(/"/g, "'");
 var charts = [];
 var figures = null;
+var NARROW = 500;    // pixels of a plot's width, under which it is drawn as on a telephone
+var MOST_LINES = 8;  // of a legend, beyond which it scrolls
 
 // The option with functions in place of their names. `owner` is the series, axis or component around.
 function resolved(part, owner, option) {
@@ -76,13 +78,18 @@ function legendHeight(names, width) {
   return { lines: lines, height: lines * 21 };
 }
 
+function legendOf(option, width) {
+  var legend = option.legend || { show: false };
+  var names = legend.show === false ? [] : (legend.data || option.series.map(function (one) { return one.name; }));
+  return names.length ? legendHeight(names, width - 16) : { lines: 0, height: 0 };
+}
+
 // What every plot has in common; an option's own words come first.
 function completed(option, width) {
   var legend = option.legend || { show: false };
-  var names = legend.show === false ? [] : (legend.data || option.series.map(function (one) { return one.name; }));
-  var needs = legendHeight(names, width - 16);
-  var many = needs.lines > 5;
-  var top = names.length ? (many ? 34 : needs.height + 10) : 12;
+  var needs = legendOf(option, width);
+  var many = needs.lines > MOST_LINES;
+  var top = needs.lines ? (many ? 34 : needs.height + 10) : 12;
   var both = {
     animation: false,
     legend: Object.assign({ left: 0, top: 0, type: many ? "scroll" : "plain", padding: 2 }, legend),
@@ -93,7 +100,36 @@ function completed(option, width) {
   }
   both.tooltip.renderMode = "richText";
   if (option.xAxis && !Array.isArray(option.xAxis)) { both.xAxis = Object.assign({ nameTruncate: { maxWidth: width - 24 } }, option.xAxis); }
-  return Object.assign({}, option, both);
+  var made = Object.assign({}, option, both);
+  if (width < NARROW && option.narrow) { narrowed(made, option.narrow); }
+  delete made.narrow;
+  return made;
+}
+
+// What an option says of narrow screens: more of its y axis and of its series.
+function narrowed(made, narrow) {
+  made.yAxis = Object.assign({}, made.yAxis, narrow.yAxis);
+  made.series = made.series.map(function (one, at) { return Object.assign({}, one, narrow.series[at]); });
+}
+
+// A plot grows by what its legend needs beyond one line, and as a narrow screen needs it.
+function fitHeight(holder, option) {
+  var width = holder.clientWidth, tall = Number(holder.dataset.tall = holder.dataset.tall || holder.clientHeight);
+  if (width < NARROW && option.narrow) { tall = option.narrow.height; }
+  var lines = legendOf(option, width).lines;
+  holder.style.height = tall + (lines > 1 && lines <= MOST_LINES ? 21 * (lines - 1) : 0) + "px";
+}
+
+// An axis name that is longer than its axis and the margin beside it stands on two lines.
+function fitName(chart, option, width) {
+  var grid = option.xAxis && option.xAxis.name && chart.getModel().getComponent("grid");
+  if (!grid) { return; }
+  var area = grid.coordinateSystem.getRect(), name = option.xAxis.name;
+  if (textWidth(name) * 1.05 < area.width + 2 * (width - area.x - area.width)) { return; }
+  var middle = name.length / 2, spaces = [];
+  name.replace(/ /g, function (_, at) { spaces.push(at); });
+  spaces.sort(function (a, b) { return Math.abs(a - middle) - Math.abs(b - middle); });
+  if (spaces.length) { chart.setOption({ xAxis: { name: name.slice(0, spaces[0]) + "\n" + name.slice(spaces[0] + 1), nameTextStyle: { lineHeight: 15 } } }); }
 }
 
 // The engine's text is data until it is needed; the policy lets it run by its hash.
@@ -112,23 +148,29 @@ function draw(holder) {
   var option = figures[holder.dataset.plot];
   option = resolved(option, null, option);
   holder.textContent = "";
+  fitHeight(holder, option);
   var canvas = holder.appendChild(make("div", { "class": "canvas" }));
   var size = { renderer: "svg", width: holder.clientWidth || 640, height: holder.clientHeight || 360 };
   var chart = engine().init(canvas, theme(), size);
   chart.setOption(completed(option, size.width));
+  fitName(chart, option, size.width);
   charts.push({ chart: chart, holder: holder, option: option });
   saving(chart, holder);
   var act = profharness.actions[holder.dataset.plot.split("-", 1)[0]];
   if (act) { act(chart, holder); }
-  if (window.ResizeObserver) { new ResizeObserver(function () { fit(chart, holder, option); }).observe(holder); }
+  // in the next frame: to change a height while sizes are reported would be an endless report
+  function soon() { requestAnimationFrame(function () { fit(chart, holder, option); }); }
+  if (window.ResizeObserver) { new ResizeObserver(soon).observe(holder); }
   root.dataset.plots = "drawn " + charts.length;
 }
 
 function fit(chart, holder, option) {
   var width = holder.clientWidth;
   if (!width || width === chart.getWidth()) { return; }
+  fitHeight(holder, option);
   chart.resize({ width: width, height: holder.clientHeight });
-  chart.setOption(completed(option, width));
+  chart.setOption(completed(option, width), Boolean(option.narrow));
+  fitName(chart, option, width);
 }
 
 function drawSafely(holder) {
