@@ -164,7 +164,7 @@ tables: setup-dev
 # Warnings are errors. The variable silences a banner about another program's next version.
 site: setup-dev
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
-	@echo "build/site/index.html"
+	@echo "build/site/index.html; with its search: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site"
 
 # The trace is not part of the repository; the picture is. It needs Chromium.
 picture: setup-dev

@@ -73,6 +73,10 @@ class RunDir:
     @classmethod
     def open(cls, root: Path) -> RunDir:
         """An existing run. Raises InputError when there is no manifest."""
+        if not os.path.lexists(root):
+            raise InputError(
+                f"{root}: there is no such run directory", "`profharness ls` lists runs"
+            )
         if not (root / MANIFEST).is_file():
             raise InputError(
                 f"{root} is not a run directory (no {MANIFEST})",

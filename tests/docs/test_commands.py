@@ -86,6 +86,31 @@ def understood(words: list[str], folder: Path) -> None:
         carry_out(command, line[1:], rest)
 
 
+SAMPLING = [
+    one
+    for one in documented()
+    if one.kind in ("parsed", "not run") and one.ours[:1] == ("telemetry",)
+]
+
+
+class SamplingBegins(Exception):  # noqa: N818 - no error, the end of what is tested
+    """Raised where sampling would begin."""
+
+
+@pytest.mark.parametrize("command", SAMPLING, ids=lambda one: " ".join(one.words))
+def test_options_of_telemetry_fit_together(
+    command: Documented, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def monitor(*_given: object) -> None:
+        raise SamplingBegins
+
+    monkeypatch.setattr("profharness.measure.telemetry_only.monitor", monitor)
+    monkeypatch.chdir(tmp_path)
+    line, rest = split_line(filled(command.ours, tmp_path))
+    with pytest.raises(SamplingBegins):
+        carry_out(load("telemetry"), line[1:], rest)
+
+
 @of_kind("make")
 def test_targets_are_in_the_makefile(command: Documented) -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -114,8 +114,10 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     for taken in (tmp_path / "new", tmp_path / "new" / "x"):
         with pytest.raises(OutputExists):
             RunDir.create(taken)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="is not a run directory"):
         RunDir.open(tmp_path)
+    with pytest.raises(InputError, match="none: there is no such run directory"):
+        RunDir.open(tmp_path / "none")
 
 
 def test_an_atomic_write_leaves_the_old_file_when_it_fails(

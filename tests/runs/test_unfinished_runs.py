@@ -97,6 +97,18 @@ def test_missing_points_and_passes_are_named() -> None:
     assert "no such device" in only(incomplete_findings(failed, "failed")).message
 
 
+@pytest.mark.parametrize(
+    ("planned", "said"), [(KEYS[:1], "never began (1 point)"), (KEYS, "never began (3 points)")]
+)
+def test_one_point_is_told_in_the_singular(planned: tuple[str, ...], said: str) -> None:
+    run = manifest("interrupted", measured=2, state="interrupted", second="planned")
+    assert run.scan is not None
+    scan = msgspec.structs.replace(run.scan, planned={"bare": KEYS, "torch": planned})
+    text = only(incomplete_findings(msgspec.structs.replace(run, scan=scan), "interrupted")).message
+    assert "1 of 3 points is missing (torch-b1~1)" in text
+    assert text.endswith(said)
+
+
 @pytest.mark.parametrize(("began", "found"), [("interrupted", []), ("running", ["run-incomplete"])])
 def test_an_attachment_that_ctrl_c_ended_lacks_nothing(began: PassState, found: list[str]) -> None:
     """But for one that Ctrl-C met before the tool had attached."""

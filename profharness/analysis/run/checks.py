@@ -75,7 +75,7 @@ def _missing(manifest: Manifest, record: PassRecord) -> str:
     absent = [key for key in planned if key not in present]
     if record.state == "planned":
         return f"the {record.name} pass never began" + (
-            f" ({len(absent)} points)" if absent else ""
+            f" ({len(absent)} point{'s' if len(absent) > 1 else ''})" if absent else ""
         )
     if record.state == "done" and not absent:
         return ""
@@ -88,8 +88,8 @@ def _missing(manifest: Manifest, record: PassRecord) -> str:
         f" and {len(absent) - _NAMED} more" if len(absent) > _NAMED else ""
     )
     return (
-        f"the {record.name} pass {how}: {len(absent)} of {len(planned)} points are missing "
-        f"({listed})"
+        f"the {record.name} pass {how}: {len(absent)} of {len(planned)} points "
+        f"{'are' if len(absent) > 1 else 'is'} missing ({listed})"
     )
 
 

@@ -34,7 +34,8 @@ def _block(point: PointSummary) -> Iterator[str]:
     yield f"Iterations: {classic.iterations}"
     if point.throughput is not None:
         yield (
-            f"({classic.throughput:.4g} sums each process over its own window, as that tool does; "
+            f"({classic.throughput:.4g} sums each process over its own window, as "
+            f"multi_process_benchmark.py of the DeepSparse examples does, whose lines these are; "
             f"the table's {point.throughput:.4g} is over the window common to all "
             f"{point.processes})"
         )

@@ -16,7 +16,7 @@ from profharness.findings import Finding
 from profharness.report.tables import runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
-from profharness.report.text.figures import brief_text, figure_text, finite
+from profharness.report.text.figures import brief_text, cores_text, finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
@@ -344,9 +344,7 @@ def _cores(summary: Summary) -> str:
     )
     attached = summary.run is not None and summary.run.attached is not None
     who = "process" if attached else "command" if is_command(summary) else "workload"
-    return (
-        f"The {who} kept {figure_text(used, interval=False).removesuffix(' cores')}{of} cores busy."
-    )
+    return f"The {who} kept {cores_text(used.value)}{of} cores busy."
 
 
 def _share(ns: int, partition: Partition) -> str:

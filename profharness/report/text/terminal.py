@@ -20,7 +20,7 @@ from profharness.report.tables.scan import VERDICT, caption, scan_table, withhel
 from profharness.report.tables.sharing import sharing_table
 from profharness.report.text import names
 from profharness.report.text.command_sentences import captured, ending, first_hotspots
-from profharness.report.text.figures import figure_text, finite, percent_text
+from profharness.report.text.figures import cores_text, figure_text, finite, percent_text
 from profharness.report.text.findings import finding_lines
 from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import is_command
@@ -204,8 +204,11 @@ def _other_metrics(summary: Summary) -> Iterable[tuple[str, str]]:
         names.CORES_USED,
     ):
         figure = summary.metrics.get(name)
-        if figure is not None and finite(figure.value) is not None:
-            text = figure_text(figure).removesuffix(" %" if name == names.GPU_PERCENT else " cores")
+        value = finite(figure.value) if figure is not None else None
+        if figure is not None and value is not None:
+            text = figure_text(figure).removesuffix(" %" if name == names.GPU_PERCENT else "")
+            if name == names.CORES_USED and figure.low is None:
+                text = cores_text(value)
             yield (
                 names.title_of(name),
                 f"{text}, {figure.note}" if figure.note and name in _RATES else text,

@@ -370,14 +370,15 @@ def test_a_command_without_operations_is_not_sent_to_a_table_that_is_not_there()
     )
 
 
-def test_cores_have_three_digits_at_most() -> None:
+@pytest.mark.parametrize(("used", "shown"), [(0.001683, "0.0017"), (0.3634, "0.4"), (1.0, "1.0")])
+def test_cores_are_written_as_in_a_scan(used: float, shown: str) -> None:
     figures = {
-        "cores_used": Figure(value=0.001683, unit="cores"),
+        "cores_used": Figure(value=used, unit="cores"),
         "cores_allowed": Figure(value=2.0, unit="cores"),
     }
     assert (
         sentences(idle_command(metrics=figures)).answer
-        == "The command kept 0.00168 of 2 cores busy."
+        == f"The command kept {shown} of 2 cores busy."
     )
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from profharness.analysis.records import Summary
+from profharness.analysis.records import Figure, Summary
 from profharness.errors import Unavailable
 from profharness.report.tables.scan import withheld
 from profharness.report.text.terminal import render, render_error, wrapped_items
@@ -256,3 +256,20 @@ def test_notes_of_readers_and_findings_stay_off_the_terminal() -> None:
     text = render(msgspec.structs.replace(scan, problems=problems), 160, color=False)
     assert "rows without an end time" not in text
     assert "\ninfo" not in text
+
+
+@pytest.mark.parametrize(
+    ("figure", "shown"),
+    [
+        (Figure(value=0.3634, unit="cores"), "0.4"),
+        (Figure(value=0.3634, unit="cores", low=0.31, high=0.42), "0.363 ± 0.055 cores"),
+    ],
+)
+def test_cores_are_written_as_in_the_sentences(figure: Figure, shown: str) -> None:
+    summary = msgspec.structs.replace(command(), metrics={"cores_used": figure})
+    lines = [
+        line.split("cores used")[1].strip()
+        for line in render(summary, width=100, color=False).split("\n")
+        if line.strip().startswith("cores used")
+    ]
+    assert lines == [shown]
