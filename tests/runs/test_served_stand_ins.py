@@ -216,7 +216,7 @@ def test_a_fixed_sweep_goes_on_too_and_disagreeing_options_are_refused(tmp_path:
     assert "nothing is missing" in again.stderr
     for words, said in (
         (("--resume",), "--output"),
-        (("--resume", "-o", "nowhere"), "not a run directory"),
+        (("--resume", "-o", "nowhere"), "no such run directory"),
     ):
         wrong = profharness("run", *words, cwd=tmp_path)
         assert wrong.returncode != 0

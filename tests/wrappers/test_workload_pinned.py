@@ -39,8 +39,10 @@ class Toy(worker.Workload):
         policy = open("/proc/self/numa_maps").readline().split()[1] if os.path.exists("/proc/self/numa_maps") else ""
         told = {"pid": os.getpid(), "cpus": status["Cpus_allowed_list"].strip(), "policy": policy, "threads": self.settings.spec.threads,
                 "omp": os.environ["OMP_NUM_THREADS"], "device": self.settings.spec.device}
-        with open(os.path.join(os.environ["TOY_FOLDER"], "process-%d.json" % place), "w") as file:
+        path = os.path.join(os.environ["TOY_FOLDER"], "process-%d.json" % place)
+        with open(path + ".part", "w") as file:
             json.dump(told, file)
+        os.replace(path + ".part", path)  # whole where it is seen: the test kills at once
         calls = []
 
         def run(_):

@@ -79,7 +79,7 @@ def test_a_name_of_the_users_is_taken_once(tmp_path: Path) -> None:
     with held(same, again=True) as placed:
         assert (placed.root / "holder.json").is_file()
     absent = plan(str(tmp_path / "none"))
-    with pytest.raises(InputError, match="not a run dir"), held(absent, again=True):
+    with pytest.raises(InputError, match="no such run directory"), held(absent, again=True):
         raise AssertionError("there is no run")
     assert not (tmp_path / "none").exists()
 

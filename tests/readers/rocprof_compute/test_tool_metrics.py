@@ -72,7 +72,7 @@ def test_a_range_that_the_tool_does_not_tell_is_none(database: Path, tmp_path: P
     assert (row.mean, row.low, row.high) == (0.25, None, None)
     shown = counter_table([row])
     assert shown is not None
-    assert [cell.text for cell in shown.rows[0]][2:] == ["0.25", "Instr/cycle", "", "", "", ""]
+    assert [cell.text for cell in shown.rows[0]][2:] == ["0.2500", "Instr/cycle", "", "", "", ""]
 
 
 def test_metrics_of_two_workloads_both_stay(tmp_path: Path) -> None:
