@@ -108,7 +108,7 @@ def _text(line: MetricsLine, summary: Summary, shown: Sequence[str]) -> str:
     if line.form is Form.MD:
         from profharness.report.md.metrics import metrics_markdown
 
-        return metrics_markdown(summary)
+        return metrics_markdown(summary, keys=line.keys)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     view = MetricsView(shown, by_step=bool(line.steps), keys=line.keys, width=width)
     return metrics_text(summary, view)

@@ -55,7 +55,9 @@ def file_to_view(target: Path) -> Path:
             )
         return Inside(target).require(merged)
     if not target.is_file():
-        raise InputError(f"{target} does not exist", "name a run directory or a trace file")
+        raise InputError(
+            f"{target}: there is no such file or run directory", "`profharness ls` lists runs"
+        )
     if not target.stat().st_size:
         raise InputError(f"{target} is empty", "its writer was interrupted: make it again")
     return target

@@ -15,14 +15,14 @@ from profharness.report.text.measured.lacking import lacking_lines
 from profharness.report.text.measured.vendors import for_device
 
 
-def metrics_markdown(summary: Summary) -> str:
-    """The verdict, the points of a scan, the figures of the whole window, what is missing, and the
-    findings.
+def metrics_markdown(summary: Summary, *, keys: bool = False) -> str:
+    """The verdict, the points of a scan, the figures of the whole window, what is missing (all of
+    it by its names in JSON with `keys`), and the findings.
     """
-    return "\n".join(_parts(summary))
+    return "\n".join(_parts(summary, keys=keys))
 
 
-def _parts(summary: Summary) -> Iterator[str]:
+def _parts(summary: Summary, *, keys: bool) -> Iterator[str]:
     yield heading(summary.source).removesuffix("\n")
     verdict = full_verdict(summary.verdict, for_device(summary.verdict_needs, summary))
     if verdict:
@@ -33,7 +33,7 @@ def _parts(summary: Summary) -> Iterator[str]:
     figures = figures_table("Figures", summary.metrics)
     if figures is not None:
         yield markdown(figures)
-    lacking = list(lacking_lines(summary))
+    lacking = list(lacking_lines(summary, keys=keys))
     if lacking:
         yield "".join(_item(line) for line in lacking)
     named = point_names_by_id(summary)

@@ -14,8 +14,8 @@ from profharness.report.text.figures import (
     figure_text,
     figure_tip,
     finite,
-    fraction_text,
     number_text,
+    share_text,
 )
 from profharness.report.text.labels import (
     allowed_cores,
@@ -161,7 +161,7 @@ def _fill_tile(metrics: dict[str, Figure], at: str) -> Iterable[Tile]:
     if fill is not None:
         yield Tile(
             "fill",
-            fraction_text(fill.value),
+            share_text(float(fill.value or 0)),
             f"of the compute units {at}".rstrip(),
             figure_tip(fill, names.meaning_of(names.FILL)),
         )

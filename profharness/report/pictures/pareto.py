@@ -37,9 +37,9 @@ class Bar:
 def bars(table: Hotspots) -> tuple[Bar, ...]:
     """The rows with most time, at most MOST_BARS, and the rest as one; none without times."""
     timed = [(row, time) for row in table.rows if (time := _time(table, row))]
-    whole = sum(time for _, time in timed)
-    if not whole:
+    if not timed:
         return ()
+    whole = _whole(table, sum(time for _, time in timed))
     timed.sort(key=lambda pair: -pair[1])
     shown, rest = timed[:MOST_BARS], timed[MOST_BARS:]
     made: list[Bar] = []
@@ -51,8 +51,15 @@ def bars(table: Hotspots) -> tuple[Bar, ...]:
         left = sum(time for _, time in rest)
         calls = sum(row.calls for row, _ in rest)
         name = f"the other {format_number(len(rest))}"
-        made.append(Bar(name, left, left / whole, 1.0, calls, ""))
+        made.append(Bar(name, left, left / whole, (upto + left) / whole, calls, ""))
     return tuple(made)
+
+
+def _whole(table: Hotspots, of_rows: int) -> int:
+    """What the table's shares are of: of operators also the device time that none launched."""
+    if table.by == "op" and table.device_ns_outside is not None:
+        return of_rows + table.device_ns_outside
+    return max(table.total_ns or 0, of_rows)
 
 
 def _time(table: Hotspots, row: HotspotRow) -> int | None:
@@ -74,7 +81,7 @@ def pareto_plot(summary: Summary) -> Plot | None:
         return None
     what = {"kernel": "kernels", "op": "operators", "call": "host calls"}.get(table.by, "rows")
     option = _option(made, table)
-    few = next(count for count, bar in enumerate(made, 1) if bar.together >= 0.8)
+    few = next((at for at, bar in enumerate(made, 1) if bar.together >= 0.8), len(made))
     return Plot(
         "pareto",
         option_json(option),

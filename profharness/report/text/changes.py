@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def change_text(delta: Delta) -> str:
     """`+3.1 % (noise ± 0.8 %): better`, `within noise`, `cannot tell`, or the change alone where no
-    noise is known.
+    noise is known. Where repetitions gave equal values there is none to name.
     """
     text = f"{100 * delta.change:+.1f} %"
     if delta.unbounded:
@@ -28,7 +28,7 @@ def change_text(delta: Delta) -> str:
         if (delta.change > 0) == (delta.better == "higher")
         else "worse"
     )
-    return f"{text}, {judged} (noise ± {100 * noise:.1f} %)"
+    return f"{text}, {judged} (noise ± {100 * noise:.1f} %)" if noise else f"{text}, {judged}"
 
 
 def change_reason(row: HotspotDelta) -> str:

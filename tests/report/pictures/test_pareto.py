@@ -50,16 +50,32 @@ def test_rows_without_times_have_no_bar() -> None:
     assert bars(table(row("b", None))) == ()
 
 
+def test_shares_are_those_of_the_table() -> None:
+    kernels = gpu_scan().hotspots[0]
+    shares = {one.name: one.share for one in kernels.rows}
+    assert {bar.name: pytest.approx(bar.share) for bar in bars(kernels)} == shares
+    operators = msgspec.structs.replace(
+        table(*(msgspec.structs.replace(row(name, 99), device_ns=10) for name in "ab")),
+        by="op",
+        device_ns_outside=80,
+    )
+    assert [(bar.share, bar.together) for bar in bars(operators)] == [(0.1, 0.1), (0.1, 0.2)]
+    plot = pareto_plot(msgspec.structs.replace(gpu_scan(), hotspots=(operators,)))
+    assert plot is not None
+    assert "2 of 2 take 20.0 %" in plot.description
+
+
 def test_the_picture_names_the_few_that_take_most() -> None:
     summary = gpu_scan()
     plot = pareto_plot(summary)
     assert plot is not None
     option = json.loads(plot.json)
     assert len(option["yAxis"]["data"]) == len(summary.hotspots[0].rows)
-    assert "4 of 7 take 85.2 %" in plot.description
+    assert "5 of 7 take 86.8 %" in plot.description
     together = [item["value"][0] for item in option["series"][1]["data"]]
     assert together == sorted(together)
-    assert together[-1] == pytest.approx(100)
+    shares = [row.share or 0.0 for row in summary.hotspots[0].rows]
+    assert together[-1] == pytest.approx(100 * sum(shares))
 
 
 def test_operators_stand_by_their_device_time_where_there_is_any() -> None:
