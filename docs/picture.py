@@ -33,7 +33,7 @@ def page_of(trace: Path, folder: Path, title: str) -> Path:
     named = folder / title
     named.symlink_to(trace.resolve())
     page = folder / "report.html"
-    page.write_text(render(summarise_paths([named], with_use=True)), encoding="utf-8")
+    page.write_text(render(summarise_paths([named], for_page=True)), encoding="utf-8")
     return page
 
 

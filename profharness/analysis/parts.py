@@ -24,6 +24,7 @@ from profharness.analysis.kernels.hotspots import default_tally
 from profharness.analysis.kernels.tally import Tally, alike, join
 from profharness.analysis.metrics import is_highest
 from profharness.analysis.operators.records import add_known_work, add_operator_shares
+from profharness.analysis.pictures.of_files import FilePictures, of_files
 from profharness.analysis.pictures.ranks import shares_of_files
 from profharness.analysis.pictures.records import Pictures
 from profharness.analysis.records import (
@@ -66,6 +67,7 @@ class Part:
     identities: frozenset[tuple[str, str]]
     arrivals: tuple[Arrivals, ...] = ()
     use: UseSums | None = None
+    pictures: Pictures | None = None
 
 
 def part(
@@ -123,7 +125,7 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
     """The summary of all parts, which share no device; a single one is its own."""
     use = files_use([(_file_name(file_part.summary.source), file_part.use) for file_part in parts])
     if len(parts) == 1:
-        return msgspec.structs.replace(parts[0].summary, use=use)
+        return msgspec.structs.replace(parts[0].summary, use=use, pictures=parts[0].pictures)
     summaries = [file_part.summary for file_part in parts]
     figures = _figures(summaries)
     split = _partition(
@@ -161,10 +163,27 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
             dict.fromkeys(name for summary in summaries for name in summary.device_names)
         ),
         use=use,
-        pictures=Pictures(
-            ranks=shares_of_files((file_part.summary, file_part.ranks) for file_part in parts)
-        ),
+        pictures=_pictures(parts),
     )
+
+
+def _pictures(parts: Sequence[Part]) -> Pictures:
+    """Those of the files that have any, and how the window of each rank divides."""
+    of_parts = [
+        FilePictures(_label(file_part), file_part.pictures)
+        for file_part in parts
+        if file_part.pictures is not None
+    ]
+    ranks = shares_of_files((file_part.summary, file_part.ranks) for file_part in parts)
+    return msgspec.structs.replace(of_files(of_parts), ranks=ranks)
+
+
+def _label(file_part: Part) -> str:
+    """The rank that worked in a file, else the file's name."""
+    ranks = tuple(file_part.ranks)
+    if len(ranks) == 1 and ranks[0] is not None:
+        return f"rank {ranks[0]}"
+    return _file_name(file_part.summary.source)
 
 
 def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:

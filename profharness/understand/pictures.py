@@ -9,13 +9,15 @@ import numpy as np
 
 from profharness.analysis.pictures.bands import bands
 from profharness.analysis.pictures.flame import tree_of
+from profharness.analysis.pictures.flame_layout import MOST_FRAMES as ALL_FRAMES
 from profharness.analysis.pictures.flame_layout import TREES, flame_of
+from profharness.analysis.pictures.of_files import MOST_FRAMES
 from profharness.analysis.pictures.ranks import rank_shares
 from profharness.analysis.pictures.records import Flame, Pictures, Strips
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.steps import measured
-from profharness.analysis.time.strips import device_strips
+from profharness.analysis.time.strips import ALL_PIECES, device_strips
 from profharness.trace.columns.table import NULL
 from profharness.trace.parts.step_numbers import step_numbers
 from profharness.understand.steps import stepped
@@ -54,6 +56,17 @@ def pictures_of(
     )
 
 
+def pictures_of_one(loaded: Loaded, shown: Trace, pieces: int, *, partitioned: bool) -> Pictures:
+    """What one of several files gives to the pictures of all: strips of at most `pieces`, where
+    there is a partition, and the flame graphs of `shown`, the same records with Python's functions
+    and modules. The steps asked for are chosen already.
+    """
+    return Pictures(
+        strips=_strips(loaded.trace, pieces) if partitioned else Strips(),
+        flames=tuple(_flames(shown, MOST_FRAMES)),
+    )
+
+
 def _window(trace: Trace, summary: Summary) -> tuple[int, int] | None:
     """From the first to the last instant of the measured window, of a scan of the point that it
     recommends; None where nothing has a time.
@@ -81,12 +94,12 @@ def _records(loaded: Loaded) -> Trace:
     return passes.choose(loaded.trace, perturbing=perturbing, order=manifest.kernel_order())[1]
 
 
-def _strips(trace: Trace) -> Strips:
-    return device_strips(trace, measured(trace).when, IdleAnalysis(trace))
+def _strips(trace: Trace, pieces: int = ALL_PIECES) -> Strips:
+    return device_strips(trace, measured(trace).when, IdleAnalysis(trace), pieces)
 
 
-def _flames(trace: Trace) -> Iterator[Flame]:
+def _flames(trace: Trace, most: int = ALL_FRAMES) -> Iterator[Flame]:
     """A flame graph of each kind of tree that the trace holds."""
     for kind in TREES:
-        if (flame := flame_of(tree_of(trace, kind), kind)) is not None:
+        if (flame := flame_of(tree_of(trace, kind), kind, most)) is not None:
             yield flame

@@ -22,7 +22,7 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Copies, Kernels, Trace
 
 TreeKind = Literal["op", "module", "range", "stack"]
-FrameKind = Literal["op", "module", "range", "stack", "kernel", "copy", "outside"]
+FrameKind = Literal["op", "module", "range", "stack", "kernel", "copy", "outside", "others"]
 ROOT = -1
 _OUTSIDE = {
     "op": "outside of operators",

@@ -48,10 +48,13 @@ class Strip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Strips(msgspec.Struct, frozen=True, kw_only=True):
-    """The strips of the first devices, and how many devices more there are."""
+    """The strips of the first devices, and how many devices more there are. With `own_clocks` the
+    strips are of several files, each on its own clock, which begins with its window.
+    """
 
     strips: tuple[Strip, ...] = ()
     left_out: int = 0
+    own_clocks: bool = False
 
 
 class Flame(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,15 +28,17 @@ ALL_PIECES = 6_000
 """Of all devices together: each takes some 25 bytes of the page."""
 
 
-def device_strips(trace: Trace, windows: Intervals, idle: IdleAnalysis) -> Strips:
-    """The strips of the devices that did work, in a merged set of windows; none where it is
-    empty.
+def device_strips(
+    trace: Trace, windows: Intervals, idle: IdleAnalysis, pieces: int = ALL_PIECES
+) -> Strips:
+    """The strips of the devices that did work, in a merged set of windows, of at most `pieces`
+    together; none where it is empty.
     """
     keys = device_keys(trace)
     shown = list(keys.items())[:MOST_DEVICES]
     if not len(windows) or not shown:
         return Strips()
-    most = min(MOST_PIECES, ALL_PIECES // len(shown))
+    most = max(min(MOST_PIECES, pieces // len(shown)), len(KINDS))
     return Strips(
         strips=tuple(
             strip(key, [spans[kind] for kind in KINDS], windows, most)

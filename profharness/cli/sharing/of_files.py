@@ -92,5 +92,5 @@ def _answer(
     if is_scan(paths):
         scan = read_scan(paths[0])
         return Answer(scan.summary, lambda: saturation_json(scan.series))
-    summary = summarise_paths(paths, step_range, operator_input, workers, with_use=True)
+    summary = summarise_paths(paths, step_range, operator_input, workers, for_page=True)
     return Answer(summary, lambda: metrics_json(summary).decode())

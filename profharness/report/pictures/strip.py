@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profharness.analysis.pictures.records import KINDS, Pictures, Strip
+from profharness.analysis.pictures.records import KINDS, Pictures, Strip, Strips
 from profharness.report.pictures.options import Option, option_json, tooltip, zoom
 from profharness.report.plots.base import Plot
 from profharness.report.plots.partition import PARTS
@@ -30,7 +30,8 @@ def strip_plot(pictures: Pictures | None) -> Plot | None:
             "type": "value",
             "min": 0,
             "max": last - first,
-            "name": "time since the window began",
+            "name": "time since "
+            + ("each file's window began" if pictures.strips.own_clocks else "the window began"),
             "axisLabel": {"formatter": "ns", "hideOverlap": True, "showMaxLabel": False},
         },
         "yAxis": {
@@ -44,18 +45,26 @@ def strip_plot(pictures: Pictures | None) -> Plot | None:
         "series": drawn,
     }
     more = f"; {left_out} more devices are left out" if left_out else ""
-    binned = (
-        " Where pieces are too many to draw, bins of time show how much of each kind they hold."
-        if any(one.thinned for one in strips)
-        else ""
-    )
     return Plot(
         "strip",
         option_json(option),
         _FRAME + _ROW * max(len(strips), 2),
         f"The window of each device over time{more}",
-        f"What each device did over the window, and why it was idle: {_words(strips)}.{binned}",
+        f"What each device did over the window, and why it was idle: {_words(strips)}."
+        f"{_notes(pictures.strips)}",
     )
+
+
+def _notes(strips: Strips) -> str:
+    """What a reader has to know of how the strips are drawn; each sentence begins with a space."""
+    notes = ""
+    if any(one.thinned for one in strips.strips):
+        notes += (
+            " Where pieces are too many to draw, bins of time show how much of each kind they hold."
+        )
+    if strips.own_clocks:
+        notes += " Each file is on its own clock, which begins with its window."
+    return notes
 
 
 def _series(strips: tuple[Strip, ...], place: int, kind: str, first: int) -> Option | None:

@@ -28,10 +28,10 @@ def summarise_paths(
     operator_input: OperatorInput = NO_INPUT,
     workers: Workers | None = None,
     *,
-    with_use: bool = False,
+    for_page: bool = False,
 ) -> Summary:
     """The figures of one run or file, or of several files, each on its own clock, as ranks of one
-    job. `with_use` adds how well the devices were used, as pages and plots show it.
+    job. `for_page` adds what pages alone show: how well the devices were used, and pictures.
 
     Raises what `load` and `summarise_files` raise: UsageError for paths that do not go together,
     InputError for what cannot be read.
@@ -43,14 +43,14 @@ def summarise_paths(
 
         several = len(file_groups(paths)) > 1
         summary = summarise_files(
-            paths, workers or IN_ONE, step_range, operator_input, with_use=with_use and several
+            paths, workers or IN_ONE, step_range, operator_input, for_page=for_page and several
         )
-        if several or not with_use:
+        if several or not for_page:
             return summary
         # the tables of one process: one trace, which is read again for what the page alone shows
         shown = load_files(paths, wanted=Wanted.SHOWN)
         return _with_page(summary, _Shown(shown, step_range, operator_input))
-    if not with_use:
+    if not for_page:
         loaded = with_captures(load(paths), operator_input.captures)
         return report_run.summarise(loaded, step_range, operator_input)
     of_page = _Shown(load(paths, wanted=Wanted.SHOWN), step_range, operator_input)

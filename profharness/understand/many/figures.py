@@ -15,9 +15,12 @@ from profharness.analysis import parts
 from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.parts import Part
+from profharness.analysis.pictures.of_files import pieces_of_one
 from profharness.analysis.records import ProblemRow, Summary
 from profharness.errors import UsageError
 from profharness.node import ceilings as calibration
+from profharness.trace.parts.select import without_frames
+from profharness.trace.wanted import Wanted
 from profharness.understand.load import load_files
 from profharness.understand.many.jobs import (
     IN_ONE,
@@ -28,6 +31,7 @@ from profharness.understand.many.jobs import (
     file_groups,
     read_each,
 )
+from profharness.understand.pictures import pictures_of_one
 from profharness.understand.replays import with_captures
 from profharness.understand.steps import stepped
 
@@ -38,20 +42,21 @@ def summarise_files(
     step_range: str = "",
     operator_input: OperatorInput = NO_INPUT,
     *,
-    with_use: bool = False,
+    for_page: bool = False,
 ) -> Summary:
     """One summary of several loose files. Files that cannot be read are named among its problems.
 
     `step_range` is as for `steps.stepped`; files in which no range matches have a finding.
-    `with_use` adds how well the devices of all files together were used.
+    `for_page` adds how well the devices of all files together were used, and pictures.
     Raises InputError where none can be read, UsageError for a run among them and where no file has
     such a range, and Unavailable for processes that keep dying.
     """
     check_files(paths)
     yardstick = Yardstick(calibration.stored(), operator_input=operator_input)
-    summarised = partial(part_of, yardstick=yardstick, step_range=step_range, with_use=with_use)
+    groups = file_groups(paths)
+    pieces = pieces_of_one(len(groups)) if for_page else None
+    summarised = partial(part_of, yardstick=yardstick, step_range=step_range, pieces=pieces)
     with workers.open(paths) as processes:
-        groups = file_groups(paths)
         read = read_each(processes, summarised, groups)
         shared = _sharing(read.results, groups)
         if shared:
@@ -76,19 +81,27 @@ def summarise_files(
 
 
 def part_of(
-    group: FileGroup, yardstick: Yardstick, step_range: str = "", *, with_use: bool = False
+    group: FileGroup, yardstick: Yardstick, step_range: str = "", *, pieces: int | None = None
 ) -> Part:
-    """The summary of one group of files, against what is known of their devices and operators;
-    `with_use` is as for `parts.part`.
+    """The summary of one group of files, against what is known of their devices and operators.
+    `pieces` adds what pages alone show: how well the devices were used, and pictures, with strips
+    of at most so many pieces.
 
     Raises InputError for files that cannot be read.
     """
-    captures = yardstick.operator_input.captures
-    loaded = with_captures(load_files(group.paths), captures)
-    loaded = stepped(loaded, step_range, must=False)
-    part = parts.part(loaded.trace, group.path, loaded.findings, yardstick, with_use=with_use)
+    captures, for_page = yardstick.operator_input.captures, pieces is not None
+    read = load_files(group.paths, wanted=Wanted.SHOWN if for_page else Wanted.ALL)
+    shown = read.trace
+    if for_page:
+        read = replace(read, trace=without_frames(shown))
+    loaded = stepped(with_captures(read, captures), step_range, must=False)
+    part = parts.part(loaded.trace, group.path, loaded.findings, yardstick, with_use=for_page)
     summary = msgspec.structs.replace(part.summary, steps_from=loaded.steps_from)
-    return replace(part, summary=summary)
+    if pieces is None:
+        return replace(part, summary=summary)
+    partitioned = summary.partition is not None
+    pictures = pictures_of_one(loaded, shown, pieces, partitioned=partitioned)
+    return replace(part, summary=summary, pictures=pictures)
 
 
 def _again(first: Readings[Part], again: Readings[Part], shared: list[FileGroup]) -> Readings[Part]:

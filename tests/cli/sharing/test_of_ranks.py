@@ -15,8 +15,10 @@ import pytest
 
 from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.parts import combine
+from profharness.analysis.pictures.records import Strip
 from profharness.report.page import html as html_page
 from profharness.report.text.figures import si_text
+from profharness.understand.loose.summaries import summarise_paths
 from profharness.understand.many.figures import part_of
 from profharness.understand.many.jobs import FileGroup
 from profharness.units import format_ns, format_number, format_share
@@ -98,7 +100,36 @@ def test_the_table_of_operators_holds_the_figures_of_hotspots(here, tmp_path, ou
     assert {row[0] for row in expected} == set(OPERATORS)
     assert cells_of(here / "rank0.report.html", "Operators by excess") == expected
     assert '"work-roofline":' in (here / "rank0.report.html").read_text()
+    assert '"strip":' in (here / "rank0.report.html").read_text()
     assert '"fill-peak":' in (here / "rank0.report.html").read_text()
+
+
+def test_timelines_stand_below_each_other_and_flame_graphs_are_summed(tmp_path: Path) -> None:
+    ranks = ranks_in(tmp_path, *map(rank_text, range(3)))
+    summary = summarise_paths(ranks, for_page=True)
+    assert summary.pictures is not None
+    strips = summary.pictures.strips.strips
+    assert [one.device for one in strips] == ["0 of rank 0", "0 of rank 1", "0 of rank 2"]
+    assert summary.partition is not None
+    assert sum(one.totals()["compute_ns"] for one in strips) == summary.partition.compute_ns
+    alone = [summarise_paths([rank], for_page=True).pictures for rank in ranks]
+    assert [replaced(one) for one in strips] == [
+        replaced(pictures.strips.strips[0]) for pictures in alone if pictures is not None
+    ]
+    (flame,) = summary.pictures.flames
+    singles = [pictures.flames[0] for pictures in alone if pictures is not None]
+    assert flame.total_ns == sum(one.total_ns for one in singles)
+    assert sorted(flame.names) == sorted(singles[0].names)
+    plain = summarise_paths(ranks)
+    assert plain.pictures is not None
+    assert plain.pictures.strips.strips == plain.pictures.flames == ()
+
+
+def replaced(strip: Strip) -> Strip:
+    """The strip without its name and clock, which several files change."""
+    return msgspec.structs.replace(
+        strip, device="", start_ns=0, end_ns=strip.end_ns - strip.start_ns
+    )
 
 
 def test_metrics_of_the_ranks_say_the_same_known_work(here, tmp_path, out):
@@ -136,7 +167,7 @@ def test_a_file_that_is_alone_readable_has_its_own_table(here, tmp_path, out):
 def test_the_page_of_128_ranks_stays_small(tmp_path):
     path = tmp_path / "rank0.json"
     path.write_text(rank_text(0, kernels=900, long_names=200))
-    read = part_of(FileGroup((path,)), Yardstick(), with_use=True)
+    read = part_of(FileGroup((path,)), Yardstick(), pieces=100)
     parts = [
         replace(read, summary=msgspec.structs.replace(read.summary, source=f"rank{rank}.json"))
         for rank in range(128)
