@@ -3,7 +3,7 @@
   var root = document.documentElement;
   function failed(message) { root.dataset.errors = (root.dataset.errors ? root.dataset.errors + " | " : "") + message; }
   window.addEventListener("error", function (event) { failed(event.message || "a resource failed to load"); }, true);
-  document.addEventListener("securitypolicyviolation", function (event) { failed("blocked " + event.violatedDirective + " " + event.blockedURI); });
+  document.addEventListener("securitypolicyviolation", function (event) { failed(["blocked", event.violatedDirective, event.blockedURI, event.target.nodeName, event.sourceFile, event.lineNumber].join(" ")); });
 
   function rowsOf(table) { return Array.prototype.slice.call(table.tBodies[0].rows); }
 

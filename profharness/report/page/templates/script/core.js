@@ -12,7 +12,7 @@ function failed(message) {
 
 window.addEventListener("error", function (event) { failed(event.message || "a resource failed to load"); }, true);
 window.addEventListener("unhandledrejection", function (event) { failed(event.reason); });
-document.addEventListener("securitypolicyviolation", function (event) { failed("blocked " + event.violatedDirective + " " + event.blockedURI); });
+document.addEventListener("securitypolicyviolation", function (event) { failed(["blocked", event.violatedDirective, event.blockedURI, event.target.nodeName, event.sourceFile, event.lineNumber].join(" ")); });
 
 function all(selector, within) { return Array.prototype.slice.call((within || document).querySelectorAll(selector)); }
 
