@@ -19,6 +19,7 @@ from profharness.report.page import content
 from profharness.report.page import html as page_html
 from profharness.report.page.headline import tiles
 from profharness.report.page.html import SIZE_LIMIT, render
+from profharness.report.page.packed import unpacked
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.page.verdict import headroom_tile, opening_verdict, spot_commands
 from profharness.report.tables.telemetry import telemetry_table
@@ -115,9 +116,11 @@ def test_the_page_loads_nothing(named_page: tuple[str, str, Page]) -> None:
     assert "connect-src" not in policy[1]
     said = html.unescape(policy[1])
     assert "unsafe" not in said
-    scripts = re.findall(
-        r'<script(?: type="text/plain" id="[^"]*")?>(.*?)</script>', text, re.DOTALL
+    engine = re.findall(r'<script type="text/plain" id="plot-engine">(.*?)</script>', text)
+    own = re.findall(
+        r'<script(?: type="text/plain" id="unpacker")?>(.*?)</script>', text, re.DOTALL
     )
+    scripts = [*map(unpacked, engine), *own]
     styles = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
     for directive, texts in (("script-src", scripts), ("style-src", styles)):
         allowed = re.search(rf"{directive} ([^;]*)", said)
@@ -323,11 +326,9 @@ def test_clocks_versions_and_command_line_are_there() -> None:
 def test_plot_data_is_valid_json_without_numbers_that_are_not() -> None:
     for build in (gpu_scan, odd_numbers, failing):
         text = render(build())
-        found = re.search(
-            r'<script type="application/json" id="plot-data">(.*?)</script>', text, re.DOTALL
-        )
+        found = re.search(r'<script type="text/plain" id="plot-data">(.*?)</script>', text)
         if found is not None:
-            figures = json.loads(found[1], parse_constant=pytest.fail)
+            figures = json.loads(unpacked(found[1]), parse_constant=pytest.fail)
             assert set(figures) == set(re.findall(r'data-plot="([^"]+)"', text))
 
 

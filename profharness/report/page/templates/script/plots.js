@@ -1,7 +1,6 @@
 // Plots: each is drawn when it comes near the screen, all of them before the page is printed.
-var FONT = getComputedStyle(document.body).fontFamily.replace(/"/g, "'");
 var charts = [];
-var figures = null;
+var figures = null;  // what each plot shows
 var NARROW = 500;    // pixels of a plot's width, under which it is drawn as on a telephone
 var MOST_LINES = 8;  // of a legend, beyond which it scrolls
 
@@ -34,6 +33,12 @@ function painter(name) {
   return profharness.painters[name];
 }
 
+var family = null;
+function font() {
+  family = family || getComputedStyle(document.body).fontFamily.replace(/"/g, "'");
+  return family;
+}
+
 function theme() {
   var color = profharness.color;
   var axis = {
@@ -48,7 +53,7 @@ function theme() {
   };
   function axisWith(more) { return Object.assign({}, axis, more); }
   return {
-    textStyle: { fontFamily: FONT, fontSize: 12 },
+    textStyle: { fontFamily: font(), fontSize: 12 },
     valueAxis: axis,
     logAxis: axis,
     categoryAxis: axisWith({ splitLine: { show: false } }),
@@ -63,7 +68,7 @@ function theme() {
 var ruler = null;
 function textWidth(text) {
   ruler = ruler || document.createElement("canvas").getContext("2d");
-  ruler.font = "12px " + FONT;
+  ruler.font = "12px " + font();
   return ruler.measureText(text).width;
 }
 
@@ -132,20 +137,21 @@ function fitName(chart, option, width) {
   if (spaces.length) { chart.setOption({ xAxis: { name: name.slice(0, spaces[0]) + "\n" + name.slice(spaces[0] + 1), nameTextStyle: { lineHeight: 15 } } }); }
 }
 
-// The engine's text is data until it is needed; the policy lets it run by its hash.
+// The engine and what the plots show are unpacked once, when the first plot is drawn.
 function engine() {
-  if (!window.echarts) {
-    var text = document.getElementById("plot-engine");
-    document.head.appendChild(make("script", {}, text.textContent));
-  }
+  if (!window.echarts) { run(unpacked(carried("plot-engine"))); }
   return window.echarts;
+}
+
+function optionOf(name) {
+  figures = figures || JSON.parse(unpacked(carried("plot-data")));
+  return figures[name];
 }
 
 function draw(holder) {
   if (holder.dataset.drawn) { return; }
   holder.dataset.drawn = "yes";
-  figures = figures || JSON.parse(document.getElementById("plot-data").textContent);
-  var option = figures[holder.dataset.plot];
+  var option = optionOf(holder.dataset.plot);
   option = resolved(option, null, option);
   holder.textContent = "";
   fitHeight(holder, option);
@@ -196,9 +202,5 @@ function plots() {
     });
   }, { rootMargin: "400px 0px" });
   // what is in sight is drawn at once: a browser that takes one picture reports no intersections
-  function begin() {
-    holders.forEach(function (holder) { if (near(holder)) { drawSafely(holder); } else { watch.observe(holder); } });
-  }
-  // text and tables come first: the engine is not read before the page has loaded
-  if (document.readyState === "complete") { begin(); } else { window.addEventListener("load", function () { setTimeout(begin); }); }
+  holders.forEach(function (holder) { if (near(holder)) { drawSafely(holder); } else { watch.observe(holder); } });
 }
