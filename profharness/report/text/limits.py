@@ -194,9 +194,9 @@ def short_verdict(verdict: Verdict | None, partition: Partition | None, needs: s
     """
     if verdict is None:
         return NO_VERDICT if needs else ""
-    if verdict.kind == "idle-waiting":
-        return verdict.text.removesuffix(".")
     limit, share = limit_of(verdict, partition), format_share(share_of(verdict, partition), 0)
+    if limit is CPU_LIMITERS["idle-waiting"]:
+        return f"{limit.label} ({share} of the time)"
     if limit in CPU_LIMITERS.values():
         return f"{limit.label} ({share})"
     if verdict.idle or not verdict.evidence:

@@ -331,8 +331,6 @@ def _at_recommended(summary: Summary, series: Series) -> str:
 
 
 def _unknown(summary: Summary, series: Series) -> str:
-    if under_pressure(summary):
-        return quieter(summary)
     waiting = next(
         (
             point.verdict.text
@@ -343,6 +341,8 @@ def _unknown(summary: Summary, series: Series) -> str:
     )
     if waiting:
         return waiting
+    if under_pressure(summary):
+        return quieter(summary)
     if any(point.verdict is not None for point in summary.points):
         return "Nothing stands out: the next gain lies in the model or in a faster device."
     if summary.run is not None and summary.run.asked.get("url"):

@@ -479,6 +479,25 @@ def test_a_process_that_waits_is_not_blamed_on_others() -> None:
     assert "Other work" not in said
 
 
+def test_a_scan_of_a_process_that_waits_says_so_shortly_in_its_row_and_whole_in_next() -> None:
+    waits = verdict_of(
+        "idle-waiting", 0.7, "for a timer: it ran on 0.3 of 2 allowed cores", opening="It waits"
+    )
+    scan = cpu_scan()
+    series = scan.series[0]
+    waiting = msgspec.structs.replace(
+        scan,
+        points=tuple(msgspec.structs.replace(point, verdict=waits) for point in scan.points),
+        series=(msgspec.structs.replace(series, throughput=(30.0,) * len(series.throughput)),),
+        hotspots=(),
+        findings=(finding("cpu-pressure", "it waited for a core"),),
+    )
+    assert short_verdict(waits, None) == "waiting (70 % of the time)"
+    said = sentences(waiting).next
+    assert said.startswith("It waits: for a timer"), said
+    assert "quiet node" not in said
+
+
 def test_of_a_scan_among_other_work_the_quiet_node_comes_first() -> None:
     scan = cpu_scan()
     points = tuple(
