@@ -40,6 +40,7 @@ from profharness.report.plots import (
     work_roofline,
 )
 from profharness.report.plots.base import Plot
+from profharness.report.text.measured.vendors import as_read
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -57,6 +58,7 @@ def render(summary: Summary) -> str:
     """The whole page; under SIZE_LIMIT bytes, of which ECharts is half a million where there is
     anything to draw. What has no room is left out, and the page says so.
     """
+    summary = as_read(summary)
     drawn = _plots(msgspec.structs.replace(summary, points=summary.points[: content.MOST_DRAWN]))
     page, text = content.content(summary), ""
     for share in (1.0, 0.5, 0.2, 0.0):

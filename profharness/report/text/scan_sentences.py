@@ -10,6 +10,7 @@ from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.wording import NOT_KNOWN
+from profharness.findings import ways
 from profharness.report.text import names
 from profharness.report.text.command_sentences import (
     PROFILED,
@@ -362,7 +363,7 @@ def _unknown(summary: Summary, series: Series) -> str:
         )
     return (
         "Why it is not faster was not measured: add --profile "
-        f"{layers}{'' if on_cpu(summary) else ' (or rocprofv3 on AMD)'}."
+        f"{layers}{'' if on_cpu(summary) else ways.OR_ROCPROF}."
     )
 
 
