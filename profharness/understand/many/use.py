@@ -5,7 +5,7 @@ one of them is in memory at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -70,6 +70,7 @@ def _use_of(group: FileGroup, yardstick: Yardstick) -> _GroupUse:
     identities = frozenset(
         (device.host, device.identity) for device in loaded.trace.devices if device.identity
     )
+    yardstick = replace(yardstick, counted=loaded.counted)
     return _GroupUse(group, use_sums(KernelFacts(loaded.trace, yardstick)), identities)
 
 

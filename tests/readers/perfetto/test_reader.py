@@ -592,20 +592,38 @@ class TestOwn:
         assert read.sources[0].clock is ClockDomain.BOOTTIME
         assert read.sources[0].host == "node0"
 
-    def test_passes_that_were_merged_are_said_to_be_one(self, tmp_path: Path) -> None:
-        strings = Strings(["k"])
-        kernels = Kernels.build(
-            start_ns=[T0, T0], dur_ns=[5, 5], name=[0, 0], device=NULL, source=[0, 1]
-        )
-        sources = tuple(
-            Source(f"{name}.json", "kineto", ClockDomain.RUN, pass_name=name)
-            for name in ("torch", "rocprofv3")
-        )
-        path = tmp_path / "merged.pftrace"
-        write(Trace(sources=sources, strings=strings, kernels=kernels), path)
-        read = pftrace.read(path)
+    def test_passes_that_were_merged_are_sources_of_their_own(self, tmp_path: Path) -> None:
+        read = pftrace.read(merged(tmp_path, {"torch": "", "torch2": "", "rocprofv3": ""}))
+        assert [(source.pass_name, source.layer) for source in read.sources] == [
+            ("", ""),
+            ("torch", "torch"),
+            ("torch2", "torch2"),
+            ("rocprofv3", "rocprofv3"),
+        ]
+        assert all(source.clock is ClockDomain.BOOTTIME for source in read.sources)
+        by_time = np.argsort(read.kernels.start_ns)
+        assert read.kernels.source[by_time].tolist() == [1, 2, 3]
+        assert read.problems == ()
+
+    def test_passes_on_several_hosts_are_said_to_be_read_as_one(self, tmp_path: Path) -> None:
+        """Numbers of processes repeat there."""
+        read = pftrace.read(merged(tmp_path, {"torch": "node1", "rocprofv3": "node2"}))
+        assert len(read.sources) == 1
         assert read.sources[0].clock is ClockDomain.BOOTTIME
         assert any(p.count == 2 and "read as one" in p.message for p in read.problems)
+
+
+def merged(folder: Path, passes: dict[str, str]) -> Path:
+    """A merged file of these passes, each with its host and one kernel."""
+    places = np.arange(len(passes))
+    kernels = Kernels.build(start_ns=T0 + 10 * places, dur_ns=5, name=0, device=NULL, source=places)
+    sources = tuple(
+        Source(f"{name}.json", "kineto", ClockDomain.RUN, host=host, pass_name=name, layer=name)
+        for name, host in passes.items()
+    )
+    path = folder / "merged.pftrace"
+    write(Trace(sources=sources, strings=Strings(["k"]), kernels=kernels), path)
+    return path
 
 
 @pytest.mark.parametrize("content", [b"\nplain text\n", b"\n", b"\x0a\x02ab and text", b""])
