@@ -73,6 +73,7 @@ def by_pass(trace: Trace, passes: Sequence[MergedPass]) -> Trace | None:
                 pid=_only(number for number, at in places.items() if at == place),
                 details=(),
                 names=(),
+                units=(),
             )
             for place, one in enumerate(passes, 1)
         ),

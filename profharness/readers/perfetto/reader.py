@@ -231,6 +231,7 @@ def _source(path: Path, file: _File, tables: Tables) -> Source:
         has_host_calls=len(tables.api) > 0,
         details=file.origin.details,
         names=tables.names,
+        units=tables.units,
     )
 
 
