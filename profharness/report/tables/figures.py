@@ -84,7 +84,10 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
         if why and needs.startswith(KERNELS)
         else (needs, f"{len(titles)} {ONLY_AMD}")
         if needs == _NVIDIA
-        else (_needed(needs), ", ".join(titles))
+        else (
+            _needed(needs),
+            ("; " if any("," in title for title in titles) else ", ").join(titles),
+        )
         for needs, titles in lacking.items()
     )
 

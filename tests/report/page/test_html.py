@@ -57,6 +57,8 @@ class Page(HTMLParser):
         self.stack: list[str] = []
         self.scripts: list[str] = []
         self.attributes: set[str] = set()
+        self.options = False
+        self.glued = False
         self.feed(text)
         self.close()
 
@@ -64,6 +66,8 @@ class Page(HTMLParser):
         self.tags.append(tag)
         if tag not in VOID:
             self.stack.append(tag)
+        if ("class", "option") in attrs:
+            self.options = self.glued = True
         for name, value in attrs:
             self.attributes.add(name)
             if name in LINKS:
@@ -76,13 +80,18 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         assert self.stack, f"closing {tag} without an opening one"
         assert self.stack.pop() == tag, f"{tag} closed out of order"
+        if self.options:
+            self.options, self.glued = False, True
 
     def handle_data(self, data: str) -> None:
         where = self.stack[-1] if self.stack else ""
         if where in {"script", "style"}:
             self.scripts.append(data)
+        elif self.glued and self.seen:
+            self.seen[-1] += data  # an option is a part of its sentence
         else:
             self.seen.append(data)
+        self.glued = False
 
     @property
     def text(self) -> str:
@@ -283,7 +292,7 @@ def test_figures_carry_their_provenance() -> None:
     tips = " | ".join(page.tips)
     assert "from rocprofv3 pass, kernels table; covers 97 % of kernel time" in tips
     assert "from bare pass, amd telemetry at 10 Hz" in tips
-    assert "HFU (needs a counter pass (--pmc))" in page.text
+    assert "HFU – needs a counter pass (--pmc)" in page.text
 
 
 def test_the_reason_of_a_withheld_verdict_stands_below_the_points() -> None:
@@ -494,7 +503,7 @@ def test_figures_of_device_kernels_are_missing_once_on_a_cpu() -> None:
         },
     }
     page = Page(render(msgspec.structs.replace(scan, metrics=metrics)))
-    assert "3 figures of device work (no device kernels: a CPU run)" in page.text
+    assert "3 figures of device work – no device kernels: a CPU run" in page.text
     assert needs not in page.text
     gpu = gpu_scan()
     assert (

@@ -58,6 +58,11 @@ function theme() {
     logAxis: axis,
     categoryAxis: axisWith({ splitLine: { show: false } }),
     legend: { textStyle: { color: color("ink"), fontSize: 12 }, inactiveColor: color("line"), itemWidth: 20, itemHeight: 9, itemGap: 12 },
+    dataZoom: {
+      backgroundColor: "none", borderColor: color("line"), fillerColor: color("band"),
+      handleStyle: { color: color("card"), borderColor: color("accent") }, moveHandleStyle: { color: color("line") },
+      emphasis: { handleStyle: { color: color("card"), borderColor: color("accent") }, moveHandleStyle: { color: color("accent") } }
+    },
     tooltip: {
       backgroundColor: color("card"), borderColor: color("line"), textStyle: { color: color("ink"), fontSize: 12.5 },
       axisPointer: { lineStyle: { color: color("soft") } }
@@ -85,7 +90,7 @@ function legendHeight(names, width) {
 
 function legendOf(option, width) {
   var legend = option.legend || { show: false };
-  var names = legend.show === false ? [] : (legend.data || option.series.map(function (one) { return one.name; }));
+  var names = legend.show === false ? [] : (legend.data || option.series).map(function (one) { return one.name || one; });
   return names.length ? legendHeight(names, width - 16) : { lines: 0, height: 0 };
 }
 

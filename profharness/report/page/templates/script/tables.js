@@ -76,6 +76,9 @@ function Listing(table) {
   this.wanted = "";
 }
 
+// As people type it: numbers and their units stand apart by a space of another kind.
+function spaced(text) { return text.toLowerCase().replace(/[\u00a0\u202f]/g, " "); }
+
 Listing.prototype.complete = function () {
   if (this.whole) { return; }
   this.rows = this.rows.concat(laterRows(this.note.dataset.later));
@@ -85,7 +88,7 @@ Listing.prototype.complete = function () {
 Listing.prototype.show = function () {
   this.complete();
   var rows = this.direction ? sorted(this.rows, this.column, this.direction) : this.rows, wanted = this.wanted;
-  if (wanted) { rows = rows.filter(function (row) { return row.textContent.toLowerCase().indexOf(wanted) >= 0; }); }
+  if (wanted) { rows = rows.filter(function (row) { return spaced(row.textContent).indexOf(wanted) >= 0; }); }
   var shown = rows.slice(0, this.shown);
   this.body.replaceChildren.apply(this.body, shown);
   settle(this.table);
@@ -135,7 +138,7 @@ Listing.prototype.searchable = function () {
   var place = this.table.closest(".scroll") || this.table;
   place.parentNode.insertBefore(bar, place);
   field.addEventListener("input", function () {
-    self.wanted = field.value.trim().toLowerCase();
+    self.wanted = spaced(field.value.trim());
     self.shown = Math.max(self.first, self.wanted ? PART : 0);
     self.show();
   });
