@@ -1,7 +1,7 @@
 """Secrets in the files that tools left: found after a run, and removed from a file.
 
-Databases, Parquet, Perfetto traces, JSON and text are looked into, plain or gzipped; what is not is
-said. The new content is written beside a file, and then takes its place.
+Databases, Parquet, Perfetto traces, reports, JSON and text are looked into, plain or gzipped; what
+is not is said. The new content is written beside a file, and then takes its place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from profharness.readers.perfetto import reader as pftrace
 from profharness.rundir.blocks import Blocks, read_head
 from profharness.rundir.manifest import Artifact
 from profharness.rundir.paths import MANIFEST
-from profharness.secrets import database, parquet
+from profharness.secrets import database, page, parquet
 from profharness.secrets import perfetto as perfetto_secrets
 from profharness.secrets.patterns import clean_blocks
 from profharness.secrets.replacing import is_being_written, is_temporary, replacing
@@ -31,7 +31,7 @@ _NO_TEXT_BYTES = 16  # a number, as the hooks note the status of a process
 _KEYTAB = b"\x05\x02"
 _NOT_TEXT = frozenset(range(1, 9))
 
-Kind = Literal["database", "parquet", "perfetto", "text"]
+Kind = Literal["database", "page", "parquet", "perfetto", "text"]
 
 
 def files_of(path: Path) -> tuple[list[Path], list[str]]:
@@ -85,6 +85,9 @@ def scan(path: Path, left: list[str] | None = None) -> Counter[str]:
             left += (f"{path}: {part}" for part in found.left)
         return found.counts
     counts: Counter[str] = Counter()
+    if kind == "page":
+        page.clean(path, counts)
+        return counts
     blocks = Blocks(path)
     for _clean in clean_blocks(blocks, counts):
         pass
@@ -111,6 +114,8 @@ def scrub(path: Path, left: list[str] | None = None) -> Counter[str]:
             parquet.clean(path)
         elif kind == "perfetto":
             _scrub_perfetto(path)
+        elif kind == "page":
+            page.scrub(path)
         else:
             _scrub_text(path)
     except OSError as error:
@@ -174,6 +179,8 @@ def _kind(path: Path) -> Kind:
         return "database"
     if head.startswith(parquet.MAGIC):
         return "parquet"
+    if head.startswith(page.START) and path.stat().st_size <= page.LARGEST:
+        return "page"
     # zeros part the words of command lines and environments as the kernel gives them
     start = head[:_TEXT_BYTES]
     if len(head) <= _NO_TEXT_BYTES:

@@ -55,7 +55,7 @@ def test_the_hottest_line_comes_first_with_its_error_and_reason(
     out, err = answer(capsys, samples, "--by", "line")
     heading, _, first, *_ = out.splitlines()
     assert heading == "by line, 10 samples of the program counter (stochastic)"
-    assert first.split()[:5] == ["80.0", "%", "±", "22.7", "8"]
+    assert first.split()[:5] == ["80", "%", "±", "23", "8"]
     assert "75 %  waitcnt 75 %" in first
     assert "/src/gemm.cpp:20" in first
     assert "10.0 % has no source line: that code was built without -g" in out

@@ -14,7 +14,7 @@ from profharness.errors import Unavailable
 from profharness.report.documents.columns import GAP, Block, blocks
 from profharness.report.documents.extract import Extract
 from profharness.report.documents.figures import LEFT, RIGHT, Draw
-from profharness.report.page.wrapping import unbroken
+from profharness.report.documents.wrapping import unbroken
 from profharness.report.table import Table
 from profharness.report.text.folding import cut_middle
 from profharness.rundir.shown.screen import one_line

@@ -17,7 +17,6 @@ import msgspec
 from profharness.analysis.records import Summary
 from profharness.report.page import content
 from profharness.report.page.later import ROOM, LaterRows
-from profharness.report.page.packed import packed
 from profharness.report.page.script import (
     by_hash,
     engine,
@@ -41,6 +40,7 @@ from profharness.report.plots import (
 )
 from profharness.report.plots.base import Plot
 from profharness.report.text.measured.vendors import as_read
+from profharness.rundir.shown.packed import packed
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from profharness.report.page.packed import packed
+from profharness.rundir.shown.packed import packed
 
 if TYPE_CHECKING:
     from markupsafe import Markup

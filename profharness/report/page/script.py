@@ -12,15 +12,15 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
-from profharness.report.page.packed import packed
 from profharness.report.page.third_party.scripts import ECHARTS, PAKO, script_text
+from profharness.rundir.shown.packed import packed
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
 _TEMPLATES = files("profharness.report.page") / "templates"
 _FIRST = ("core.js", "numbers.js")
-_THEN = ("saving.js", "plots.js", "tips.js", "tables.js", "commands.js", "start.js")
+_THEN = ("saving.js", "plots.js", "tips.js", "tables.js", "commands.js", "lines.js", "start.js")
 
 
 @cache

@@ -19,13 +19,13 @@ from profharness.report.page import content
 from profharness.report.page import html as page_html
 from profharness.report.page.headline import tiles
 from profharness.report.page.html import SIZE_LIMIT, render
-from profharness.report.page.packed import unpacked
 from profharness.report.page.stars import star_text, starred_table
 from profharness.report.page.verdict import headroom_tile, opening_verdict, spot_commands
 from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text import terminal
 from profharness.report.text.findings import all_findings
 from profharness.report.text.sentences import sentences
+from profharness.rundir.shown.packed import unpacked
 from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan, odd_numbers
 
 LINKS = (

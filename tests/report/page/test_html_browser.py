@@ -124,6 +124,20 @@ def test_one_picture_right_after_loading_shows_the_plots_in_sight(tmp_path: Path
     assert (0xD1, 0x49, 0x5B) in colours  # a series of the plot of throughput
 
 
+def test_lines_end_between_no_number_and_its_unit_and_letters_stay(
+    tab: Page, tmp_path: Path
+) -> None:
+    words = "idle 82.9 % of 1.2 ± 0.1 ms at 234 k items/s: raise --warmup-time, not a-b in 5 runs"
+    text = render(SAMPLES["gpu_scan"]()).replace("<main", f"<p id='words'>{words}</p><main")
+    _open(tab, text, tmp_path, 1280)
+    held = tab.run("[...document.querySelectorAll('#words .held')].map(one => one.textContent)")
+    assert held == ["82.9 %", "1.2 ± 0.1 ms", "234 k items/s", "--warmup-time"]
+    assert tab.run("document.getElementById('words').textContent") == words
+    assert (
+        tab.run("getComputedStyle(document.querySelector('#words .held')).whiteSpace") == "nowrap"
+    )
+
+
 def test_the_keyboard_reaches_where_a_figure_came_from(tab: Page, tmp_path: Path) -> None:
     _open(tab, render(SAMPLES["gpu_scan"]()), tmp_path, 1280)
     tab.run("document.querySelector('td [data-tip]').focus()")

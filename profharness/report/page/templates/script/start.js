@@ -3,6 +3,7 @@ function begin() {
   tips();
   tables();
   commands();
+  lines();
   plots();
 }
 

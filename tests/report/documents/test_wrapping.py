@@ -1,11 +1,10 @@
-"""Lines of the page end neither between a number and its unit nor inside of an option."""
+"""Lines on paper do not end between a number and its unit."""
 
 from __future__ import annotations
 
 import pytest
 
-from profharness.report.page.templating import environment
-from profharness.report.page.wrapping import unbroken, whole_options
+from profharness.report.documents.wrapping import unbroken
 
 
 @pytest.mark.parametrize(
@@ -25,14 +24,3 @@ from profharness.report.page.wrapping import unbroken, whole_options
 )
 def test_a_number_keeps_its_unit(text: str, held: str) -> None:
     assert unbroken(text) == held.replace("_", "\u00a0" if "min_x" not in text else "_")
-
-
-def test_an_option_is_one_word() -> None:
-    whole = whole_options("raise --warmup-time, or use a-b and x--y")
-    assert whole == 'raise <span class="option">--warmup-time</span>, or use a-b and x--y'
-
-
-def test_code_keeps_its_spaces_and_foreign_text_its_letters() -> None:
-    page = environment("profharness.report.page").from_string("{{ text|coded }}")
-    shown = page.render(text="5 ms: `run --time 5 s` <b>")
-    assert shown == ('5\u00a0ms: <code>run <span class="option">--time</span> 5 s</code> &lt;b&gt;')

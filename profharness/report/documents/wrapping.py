@@ -1,4 +1,6 @@
-"""Where a line of the page may end: not between a number and its unit, nor inside of an option."""
+"""Where a line on paper may end: not between a number and its unit. On a screen the page's script
+sees to it (`lines.js`), and the letters of the page stay what they are.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,8 @@ _UNIT = (
     r"|cores?|times|[kMG](?= [a-z])|[a-z]+/s)(?![\w/])"
 )
 _BEFORE_UNIT = re.compile(rf"(?<=\d) (?={_UNIT})")
-_AFTER_PREFIX = re.compile(rf"(?<=\d{NO_BREAK}[kMG]) (?=[a-z]+/s)")
 _UNCERTAIN = re.compile(r"(?<=\d) ± (?=\d)|(?<=±) (?=\d)")
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+_AFTER_PREFIX = re.compile(rf"(?<=\d{NO_BREAK}[kMG]) (?=[a-z]+/s)")
 
 
 def unbroken(text: str) -> str:
@@ -24,8 +25,3 @@ def unbroken(text: str) -> str:
     held = _BEFORE_UNIT.sub(NO_BREAK, text)
     held = _AFTER_PREFIX.sub(NO_BREAK, held)
     return _UNCERTAIN.sub(lambda found: found.group().replace(" ", NO_BREAK), held)
-
-
-def whole_options(escaped: str) -> str:
-    """HTML in which no line ends inside of `--an-option`: browsers break after its dashes."""
-    return _OPTION.sub(r'<span class="option">\g<0></span>', escaped)
