@@ -76,7 +76,7 @@ class AttachSwitches(msgspec.Struct, frozen=True, kw_only=True):
     profile: Annotated[
         str,
         Option(
-            "telemetry (default) attaches to everything; ",
+            "telemetry (default) works for every process; ",
             LAYERS,
             common=True,
             choices=_layers,
@@ -95,7 +95,9 @@ class AttachSwitches(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: Annotated[
         bool,
         Option(
-            "Print the command, and what speaks against it; start nothing.", OUTPUT, common=True
+            "Print the command, and what would keep it from working; start nothing.",
+            OUTPUT,
+            common=True,
         ),
     ] = False
     json: Annotated[bool, Option("Print one JSON object.", OUTPUT)] = False

@@ -36,8 +36,8 @@ def calibrate(
         typer.Option(
             min=1,
             help=(
-                "Threads on the CPU, as of the runs to be judged (default: "
-                "as many as torch takes). Kept beside other numbers."
+                "CPU threads: take the number that the runs to be judged use (default: that of "
+                "torch). Results for other numbers are kept."
             ),
         ),
     ] = None,

@@ -88,7 +88,8 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
     pass_name: Annotated[
         str | None,
         Option(
-            "Pass of a run (default: the first with kernels, or with such rows).", names=("--pass",)
+            "Pass of a run (default: the first one with kernels, or with rows of this kind).",
+            names=("--pass",),
         ),
     ] = None
     top: Annotated[
@@ -113,7 +114,7 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
     samples: Annotated[
         str,
         Option(
-            "Of a run: also the mean of these telemetry metrics while each row ran, "
+            "For a run: also the mean of these telemetry metrics while each row ran, "
             "as power,clock.",
             metavar="LIST",
         ),
@@ -206,7 +207,9 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
         option = "--samples" if line.samples else "--formulas"
         raise UsageError(f"{option} is not for rows by {by}", "leave it out")
     if line.pass_name is not None and not of_run:
-        raise UsageError(f"--pass {line.pass_name}: no such pass", "loose files have no passes")
+        raise UsageError(
+            f"--pass {line.pass_name}: no such pass", "trace files have no passes: leave --pass out"
+        )
     found = (
         code_spots.of_run(line.paths[0], by, line.pass_name)
         if of_run
@@ -267,7 +270,9 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
     if line.samples:
         raise UsageError("--samples is for one run", "trace files hold no telemetry")
     if line.pass_name is not None:
-        raise UsageError(f"--pass {line.pass_name}: no such pass", "loose files have no passes")
+        raise UsageError(
+            f"--pass {line.pass_name}: no such pass", "trace files have no passes: leave --pass out"
+        )
     workers = Workers(line.processes, line.dask, line.dask_workers)
     of_files = hotspots_of_files(
         paths,

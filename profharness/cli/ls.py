@@ -27,7 +27,8 @@ def ls(
     json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """List runs, oldest first: state, start, points, layers, path, what ran. A command that failed
-    shows how it ended; `killed` is a run whose harness ended without a word.
+    shows how it ended; `killed` is a run whose profharness process ended before it could record an
+    end.
     """
     base = folder or Path(os.environ.get("PROFHARNESS_OUTPUT", "traces"))
     rows = tuple(run_row(root) for root in _found(base))
@@ -37,7 +38,8 @@ def ls(
         sys.stdout.write(msgspec.json.format(encoded(RunList(runs=rows)), indent=2).decode() + "\n")
         return
     if not rows:
-        mention(f"no runs below {base}; make one with `profharness run particlenet`")
+        where = f"no runs below {base}" if base.is_dir() else f"there is no folder {base}"
+        mention(f"{where}; make a run with `profharness run particlenet`")
         return
     table = runs_table(rows, describe_exit)
     if form is Form.MD:

@@ -62,7 +62,7 @@ class MergeLine(ManyFiles, frozen=True, kw_only=True):
     max_kernels: Annotated[
         int | None,
         Option(
-            "Only the first kernels; a viewer needs about 1.4 kB for each.",
+            "Only the first N kernels; a viewer needs about 1.4 kB for each.",
             SELECTION,
             limit=Limit(least=1),
         ),
@@ -78,7 +78,7 @@ class MergeLine(ManyFiles, frozen=True, kw_only=True):
     verbose: Annotated[
         bool,
         Option(
-            "Say the alignment of every source and every note of the readers.",
+            "Print how each source was aligned, and every note of the readers.",
             OUTPUT,
             names=("--verbose", "-v"),
         ),
@@ -86,7 +86,9 @@ class MergeLine(ManyFiles, frozen=True, kw_only=True):
 
 
 def merge(line: MergeLine) -> None:
-    """Merge runs or trace files into one Perfetto trace on one clock. What was left out is said."""
+    """Merge runs or trace files into one Perfetto trace on one clock, and list what was left
+    out.
+    """
     from profharness.understand.many.jobs import Workers
     from profharness.understand.merge.command import MergeOptions, merge_to_file
 

@@ -44,7 +44,7 @@ class PlotLine(msgspec.Struct, frozen=True, kw_only=True):
     ]
     label: Annotated[tuple[str, ...], Option("What to call each run, in order. Repeatable.")] = ()
     ratio_to: Annotated[str, Option("Add panels with the ratio to the curve of this name.")] = ""
-    only: Annotated[str, Option("Draw only curves whose name holds this.")] = ""
+    only: Annotated[str, Option("Draw only curves whose name contains this.")] = ""
     title: Annotated[str, Option("A line above the figure.")] = ""
     style: Annotated[
         Style, Option("cms (the style of the CMS experiment) or plain (matplotlib's, with a grid).")

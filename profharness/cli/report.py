@@ -39,7 +39,7 @@ class ReportLine(OperatorOptions, frozen=True, kw_only=True):
     step_range: StepRange = ""
     raw_csv: RawCsv = False
     compare: Annotated[
-        bool, Option("Of two runs or files: what changed from the first to the second.")
+        bool, Option("Take two runs or files, and show what changed from the first to the second.")
     ] = False
     form: Annotated[
         ReportForm,
@@ -51,7 +51,7 @@ class ReportLine(OperatorOptions, frozen=True, kw_only=True):
     opens: Annotated[bool, Option("Open the page in the browser.", names=("--open",))] = False
     json: Annotated[
         bool,
-        Option("Print the run as `run --json` does, files as `metrics --json`."),
+        Option("Print what `run --json` prints of a run, or `metrics --json` of files."),
     ] = False
 
 

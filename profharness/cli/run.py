@@ -57,8 +57,8 @@ class RunSwitches(msgspec.Struct, frozen=True, kw_only=True):
     take_over: Annotated[
         bool,
         Option(
-            "Measure in --output although the process that held it cannot be seen from here: you "
-            "know that it has ended.",
+            "Measure in --output although this node cannot see whether the process that held it "
+            "has ended: you know that it has.",
             OUTPUT,
         ),
     ] = False
@@ -112,7 +112,7 @@ def run(
     Scans:
       particlenet                     our ParticleNet over batch sizes (default)
       saturation                      looks for the knee of a server by itself
-    Training scripts, with their own words after --:
+    Training scripts; their own options follow --:
       train-cifar100                  image classifiers on CIFAR-100
       finetune-gpt-neo                GPT-Neo on film reviews
     Published studies, as scan files:

@@ -24,7 +24,10 @@ def saturation(
         Path, typer.Argument(help="Run directory, or a CSV of results.", metavar="RUN|CSV")
     ],
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Say how many devices carry so many jobs.")
+        int | None,
+        typer.Option(
+            "--jobs", min=1, help="Also print how many devices this number of jobs needs."
+        ),
     ] = None,
     latency_limit: Annotated[
         str | None,

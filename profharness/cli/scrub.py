@@ -18,7 +18,7 @@ def scrub(
         typer.Argument(
             help=(
                 "SQLite databases, Parquet, Perfetto traces, or JSON, CSV, HTML and text files, "
-                "plain or gzipped; or a run, for all of its files."
+                "plain or gzipped; or a run: all of its files."
             ),
             metavar="FILE|RUN...",
         ),
@@ -30,9 +30,9 @@ def scrub(
     """Remove values that look secret (tokens of clouds and hubs, HF_TOKEN=..., --password ...,
     private keys) from files, in place.
 
-    Times, kernels and all else stay; of a run all of its files are cleaned, and links inside are
-    not followed. What was not looked at is said. Exit code 4 when there is any, and when a file
-    cannot be read or written; the others are cleaned all the same.
+    Times, kernels and everything else stay. In a run, all files are cleaned, and links are not
+    followed. The command lists what it did not search, and then ends with exit code 4, as when a
+    file cannot be read or written; the other files are cleaned all the same.
     """
     from profharness.errors import InputError
     from profharness.rundir.private.spool import refuse_pipes

@@ -58,7 +58,7 @@ class TelemetryLine(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     idle_seconds: Annotated[
         float,
-        Option("Sample so long before the command begins, to measure what the idle device draws."),
+        Option("Sample this long before the command, to measure what the idle device draws."),
     ] = 0.0
     live: Annotated[bool, Option("Show the values while sampling.")] = False
     json: Annotated[bool, Option("Print one JSON object.")] = False

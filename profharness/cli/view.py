@@ -38,7 +38,7 @@ class ViewLine(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = DEFAULT_PORT
     ui_origin: Annotated[
-        str, Option("Address of the Perfetto UI, for one of your own.", metavar="URL")
+        str, Option("Address of the Perfetto UI, if you run one of your own.", metavar="URL")
     ] = DEFAULT_UI
     at: Annotated[
         str,

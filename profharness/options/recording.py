@@ -105,8 +105,8 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
     yes: Annotated[
         bool,
         Option(
-            "Commands: allow as many executions as the layers need. With --resume: start what the "
-            "run of somebody else asks for.",
+            "Commands: allow as many executions as the layers need. With --resume: start what a "
+            "run that somebody else made asks for.",
             LAYERS,
             common=True,
             only=_AS_MANY_PASSES,
@@ -146,10 +146,10 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
         bool, Option("HSA calls of the host, voluminous", LAYERS, more_help=_by_layers)
     ] = False
     kernel_trace: Annotated[
-        bool, Option("Kernels; they always are recorded", LAYERS, more_help=_by_layers)
+        bool, Option("Kernels, which are always recorded", LAYERS, more_help=_by_layers)
     ] = False
     memory_copy_trace: Annotated[
-        bool, Option("Copies; they always are recorded", LAYERS, more_help=_by_layers)
+        bool, Option("Copies, which are always recorded", LAYERS, more_help=_by_layers)
     ] = False
     marker_trace: Annotated[bool, Option("roctx ranges", LAYERS, more_help=_by_layers)] = False
     rccl_trace: Annotated[bool, Option("RCCL calls", LAYERS, more_help=_by_layers)] = False
@@ -285,7 +285,7 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
     exit_limit: Annotated[
         float,
         Option(
-            "Seconds that a profiler may go on, writing nothing, after the workload's own end, "
+            "Seconds that a profiler may go on after the workload's end while it writes nothing, "
             "and a command after SIGTERM (default 300).",
             LAYERS,
             limit=Limit(

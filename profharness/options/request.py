@@ -51,7 +51,7 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     output: Annotated[
         str,
         Option(
-            "The run directory itself (default traces/<time>-<scan>).",
+            "The run directory itself (default traces/<time>-<name>).",
             OUTPUT,
             names=("--output", "-o"),
             common=True,
@@ -60,8 +60,8 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     share: Annotated[
         bool,
         Option(
-            "Make the run directory as your umask has it, and its manifest readable by your group "
-            "(default: yours alone, but in a folder that gives its files to a group).",
+            "Give the run directory the permissions of your umask, and let your group read its "
+            "manifest (default: only you can read it, except in a set-group-id folder).",
             OUTPUT,
         ),
     ] = False

@@ -12,7 +12,7 @@ StepRange = Annotated[
     str,
     Option(
         r"Ranges of the program (roctx, NVTX, record_function) whose whole name matches are the "
-        r"steps: 'iteration (\d+)'. Of a run: instead of those that it recorded.",
+        r"steps: 'iteration (\d+)'. For a run, they replace the steps that it recorded.",
         SELECTION,
         metavar="REGEX",
     ),

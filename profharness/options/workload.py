@@ -93,7 +93,7 @@ def layer_names() -> tuple[str, ...]:
 
 
 def _all_layers(_named: str) -> str:
-    return f"{', '.join(layer_names())}. Repeat or part by commas."
+    return f"{', '.join(layer_names())}. Repeat the option, or separate names by commas."
 
 
 class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +172,7 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: Annotated[
         float,
         Option(
-            "Wait so long before the workload begins, to measure what the idle device draws.",
+            "Wait this long before the workload begins, to measure what the idle device draws.",
             TELEMETRY,
             limit=Limit(
                 least=0,
@@ -186,7 +186,7 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Option(
             "torch, onnxruntime, tensorflow (default: by the model's file; "
-            "of the built-in one torch, plus onnxruntime when its layer is asked).",
+            "for the built-in model torch, and also onnxruntime if that layer is asked for).",
             SCAN,
             common=True,
             only=FOR_SCANS,

@@ -69,7 +69,9 @@ def _together(
     from profharness import readers
 
     if pass_name is not None:
-        raise UsageError(f"--pass {pass_name}: no such pass", "loose files have no passes")
+        raise UsageError(
+            f"--pass {pass_name}: no such pass", "trace files have no passes: leave --pass out"
+        )
     yield tuple(
         load_files(group, wanted=wanted, check=False).trace for group in readers.group_files(paths)
     )

@@ -62,7 +62,10 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     device: Annotated[
         str,
-        Option("auto, cpu, cuda, cuda:INDEX; a list cuda:0,cuda:1 deals the instances out."),
+        Option(
+            "auto, cpu, cuda, cuda:INDEX; a list such as cuda:0,cuda:1 spreads the instances over "
+            "these devices."
+        ),
     ] = "auto"
     instances: Annotated[
         int,
@@ -103,7 +106,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     token: Annotated[
         str,
         Option(
-            "What clients must show (default: a new one when opened, none on loopback).",
+            "Token that clients must send (default: none on 127.0.0.1; on other addresses a new "
+            "random one).",
             envvar="PROFHARNESS_TOKEN",
         ),
     ] = ""

@@ -23,9 +23,9 @@ def bundle(
 ) -> None:
     """Put a run's page, merged trace, manifest and tables into one zip to send to a colleague.
 
-    Values that look secret are removed from the copies, and what was removed is said; a file that
-    cannot be looked into is left out. Names of hosts, users and folders stay. The run itself is
-    not changed.
+    Values that look secret are removed from the copies, and the command lists what it removed. A
+    file that it cannot search is left out. Names of hosts, users and folders stay. The run itself
+    is not changed.
     """
     from profharness.cli.running.answers import near
     from profharness.cli.sharing.archives import Archive, pack

@@ -24,20 +24,22 @@ def index(
     ] = None,
     tag: Annotated[
         list[str] | None,
-        typer.Option("--tag", help="Give a run a tag first; repeatable.", metavar="RUN=WORD"),
+        typer.Option("--tag", help="First give a run this tag. Repeatable.", metavar="RUN=WORD"),
     ] = None,
     note: Annotated[
         list[str] | None,
         typer.Option(
-            "--note", help="Give a run a note first, in place of its last.", metavar="RUN=TEXT"
+            "--note",
+            help="First give a run this note, in place of its old one.",
+            metavar="RUN=TEXT",
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Overwrite a page that is no index.")
+        bool, typer.Option("--force", help="Overwrite a page that is not an index.")
     ] = False,
 ) -> None:
-    """Write one page over the runs below a folder: best figure, verdict, findings, tags and notes;
-    to filter and sort, with the command that compares two, and each figure over the commits.
+    """Write one page over the runs below a folder: best figure, verdict, findings, tags and notes.
+    The table can be filtered and sorted, and a plot shows each figure over the commits.
     """
     from profharness.cli.running.answers import near
     from profharness.cli.sharing.places import require_free

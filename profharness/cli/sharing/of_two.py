@@ -34,7 +34,7 @@ def report_two(
 
     if len(paths) != 2:
         raise UsageError(
-            f"--compare is of two runs or files, not of {len(paths)}",
+            f"--compare takes two runs or files, not {len(paths)}",
             "name the one to compare with, then the one that changed",
         )
     require_form(wanted.form, paths)

@@ -63,7 +63,11 @@ def step_spot(trace: Trace, number: int) -> Spot:
         known = np.unique(numbers[numbers != NULL])
         raise UsageError(
             f"--at {number}: the trace has no such step",
-            f"its steps are {known[0]} to {known[-1]}"
+            (
+                f"its steps are {known[0]} to {known[-1]}"
+                if len(known) > 1
+                else f"its only step is {known[0]}"
+            )
             if len(known)
             else "it holds no steps: name a kernel, as `profharness hotspots` lists them",
         )

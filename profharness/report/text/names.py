@@ -64,7 +64,8 @@ _TITLES = {
     BUSY: MetricTitle("busy", "share of the window in which at least one kernel ran"),
     "busy_any": MetricTitle("busy with copies", "the same with copies counted as work"),
     "sum_busy": MetricTitle(
-        "sum of kernel times", "kernel time over the window; above 1 when kernels run side by side"
+        "sum of kernel times",
+        "kernel time over the window; above 100 % when kernels run side by side",
     ),
     "concurrency": MetricTitle("concurrency", "kernels running at once, while any runs"),
     "compute": MetricTitle(
@@ -79,20 +80,24 @@ _TITLES = {
     ),
     "copy": MetricTitle("copies", "share of the window in which a copy ran"),
     "exposed_copy": MetricTitle("copies, exposed", "the same, with no kernel beside it"),
-    "idle": MetricTitle("idle", "share of the window in which the device had nothing to do"),
+    "idle": MetricTitle("idle", "share of the window in which neither a kernel nor a copy ran"),
     "idle_no_host_record": MetricTitle(
-        "idle: no host record", "the trace does not say what the host did meanwhile"
+        "idle: no host record", "the trace does not show what the host did meanwhile"
     ),
-    "idle_waiting_copy_or_event": MetricTitle("idle: waiting on copies or events"),
+    "idle_waiting_copy_or_event": MetricTitle(
+        "idle: waiting on copies or events", "the next piece of work waited for a copy or an event"
+    ),
     "idle_queued_gap": MetricTitle(
-        "idle: queued gaps", "the launch had returned before the gap began"
+        "idle: queued gaps", "the next kernel was launched already, and yet the device paused"
     ),
-    "idle_launch_in_progress": MetricTitle("idle: launches", "the launching call was in progress"),
+    "idle_launch_in_progress": MetricTitle(
+        "idle: launches", "the call that launches the next kernel was running"
+    ),
     "idle_synchronisation": MetricTitle(
-        "idle: synchronisation", "the host sat in a synchronisation call"
+        "idle: synchronisation", "the host was inside a synchronisation call"
     ),
     "idle_host_not_ready": MetricTitle(
-        "idle: host not ready", "the next launching call had not begun"
+        "idle: host not ready", "the host did something else before it began the next launch"
     ),
     "idle_micro_gaps": MetricTitle("idle in gaps under 10 µs"),
     "idle_macro_gaps": MetricTitle("idle in longer gaps"),
@@ -110,14 +115,17 @@ _TITLES = {
     "queue_delay_p99": MetricTitle("queue delay, p99", "99 of 100 are shorter"),
     "queue_depth": MetricTitle("queue depth", "kernels launched and not finished, on average"),
     "launch_bound": MetricTitle(
-        "launch-bound", "share in which the device drains or idles while the host is at launches"
+        "launch-bound",
+        "share of the window in which the host launches kernels while the device is idle or "
+        "finishes its last kernel",
     ),
     "short_kernels_by_count": MetricTitle("kernels under 10 µs, by number"),
     "short_kernels_by_time": MetricTitle("kernels under 10 µs, by time"),
     "underfilled": MetricTitle(
-        "underfilled", "share in which kernels run that fill less than half of the compute units"
+        "underfilled",
+        "share of the window in which kernels run that fill less than half of the compute units",
     ),
-    STEP_RATE: MetricTitle("steps per second", "mean over the steady steps of one over their time"),
+    STEP_RATE: MetricTitle("steps per second", "steady steps over the time that they took"),
     "requests_per_s": MetricTitle(
         "requests answered", "requests answered in the window over its length"
     ),
@@ -156,7 +164,7 @@ _TITLES = {
     },
     "parts_sum": MetricTitle(
         "parts of a request, together",
-        "over the mean latency; 1 where nothing is missing or counted twice",
+        "over the mean latency; 100 % where nothing is missing or counted twice",
     ),
     SERVER_BATCH: MetricTitle(
         "batch in the server", "items that the server ran at once, on average"
@@ -176,7 +184,7 @@ _TITLES = {
     "kernels_per_step": MetricTitle(
         "kernels per step", "kernels that one step launches, on average"
     ),
-    "cpu_sampled": MetricTitle("time sampled", "how much of the time the CPU figures speak for"),
+    "cpu_sampled": MetricTitle("time sampled", "the part of the time that the CPU samples cover"),
     "memory_peak": MetricTitle("memory, peak", "most that the workload's processes held at once"),
     "warmup_trials": MetricTitle(
         "warm-up trials", "trials before the timed ones, which do not count"
@@ -224,7 +232,7 @@ _TITLES = {
     "items_per_joule": MetricTitle("items per joule", "items of all ranks over the package energy"),
     "energy": MetricTitle("energy", "package energy over the window"),
     "power_sensor_period": MetricTitle(
-        "power sensor, period", "how long one value of the power sensor speaks for"
+        "power sensor, period", "the time that one value of the power sensor stands for"
     ),
     "power_sensor_delay": MetricTitle("power sensor, delay", "how late the power sensor is"),
     "power_idle": MetricTitle("idle power", "what the packages drew before the workload began"),
@@ -241,7 +249,7 @@ _TITLES = {
     ),
     MFU: MetricTitle("MFU", "useful FLOP/s over the dense peak"),
     INTENSITY: MetricTitle("operational intensity", "useful FLOPs per byte moved"),
-    ACHIEVED_FLOPS: MetricTitle("achieved FLOP/s", "useful FLOPs over kernel time"),
+    ACHIEVED_FLOPS: MetricTitle("achieved FLOP/s", "useful FLOPs over the length of the window"),
     "mfu_at_clock": MetricTitle(
         "MFU at the clock", "useful FLOP/s over the dense peak at the clock that was observed"
     ),
@@ -251,7 +259,7 @@ _TITLES = {
     ),
     "hfu": MetricTitle("HFU", "operations that the hardware did, by counters, over the dense peak"),
     "achieved_bandwidth": MetricTitle(
-        "bytes per second", "memory traffic by counters, or what the tensors need at least"
+        "bytes per second", "memory traffic by counters, or the least that the tensors need"
     ),
     "hbm_bytes": MetricTitle(
         "bytes to memory", "traffic to and from memory, by counters of DRAM requests"
@@ -306,7 +314,7 @@ _TITLES = {
     "bandwidth_bound": MetricTitle("bandwidth-bound", "the same for the bandwidth ceiling"),
     "inside_kernel": MetricTitle(
         "inside kernels",
-        "share in which kernels fill the device but reach neither measured ceiling",
+        "share of the window in which kernels fill the device but reach neither ceiling",
     ),
     "torch_allocated_peak": MetricTitle(
         "memory allocated by torch, peak", "most that tensors of one process held on a device"
@@ -316,7 +324,7 @@ _TITLES = {
     ),
     "torch_host_allocated_peak": MetricTitle(
         "memory allocated by torch on the host, peak",
-        "most that tensors made while a recording was on held on the host",
+        "most that tensors of one process held on the host, of those made during the recording",
     ),
     "hsa_allocated_peak": MetricTitle(
         "memory allocated through HSA, peak", "most that one process held on a device"
@@ -326,7 +334,8 @@ _TITLES = {
         "most that one process held on the host, of memory that devices reach",
     ),
     "undetermined": MetricTitle(
-        "undetermined", "share in which kernels fill the device whose work is not known"
+        "undetermined",
+        "share of the window in which kernels fill the device and nothing tells what limits them",
     ),
     CEILING_FLOPS: MetricTitle(
         "compute ceiling", "calibrated GEMM, or the data sheet where no calibration exists"
