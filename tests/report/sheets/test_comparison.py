@@ -46,7 +46,7 @@ def test_compare_prints_what_compare_prints_and_writes_a_page(here, kineto, slow
 
 def test_compare_is_of_two(here, kineto, capsys):  # noqa: F811
     assert run_cli(["report", "--compare", str(kineto)]) == 2
-    assert "--compare is of two runs or files, not of 1" in capsys.readouterr().err
+    assert "--compare takes two runs or files, not 1" in capsys.readouterr().err
     assert not list(here.iterdir())
 
 
