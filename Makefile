@@ -32,14 +32,14 @@ TESTS_AT_ONCE ?= $(shell expr $(JOBS) \* 2)
 # in the order that tests/conftest.py gives them
 PYTEST := $(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadgroup --no-loadscope-reorder
 DEMO_ARGS ?= --batch-sizes 1,4,16,64 --trials 30 --profile torch,onnxruntime
-PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet $(PIP_OPTIONS)
 # with another torch the pin on torch must not bind
 CONSTRAINTS := $(VENV)/constraints.txt
 
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -73,19 +73,33 @@ setup-dev: $(VENV)/.installed-dev
 demo: setup
 	$(BIN)/profharness run particlenet $(DEMO_ARGS)
 
-check: setup-dev
+# Each by itself, so that continuous integration runs them at the same time.
+check: lint types wrapper-types old-pythons imports
+
+lint: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/mypy
+
+types: setup-dev
+	$(BIN)/mypy --num-workers $(JOBS)
+
+wrapper-types: setup-dev
 	$(BIN)/mypy --config-file mypy-wrappers.ini
+
+old-pythons: setup-dev
 	$(BIN)/vermin --quiet --no-tips --violations --target=3.8- wrappers
+
+imports: setup-dev
 	$(BIN)/lint-imports
+
+# What some tests compare with; see below.
+tools: trace-processor perf-analyzer amd-tools tensorflow
 
 # collected once beforehand: else each of the processes compiles the files of all tests. An error
 # of collection is told by the run itself.
 test: check tests
 
-tests: setup-dev trace-processor perf-analyzer amd-tools tensorflow
+tests: setup-dev tools
 	@$(BIN)/python -m pytest -q --collect-only >/dev/null 2>&1 || true
 	$(PYTEST)
 
@@ -104,7 +118,7 @@ soak: setup-dev
 	@$(BIN)/python -m tests.soak --minutes $(or $(SOAK_MINUTES),60) --scale $(or $(SOAK_SCALE),1) $(SOAK_PARTS)
 
 # The same damaged inputs as continuous integration's, and many more of them.
-thorough: setup-dev trace-processor perf-analyzer amd-tools tensorflow
+thorough: setup-dev tools
 	$(PYTEST) -m thorough
 	$(MAKE) damaged TRIES=5000 FUZZ_INPUTS=1000
 
@@ -177,11 +191,18 @@ bench: setup-dev
 wheel: setup-dev
 	$(BIN)/python -m build --wheel
 
-ci: packages setup-dev
-	$(MAKE) check
+# What waits for downloads or works on one core runs beside the rest; what such a part prints comes
+# when it ends. Installed modules are compiled when they are first imported: most never are.
+TOGETHER := $(MAKE) --no-print-directory --jobs $(TESTS_AT_ONCE) --output-sync=target
+ci:
+	$(TOGETHER) packages setup-dev PIP_OPTIONS=--no-compile
+	$(TOGETHER) check compiled tools audit WHERE_REACHED=--where-reached
 	$(MAKE) damaged
-	$(MAKE) audit WHERE_REACHED=--where-reached
 	$(MAKE) tests
+
+# The large libraries that tests start programs with, before several programs compile them at once.
+compiled: setup-dev
+	@$(BIN)/python -c 'import torch._dynamo, onnxruntime, onnx, pytriton.triton, tritonclient.grpc, tritonclient.http, accelerate, distributed, pandas, matplotlib.pyplot, scipy.stats, mcp.server; from transformers import GPTNeoForCausalLM, ViTForImageClassification'
 
 # Debian packages that only tests use: a browser for the report, node for the trace processor.
 packages:

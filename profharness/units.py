@@ -145,7 +145,7 @@ def format_share_interval(share: float | None, low: float | None, high: float | 
     half = half_width(value, low, high)
     if not half:
         return format_share(value)
-    digits = max(digits_for(100 * half) - 1, 1)
+    digits = max(digits_for(100 * half) - 1, 1) if 100 * half < 10 else 0
     return f"{100 * value:.{digits}f} % ± {100 * half:.{digits}f}"
 
 

@@ -66,6 +66,13 @@ class Page:
         return self.browser.call(method, params, self)
 
     def open(self, address: str) -> None:
+        """Open the page and wait until it has loaded and, where it is a report, until what is in
+        sight is drawn.
+        """
+        self.navigate(address)
+        self.run("window.profharness && profharness.ready")
+
+    def navigate(self, address: str) -> None:
         """Open the page and wait until it has loaded."""
         self.events.clear()
         self.call("Page.navigate", url=address)

@@ -11,6 +11,7 @@ from profharness.analysis.kernels.filling import NEEDED_COVERAGE, Fill
 from profharness.analysis.kernels.occupancy import Occupancy
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import Figure
+from profharness.findings import ways
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 
@@ -170,7 +171,7 @@ def filled(
                 coverage=coverage,
                 needs=(
                     f"workgroups for {NEEDED_COVERAGE:.0%} of kernel time (here "
-                    f"{coverage:.0%}): --profile rocprofv3"
+                    f"{coverage:.0%}): {ways.GEOMETRY}"
                 ),
             )
         low = value(fill)
@@ -209,7 +210,7 @@ def resident(
                 coverage=coverage,
                 needs=(
                     f"registers and LDS for {NEEDED_COVERAGE:.0%} of kernel time (here "
-                    f"{coverage:.0%}): --profile rocprofv3 of ROCm 7"
+                    f"{coverage:.0%}): {ways.MORE_REGISTERS}"
                 ),
             )
         low = value(occupancy)

@@ -43,6 +43,7 @@ from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import (
     Figure,
 )
+from profharness.findings import ways
 from profharness.trace.sample_metrics import HSA_ALLOCATED, TORCH_ALLOCATED, TORCH_RESERVED
 
 Better = Literal["higher", "lower", "neither"]
@@ -72,19 +73,16 @@ _OF_LENGTHS = frozenset(
 )
 
 _HINTS: dict[Needs, str] = {
-    "kernels": "kernels: --profile torch, or rocprofv3 on AMD",
-    "links": "host calls: --profile torch, or --hip-trace with rocprofv3",
-    "geometry": "workgroups per kernel and the device's compute units: --profile rocprofv3",
-    "registers": (
-        "registers and LDS per kernel on a known architecture: "
-        "--profile rocprofv3 of ROCm 7, or torch on NVIDIA"
-    ),
+    "kernels": f"kernels: {ways.KERNELS}",
+    "links": f"host calls: {ways.CALLS}",
+    "geometry": f"workgroups per kernel and the device's compute units: {ways.GEOMETRY}",
+    "registers": f"registers and LDS per kernel on a known architecture: {ways.REGISTERS}",
     "steps": "marks of steps or trials",
     "cpu_samples": "telemetry",
     "ops": "framework operators: --profile torch or onnxruntime",
-    "counters": "hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute",
+    "counters": f"hardware counters: {ways.COUNTERS}",
     "allocator": "torch's allocator: --profile torch --profile-memory",
-    "hsa_memory": "allocations of the runtime: --profile rocprofv3 --memory-allocation-trace",
+    "hsa_memory": f"allocations of the runtime: {ways.ALLOCATIONS}",
 }
 
 

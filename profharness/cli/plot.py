@@ -134,13 +134,18 @@ def _draw_roofline(line: PlotLine) -> None:
     from profharness.report.plots.paper_roofline import draw_roofline
     from profharness.report.plots.work_roofline import work_roofline
     from profharness.understand.device_use import use_of
-    from profharness.understand.load import load
+    from profharness.understand.load import check_paths, load
+    from profharness.understand.many.use import are_several, use_of_files
     from profharness.understand.operator_work import operator_input
     from profharness.understand.replays import with_captures
 
     given = operator_input(line.formulas, line.capture_trace)
-    loaded = load(list(line.paths), allow_unaligned=True)  # nothing here compares times of files
-    use = use_of(with_captures(loaded, given.captures), given)
+    check_paths(line.paths)
+    if are_several(line.paths):
+        use = use_of_files(line.paths, given)
+    else:
+        loaded = load(line.paths, allow_unaligned=True)  # nothing here compares times of files
+        use = use_of(with_captures(loaded, given.captures), given)
     drawn = work_roofline(use)
     if drawn is None:
         needs = "device work: kernels with times" if use is None else use.needs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from profharness.findings import ways
 from profharness.findings.kind import FindingKind
 
 KINDS = (
@@ -20,7 +21,7 @@ KINDS = (
     FindingKind(
         "graph-kernels-missing",
         "error",
-        "update the tracer (ROCm 7.2.0 drops kernels of graph launches) or run once without graphs",
+        f"{ways.NEWER_TRACER} or run once without graphs",
     ),
     FindingKind(
         "graph-replays",
@@ -42,7 +43,7 @@ KINDS = (
         "step-range-unmatched",
         "warning",
         "name a range that is there (`report RUN --step-range REGEX` tries another), "
-        "or record ranges: roctx by rocprofv3, record_function by torch",
+        f"or record ranges: {ways.RANGES}",
     ),
     FindingKind(
         "empty-trace",

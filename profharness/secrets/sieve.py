@@ -12,6 +12,10 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SHORT = 1 << 14
 _CHUNK = 512  # bytes; longer than twice what any word of the pattern matches
@@ -39,8 +43,8 @@ def regions(small: bytes, pattern: str) -> list[tuple[int, int]]:
         chunks = pa.BinaryArray.from_buffers(
             pa.binary(), len(edges) - 1, [None, pa.py_buffer(edges), data]
         )
-        matched = pc.match_substring_regex(chunks, pattern).to_numpy(zero_copy_only=False)
-        found += [(int(edges[row]), int(edges[row + 1])) for row in np.flatnonzero(matched)]
+        matched = _places(pc.match_substring_regex(chunks, pattern))
+        found += [(int(edges[row]), int(edges[row + 1])) for row in matched]
     return _joined(found)
 
 
@@ -56,12 +60,22 @@ def which_may_match(small: Sequence[bytes], pattern: str) -> Sequence[int]:
     if _is_short(sum(map(len, small))):
         search = _compiled(pattern).search
         return [at for at, text in enumerate(small) if search(text)]
-    import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    matched = pc.match_substring_regex(pa.array(small, pa.large_binary()), pattern)
-    places: list[int] = np.flatnonzero(matched.to_numpy(zero_copy_only=False)).tolist()
+    return _places(pc.match_substring_regex(pa.array(small, pa.large_binary()), pattern))
+
+
+def _places(matched: pa.BooleanArray) -> list[int]:
+    """Where the values are true. Read from the array's own bits: its `to_numpy` loads pandas where
+    that is installed, which takes as much memory as pyarrow itself.
+    """
+    import numpy as np
+
+    bits = np.unpackbits(np.frombuffer(matched.buffers()[1], np.uint8), bitorder="little")
+    places: list[int] = np.flatnonzero(
+        bits[matched.offset : matched.offset + len(matched)]
+    ).tolist()
     return places
 
 

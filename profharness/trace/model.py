@@ -218,7 +218,8 @@ class Source:
 
     `pass_name` and `layer` are filled in from the manifest. `residual_ns` and `bound_ns` are the
     marker self-check (docs/metrics.md#clocks); `alignment` says in words how its times got onto the
-    trace's axis. `names` are those of its processes and threads.
+    trace's axis. `names` are those of its processes and threads, `units` those of counters that
+    only this file knows, by their names.
     """
 
     path: str
@@ -238,6 +239,7 @@ class Source:
     has_host_calls: bool = True
     details: tuple[tuple[str, str], ...] = ()
     names: tuple[Named, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
 
 
 TABLES = "tables"

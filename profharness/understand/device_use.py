@@ -56,7 +56,7 @@ def yardstick_of(
     """
     manifest = loaded.manifest
     if manifest is None:
-        return Yardstick(calibration.stored(), None, counted, operator_input)
+        return Yardstick(calibration.stored(), None, counted or loaded.counted, operator_input)
     node = manifest.nodes[0] if manifest.nodes else None
     kept = calibration.for_run(Path(loaded.source))
     return Yardstick(kept, node.versions if node else None, counted, operator_input)

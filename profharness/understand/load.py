@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from profharness.errors import InputError, UsageError
 from profharness.findings import Finding
-from profharness.trace.model import ClockDomain, Source, Trace
+from profharness.trace.model import ClockDomain, Problem, Source, Trace
 from profharness.trace.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class Loaded:
     the analysis's.
 
     `steps_from` says which ranges of the program are its steps (`steps.stepped`); empty where
-    marks of tools or hooks are.
+    marks of tools or hooks are. `counted` are the records with the counters, where a merged file
+    holds them in another pass.
     """
 
     trace: Trace
@@ -39,6 +40,7 @@ class Loaded:
     manifest: Manifest | None = None
     findings: tuple[Finding, ...] = ()
     steps_from: str = ""
+    counted: Trace | None = None
 
 
 def load(
@@ -47,8 +49,10 @@ def load(
     allow_unaligned: bool = False,
     overlay: bool = False,
     wanted: Wanted = Wanted.ALL,
+    every_pass: bool = False,
 ) -> Loaded:
-    """One run directory, or any mix of runs and files, merged. `wanted` is ALL, STACKS or SHOWN.
+    """One run directory, or any mix of runs and files, merged. `wanted` is ALL, STACKS or SHOWN;
+    `every_pass` is for `load_files`.
 
     Raises InputError for a path that cannot be read, and UsageError for several sources that share
     no clock (unless allowed).
@@ -63,7 +67,10 @@ def load(
     if files:
         from profharness import readers
 
-        parts += [load_files(group, wanted=wanted) for group in readers.group_files(files)]
+        parts += [
+            load_files(group, wanted=wanted, every_pass=every_pass)
+            for group in readers.group_files(files)
+        ]
     if len(parts) == 1:
         return parts[0]
     from profharness.trace import merge
@@ -118,12 +125,19 @@ def no_run(folder: Path, *, files: str = "name one of its files: {}") -> InputEr
     )
 
 
-def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: bool = True) -> Loaded:
+def load_files(
+    paths: Sequence[Path],
+    *,
+    wanted: Wanted = Wanted.ALL,
+    check: bool = True,
+    every_pass: bool = False,
+) -> Loaded:
     """Loose files as one trace: one file, the tables that a tool wrote apart, or files that share a
     device.
 
     A single source stays on its own clock. Where less is wanted, or without the check of cause and
-    effect, it takes less time.
+    effect, it takes less time. Of a file into which several passes of a run were merged it is the
+    pass that speaks for kernels, as in the run's hotspots, unless `every_pass` is wanted.
     """
     from profharness import readers
     from profharness.secrets.discretion import without_secrets
@@ -138,12 +152,36 @@ def load_files(paths: Sequence[Path], *, wanted: Wanted = Wanted.ALL, check: boo
         from profharness.trace import merge
 
         trace = merge.merge(traces)
-    named = ", ".join(str(path) for path in paths)
+    loaded = Loaded(trace, ", ".join(str(path) for path in paths))
+    if not every_pass:
+        loaded = _of_one_pass(loaded)
     if not check:
-        return Loaded(trace, named)
+        return loaded
     from profharness.trace.clocks.causality import causality_findings
 
-    return Loaded(trace, named, None, causality_findings(trace))
+    return replace(loaded, findings=causality_findings(loaded.trace))
+
+
+def _of_one_pass(loaded: Loaded) -> Loaded:
+    """The pass of a merged file that speaks for kernels; the same of everything else."""
+    if len(loaded.trace.sources) < 2:
+        return loaded
+    from profharness.analysis.run.kernel_pass import of_merged_file
+
+    chosen = of_merged_file(loaded.trace)
+    if chosen is None:
+        return loaded
+    name, trace = chosen
+    passes = [source.pass_name for source in loaded.trace.sources if source.pass_name]
+    note = Problem(
+        "info",
+        loaded.source,
+        len(passes),
+        f"passes were merged into this file ({', '.join(passes)}): its figures are of {name}, "
+        "which speaks for kernels in its run, too",
+    )
+    counted = loaded.trace if len(loaded.trace.counters) else None
+    return replace(loaded, trace=replace(trace, problems=(*trace.problems, note)), counted=counted)
 
 
 def _load_run(root: Path, wanted: Wanted) -> Loaded:

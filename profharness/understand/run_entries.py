@@ -14,6 +14,7 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.report.sheets.entries import Entry
+from profharness.report.text.measured.vendors import for_device_named
 from profharness.rundir.foreign.border import reading
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.foreign.listing import IndexedRun, read_indexed
@@ -126,7 +127,7 @@ def _filled(bare: Entry, run: IndexedRun, summary: _Summary, notes: Notes, probl
         best=rate.value,
         best_at=best.point if best is not None else "",
         unit=rate.unit,
-        verdict=verdict.text,
+        verdict=for_device_named(verdict.text, device),
         verdict_kind=verdict.kind,
         errors=severities.count("error"),
         warnings=severities.count("warning"),

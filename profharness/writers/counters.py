@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -148,8 +149,16 @@ class CounterWriter:
                 position,
                 uuid,
                 child_track(uuid, groups[group], self.options.metric_title(metric))
-                + _counter(metric, self.options.rate_unit),
+                + _counter(metric, self.options.rate_unit, self._unit(samples.source[row], metric)),
             )
+
+    def _unit(self, source: int, metric: str) -> str:
+        """The unit that a counter has in its own file; empty where it states none."""
+        return self._units[source].get(metric, "") if source >= 0 else ""
+
+    @cached_property
+    def _units(self) -> tuple[dict[str, str], ...]:
+        return tuple(dict(source.units) for source in self.trace.sources)
 
     def _group_name(self, words: str, source: int, device: int) -> str:
         """The title, whose end is the device: our reader takes it from there."""
@@ -169,9 +178,10 @@ class CounterWriter:
         return self.registry.machine(self.trace.sources[source].host if source >= 0 else "")
 
 
-def _counter(metric: str, rate_unit: str) -> bytes:
+def _counter(metric: str, rate_unit: str, stated: str) -> bytes:
     """TrackDescriptor fields of a counter: its unit, which of a rate says what its items are, one
-    vertical scale for the same metric of all devices, and what it says.
+    vertical scale for the same metric of all devices, and what it says. A counter that is no metric
+    of ours has the unit `stated` by its own file.
 
     The key of the scale is the metric's own name, by which our reader knows it: the track itself is
     called by a title for people. Viewers show the description beside it.
@@ -179,13 +189,17 @@ def _counter(metric: str, rate_unit: str) -> bytes:
     known = metric_of(metric)
     scale = wire.text(Track.Y_AXIS_SHARE_KEY, metric)
     if known is None:
-        return wire.blob(Track.COUNTER, scale)
-    unit = (
-        wire.integer(Track.UNIT, Track.UNIT_BYTES)
-        if known.unit == "B"
-        else wire.text(Track.UNIT_NAME, rate_unit if known.unit == RATE_UNIT else known.unit)
-    )
+        return wire.blob(Track.COUNTER, scale + (_unit_fields(stated) if stated else b""))
+    unit = _unit_fields(rate_unit if known.unit == RATE_UNIT else known.unit)
     return wire.text(Track.DESCRIPTION, known.meaning) + wire.blob(Track.COUNTER, scale + unit)
+
+
+def _unit_fields(unit: str) -> bytes:
+    return (
+        wire.integer(Track.UNIT, Track.UNIT_BYTES)
+        if unit == "B"
+        else wire.text(Track.UNIT_NAME, unit)
+    )
 
 
 def _way(point: str) -> str:

@@ -346,6 +346,7 @@ assert "pyarrow" not in sys.modules
 for _ in range(9):
     secret_spans(text)
 assert "pyarrow" in sys.modules  # where there is much to look through, it is quicker
+assert "pandas" not in sys.modules  # which would take as much memory again
 """
     subprocess.run([sys.executable, "-c", asked], check=True)
 

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +52,17 @@ cifar100 = module("cifar100")
 process_group = module("process_group")
 
 
-def run(script: str, *words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+TRAINING = ("torch", "torch._dynamo")  # what each script that trains imports before all else
+
+
+def run(
+    script: str, *words: str, cwd: Path, imported: Sequence[str] = (), **env: str
+) -> subprocess.CompletedProcess[str]:
+    return started.finished(
         [sys.executable, str(WORKLOADS / "training" / script), *words],
+        imported,
         cwd=cwd,
-        text=True,
-        capture_output=True,
         timeout=280,
-        check=False,
         env={**PLAIN, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **env},
     )
 
@@ -204,6 +207,7 @@ def test_each_model_and_precision_trains(tmp_path: Path, model: str, precision: 
         "--batch-size",
         "4",
         cwd=tmp_path,
+        imported=TRAINING,
     )
     assert done.returncode == 0, done.stderr
     assert f"steps: 3 of batch 4 per rank, 1 rank(s), {model}, {precision}" in done.stdout
@@ -230,12 +234,10 @@ def test_two_ranks_share_the_data_and_stay_equal(tmp_path: Path) -> None:
         str(tmp_path),
     ]
     ranks = [
-        subprocess.Popen(
+        started.python(
             words,
+            TRAINING,
             cwd=tmp_path,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             env={
                 **PLAIN,
                 "OMP_NUM_THREADS": "1",
@@ -270,6 +272,7 @@ def test_the_language_model_trains_where_the_hub_is_out_of_reach(tmp_path: Path)
         "--weights",
         "auto",
         cwd=tmp_path,
+        imported=TRAINING,
         HF_ENDPOINT="http://127.0.0.1:9",
     )
     assert done.returncode == 0, done.stderr
@@ -287,6 +290,7 @@ def test_the_hubs_weights_when_insisted_on(tmp_path: Path) -> None:
         "--weights",
         "hub",
         cwd=tmp_path,
+        imported=TRAINING,
         HF_ENDPOINT="http://127.0.0.1:9",
         HF_HOME=str(tmp_path / "hf"),
     )

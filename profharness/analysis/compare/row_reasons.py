@@ -67,12 +67,15 @@ def _calls(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
 
 
 def _shape(a: HotspotRow, b: HotspotRow) -> Iterator[str]:
-    if (
-        a.workgroups is not None
-        and b.workgroups is not None
-        and (a.workgroups, a.workgroup_size) != (b.workgroups, b.workgroup_size)
-    ):
+    if a.workgroups is not None and b.workgroups is not None and a.workgroups != b.workgroups:
         yield f"launched with {b.workgroups} workgroups instead of {a.workgroups}"
+    if (
+        a.workgroup_size is not None
+        and b.workgroup_size is not None
+        and a.workgroup_size != b.workgroup_size
+    ):
+        sizes = ("x".join(map(str, size)) for size in (b.workgroup_size, a.workgroup_size))
+        yield f"workgroups of {' threads instead of '.join(sizes)}"
     for name in ("fill", "occupancy"):
         before, after = getattr(a, name), getattr(b, name)
         if before is not None and after is not None and abs(after - before) > 0.05:

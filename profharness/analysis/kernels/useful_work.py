@@ -16,6 +16,7 @@ from profharness.analysis.kernels.ceilings import NO_CEILING, Ceiling, Ceilings
 from profharness.analysis.kernels.roofline import UNDETERMINED
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import Figure
+from profharness.findings import ways
 from profharness.node.devices import Dtype
 from profharness.stats.streams import mean, streams, weights
 from profharness.trace.columns.keys import distinct
@@ -25,7 +26,7 @@ from profharness.units import format_share
 _WITH_FLOPS = ("gemm", "conv", "attention")
 KNOWN_SHARE = 0.5  # of the time of matrix kernels: with less, a share of a peak tells of the rest
 NO_FLOPS = "operators with shapes (--profile torch), or --flops-per-item"
-NO_TRAFFIC = "operators with shapes (--profile torch), or counters (--pmc)"
+NO_TRAFFIC = f"operators with shapes (--profile torch){ways.OR_COUNTERS}"
 COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernels"
 
 

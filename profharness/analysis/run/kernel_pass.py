@@ -74,6 +74,21 @@ def speakers(
     )
 
 
+def of_merged_file(trace: Trace) -> tuple[str, Trace] | None:
+    """Of a merged file that tells the passes of its run apart, the pass that speaks for kernels,
+    and its records with those that belong to no pass (telemetry); None for every other trace.
+    """
+    passes = {source.pass_name for source in trace.sources if source.pass_name}
+    if len(passes) < 2 or len({source.path for source in trace.sources}) > 1:
+        return None
+    name, speaking = speakers(trace)
+    assert name is not None
+    assert speaking is not None
+    of_none = (not source.pass_name for source in trace.sources)
+    mask = tuple(one or other for one, other in zip(speaking, of_none, strict=True))
+    return name, select.by_source(trace, mask)
+
+
 def _holding(trace: Trace, sources: npt.NDArray[np.int32]) -> list[int]:
     return [
         int(position)

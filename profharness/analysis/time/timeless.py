@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from profharness.findings import ways
 from profharness.trace.columns.keys import distinct
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
@@ -35,12 +36,12 @@ def no_timeline(trace: Trace) -> str:
     ):
         return (
             f"{TIMELINE} (rocprof-compute joins executions, or counts in one, which changes its "
-            "times): --profile rocprofv3"
+            f"times): {ways.GEOMETRY}"
         )
     if not kernels.dur_ns.any():
         return (
             f"{TIMELINE} (no kernel in the file has a length): "
-            "record kernels with their times, as --profile rocprofv3 does"
+            f"record kernels with their times, as {ways.GEOMETRY} does"
         )
     return ""
 

@@ -25,6 +25,8 @@ HALF_A_CORE = 0.5  # a process that wants less would sleep on a quiet node too
 MOSTLY = 0.8  # of what others used
 SHORTEST_NS = 1_000_000_000
 CORES_BUSY, CORES_IDLE = "Cores busy", "Cores idle"
+QUIET_NODE = "a quiet node"
+"""How the needs of a verdict begin that other work kept from being made."""
 _PACED = ("steps_per_second", "throughput")
 
 
@@ -144,7 +146,7 @@ def _held(
                 "a load from another machine (--url) or more cores, as the load generator held "
                 f"the other cores{amount}"
             )
-        return f"a quiet node, as other work held the cores{amount}"
+        return f"{QUIET_NODE}, as other work held the cores{amount}"
     return ""
 
 

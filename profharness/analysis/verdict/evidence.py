@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from profharness.analysis.records import Figure, IdleCauses, Partition
 from profharness.analysis.verdict.cpu import value_of as _value
 from profharness.analysis.verdict.records import Grounds
+from profharness.findings import ways
 from profharness.units import format_ns, format_share
 
 HANDFUL = 10
@@ -29,11 +30,11 @@ _GROUPS = {
 }
 """Kinds of kernel time by the figure that measures them; the figure's note is the evidence."""
 _UNJUDGED = {
-    "measured": "at no ceiling by what is known: hardware counters (--pmc on AMD) tell the rest",
+    "measured": f"at no ceiling by what is known: {ways.COUNTING_ON_AMD} tell the rest",
     "data sheet": (
         "not far enough below the data sheet to tell, or with one of FLOPs and bytes not known: "
-        "`profharness calibrate` measures what a program can reach, hardware counters (--pmc on "
-        "AMD) the rest"
+        "`profharness calibrate` measures what a program can reach, "
+        f"{ways.COUNTING_ON_AMD} the rest"
     ),
     "none": "and the ceilings of this device are not known: `profharness calibrate` measures them",
 }

@@ -17,6 +17,7 @@ from profharness.analysis.time.timeline import is_communication
 from profharness.analysis.verdict.host_files import of_host_files
 from profharness.analysis.verdict.integrity import recorded_calls
 from profharness.analysis.verdict.records import CategoryTime, Grounds, KernelParts, ordered
+from profharness.findings import ways
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.call_names import is_call
@@ -26,10 +27,7 @@ from profharness.trace.graphs.captures import captured_calls
 
 Mask = npt.NDArray[np.bool_]
 _MATRIX_WORK = frozenset({"gemm", "conv", "attention"})
-COPIES_ONLY = (
-    "kernels in the trace, as it holds copies only "
-    "(record them too: --profile torch, or --kernel-trace with rocprofv3)"
-)
+COPIES_ONLY = f"kernels in the trace, as it holds copies only (record them too: {ways.KERNELS_TOO})"
 COUNTED = "a pass without counters, as counters make kernels run one after another"
 _NO_SHAPES = "record the operators' shapes (--profile torch, or record_shapes=True)"
 _IN_GRAPHS = (
@@ -37,7 +35,7 @@ _IN_GRAPHS = (
 )
 _UNLINKED = "their launches lie before the recording, or no operator stands around them"
 _NO_FORMULA = "no formula tells the work of their operators (--formulas FILE adds some)"
-_COUNTERS = "; hardware counters (--pmc) would tell"
+_COUNTERS = f"; {ways.COUNTING} would tell"
 
 
 def grounds_of(m: Measurement) -> Grounds:

@@ -23,7 +23,7 @@ from profharness.analysis.verdict.cpu import value_of as _value
 from profharness.analysis.verdict.evidence import bound_of, evidence_of, few_text, known_cause
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
 from profharness.analysis.verdict.wording import NOT_KNOWN, verdict_of
-from profharness.findings import Finding
+from profharness.findings import Finding, ways
 from profharness.units import format_share
 
 UNTRUSTWORTHY = frozenset(
@@ -40,11 +40,8 @@ UNTRUSTWORTHY = frozenset(
         "clock-stepped",
     }
 )
-NOTHING_MEASURED = (
-    "kernels of a device (--profile torch, or rocprofv3 on AMD), "
-    "or samples of the CPU (--telemetry)"
-)
-HOST_CALLS = "host calls (--profile torch, or --hip-trace with rocprofv3)"
+NOTHING_MEASURED = f"kernels of a device ({ways.KERNELS}), or samples of the CPU (--telemetry)"
+HOST_CALLS = f"host calls ({ways.CALLS})"
 NOTABLE_LOSS = 0.01
 _LOSSES = ("idle", "communication", "copy", "underfilled")
 

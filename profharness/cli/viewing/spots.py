@@ -33,12 +33,12 @@ def spot_in(path: Path, run: Path | None, at: str) -> Spot:
 
     Raises UsageError where there is none, with what the trace does hold, and as `load` does.
     """
-    return _spot(load_files([path], check=False).trace, path, run, at)
+    return _spot(load_files([path], check=False, every_pass=True).trace, path, run, at)
 
 
 def spots_in(path: Path, run: Path | None, wanted: Sequence[str]) -> dict[str, Spot | UsageError]:
     """The same of several, for which the trace is read once: each slice, or why there is none."""
-    trace = load_files([path], check=False).trace
+    trace = load_files([path], check=False, every_pass=True).trace
     spots: dict[str, Spot | UsageError] = {}
     for at in wanted:
         try:

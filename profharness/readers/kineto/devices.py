@@ -8,11 +8,12 @@ name, geometry and id are kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
+from profharness.readers.kineto import sorting
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.records import (
     DeviceArgs,
@@ -27,7 +28,6 @@ from profharness.readers.kineto.records import (
 from profharness.readers.kineto.unions import UsualOfDevices, UsualOfTimes
 from profharness.readers.kineto.values import unwanted
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Strings
 from profharness.trace.wanted import Wanted
 
 
@@ -39,15 +39,14 @@ class DeviceRows(KinetoRows):
     usual: ClassVar[object] = UsualOfDevices
     wanted: ClassVar[Wanted] = Wanted.DEVICES
 
-    def __init__(self, strings: Strings) -> None:
-        super().__init__(strings)
-        self._adders.update(
-            kernel=self._add_placed,
-            cuda_runtime=self._add_launches,
-            cpu_op=unwanted,
-            user_annotation=unwanted,
-            cpu_instant_event=unwanted,
-        )
+    def _adders(self) -> dict[str, Callable[[Any], None]]:
+        return super()._adders() | {
+            sorting.KERNEL: self._add_placed,
+            sorting.CALL: self._add_launches,
+            sorting.OP: unwanted,
+            sorting.MARK: unwanted,
+            sorting.MEMORY: unwanted,
+        }
 
     def ambiguous(self) -> bool:
         """Whether calls share the id of a kernel: which of them launched it tells their duration,
@@ -101,15 +100,14 @@ class TimeRows(KinetoRows):
     usual: ClassVar[object] = UsualOfTimes
     wanted: ClassVar[Wanted] = Wanted.TIMES
 
-    def __init__(self, strings: Strings) -> None:
-        super().__init__(strings)
-        self._adders.update(
-            kernel=self._add_times,
-            cuda_runtime=unwanted,
-            cpu_op=unwanted,
-            user_annotation=unwanted,
-            cpu_instant_event=unwanted,
-        )
+    def _adders(self) -> dict[str, Callable[[Any], None]]:
+        return super()._adders() | {
+            sorting.KERNEL: self._add_times,
+            sorting.CALL: unwanted,
+            sorting.OP: unwanted,
+            sorting.MARK: unwanted,
+            sorting.MEMORY: unwanted,
+        }
 
     def _add_times(self, events: Sequence[Event | TimedKernel]) -> None:
         events, start, dur = self._timed(events)

@@ -86,17 +86,23 @@ class KinetoRows:
         self._names: Pool[str | None] = Pool(lambda name: strings.code(name or ""))
         self._plain: set[str] = set()
         self._texts = text_pool(strings)
-        self._device_numbers: Pool[Number] = Pool(lambda number: self.devices[place_name(number)])
-        self._stream_numbers: Pool[Number] = Pool(
-            lambda number: self.streams[place_name(number).removeprefix("stream ")]
+        # nothing here refers to the rows themselves: they are freed as soon as they are read
+        devices, streams = self.devices, self.streams
+        device_numbers: Pool[Number] = Pool(lambda number: devices[place_name(number)])
+        stream_numbers: Pool[Number] = Pool(
+            lambda number: streams[place_name(number).removeprefix("stream ")]
         )
+        self._device_numbers, self._stream_numbers = device_numbers, stream_numbers
         self._stated_devices: Pool[Number] = Pool(
-            lambda number: NULL if number is None else self._device_numbers[number]
+            lambda number: NULL if number is None else device_numbers[number]
         )
         self._stated_streams: Pool[Number] = Pool(
-            lambda number: NULL if number is None else self._stream_numbers[number]
+            lambda number: NULL if number is None else stream_numbers[number]
         )
-        self._adders: dict[str, Callable[[Any], None]] = {
+
+    def _adders(self) -> dict[str, Callable[[Any], None]]:
+        """What adds the events of each category that becomes rows."""
+        return {
             sorting.KERNEL: self._add_kernels,
             sorting.COPY: self._add_copies,
             sorting.CALL: self._add_calls,
@@ -114,7 +120,8 @@ class KinetoRows:
             self._add_usual(batch)
 
     def _add_usual(self, batch: Sequence[Record]) -> None:
-        usual: dict[str, list[Any]] = {category: [] for category in self._adders}
+        adders = self._adders()
+        usual: dict[str, list[Any]] = {category: [] for category in adders}
         unneeded: dict[type[Unneeded], list[Any]] = {kind: [] for kind in get_args(Unneeded)}
         append: dict[type[Record], Callable[[Any], None]] = {
             kind: (
@@ -128,7 +135,7 @@ class KinetoRows:
             append[type(event)](event)  # its type says which list it belongs to
         for category, events in usual.items():
             if events:
-                self._adders[category](events)
+                adders[category](events)
         for kind, events_left_out in unneeded.items():
             if events_left_out:
                 self.left_out[kind.cat] += len(events_left_out)
@@ -141,7 +148,8 @@ class KinetoRows:
         return marks
 
     def _add_any(self, batch: Sequence[Event]) -> None:
-        by_category: dict[str | None, list[Event]] = {category: [] for category in self._adders}
+        adders = self._adders()
+        by_category: dict[str | None, list[Event]] = {category: [] for category in adders}
         append = sorting.Appending(by_category)
         for event in batch:
             append[event.cat](event)
@@ -151,7 +159,7 @@ class KinetoRows:
             if category is None:
                 self.named.add(events)
                 self.left_out.update(f"ph={e.ph}" for e in events)
-            elif (add := self._adders.get(category)) is None:
+            elif (add := adders.get(category)) is None:
                 self.left_out[category] += len(events)
             elif add is not unwanted:
                 phase, form = ("i", "instant") if category == sorting.MEMORY else ("X", "span")

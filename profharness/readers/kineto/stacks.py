@@ -6,12 +6,11 @@ They may be nine tenths of a file, and only tables by module and by stack need t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.unions import Timed, UsualWithFrames
-from profharness.trace.model import Strings
 from profharness.trace.wanted import Wanted
 
 _FRAMES = "python_function"
@@ -23,9 +22,8 @@ class StackRows(KinetoRows):
     usual: ClassVar[object] = UsualWithFrames
     wanted: ClassVar[Wanted] = Wanted.STACKS
 
-    def __init__(self, strings: Strings) -> None:
-        super().__init__(strings)
-        self._adders.update({_FRAMES: self._add_frames})
+    def _adders(self) -> dict[str, Callable[[Any], None]]:
+        return super()._adders() | {_FRAMES: self._add_frames}
 
     def _add_frames(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)

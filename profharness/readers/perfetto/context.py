@@ -93,6 +93,7 @@ class Tables:
     devices: tuple[Device, ...]
     streams: tuple[Stream, ...]
     names: tuple[Named, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
 
 
 NUMBER = re.compile(r"\d+")

@@ -12,6 +12,7 @@ import numpy as np
 from profharness.readers.bytes.proto_scan import LENGTH, VARINT, scan
 from profharness.readers.perfetto.gpu import hosts
 from profharness.readers.perfetto.packets import CLOCK_SNAPSHOT, SYSTEM_INFO, Packets
+from profharness.readers.perfetto.passes import ATTRIBUTE, MergedPass, merged_passes
 from profharness.readers.perfetto.times import BOOTTIME, Times
 from profharness.trace.model import ClockDomain
 
@@ -23,7 +24,6 @@ _CLOCKS = {
     5: ClockDomain.MONOTONIC_RAW,
     BOOTTIME: ClockDomain.BOOTTIME,
 }
-_SOURCE = "profharness.source."
 _VERSION = 4  # of SystemInfo: tracing_service_version
 # fields of TraceStats.BufferStats that count what a buffer lost (trace_stats.proto)
 _LOSSES = {
@@ -36,13 +36,11 @@ _LOSSES = {
 
 @dataclass(frozen=True)
 class Origin:
-    """What a file says of itself. `passes` is the number of passes that were merged into it, 0 for
-    a tool's own file.
-    """
+    """What a file says of itself. `passes` were merged into it; a tool's own file has none."""
 
     clock: ClockDomain
     host: str
-    passes: int
+    passes: tuple[MergedPass, ...]
     details: tuple[tuple[str, str], ...]
 
 
@@ -55,15 +53,10 @@ def read_origin(packets: Packets, times: Times) -> Origin:
     stated = {
         value
         for key, value in stated_attributes.items()
-        if key.startswith(_SOURCE) and key.endswith(".clock")
+        if key.startswith(ATTRIBUTE) and key.endswith(".clock")
     }
     if stated:
         clock = _merged_clock(stated)
-    passes = {
-        value
-        for key, value in stated_attributes.items()
-        if key.startswith(_SOURCE) and key.endswith(".pass")
-    }
     rows = packets.of_kind(SYSTEM_INFO)
     versions = packets.payload(rows).pick(_VERSION, LENGTH)
     library = {}
@@ -75,7 +68,7 @@ def read_origin(packets: Packets, times: Times) -> Origin:
     return Origin(
         clock,
         named.get(0, "") if len(named) == 1 else "",
-        len(passes),
+        merged_passes(stated_attributes),
         tuple(sorted((stated_attributes | library).items())),
     )
 

@@ -25,6 +25,7 @@ from profharness.readers.perfetto.names import read_interned
 from profharness.readers.perfetto.notes import Events, read_events
 from profharness.readers.perfetto.origin import Origin, clock_offset, dropped, read_origin
 from profharness.readers.perfetto.packets import MISSING, PACKET_TAG, Framing, Packets, read_packets
+from profharness.readers.perfetto.passes import by_pass
 from profharness.readers.perfetto.slices import CALL, Slices, from_rocprof_sys, read_slices
 from profharness.readers.perfetto.states import latest_of_state, states
 from profharness.readers.perfetto.times import packet_times
@@ -164,6 +165,8 @@ def _trace(path: Path, file: _File, tables: Tables, gpu: GpuTables) -> Trace:
     )
     trace = _linked(trace, file, gpu, (len(tables.kernels), len(tables.copies)))
     trace = tables.sensed.placed(trace, file.packets)
+    if len(file.origin.passes) > 1 and len(np.unique(file.packets.machine)) == 1:
+        trace = by_pass(trace, file.origin.passes) or trace
     return replace(trace, problems=tuple(_problems(path, file, trace)))
 
 
@@ -228,6 +231,7 @@ def _source(path: Path, file: _File, tables: Tables) -> Source:
         has_host_calls=len(tables.api) > 0,
         details=file.origin.details,
         names=tables.names,
+        units=tables.units,
     )
 
 
@@ -250,7 +254,7 @@ def _problems(path: Path, file: _File, trace: Trace) -> Iterator[Problem]:
             1,
             "the file is complete and holds no event: the program did no work that the tool saw",
         )
-    for severity, count, sentence in _counts(file):
+    for severity, count, sentence in (*_counts(file), *_as_one(file, trace)):
         if count:
             yield Problem(severity, where, count, sentence)
     if slices.left_out:
@@ -305,10 +309,15 @@ def _counts(file: _File) -> Iterator[tuple[Severity, int, str]]:
             "CLOCK_BOOTTIME"
         ),
     )
-    if file.origin.passes > 1:
+
+
+def _as_one(file: _File, trace: Trace) -> Iterator[tuple[Severity, int, str]]:
+    """Said where several passes cannot be told apart."""
+    passes = len(file.origin.passes)
+    if passes > 1 and len(trace.sources) == 1:
         yield (
             "warning",
-            file.origin.passes,
+            passes,
             (
                 "passes were merged into this file: their records are read as one, "
                 "so that sums count each of them"

@@ -134,6 +134,7 @@ def build(context: Context, *, ops: bool) -> Tables:
         devices=tuple(Device(index=str(number), vendor="AMD") for number in placed.numbers),
         streams=placed.streams,
         names=context.tracks.names,
+        units=_units(context.tracks, context.track[sampled]),
     )
 
 
@@ -346,6 +347,16 @@ def _samples(context: Context, rows: I64, device: I64) -> Samples:
     value *= np.array(factors, np.float64)[of_row]
     at = context.times[rows]
     return Samples.build(at_ns=at, until_ns=at, device=device, metric=metric, value=value, source=0)
+
+
+def _units(tracks: Tracks, track: I64) -> tuple[tuple[str, str], ...]:
+    """The units of counters that are no metric of ours, by their names."""
+    stated = {
+        _metric(one)[0]: one.unit for one in (tracks[uuid] for uuid in np.unique(track).tolist())
+    }
+    return tuple(
+        (name, unit) for name, unit in sorted(stated.items()) if unit and metric_of(name) is None
+    )
 
 
 def _metric(track: Track) -> tuple[str, float]:

@@ -17,7 +17,9 @@ from profharness.trace.model import I64
 from profharness.trace.places import MOST_NAMES, named
 
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
-_PID, _TID, _MULTIPLIER, _INCREMENTAL, _SCALE = 1, 2, 4, 5, 7
+_PID, _TID, _UNIT, _MULTIPLIER, _INCREMENTAL, _UNIT_NAME, _SCALE = 1, 2, 3, 4, 5, 6, 7
+_UNITS = {1: "ns", 2: "count", 3: "B"}  # CounterDescriptor.Unit
+_LONGEST_UNIT = 16  # characters: a longer text is no unit
 _CALLED = {_PROCESS: 6, _THREAD: 5}  # process_name and thread_name
 _NO_NAME = re.compile(r"thread (\d+|\(not recorded\))\Z")  # what our own writer says for none
 _THREAD_NAME = re.compile(
@@ -30,7 +32,7 @@ _MOST = 4 * MOST_NAMES
 @dataclass(frozen=True)
 class Track:
     """One track; `pid` and `tid` are its own, NULL where it states none. `multiplier` turns counter
-    values into the unit, and `scale` names the vertical scale that it shares with others.
+    values into the unit, `scale` names the vertical scale that it shares with others.
     """
 
     machine: int = 0
@@ -42,6 +44,7 @@ class Track:
     multiplier: int = 1
     incremental: bool = False
     scale: str = ""
+    unit: str = ""
 
 
 _UNDECLARED = Track()
@@ -79,7 +82,8 @@ class Tracks:
                 ),
             ]
         )
-        scales = dict(self._called(self._bytes(fields, _COUNTER), _SCALE))
+        described = self._bytes(fields, _COUNTER)
+        scales, units = (dict(self._called(described, number)) for number in (_SCALE, _UNIT_NAME))
         machines = packets.machine[rows].tolist()
         for row, uuid in enumerate(uuids):
             track = self._known.get(uuid, _UNDECLARED)
@@ -99,6 +103,7 @@ class Tracks:
                 if counter is None
                 else bool(counter.get(_INCREMENTAL, 0)),
                 scale=scales.get(row, track.scale),
+                unit=_unit_of(counter, units.get(row, "")) or track.unit,
             )
 
     def __getitem__(self, uuid: int) -> Track:
@@ -187,6 +192,12 @@ class Tracks:
         ):
             found[rows[message]][number] = value
         return found
+
+
+def _unit_of(counter: dict[int, int] | None, name: str) -> str:
+    """The unit of a counter, by its name or its number; empty where it states none."""
+    stated = name.strip() or _UNITS.get((counter or {}).get(_UNIT, 0), "")
+    return stated if len(stated) <= _LONGEST_UNIT and stated.isprintable() else ""
 
 
 def _own_thread(track: Track) -> int:

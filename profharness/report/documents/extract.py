@@ -12,6 +12,7 @@ from profharness.report.tables.hotspots import hotspot_tables
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.scan import scan_table
 from profharness.report.text.findings import finding_lines
+from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.sentences import sentences
 
 POINTS, HOTSPOTS = 24, 8
@@ -37,6 +38,7 @@ class Extract:
 
 def extract(summary: Summary) -> Extract:
     """The parts of the one page of a summary: the main table, and the first hotspots."""
+    summary = as_read(summary)
     hotspots = hotspot_tables(summary)
     main = scan_table(summary) or partition_table(summary)
     said = sentences(summary)

@@ -10,9 +10,9 @@ from typing import Any
 
 from profharness.analysis.records import Partition, PointSummary, Summary
 from profharness.analysis.use.records import DeviceUse, UseRow
-from profharness.report.plots.base import Group, groups
+from profharness.report.plots.base import Group, groups, log_ticks
 from profharness.report.plots.partition import PARTS, part_ns
-from profharness.report.text.figures import finite
+from profharness.report.text.figures import brief_text, finite, si_text
 from profharness.report.text.labels import AXIS_TITLES, Axis, item_unit, scan_axis
 from profharness.report.text.rates import throughput_ends
 
@@ -88,7 +88,7 @@ def _measured(points: Sequence[PointSummary]) -> list[PointSummary]:
 def _scan(figure: Any, lines: Sequence[_Line], axis: Axis, unit: str, below: float) -> float:
     """Throughput and latency beside each other; where they end."""
     height = 0.19
-    bottom = below - height - 0.01
+    bottom = below - height - 0.01 - (0.018 * -(-len(lines) // 4) if len(lines) > 1 else 0)
     for place, draw in ((LEFT + 0.045, _throughput), (0.57, _latency)):
         axes = figure.add_axes((place, bottom, 0.35, height))
         draw(axes, lines, axis, unit)
@@ -117,8 +117,10 @@ def _throughput(axes: Any, lines: Sequence[_Line], axis: Axis, unit: str) -> Non
         axes.errorbar(levels, values, bars, label=line.name, **line.look)
     axes.set_ylim(bottom=0)
     axes.set_ylabel(f"throughput ({unit})")
-    if len(lines) > 1:
-        axes.legend(fontsize=6.5, frameon=False)
+    axes.yaxis.set_major_formatter(lambda value, _: si_text(value, "").strip())
+    if len(lines) > 1:  # above both plots, where no data are
+        over = {"loc": "lower left", "bbox_to_anchor": (-0.13, 1.0), "borderaxespad": 0.2}
+        axes.legend(fontsize=7, frameon=False, ncols=4, **over)
 
 
 def _latency(axes: Any, lines: Sequence[_Line], axis: Axis, _unit: str) -> None:
@@ -127,7 +129,11 @@ def _latency(axes: Any, lines: Sequence[_Line], axis: Axis, _unit: str) -> None:
         levels = [getattr(point, axis) for point in points]
         axes.plot(levels, [point.latency_ms for point in points], **line.look)
     axes.set_yscale("log")
-    axes.set_ylabel("mean latency (ms)")
+    low, high = axes.get_ylim()
+    ticks = log_ticks(low, high)[:: max(1, len(log_ticks(low, high)) // 7)]
+    axes.set_yticks(ticks, [brief_text(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set_ylabel("mean latency (ms, log scale)")
 
 
 def _bars(figure: Any, windows: Sequence[tuple[str, Partition]], below: float) -> float:

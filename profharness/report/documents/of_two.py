@@ -23,6 +23,7 @@ from profharness.report.text.comparison import (
     why,
 )
 from profharness.report.text.findings import finding_lines
+from profharness.report.text.measured.vendors import as_read
 
 CHANGES = 48
 """Rows of the table of all changes: of a dozen points each with four figures."""
@@ -49,7 +50,7 @@ def extract_two(comparison: Comparison, a: Summary, b: Summary) -> Extract:
 
 def _judged(name: str, summary: Summary) -> str:
     """A side with the sentence of its verdict."""
-    verdict = window_verdict(summary)
+    verdict = window_verdict(as_read(summary))
     return f"{name}: {verdict}" if verdict else name
 
 

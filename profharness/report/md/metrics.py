@@ -12,19 +12,19 @@ from profharness.report.text.findings import all_findings, finding_line
 from profharness.report.text.labels import is_command, point_names_by_id
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.measured.lacking import lacking_lines
-from profharness.report.text.measured.vendors import for_device
+from profharness.report.text.measured.vendors import as_read
 
 
 def metrics_markdown(summary: Summary, *, keys: bool = False) -> str:
     """The verdict, the points of a scan, the figures of the whole window, what is missing (all of
     it by its names in JSON with `keys`), and the findings.
     """
-    return "\n".join(_parts(summary, keys=keys))
+    return "\n".join(_parts(as_read(summary), keys=keys))
 
 
 def _parts(summary: Summary, *, keys: bool) -> Iterator[str]:
     yield heading(summary.source).removesuffix("\n")
-    verdict = full_verdict(summary.verdict, for_device(summary.verdict_needs, summary))
+    verdict = full_verdict(summary.verdict, summary.verdict_needs)
     if verdict:
         yield f"{escaped(verdict)}\n"
     points = points_markdown(summary)

@@ -1,9 +1,9 @@
 """The report as one HTML file that works offline: text, tables, styles, plots and what draws them
 inside.
 
-The page forbids itself every connection, every script but its own two and every style but its own
-(its content security policy names them by hash), follows light and dark, prints, and reads without
-its script: the tables hold what the plots show.
+The page forbids itself every connection, every script but its own and the two of others that it
+carries, and every style but its own (its content security policy names them by hash). It follows
+light and dark, prints, and reads without its script: the tables hold what the plots show.
 """
 
 from __future__ import annotations
@@ -17,8 +17,17 @@ import msgspec
 from profharness.analysis.records import Summary
 from profharness.report.page import content
 from profharness.report.page.later import ROOM, LaterRows
-from profharness.report.page.script import by_hash, engine, own_script, style
+from profharness.report.page.packed import packed
+from profharness.report.page.script import (
+    by_hash,
+    engine,
+    own_script,
+    packed_engine,
+    style,
+    unpacker,
+)
 from profharness.report.page.templating import environment
+from profharness.report.page.third_party.scripts import ECHARTS, PAKO
 from profharness.report.pictures.sections import pictures_by_section, without_power
 from profharness.report.plots import (
     curves,
@@ -31,6 +40,7 @@ from profharness.report.plots import (
     work_roofline,
 )
 from profharness.report.plots.base import Plot
+from profharness.report.text.measured.vendors import as_read
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -45,9 +55,10 @@ HOTSPOTS_FIRST = 12
 
 
 def render(summary: Summary) -> str:
-    """The whole page; under SIZE_LIMIT bytes, of which ECharts is 1.1 million where there is
+    """The whole page; under SIZE_LIMIT bytes, of which ECharts is half a million where there is
     anything to draw. What has no room is left out, and the page says so.
     """
+    summary = as_read(summary)
     drawn = _plots(msgspec.structs.replace(summary, points=summary.points[: content.MOST_DRAWN]))
     page, text = content.content(summary), ""
     for share in (1.0, 0.5, 0.2, 0.0):
@@ -62,7 +73,7 @@ def _page(
 ) -> str:
     """The page with these plots, and with `room` characters for the later rows of tables."""
     plots = [plot for group in drawn.values() for plot in group if plot.json]
-    drawing, script = engine() if plots else None, own_script()
+    scripts = [*([engine()] if plots else []), unpacker(), own_script()]
     look = style({plot.height for plot in plots})
     return (
         environment("profharness.report.page")
@@ -74,10 +85,12 @@ def _page(
             hotspots_first=HOTSPOTS_FIRST,
             later=LaterRows(room),
             plots=drawn,
-            engine=drawing,
-            script=script,
+            engine=packed_engine() if plots else None,
+            unpacker=unpacker(),
+            third_party=(ECHARTS, PAKO),
+            script=own_script(),
             style=look,
-            trusted_scripts=by_hash(one for one in (drawing, script) if one is not None),
+            trusted_scripts=by_hash(scripts),
             trusted_styles=by_hash([look]),
             data=_embedded(plots),
         )
@@ -124,10 +137,8 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
 
 
 def _embedded(drawn: Iterable[Plot]) -> Markup:
-    """The figures as one JSON object by name, fit for a script element: no `<` is left that could
-    end it.
-    """
+    """The figures as one JSON object by name, packed."""
     from markupsafe import Markup
 
     body = ",".join(f'"{plot.name}":{plot.json}' for plot in drawn)
-    return Markup(f"{{{body}}}".replace("<", "\\u003c"))  # noqa: S704  `<` is escaped on this line
+    return Markup(packed(f"{{{body}}}"))  # noqa: S704  base64

@@ -5,9 +5,9 @@ thousands of names fit into a page that stays small.
 from __future__ import annotations
 
 import json
-import zlib
-from base64 import b64encode
 from typing import TYPE_CHECKING
+
+from profharness.report.page.packed import packed
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -29,12 +29,12 @@ class LaterRows:
         by, and how many of them found room.
         """
         kept = [f"{row.strip()}{_ROW_END}" for row in rows.split(_ROW_END)[:-1]]
-        packed = _packed("".join(kept))
-        while kept and len(packed) > self._room:
-            kept = kept[: min(int(len(kept) * self._room / len(packed) * 0.9), len(kept) - 1)]
-            packed = _packed("".join(kept))
+        small = packed("".join(kept))
+        while kept and len(small) > self._room:
+            kept = kept[: min(int(len(kept) * self._room / len(small) * 0.9), len(kept) - 1)]
+            small = packed("".join(kept))
         name = f"t{len(self._packed)}"
-        self._packed[name] = packed if kept else ""
+        self._packed[name] = small if kept else ""
         self._room -= len(self._packed[name])
         return name, len(kept)
 
@@ -43,7 +43,3 @@ class LaterRows:
         from markupsafe import Markup
 
         return Markup(json.dumps(self._packed, separators=(",", ":")))  # noqa: S704  base64
-
-
-def _packed(text: str) -> str:
-    return b64encode(zlib.compress(text.encode(), 9)).decode()

@@ -12,7 +12,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
-from profharness.report.page.third_party.scripts import ECHARTS, script_text
+from profharness.report.page.packed import packed
+from profharness.report.page.third_party.scripts import ECHARTS, PAKO, script_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -40,12 +41,25 @@ def own_script() -> Markup:
     return Markup(whole)  # noqa: S704  files of this package
 
 
-@cache
-def engine() -> Markup:
+def engine() -> str:
     """The text of ECharts, which the own script runs once it has something to draw."""
+    return script_text(ECHARTS)
+
+
+@cache
+def unpacker() -> Markup:
+    """The text of pako, with which the own script unpacks what the page carries packed."""
     from markupsafe import Markup
 
-    return Markup(script_text(ECHARTS))  # noqa: S704  a file of this package, known by its hash
+    return Markup(script_text(PAKO))  # noqa: S704  a file of this package, known by its hash
+
+
+@cache
+def packed_engine() -> Markup:
+    """The text of ECharts as it stands in the page."""
+    from markupsafe import Markup
+
+    return Markup(packed(engine()))  # noqa: S704  base64
 
 
 def style(heights: Iterable[int]) -> Markup:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from profharness.report.page.wrapping import unbroken, whole_options
 from profharness.rundir.shown.screen import visible
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def environment(*packages: str) -> Environment:
     )
     made.tests["long_word"] = _long_word
     made.filters["coded"] = _coded
+    made.filters["unbroken"] = unbroken
     return made
 
 
@@ -41,15 +43,19 @@ def _long_word(text: str) -> bool:
 
 
 def _coded(text: str) -> Markup:
-    """The text, with what stands between two backticks as code."""
+    """The text, with what stands between two backticks as code; numbers keep their units at the end
+    of a line, and options stay whole.
+    """
     from markupsafe import Markup, escape
 
-    parts = [escape(visible(part)) for part in text.split("`")]
+    parts = text.split("`")
     if len(parts) % 2 == 0:  # a lone backtick stays what it is
-        return escape(visible(text))
-    joined = "".join(
-        f"<code>{part}</code>" if at % 2 else str(part) for at, part in enumerate(parts)
-    )
+        parts = [text]
+    shown = [
+        whole_options(str(escape(visible(part if at % 2 else unbroken(part)))))
+        for at, part in enumerate(parts)
+    ]
+    joined = "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(shown))
     return Markup(joined)  # noqa: S704  every part is escaped above
 
 

@@ -34,7 +34,9 @@ def headroom_tile(summary: Summary) -> Tile | None:
     if verdict is None or verdict.at_most is None:
         return None
     note = f"times as fast at most{where}"
-    return Tile("headroom", f"{verdict.at_most:.2f}", note, verdict.text)
+    return Tile(
+        "headroom", f"{verdict.at_most:.{2 if verdict.at_most < 10 else 0}f}", note, verdict.text
+    )
 
 
 def view_command(summary: Summary) -> str:

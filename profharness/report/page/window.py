@@ -50,7 +50,7 @@ def window_verdict(summary: Summary) -> str:
     """The verdict of a whole window, or what it needs; empty where nothing is to be judged. Of
     trace files what it needs is said, too, where they hold no device work at all.
     """
-    needs = for_device(summary.verdict_needs, summary)
+    needs = summary.verdict_needs
     if summary.verdict is None and summary.run is None and needs:
         return withheld_text(needs)
     return full_verdict(summary.verdict, needs)

@@ -150,7 +150,11 @@ def _narrow(rows: int) -> Option:
     }
     return {
         "height": 96 + _NARROW_ROW * rows,
-        "yAxis": {"axisLabel": {**label, "interval": 0, **READABLE}, "axisTick": {"show": False}},
+        "yAxis": {
+            "axisLabel": {**label, "interval": 0, **READABLE},
+            "axisTick": {"show": False},
+            "z": 4,  # names go before the line
+        },
         "series": [{"barMaxWidth": 12}],
     }
 

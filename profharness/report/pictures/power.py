@@ -8,6 +8,7 @@ from profharness.report.pictures.options import GREY, Option, option_json, toolt
 from profharness.report.plots.base import Plot
 from profharness.report.plots.colors import BOUND, CURVES
 from profharness.report.text.figures import finite
+from profharness.report.text.sampled import told_apart
 from profharness.units import format_number
 
 _POWER = ("power_w", "power_average", "power_energy")
@@ -65,7 +66,8 @@ def _chosen(bands: tuple[Band, ...]) -> list[Band]:
 def _option(
     title: str, rows: list[TelemetryRow], caps: list[TelemetryRow], bands: list[Band]
 ) -> Option:
-    series = [_line(row, number) for number, row in enumerate(rows)]
+    devices = told_apart([row.device for row in rows])
+    series = [_line(row, number, devices[number]) for number, row in enumerate(rows)]
     if bands:
         series[0]["markArea"] = _areas(bands)
     series += [_cap(row) for row in caps[:1]]
@@ -93,11 +95,11 @@ def _option(
     }
 
 
-def _line(row: TelemetryRow, number: int) -> Option:
+def _line(row: TelemetryRow, number: int, device: str) -> Option:
     color = CURVES[number % len(CURVES)]
     return {
         "type": "line",
-        "name": f"device {row.device}",
+        "name": f"device {device}",
         "showSymbol": False,
         "itemStyle": {"color": color},
         "lineStyle": {"color": color, "width": 1.4},

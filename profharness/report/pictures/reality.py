@@ -152,7 +152,7 @@ def _bars(found: dict[str, Share]) -> Option:
     whiskers = [
         [row, share.low, share.high]
         for row, share in enumerate(found.values())
-        if share.low is not None and share.high is not None
+        if share.low is not None and share.high is not None and share.low < share.high
     ]
     return {
         "grid": {"right": 64},
@@ -200,6 +200,7 @@ def _dots(rows: list[tuple[str, dict[str, Share]]]) -> Option:
             if (share := found.get(measure.label)) is not None
             and share.low is not None
             and share.high is not None
+            and share.low < share.high
         ]
         series += _whiskers(whiskers, measure.color)
         look = {"color": measure.color}

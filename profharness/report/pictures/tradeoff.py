@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from profharness.analysis.records import PointSummary, Summary
@@ -10,20 +12,27 @@ from profharness.report.plots.base import Group, Plot, groups, log_ticks
 from profharness.report.text import names
 from profharness.report.text.figures import finite, number_text
 from profharness.report.text.labels import Axis, item_unit, level_name, scan_axis
+from profharness.report.text.rates import throughput_ends
 
 _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 _MARGIN = 1.25  # of the log axis beyond its data
+_WIDE, _TALL = (900, 260), 260
+"""Pixels of the plot's area: on a usual page and on a telephone, and its height."""
 _LATENCIES = (names.LATENCY_P50, names.LATENCY_MEAN)
 
 
 @dataclass(frozen=True)
 class Spot:
-    """One level: items/s, latency in ms with its interval, and its level."""
+    """One level: items/s and latency in ms with their intervals, which latency it is, and its
+    level.
+    """
 
     throughput: float
+    ends: tuple[float, float] | None
     latency_ms: float
     low_ms: float | None
     high_ms: float | None
+    figure: str
     level: float
     name: str
 
@@ -59,7 +68,7 @@ def tradeoff_plot(summary: Summary) -> Plot | None:
         },
         "yAxis": {
             "type": "log",
-            "name": "latency p50 (ms, log scale)",
+            "name": f"{_latency_name(curves)} (ms, log scale)",
             "nameGap": 40,
             "min": low,
             "max": high,
@@ -79,6 +88,12 @@ def tradeoff_plot(summary: Summary) -> Plot | None:
     )
 
 
+def _latency_name(curves: Sequence[tuple[Group, list[Spot]]]) -> str:
+    """Which latency all levels have: the median where there were requests or trials enough."""
+    kinds = {spot.figure for _, spots in curves for spot in spots}
+    return names.title_of(kinds.pop()) if len(kinds) == 1 else "latency, p50 or mean"
+
+
 def _name(group: Group) -> str:
     return group.name or "measured"
 
@@ -87,15 +102,15 @@ def _spots(points: tuple[PointSummary, ...], axis: Axis) -> list[Spot]:
     spots = []
     for point in points:
         throughput, level = finite(point.throughput), getattr(point, axis)
-        latency = next(
+        which, latency = next(
             (
-                figure
+                (name, figure)
                 for name in _LATENCIES
                 if (figure := point.metrics.get(name)) is not None
                 and finite(figure.value)
                 and figure.unit in _MS
             ),
-            None,
+            ("", None),
         )
         if throughput is None or level is None or latency is None:
             continue
@@ -106,7 +121,18 @@ def _spots(points: tuple[PointSummary, ...], axis: Axis) -> list[Spot]:
         )
         if value is None or value <= 0:
             continue
-        spots.append(Spot(throughput, value, low, high, float(level), level_name(axis, level)))
+        spots.append(
+            Spot(
+                throughput,
+                throughput_ends(point),
+                value,
+                low,
+                high,
+                which,
+                float(level),
+                level_name(axis, level),
+            )
+        )
     return spots
 
 
@@ -172,12 +198,60 @@ def _series(group: Group, spots: list[Spot], unit: str) -> list[Option]:
                 "data": whiskers,
             }
         )
+    across = [[spot.latency_ms, *spot.ends, 0] for spot in spots if spot.ends]
+    if across:
+        parts.append(
+            {
+                "type": "custom",
+                "renderItem": "interval_across",
+                "name": _name(group),
+                "itemStyle": {**look, "opacity": 0.6},
+                "encode": {"x": [1, 2], "y": 0},
+                "silent": True,
+                "data": across,
+            }
+        )
     if (knee := _knee(group, spots)) is not None:
-        parts.append(_knee_mark(group, knee))
+        parts.append(_knee_mark(group, knee, _label_place(spots, knee)))
     return parts
 
 
-def _knee_mark(group: Group, knee: Spot) -> Option:
+def _label_place(spots: list[Spot], knee: Spot) -> tuple[str, int]:
+    """Beside which side of the knee's ring its name stands, and how many pixels below its middle:
+    the first place that no line from the knee to its neighbours crosses, on a plot of a usual
+    page and on one of a telephone.
+    """
+    at = spots.index(knee)
+    most = max(end for spot in spots for end in (spot.throughput, *(spot.ends or ())))
+    logs = [math.log(spot.latency_ms) for spot in spots]
+    ends = [math.log(end) for spot in spots for end in (spot.low_ms, spot.high_ms) if end]
+    tall = _TALL / max(max(logs + ends) - min(logs + ends), 0.1)
+    sides = ("left", "right") if knee.throughput > 0.2 * most else ("right",)
+    sides = sides if knee.throughput < 0.8 * most else ("left",)
+    lines = [
+        (wide * (spots[near].throughput - knee.throughput) / most, tall * (logs[at] - logs[near]))
+        for near in (at - 1, at + 1)
+        if 0 <= near < len(spots)
+        for wide in _WIDE
+    ]
+    places = [(side, down) for down in (-11, 11, -26, 26) for side in sides]
+    free = (place for place in places if not any(_crosses(line, place) for line in lines))
+    return next(free, places[0])
+
+
+def _crosses(line: tuple[float, float], place: tuple[str, int]) -> bool:
+    side, down = place
+    return any(
+        17 < (-x if side == "left" else x) < 100 and abs(y - down) < 9 for x, y in _along(line)
+    )
+
+
+def _along(line: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    for step in range(1, 61):
+        yield line[0] * step / 60, line[1] * step / 60
+
+
+def _knee_mark(group: Group, knee: Spot, place: tuple[str, int]) -> Option:
     return {
         "type": "scatter",
         "name": _name(group),
@@ -186,9 +260,9 @@ def _knee_mark(group: Group, knee: Spot) -> Option:
         "itemStyle": {"color": "none", "borderColor": group.color, "borderWidth": 2},
         "label": {
             "show": True,
-            "position": "left",
+            "position": place[0],
             "distance": 10,
-            "offset": [0, -11],
+            "offset": [0, place[1]],
             "formatter": "told",
             **READABLE,
         },

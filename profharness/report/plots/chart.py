@@ -122,9 +122,18 @@ def chart_json(
     return json.dumps(option, separators=(",", ":"), allow_nan=False)
 
 
-def _legend(series: Sequence[Curve | Bars]) -> list[str]:
-    shown = (visible(one.name) for one in series if one.in_legend and one.name)
-    return list(dict.fromkeys(shown))
+_DIAMOND = "path://M5 0L10 5L5 10L0 5Z"
+"""An own shape: that of ECharts is stretched to the width of a line in a legend."""
+
+
+def _legend(series: Sequence[Curve | Bars]) -> list[str | Option]:
+    shown = {visible(one.name): one for one in series if one.in_legend and one.name}
+    return [
+        {"name": name, "icon": _DIAMOND}
+        if isinstance(one, Curve) and one.symbol == "diamond" and not one.width
+        else name
+        for name, one in shown.items()
+    ]
 
 
 def _series(one: Curve | Bars, *, horizontal: bool) -> list[Option]:

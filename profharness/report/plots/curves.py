@@ -23,8 +23,8 @@ from profharness.report.plots.colors import CURVES
 from profharness.report.text import names
 from profharness.report.text.figures import finite
 from profharness.report.text.labels import Axis, item_unit, level_name, scan_axis
+from profharness.report.text.measured.curves import fit_holds
 from profharness.report.text.rates import throughput_ends
-from profharness.report.text.scan_sentences import fit_holds
 
 _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 

@@ -11,7 +11,7 @@ from profharness.report.plots.base import SERIES_COLORS, Plot
 from profharness.report.plots.chart import Curve, Scale, chart_json
 from profharness.report.text import names
 from profharness.report.text.figures import finite
-from profharness.report.text.sampled import telemetry_scale, telemetry_title
+from profharness.report.text.sampled import telemetry_scales, telemetry_title, told_apart
 
 MOST_TELEMETRY = 8
 MOST_LINES = 16
@@ -35,13 +35,14 @@ def telemetry_plots(summary: Summary) -> tuple[Plot, ...]:
 
 
 def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int, samples: int) -> Plot:
-    title, (factor, unit) = telemetry_title(rows[0]), telemetry_scale(rows[0].unit)
+    title, (factor, unit) = telemetry_title(rows[0]), telemetry_scales(rows)[metric]
     curves = []
+    devices = told_apart([row.device for row in rows])
     for place, row in enumerate(rows[:MOST_LINES]):
         kept = np.array(thinned_samples(row.values, samples), np.intp)
         curves.append(
             Curve(
-                row.device,
+                devices[place],
                 SERIES_COLORS[place % len(SERIES_COLORS)],
                 np.round(np.array(row.at_s, np.float64)[kept], 3).tolist(),
                 np.round(np.array(row.values, np.float64)[kept] * factor, 6).tolist(),
@@ -52,13 +53,12 @@ def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int, samples: 
         )
     at = Scale("time since the first sample (s)", zero=True)
     value = Scale(unit, zero=metric != "clock_mhz")
-    caption = title if title.endswith(unit) else f"{title} ({unit})"
     meaning = names.meaning_of(metric)
     return Plot(
         f"telemetry-{index}",
         chart_json(curves, at, value, legend=len(rows) > 1, along=unit),
         220,
-        caption + (f", {MOST_LINES} of {len(rows)} devices" if len(rows) > MOST_LINES else ""),
+        title + (f", {MOST_LINES} of {len(rows)} devices" if len(rows) > MOST_LINES else ""),
         f"{title} in {unit} over the run{f': {meaning}' if meaning else ''}.",
     )
 

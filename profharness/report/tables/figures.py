@@ -16,7 +16,7 @@ from profharness.report.text.figures import (
 )
 from profharness.report.text.labels import KERNELS, no_kernels, point_names
 from profharness.report.text.measured.lacking import OF_AMD, ONLY_AMD
-from profharness.report.text.measured.vendors import for_device, on_nvidia
+from profharness.report.text.measured.vendors import on_nvidia
 
 _NVIDIA = "an NVIDIA device"
 
@@ -77,14 +77,17 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
     lacking: dict[str, list[str]] = {}
     for name, needs in needed.items():
         of_amd = nvidia and needs.startswith(OF_AMD)
-        remedy = _NVIDIA if of_amd else for_device(needs, summary)
+        remedy = _NVIDIA if of_amd else needs
         lacking.setdefault(remedy, []).append(names.title_of(name))
     return tuple(
         (why, f"{len(titles)} figures of device work")
         if why and needs.startswith(KERNELS)
         else (needs, f"{len(titles)} {ONLY_AMD}")
         if needs == _NVIDIA
-        else (_needed(needs), ", ".join(titles))
+        else (
+            _needed(needs),
+            ("; " if any("," in title for title in titles) else ", ").join(titles),
+        )
         for needs, titles in lacking.items()
     )
 

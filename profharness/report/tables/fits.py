@@ -9,7 +9,7 @@ from profharness.analysis.records import Summary
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import estimate_text, number_text
 from profharness.report.text.labels import series_name
-from profharness.report.text.scan_sentences import fit_holds, still_rising
+from profharness.report.text.measured.curves import fit_holds, still_rising
 from profharness.units import format_number
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from profharness.analysis.records import Summary, TelemetryRow
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text import names
-from profharness.report.text.figures import brief_text, finite
+from profharness.report.text.figures import brief_text, finite, singular
 from profharness.report.text.sampled import (
     sample_value_text,
-    telemetry_scale,
+    telemetry_scales,
     telemetry_title,
 )
 from profharness.trace.model import Trace
@@ -23,11 +23,15 @@ from profharness.units import format_number
 def telemetry_table(summary: Summary) -> Table | None:
     """Mean and extremes of every telemetry metric."""
     several = len({row.device for row in summary.telemetry}) > 1
+    scales = telemetry_scales(summary.telemetry)
     rows = tuple(
         (
             Cell(telemetry_title(row), provenance=names.meaning_of(row.metric)),
             *([Cell(row.device)] if several else []),
-            *(Cell(_plain(value, row)) for value in (row.mean, row.low, row.high)),
+            *(
+                Cell(_plain(value, row, *scales[row.metric]))
+                for value in (row.mean, row.low, row.high)
+            ),
             Cell(format_number(row.samples)),
         )
         for row in summary.telemetry
@@ -44,7 +48,7 @@ def telemetry_table(summary: Summary) -> Table | None:
     return Table("Telemetry", columns, rows) if rows else None
 
 
-def _plain(value: float, row: TelemetryRow) -> str:
+def _plain(value: float, row: TelemetryRow, factor: float, unit: str) -> str:
     """Four significant digits of the row's largest value: the same decimals in all three cells, and
     no 0.00001895.
     """
@@ -52,11 +56,11 @@ def _plain(value: float, row: TelemetryRow) -> str:
         finite(value),
         max(abs(number) for number in (row.mean, row.low, row.high) if finite(number) is not None),
     )
-    factor, scaled = telemetry_scale(row.unit)
     decimals = 3 - math.floor(math.log10(largest * factor)) if largest else 0
-    return (
-        "" if shown is None else f"{brief_text(round(shown * factor, decimals))} {scaled}".strip()
-    )
+    if shown is None:
+        return ""
+    text = brief_text(round(shown * factor, decimals))
+    return f"{text} {singular(unit) if text == '1' else unit}".strip()
 
 
 def sampled_table(rows: Sequence[TelemetryRow]) -> Table:

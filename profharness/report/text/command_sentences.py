@@ -12,7 +12,7 @@ from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
 from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
-from profharness.findings import Finding
+from profharness.findings import Finding, ways
 from profharness.report.tables import runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
@@ -175,10 +175,7 @@ def _without_verdict(summary: Summary) -> str:
         )
     if summary.verdict_needs not in ("", NOTHING_MEASURED):
         return f"What holds the device back cannot be told: that needs {summary.verdict_needs}."
-    return (
-        "Why the device waits was not measured: add --profile torch, "
-        "or --profile rocprofv3 --hip-trace on AMD."
-    )
+    return f"Why the device waits was not measured: add {ways.WAITING}."
 
 
 def under_pressure(summary: Summary) -> bool:

@@ -11,6 +11,7 @@ from profharness.analysis.verdict.evidence import UNKNOWN_CAUSE, kind_of_cause
 from profharness.analysis.verdict.records import Verdict
 from profharness.analysis.verdict.window import NOTHING_MEASURED, largest_part
 from profharness.analysis.verdict.wording import bound_text
+from profharness.findings import ways
 from profharness.units import format_share
 
 
@@ -56,7 +57,7 @@ IDLE_CAUSES: dict[str, Limit] = {
     "no_host_record_ns": Limit(
         "no host record",
         "{share} of the time the {device} is idle, and the trace does not say what the host did",
-        "--hip-trace (or --profile torch), so that the host's calls are in the trace",
+        f"{ways.CALLS_BESIDE}, so that the host's calls are in the trace",
     ),
 }
 
@@ -97,17 +98,18 @@ LIMITERS: dict[str, Limit] = {
     "inside-kernel": Limit(
         "inside kernels",
         "{share} of the time kernels fill the device but reach neither ceiling",
-        "a hardware counter pass on the top kernels (--pmc): latency, LDS, gathers or atomics",
+        f"{ways.COUNTING_PASS}: latency, LDS, gathers or atomics",
     ),
     "kernels": Limit(
         "unknown work",
         "{share} of the time kernels run whose work is not known",
-        "--profile torch, which records the operators' shapes, or hardware counters (--pmc)",
+        f"--profile torch, which records the operators' shapes{ways.OR_COUNTING}",
     ),
     "undetermined": Limit(
         "undetermined",
         "{share} of the time kernels run, by compute or by bandwidth is not measured",
-        "--pmc, or `profharness calibrate` and --flops-per-item, to tell compute from bandwidth",
+        f"{ways.COUNTING_OR}`profharness calibrate` and --flops-per-item, "
+        "to tell compute from bandwidth",
     ),
 }
 
@@ -194,9 +196,9 @@ def short_verdict(verdict: Verdict | None, partition: Partition | None, needs: s
     """
     if verdict is None:
         return NO_VERDICT if needs else ""
-    if verdict.kind == "idle-waiting":
-        return verdict.text.removesuffix(".")
     limit, share = limit_of(verdict, partition), format_share(share_of(verdict, partition), 0)
+    if limit is CPU_LIMITERS["idle-waiting"]:
+        return f"{limit.label} ({share} of the time)"
     if limit in CPU_LIMITERS.values():
         return f"{limit.label} ({share})"
     if verdict.idle or not verdict.evidence:

@@ -14,7 +14,7 @@ from profharness.report.text.labels import point_names, point_names_by_id
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.measured.blocks import Block, block_lines
 from profharness.report.text.measured.lacking import lacking_lines, problem_lines
-from profharness.report.text.measured.vendors import for_device
+from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.terminal import idle_items, partition_items
 from profharness.rundir.shown.screen import lines_text, one_line
 from profharness.units import format_ns, format_number, format_share
@@ -37,14 +37,14 @@ def metrics_text(summary: Summary, view: MetricsView = MetricsView()) -> str:
     """Counts and verdict first, then every figure with what it says and where it came from, and
     what the missing ones need.
     """
-    return lines_text(_lines(summary, view))
+    return lines_text(_lines(as_read(summary), view))
 
 
 def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
     yield from _trace_lines(summary)
     if summary.steps_from:
         yield f"steps     {summary.steps_from}"
-    verdict = full_verdict(summary.verdict, for_device(summary.verdict_needs, summary))
+    verdict = full_verdict(summary.verdict, summary.verdict_needs)
     if verdict:
         yield f"verdict   {verdict}"
     yield from _partition_lines(summary.partition)

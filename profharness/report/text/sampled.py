@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from profharness.analysis.records import TelemetryRow
 from profharness.report.text import names
-from profharness.report.text.figures import quantity_text, singular
+from profharness.report.text.figures import finite, quantity_text, singular
 from profharness.trace.sample_metrics import unit_of
 from profharness.units import format_number, format_share
 
@@ -24,9 +25,40 @@ def metric_title(metric: str, unit: str) -> str:
     return names.title_of(metric.removesuffix(f"_{suffix}") if suffix else metric)
 
 
-def telemetry_scale(unit: str) -> tuple[float, str]:
-    """The factor and unit in which people read a metric: bytes as GiB, shares as per cent."""
-    return {"B": (2.0**-30, "GiB"), "share": (100.0, "%")}.get(unit, (1.0, unit))
+_STEPS: dict[str, tuple[tuple[float, str], ...]] = {
+    "B": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")),
+    "B/s": ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")),
+}
+_WORTH = {"B": 0.1, "B/s": 1.0}
+"""Of the larger unit: a largest value that has as much of it is read in it."""
+
+
+def telemetry_scale(unit: str, largest: float) -> tuple[float, str]:
+    """The factor and unit in which people read a metric whose largest value is this: bytes as GiB,
+    shares as per cent.
+    """
+    for size, name in _STEPS.get(unit, ()):
+        if largest >= _WORTH[unit] * size:
+            return 1 / size, name
+    return {"share": (100.0, "%")}.get(unit, (1.0, unit))
+
+
+def telemetry_scales(rows: Iterable[TelemetryRow]) -> dict[str, tuple[float, str]]:
+    """The same of each metric: one for all of its devices."""
+    largest: dict[str, tuple[str, float]] = {}
+    for row in rows:
+        known = [abs(value) for value in (row.mean, row.low, row.high) if finite(value) is not None]
+        _, before = largest.get(row.metric, (row.unit, 0.0))
+        largest[row.metric] = (row.unit, max((before, *known)))
+    return {metric: telemetry_scale(*found) for metric, found in largest.items()}
+
+
+def told_apart(devices: Sequence[str]) -> list[str]:
+    """The names of devices, those of the same name numbered: of several hosts, or sources."""
+    return [
+        name if devices.index(name) == at else f"{name} ({devices[: at + 1].count(name)})"
+        for at, name in enumerate(devices)
+    ]
 
 
 def sample_value_text(metric: str, value: float) -> str:

@@ -15,7 +15,7 @@ from profharness.report.table import Column, Table, row_of
 from profharness.report.text.figures import quantity_text
 from profharness.report.text.labels import series_name
 from profharness.report.text.listing import listing
-from profharness.report.text.scan_sentences import fit_holds, still_rising
+from profharness.report.text.measured.curves import fit_holds, still_rising
 from profharness.rundir.latency_limit import LatencyLimit
 from profharness.rundir.shown.screen import lines_text
 from profharness.units import format_number

@@ -10,6 +10,7 @@ from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.wording import NOT_KNOWN
+from profharness.findings import ways
 from profharness.report.text import names
 from profharness.report.text.command_sentences import (
     PROFILED,
@@ -29,6 +30,8 @@ from profharness.report.text.labels import (
 )
 from profharness.report.text.limits import clause_of, gain_text, limit_of
 from profharness.report.text.load_sentences import load_sentences, shared_sentence
+from profharness.report.text.measured.curves import best_rate, still_rising
+from profharness.report.text.measured.held_cores import held, may_do_better, not_told_apart
 from profharness.report.text.rates import throughput_text, unproven
 from profharness.rundir.levels import SHARED
 from profharness.units import format_number, format_share
@@ -38,18 +41,14 @@ FULL = 0.5  # below half of the compute units docs/metrics.md#fill calls kernel 
 
 
 def answer(summary: Summary) -> str:
-    """Where the best series is full, and how little the driver's GPU % says at the smallest
-    level.
-    """
+    """Where the best series is full, and how little the driver's GPU % says at its first level."""
     series = best_series(summary)
     if series is None or series.recommended is None:
         return " ".join(
             part for part in (_without_curve(summary), shared_sentence(summary)) if part
         )
     parts = [
-        _saturation(summary, series),
-        _cores(summary, series),
-        _unproven(summary, series),
+        *_best_level(summary, series),
         *load_sentences(summary, series, rising=still_rising(series)),
         _other_series(summary, series),
         shared_sentence(summary),
@@ -58,22 +57,32 @@ def answer(summary: Summary) -> str:
     return " ".join(part for part in parts if part)
 
 
+def _best_level(summary: Summary, series: Series) -> tuple[str, ...]:
+    """From which level on it is full; what it stands for where other work held the cores."""
+    points = points_of(summary, series)
+    disturbed = held(points) if on_cpu(summary) else ()
+    if _held_at_best(summary, series):
+        best = best_rate(series)
+        where = level_name(series.axis, series.levels[series.throughput.index(best)])
+        return (not_told_apart(f"{rate_text(summary, best)} at {where}", device_word(summary)),)
+    return (
+        _saturation(summary, series),
+        _cores(summary, series),
+        _unproven(summary, series),
+        may_do_better(_level(series, point) for point in disturbed) if disturbed else "",
+    )
+
+
+def _held_at_best(summary: Summary, series: Series) -> bool:
+    """Whether other work held the cores at the level that would be called the best."""
+    point = recommended_point(summary, series)
+    return on_cpu(summary) and point is not None and bool(held((point,)))
+
+
 def best_series(summary: Summary) -> Series | None:
     """The series with the highest measured throughput."""
     shown = [series for series in summary.series if series.throughput]
     return max(shown, key=best_rate, default=None)
-
-
-def best_rate(series: Series) -> float:
-    """Its highest throughput, among the levels whose measurement is not known to be wrong where
-    there are any.
-    """
-    good = [
-        rate
-        for rate, level in zip(series.throughput, series.levels, strict=True)
-        if level not in series.flagged
-    ]
-    return max(good or series.throughput)
 
 
 def points_of(summary: Summary, series: Series) -> tuple[PointSummary, ...]:
@@ -139,26 +148,6 @@ def _unproven(summary: Summary, series: Series) -> str:
     if point is None or not unproven(point, points_of(summary, series)):
         return ""
     return "The intervals overlap: no level is proven best."
-
-
-def still_rising(series: Series) -> bool:
-    """Whether the curve has no end in this scan: its largest level is the best, and no smaller one
-    as good within 5 %.
-    """
-    best = max(zip(series.throughput, series.levels, strict=True))[1]
-    flat = series.recommended is not None and series.recommended.at < best
-    return (
-        best == max(series.levels)
-        and not flat
-        and any(finding.id == "peak-beyond-range" for finding in series.findings)
-    )
-
-
-def fit_holds(series: Series) -> bool:
-    """Whether the fitted curve describes the series: one that does not is neither drawn nor told,
-    and its parameters stand in the JSON alone.
-    """
-    return all(finding.id != "poor-fit" for finding in series.findings)
 
 
 def _other_series(summary: Summary, best: Series) -> str:
@@ -247,12 +236,11 @@ def next_step(summary: Summary) -> str:
         )
         return f"Scan several levels, such as {levels}, to see where the throughput levels off."
     largest = max(series.levels)
-    parts = []
-    if still_rising(series):
-        parts.append(_larger(series, largest))
-    parts.append(_small_level(summary, series))
-    parts.append(_at_recommended(summary, series))
-    if on_cpu(summary) or not any(point.verdict is not None for point in summary.points):
+    parts = [_larger(series, largest)] if still_rising(series) else []
+    parts += [_small_level(summary, series), _at_recommended(summary, series)]
+    if _held_at_best(summary, series):
+        parts = [quieter(summary), start_with(summary, series.key.get("backend", ""))]
+    elif on_cpu(summary) or not any(point.verdict is not None for point in summary.points):
         parts.append(_quiet_first(summary))
         parts.append(start_with(summary, series.key.get("backend", "")))
     return " ".join(part for part in parts if part) or _unknown(summary, series)
@@ -331,8 +319,6 @@ def _at_recommended(summary: Summary, series: Series) -> str:
 
 
 def _unknown(summary: Summary, series: Series) -> str:
-    if under_pressure(summary):
-        return quieter(summary)
     waiting = next(
         (
             point.verdict.text
@@ -343,6 +329,8 @@ def _unknown(summary: Summary, series: Series) -> str:
     )
     if waiting:
         return waiting
+    if under_pressure(summary):
+        return quieter(summary)
     if any(point.verdict is not None for point in summary.points):
         return "Nothing stands out: the next gain lies in the model or in a faster device."
     if summary.run is not None and summary.run.asked.get("url"):
@@ -362,7 +350,7 @@ def _unknown(summary: Summary, series: Series) -> str:
         )
     return (
         "Why it is not faster was not measured: add --profile "
-        f"{layers}{'' if on_cpu(summary) else ' (or rocprofv3 on AMD)'}."
+        f"{layers}{'' if on_cpu(summary) else ways.OR_ROCPROF}."
     )
 
 

@@ -26,7 +26,7 @@ from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
-from profharness.report.text.measured.vendors import for_device
+from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.sentences import sentences
 from profharness.rundir.shown.screen import Painted, console, one_line
 from profharness.units import format_number, format_share
@@ -53,7 +53,7 @@ def render(
     `made` are the last lines: what was made and what to do with it, one row of cells each; only
     these may be wider.
     """
-    out = io.StringIO()
+    summary, out = as_read(summary), io.StringIO()
     drawing = console(out, max(width, _NARROWEST), color=color)
     whole = None if is_command(summary) else scan_table(summary)
     points = None if whole is None else first_rows(whole, _ROWS)
@@ -184,7 +184,7 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
     if summary.log is not None:
         for label, lines in log_lines(summary.log, width - _LABELS):
             yield from labelled(label, lines)
-    verdict = full_verdict(summary.verdict, for_device(summary.verdict_needs, summary))
+    verdict = full_verdict(summary.verdict, summary.verdict_needs)
     if verdict:
         yield VERDICT, verdict
     for row in summary.passes:

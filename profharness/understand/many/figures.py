@@ -95,6 +95,7 @@ def part_of(
     if for_page:
         read = replace(read, trace=without_frames(shown))
     loaded = stepped(with_captures(read, captures), step_range, must=False)
+    yardstick = replace(yardstick, counted=loaded.counted)
     part = parts.part(loaded.trace, group.path, loaded.findings, yardstick, with_use=for_page)
     summary = msgspec.structs.replace(part.summary, steps_from=loaded.steps_from)
     if pieces is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from profharness.analysis.kernels.tally import OF_FRAMES, Grouping, Tally, alike
 from profharness.analysis.operators.coverage import misfits
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.records import Hotspots
+from profharness.analysis.time.counts import pass_of
 from profharness.findings import Finding
 from profharness.node import ceilings as calibration
 from profharness.trace.model import Problem
@@ -37,7 +38,7 @@ from profharness.understand.replays import with_captures
 @dataclass(frozen=True)
 class GroupTally:
     """The table rows of one group of files, called `path`, and what its reader dropped or
-    repaired.
+    repaired. `pass_name` is the pass of a merged file that they are of.
     """
 
     path: str
@@ -45,6 +46,7 @@ class GroupTally:
     problems: tuple[Problem, ...]
     counters: tuple[CounterRow, ...] = ()
     findings: tuple[Finding, ...] = ()
+    pass_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,9 @@ def hotspots_of_files(
         read = read_each(processes, tallied, file_groups(paths))
     tallies = alike([group.tally for group in read.results])
     table = (tallies[0] if len(tallies) == 1 else join(tallies)).table()
+    passes = {group.pass_name for group in read.results}
+    if len(passes) == 1:
+        table = msgspec.structs.replace(table, pass_name=passes.pop())
     if table.by == "kernel":
         counters = counter_table.merge_counter_rows(group.counters for group in read.results)
         table = msgspec.structs.replace(table, counters=counters)
@@ -119,6 +124,7 @@ def tally_of(
     wanted = _wanted(by, ops=ops or bool(captures), shapes=shapes)
     loaded = with_captures(load_files(group.paths, wanted=wanted, check=False), captures)
     trace = loaded.trace
+    yardstick = replace(yardstick, counted=loaded.counted)
     facts = KernelFacts(trace, yardstick)
     rows = tally(trace, by, facts=facts)
     if by is None and not rows.filled:
@@ -126,9 +132,9 @@ def tally_of(
             trace = load_files(group.paths, check=False).trace
         facts = KernelFacts(trace, yardstick)
         rows = listed(trace, facts)
-    counters = counter_table.counter_rows(trace)
+    counters = counter_table.counter_rows(loaded.counted or trace)
     findings = (*loaded.findings, *(misfits(facts) if operator_input.formulas else ()))
-    return GroupTally(group.path, rows, trace.problems, counters, findings)
+    return GroupTally(group.path, rows, trace.problems, counters, findings, pass_of(trace))
 
 
 def _wanted(by: Grouping | None, *, ops: bool, shapes: bool) -> Wanted:

@@ -59,6 +59,7 @@ def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOpti
             allow_unaligned=options.allow_unaligned,
             overlay=options.overlay,
             wanted=Wanted.STACKS,
+            every_pass=True,
         )
         merged = write_whole(loaded.trace, _job(paths, target, options, loaded.manifest))
     else:

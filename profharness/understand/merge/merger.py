@@ -211,7 +211,7 @@ def spill_files(group: FileGroup, scratch: Path, cut: Cut) -> SpilledTrace | Non
         rank = readers.stated_rank(group.paths[0])
         if rank is not None and rank not in cut.ranks:
             return None
-    trace = load_files(group.paths, check=False, wanted=Wanted.STACKS).trace
+    trace = load_files(group.paths, check=False, wanted=Wanted.STACKS, every_pass=True).trace
     if cut.ranks is not None and not any(source.rank in cut.ranks for source in trace.sources):
         return None
     name = hashlib.blake2s(os.fsencode(group.path), digest_size=16).hexdigest()

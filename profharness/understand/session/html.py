@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from profharness.analysis.records import Summary
 from profharness.report.text.figures import figure_text
 from profharness.report.text.labels import point_names
+from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.names import title_of
 from profharness.report.text.sentences import sentences
 from profharness.rundir.shown.screen import one_line
@@ -22,6 +23,7 @@ _OF_WHOLE = ("step_time", "busy", "gpu_percent", "fill", "mfu", "bandwidth_share
 
 def brief(summary: Summary, kind: str) -> str:
     """The whole as HTML; `kind` is what the object is called."""
+    summary = as_read(summary)
     parts = [f"<p><b>{_text(kind)}</b> {_text(summary.source)}</p>"]
     if summary.run is not None:
         said = sentences(summary)

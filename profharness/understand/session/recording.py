@@ -181,10 +181,14 @@ class Recording:
     @cached_property
     def device_use(self) -> DeviceUse | None:
         """How well the devices were used (docs/metrics.md#device-use); None where nothing was
-        recorded of a device.
+        recorded of a device. Of several files each is read alone, and rows are those of all.
         """
         from profharness.understand.device_use import use_of
+        from profharness.understand.many.use import are_several, use_of_files
 
+        paths = self._readable
+        if are_several(paths):
+            return use_of_files(paths, self.operator_input)
         return use_of(self._loaded[True], self.operator_input)
 
     def plot(

@@ -306,6 +306,19 @@ class TestRows:
         )
         assert row_reason(row(fill=0.9), row(fill=0.4), NONE, None).message == "fill 0.90 -> 0.40"
 
+    def test_of_a_launch_what_changed_is_named_and_nothing_else(self):
+        def why(before, after):
+            rows = (row(workgroups=number, workgroup_size=size) for number, size in (before, after))
+            return row_reason(*rows, NONE, None).message
+
+        small, large = (256, 1, 1), (512, 1, 1)
+        size = "workgroups of 512x1x1 threads instead of 256x1x1"
+        number = "launched with 64 workgroups instead of 120"
+        assert why((120, small), (120, large)) == size
+        assert why((120, small), (64, small)) == number
+        assert why((120, small), (64, large)) == f"{number}; {size}"
+        assert why((120, None), (120, large)) == ""  # one side does not say
+
     def test_a_kernel_that_follows_the_clock(self):
         assert (
             row_reason(row(), row(mean=1350.0), NONE, 0.74).message == "the clock is 0.74 times A's"

@@ -27,12 +27,14 @@ from profharness.trace.model import (
     Counters,
     Device,
     Kernels,
+    Samples,
     Source,
     Stream,
     Strings,
     Trace,
 )
 from profharness.trace.wanted import Wanted
+from profharness.understand.merge.command import MergeOptions, merge_to_file
 from profharness.writers.perfetto import WriteOptions, write
 from tests.writers.strategies import traces
 
@@ -592,20 +594,38 @@ class TestOwn:
         assert read.sources[0].clock is ClockDomain.BOOTTIME
         assert read.sources[0].host == "node0"
 
-    def test_passes_that_were_merged_are_said_to_be_one(self, tmp_path: Path) -> None:
-        strings = Strings(["k"])
-        kernels = Kernels.build(
-            start_ns=[T0, T0], dur_ns=[5, 5], name=[0, 0], device=NULL, source=[0, 1]
-        )
-        sources = tuple(
-            Source(f"{name}.json", "kineto", ClockDomain.RUN, pass_name=name)
-            for name in ("torch", "rocprofv3")
-        )
-        path = tmp_path / "merged.pftrace"
-        write(Trace(sources=sources, strings=strings, kernels=kernels), path)
-        read = pftrace.read(path)
+    def test_passes_that_were_merged_are_sources_of_their_own(self, tmp_path: Path) -> None:
+        read = pftrace.read(merged(tmp_path, {"torch": "", "torch2": "", "rocprofv3": ""}))
+        assert [(source.pass_name, source.layer) for source in read.sources] == [
+            ("", ""),
+            ("torch", "torch"),
+            ("torch2", "torch2"),
+            ("rocprofv3", "rocprofv3"),
+        ]
+        assert all(source.clock is ClockDomain.BOOTTIME for source in read.sources)
+        by_time = np.argsort(read.kernels.start_ns)
+        assert read.kernels.source[by_time].tolist() == [1, 2, 3]
+        assert read.problems == ()
+
+    def test_passes_on_several_hosts_are_said_to_be_read_as_one(self, tmp_path: Path) -> None:
+        """Numbers of processes repeat there."""
+        read = pftrace.read(merged(tmp_path, {"torch": "node1", "rocprofv3": "node2"}))
+        assert len(read.sources) == 1
         assert read.sources[0].clock is ClockDomain.BOOTTIME
         assert any(p.count == 2 and "read as one" in p.message for p in read.problems)
+
+
+def merged(folder: Path, passes: dict[str, str]) -> Path:
+    """A merged file of these passes, each with its host and one kernel."""
+    places = np.arange(len(passes))
+    kernels = Kernels.build(start_ns=T0 + 10 * places, dur_ns=5, name=0, device=NULL, source=places)
+    sources = tuple(
+        Source(f"{name}.json", "kineto", ClockDomain.RUN, host=host, pass_name=name, layer=name)
+        for name, host in passes.items()
+    )
+    path = folder / "merged.pftrace"
+    write(Trace(sources=sources, strings=Strings(["k"]), kernels=kernels), path)
+    return path
 
 
 @pytest.mark.parametrize("content", [b"\nplain text\n", b"\n", b"\x0a\x02ab and text", b""])
@@ -614,3 +634,40 @@ def test_what_is_no_trace_is_refused(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError):
         readers.read(path)
+
+
+def test_a_counter_that_only_its_file_knows_keeps_its_unit(tmp_path: Path) -> None:
+    """Of rocprofv3's allocations, in bytes by a number of the format; of another's, by a text."""
+    units = (("ALLOCATE BYTES on Agent [4] (GPU)", "B"), ("wobble", "mK"))
+    strings = Strings([*(name for name, _ in units), "power_w", "unknown"])
+    trace = Trace(
+        sources=(Source("a.pftrace", "perfetto", ClockDomain.BOOTTIME, units=units),),
+        strings=strings,
+        samples=Samples.build(
+            at_ns=[T0] * 4, until_ns=T0, metric=range(4), device=NULL, value=2.0, source=0
+        ),
+    )
+    first, second = tmp_path / "first.pftrace", tmp_path / "second.pftrace"
+    write(trace, first)
+    read = pftrace.read(first)
+    assert read.sources[0].units == units  # power_w has one that everybody knows
+    write(read, second)
+    assert pftrace.read(second).sources[0].units == units
+
+
+def test_a_text_that_is_no_unit_is_left_out(tmp_path: Path) -> None:
+    source = Source("a", "perfetto", units=(("long", "x" * 17),))
+    samples = Samples.build(at_ns=[T0], until_ns=T0, metric=[0], device=NULL, value=2.0, source=0)
+    path = tmp_path / "t.pftrace"
+    write(Trace(sources=(source,), strings=Strings(["long"]), samples=samples), path)
+    assert pftrace.read(path).sources[0].units == ()
+
+
+def test_allocations_that_rocprofv3_counted_are_still_bytes_once_merged(
+    shared: Path, tmp_path: Path
+) -> None:
+    recorded = shared / "fixtures/rocm/rocprofv3/pftrace/mi300a_3648722_results.pftrace"
+    merged = merge_to_file([recorded], tmp_path / "merged.pftrace", MergeOptions()).path
+    units = pftrace.read(recorded).sources[0].units
+    assert set(dict(units).values()) == {"B"}
+    assert pftrace.read(merged).sources[0].units == units

@@ -5,6 +5,7 @@ scrolls sideways.
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -14,7 +15,7 @@ import pytest
 
 from profharness.analysis.records import Summary
 from profharness.report.page.html import HOTSPOTS_FIRST, SIZE_LIMIT, render
-from tests.browser import CHROMIUM, Browser, Page
+from tests.browser import ALONE, CHROMIUM, Browser, Page
 from tests.report.samples import SAMPLES, gpu_hotspots
 
 pytestmark = [
@@ -108,6 +109,19 @@ def test_plots_are_drawn_as_they_come_near_and_all_before_printing(
     tab.call("Page.printToPDF")
     assert _data(tab)["plots"] == f"drawn {number}"
     assert "errors" not in _data(tab)
+
+
+def test_one_picture_right_after_loading_shows_the_plots_in_sight(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    assert CHROMIUM is not None
+    page, picture = tmp_path / "report.html", tmp_path / "page.png"
+    page.write_text(render(SAMPLES["gpu_scan"]()), encoding="utf-8")
+    argv = [CHROMIUM, "--headless=new", *ALONE, f"--user-data-dir={tmp_path / 'profile'}"]
+    argv += ["--window-size=1280,3000", f"--screenshot={picture}", page.as_uri()]
+    subprocess.run(argv, check=True, capture_output=True, timeout=120)
+    with image.open(picture) as taken:
+        colours = {colour for _, colour in taken.convert("RGB").getcolors(1 << 24)}
+    assert (0xD1, 0x49, 0x5B) in colours  # a series of the plot of throughput
 
 
 def test_the_keyboard_reaches_where_a_figure_came_from(tab: Page, tmp_path: Path) -> None:

@@ -182,10 +182,11 @@ def test_thinning_keeps_the_first_trials_and_the_outliers() -> None:
 def test_telemetry_is_drawn_in_readable_units_and_silent_metrics_are_left_out() -> None:
     plots = telemetry.telemetry_plots(cpu_scan())
     assert [plot.title for plot in plots] == [
-        "cores used (cores)",
-        "memory of the processes (GiB)",
-        "CPU pressure (%)",
+        "cores used",
+        "memory of the processes",
+        "CPU pressure",
     ]
+    assert [json.loads(plot.json)["yAxis"]["name"] for plot in plots] == ["cores", "GiB", "%"]
     flat = tuple(
         msgspec.structs.replace(row, values=(0.0,) * len(row.values))
         for row in cpu_scan().telemetry

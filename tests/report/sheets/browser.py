@@ -6,29 +6,29 @@ from __future__ import annotations
 
 import html
 import re
-from base64 import b64encode
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from tests.browser import CHROMIUM, dumped_dom
+from tests.browser import CHROMIUM, browser
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
 
 def dom_of(page: Path, folder: Path, probe: str = "") -> str:
-    """The page as the browser has it in the end, after `probe` ran in it, which the page's policy
-    is made to allow. It loads nothing but itself.
+    """The page as a browser of its own has it once what is in sight is drawn and `probe` has run.
+    It loads nothing but itself, and the console is silent.
     """
-    text = page.read_text()
-    if probe:
-        allowed = b64encode(sha256(probe.encode()).digest()).decode()
-        text = text.replace("script-src '", f"script-src 'sha256-{allowed}' '", 1)
-        text = text.replace("</body>", f"<script>{probe}</script></body>")
-    shown = folder / "shown.html"
-    shown.write_text(text)
-    return dumped_dom(f"file://{shown}", folder / "profile", budget_ms=5000, timeout_s=120)
+    with browser(folder) as started:
+        tab = started.page()
+        tab.open(page.resolve().as_uri())
+        if probe:
+            tab.run(probe)
+        assert tab.complaints() == []
+        assert tab.requests() == []
+        dom = tab.run("document.documentElement.outerHTML")
+    assert isinstance(dom, str)
+    return dom
 
 
 def data_of(dom: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ PAGE = "small-against-slower.report.html"
 
 def text_of(page: str) -> str:
     body = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
-    return html.unescape(re.sub(r"<[^>]+>", "\n", body))
+    return html.unescape(re.sub(r"<[^>]+>", "\n", body)).replace("\u00a0", " ")
 
 
 def test_compare_prints_what_compare_prints_and_writes_a_page(here, kineto, slower, out):  # noqa: F811

@@ -57,7 +57,7 @@ def made(folder: Path, name: str, day: int = 1, throughput: float | None = 1000.
 
 def text_of(page: Path) -> str:
     body = re.sub(r"<(script|style).*?</\1>", "", page.read_text(), flags=re.DOTALL)
-    return html.unescape(re.sub(r"<[^>]+>", "\n", body))
+    return html.unescape(re.sub(r"<[^>]+>", "\n", body)).replace("\u00a0", " ")
 
 
 def test_an_entry_says_what_a_run_reached(tmp_path):

@@ -479,6 +479,25 @@ def test_a_process_that_waits_is_not_blamed_on_others() -> None:
     assert "Other work" not in said
 
 
+def test_a_scan_of_a_process_that_waits_says_so_shortly_in_its_row_and_whole_in_next() -> None:
+    waits = verdict_of(
+        "idle-waiting", 0.7, "for a timer: it ran on 0.3 of 2 allowed cores", opening="It waits"
+    )
+    scan = cpu_scan()
+    series = scan.series[0]
+    waiting = msgspec.structs.replace(
+        scan,
+        points=tuple(msgspec.structs.replace(point, verdict=waits) for point in scan.points),
+        series=(msgspec.structs.replace(series, throughput=(30.0,) * len(series.throughput)),),
+        hotspots=(),
+        findings=(finding("cpu-pressure", "it waited for a core"),),
+    )
+    assert short_verdict(waits, None) == "waiting (70 % of the time)"
+    said = sentences(waiting).next
+    assert said.startswith("It waits: for a timer"), said
+    assert "quiet node" not in said
+
+
 def test_of_a_scan_among_other_work_the_quiet_node_comes_first() -> None:
     scan = cpu_scan()
     points = tuple(
@@ -493,6 +512,51 @@ def test_of_a_scan_among_other_work_the_quiet_node_comes_first() -> None:
     said = sentences(pressed).next
     assert said.index("repeat on a quiet node") < said.index("Start with aten::addmm")
     assert "quiet node" not in sentences(scan).next
+
+
+def among_other_work(scan: Summary, *levels: int) -> Summary:
+    """The scan with other work on its cores at these batch sizes."""
+    return msgspec.structs.replace(
+        scan,
+        points=tuple(
+            msgspec.structs.replace(
+                point, verdict=None, verdict_needs="a quiet node, as other work held the cores"
+            )
+            if point.batch_size in levels
+            else point
+            for point in scan.points
+        ),
+        findings=(finding("cpu-pressure", "other work took CPU time"),),
+    )
+
+
+def test_levels_that_other_work_disturbed_are_not_told_apart() -> None:
+    scan = cpu_scan()
+    levels = tuple(point.batch_size or 0 for point in scan.points)
+    assert sentences(among_other_work(scan, *levels)).answer == (
+        "Other work held the cores, so this scan does not tell the levels apart: it measured at "
+        "most 809 jets/s at batch 256. Without that work the CPU does at least as much."
+    )
+    said = sentences(among_other_work(scan, *levels)).next
+    assert said.startswith("Other work competed for the CPU")
+    assert "on the table" not in said
+    own = "cores of its own, as it waited for cores although nothing else ran here"
+    waits = tuple(
+        msgspec.structs.replace(point, verdict=None, verdict_needs=own) for point in scan.points
+    )
+    assert sentences(msgspec.structs.replace(scan, points=waits)).answer.startswith(
+        "This CPU gives its best from batch 64"
+    )
+
+
+def test_a_best_level_names_the_levels_that_other_work_disturbed() -> None:
+    scan = cpu_scan()
+    first = scan.points[0].batch_size or 0
+    said = sentences(among_other_work(scan, first)).answer
+    assert said.startswith("This CPU gives its best from batch 64")
+    assert said.endswith(
+        f"Other work held the cores at batch {first}, which may do better without it."
+    )
 
 
 def test_the_cores_stand_beside_the_series_that_they_are_of() -> None:

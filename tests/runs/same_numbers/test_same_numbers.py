@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,8 +25,12 @@ from profharness.cli import run_cli
 from profharness.report.text.names import title_of
 from profharness.understand import frames
 from tests.cli.test_hostile_names import trace
+from tests.conftest import shared_path
 from tests.runs.same_numbers.printed import Tables, read_back, text_of, with_later_rows
 from tests.samples.keep import unpacked
+
+if TYPE_CHECKING:
+    from tests.agent_client import Agent
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("same-numbers")]
 
@@ -383,19 +387,27 @@ def test_the_python_api_holds_the_numbers_in_full(either: Told) -> None:
 # ------------------------------------------------------------------ agents
 
 
-def test_an_agent_gets_the_numbers_in_full(either: Told) -> None:
+@pytest.fixture(scope="module")
+def asked(run: Told, served: Told, made: Told) -> Iterator[Agent]:
+    """One server for all of them."""
     pytest.importorskip("mcp")
     from tests.agent_client import agent
 
-    with agent(either.path.parent) as one:
-        path = either.path.name
-        groups = {WHOLE: one.ask("metrics", path=path, names=[])["figures"]}
-        for point in list(either.figures)[1:]:
-            answer = one.ask("metrics", path=path, points=[point])
-            groups[point] = answer["points"][0]["figures"]
-            assert answer["figures_left_out"] == 0
-        rows = one.ask("hotspots", path=path, top=200)["rows"]
-        answer = one.ask("answer", path=path)
+    folders = [one.path.parent for one in (run, served, made)]
+    recorded = shared_path(RECORDED).parent
+    with agent(*folders, *([recorded] if recorded.is_dir() else [])) as one:
+        yield one
+
+
+def test_an_agent_gets_the_numbers_in_full(either: Told, asked: Agent) -> None:
+    path = str(either.path)
+    groups = {WHOLE: asked.ask("metrics", path=path, names=[])["figures"]}
+    for point in list(either.figures)[1:]:
+        answer = asked.ask("metrics", path=path, points=[point])
+        groups[point] = answer["points"][0]["figures"]
+        assert answer["figures_left_out"] == 0
+    rows = asked.ask("hotspots", path=path, top=200)["rows"]
+    answer = asked.ask("answer", path=path)
     for point, figures in groups.items():
         assert [figure["name"] for figure in figures] == list(either.figures[point])
         for figure in figures:

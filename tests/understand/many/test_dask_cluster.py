@@ -56,8 +56,8 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Generated]:
     ]
 
 
-@pytest.fixture
-def cluster() -> Iterator[distributed.LocalCluster]:
+@pytest.fixture(scope="module")
+def nannies() -> Iterator[distributed.LocalCluster]:
     """Three worker processes, each with a nanny that starts another when it dies."""
     import distributed
 
@@ -69,6 +69,16 @@ def cluster() -> Iterator[distributed.LocalCluster]:
         dashboard_address="127.0.0.1:0",
     ) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def cluster(nannies: distributed.LocalCluster) -> distributed.LocalCluster:
+    """All three of them, also where the test before killed one."""
+    import distributed
+
+    with distributed.Client(nannies) as client:
+        client.wait_for_workers(3, timeout=120)
+    return nannies
 
 
 def test_metrics_hotspots_and_merge_are_those_of_this_machine(capsys, cluster, ranks, tmp_path):

@@ -17,6 +17,7 @@ if __name__ == "__main__":  # siblings are found as profharness_workloads says
     sys.path.insert(0, os.path.dirname(os.path.dirname(_here)))
 
 import contextlib
+import gc
 import importlib
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
@@ -376,6 +377,7 @@ def load(settings: Settings) -> TorchWorkload:
             "install torch there",
             MISSING,
         ) from error
+    gc.freeze()  # torch's modules stay: else each collection before trials looks through them all
     return TorchWorkload(settings, torch)
 
 

@@ -32,6 +32,14 @@ ECHARTS = Script(
     file="echarts.min.js",
     sha256="b66b25aeb4df84e33199dc21694014d336d222cbd9deb0e5a7c14bd6aa0d0fd0",
 )
+PAKO = Script(
+    name="pako",
+    version="2.2.0",
+    source="npm package pako 2.2.0, dist/pako_inflate.min.js",
+    licence="MIT AND Zlib",
+    file="pako_inflate.min.js",
+    sha256="bbcaa5e569e289b4904c7e12c45b6785bc41745977091d105086a6cbb0faf832",
+)
 
 
 @cache

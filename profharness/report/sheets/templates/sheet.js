@@ -36,7 +36,7 @@
   function filtered(input) {
     var table = document.getElementById(input.dataset.filters);
     var count = document.getElementById(input.dataset.counts);
-    var texts = rowsOf(table).map(function (row) { return { row: row, text: row.textContent.toLowerCase() }; });
+    var texts = rowsOf(table).map(function (row) { return { row: row, text: row.textContent.toLowerCase().replace(/\u00a0/g, " ") }; });
     function apply() {
       var words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       var shown = 0;

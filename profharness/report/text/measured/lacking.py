@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from profharness.analysis.records import Figure, ProblemRow, Summary
+from profharness.findings import ways
 from profharness.report.text import names
 from profharness.report.text.figures import finite
 from profharness.report.text.labels import KERNELS, no_kernels
-from profharness.report.text.measured.vendors import for_device, on_nvidia
+from profharness.report.text.measured.vendors import on_nvidia
 from profharness.rundir.telemetry import NOT_SAMPLED
 
 _OF_DEVICES = (KERNELS, "hardware counters", "allocations of the runtime", "counters", "a counter")
@@ -24,7 +25,7 @@ ONLY_AMD = "figures that only tools of AMD give"
 _MOST, _NAMED = 6, 4
 """Figures that one line names, and how many it names where there are more."""
 
-_COUNTERS = "hardware counters: --profile rocprofv3 --pmc NAMES, or rocprof-compute"
+_COUNTERS = f"hardware counters: {ways.COUNTERS}"
 _BY_COUNTERS = re.compile(r"\(--pmc (?P<names>[^),]+)")
 _MORE = re.compile(r"more (?P<what>trials|requests) \((?P<least>at least \d+)\)")
 
@@ -64,7 +65,7 @@ def lacking_lines(summary: Summary, *, keys: bool = False) -> Iterator[str]:
         if nvidia and needs.startswith(OF_AMD):
             of_amd += 1
             continue
-        remedy, detail, other = _remedy(for_device(needs, summary))
+        remedy, detail, other = _remedy(needs)
         title = name if keys else names.title_of(name)
         details = "; ".join(part for part in (detail, where) if part)
         one = wanted.setdefault(remedy, _Wanted())

@@ -11,7 +11,7 @@ formats.ns = function () { return function (value) { return Number(value) ? dura
 formats.share = function () {
   return function (value) {
     var share = number(value);
-    return (Math.abs(share) < 0.95 ? significant(share, 2) : String(Number(share.toFixed(1)))) + "\u00a0%";
+    return (Math.abs(share) < 0.95 ? significant(share, 2) : share.toFixed(1).replace(/^100\.0$/, "100")) + "\u00a0%";
   };
 };
 

@@ -2,8 +2,9 @@
 // placed for a wide page: on a narrow one a text that would cover an earlier one is left out.
 function free(text, params) {
   var area = params.coordSys, taken = params.context.taken = params.context.taken || [];
-  var wide = textWidth(text.style.text) * 11 / 12 + 2, left = text.style.align === "center" ? text.x - wide / 2 : text.x - wide;
-  var box = [left, text.y - (text.style.align === "center" ? 7 : 13), left + wide, text.y + (text.style.align === "center" ? 7 : 1)];
+  var wide = textWidth(text.style.text) * 11 / 12 + 2, middle = text.style.verticalAlign === "middle";
+  var left = text.x - wide * { left: 0, center: 0.5, right: 1 }[text.style.align];
+  var box = [left, text.y - (middle ? 7 : 13), left + wide, text.y + (middle ? 7 : 1)];
   if (box[0] < area.x || box[2] > area.x + area.width + 6) { return false; }
   if (taken.some(function (one) { return one[0] < box[2] && box[0] < one[2] && one[1] < box[3] && box[1] < one[3]; })) { return false; }
   taken.push(box);
@@ -13,18 +14,24 @@ function free(text, params) {
 profharness.painters.labels = function (params, api) {
   var at = api.coord([api.value(0), api.value(1)]);
   var dx = api.value(2), dy = api.value(3), away = api.value(4), leader = api.value(5);
+  var beside = leader && dy === 0 ? (dx > 0 ? 1 : -1) : 0;  // begins or ends at its mark, however wide it is
   var text = {
     type: "text",
-    x: at[0] + dx,
+    x: at[0] + (beside ? beside * (away + 6) : dx),
     y: at[1] + (leader ? dy : -4),
     style: {
       text: params.itemPayload.texts[params.dataIndex], fontSize: 11, fill: profharness.color(leader ? "ink" : "soft"),
-      align: leader ? "center" : "right", verticalAlign: leader ? "middle" : "bottom",
+      align: beside ? (beside > 0 ? "left" : "right") : leader ? "center" : "right", verticalAlign: leader ? "middle" : "bottom",
       stroke: profharness.color("card"), lineWidth: 3
     }
   };
-  if (!free(text, params)) { return null; }
-  if (!leader) { return text; }
+  if (!free(text, params)) {
+    if (!beside) { return null; }
+    text.x = at[0] - beside * (away + 6);  // a narrow plot may have room at the other side
+    text.style.align = beside > 0 ? "right" : "left";
+    if (!free(text, params)) { return null; }
+  }
+  if (!leader || beside) { return text; }
   var length = Math.sqrt(dx * dx + dy * dy) || 1;
   var line = {
     type: "line",

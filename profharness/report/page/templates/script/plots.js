@@ -1,7 +1,6 @@
 // Plots: each is drawn when it comes near the screen, all of them before the page is printed.
-var FONT = getComputedStyle(document.body).fontFamily.replace(/"/g, "'");
 var charts = [];
-var figures = null;
+var figures = null;  // what each plot shows
 var NARROW = 500;    // pixels of a plot's width, under which it is drawn as on a telephone
 var MOST_LINES = 8;  // of a legend, beyond which it scrolls
 
@@ -34,6 +33,12 @@ function painter(name) {
   return profharness.painters[name];
 }
 
+var family = null;
+function font() {
+  family = family || getComputedStyle(document.body).fontFamily.replace(/"/g, "'");
+  return family;
+}
+
 function theme() {
   var color = profharness.color;
   var axis = {
@@ -48,11 +53,16 @@ function theme() {
   };
   function axisWith(more) { return Object.assign({}, axis, more); }
   return {
-    textStyle: { fontFamily: FONT, fontSize: 12 },
+    textStyle: { fontFamily: font(), fontSize: 12 },
     valueAxis: axis,
     logAxis: axis,
     categoryAxis: axisWith({ splitLine: { show: false } }),
     legend: { textStyle: { color: color("ink"), fontSize: 12 }, inactiveColor: color("line"), itemWidth: 20, itemHeight: 9, itemGap: 12 },
+    dataZoom: {
+      backgroundColor: "none", borderColor: color("line"), fillerColor: color("band"),
+      handleStyle: { color: color("card"), borderColor: color("accent") }, moveHandleStyle: { color: color("line") },
+      emphasis: { handleStyle: { color: color("card"), borderColor: color("accent") }, moveHandleStyle: { color: color("accent") } }
+    },
     tooltip: {
       backgroundColor: color("card"), borderColor: color("line"), textStyle: { color: color("ink"), fontSize: 12.5 },
       axisPointer: { lineStyle: { color: color("soft") } }
@@ -63,7 +73,7 @@ function theme() {
 var ruler = null;
 function textWidth(text) {
   ruler = ruler || document.createElement("canvas").getContext("2d");
-  ruler.font = "12px " + FONT;
+  ruler.font = "12px " + font();
   return ruler.measureText(text).width;
 }
 
@@ -80,7 +90,7 @@ function legendHeight(names, width) {
 
 function legendOf(option, width) {
   var legend = option.legend || { show: false };
-  var names = legend.show === false ? [] : (legend.data || option.series.map(function (one) { return one.name; }));
+  var names = legend.show === false ? [] : (legend.data || option.series).map(function (one) { return one.name || one; });
   return names.length ? legendHeight(names, width - 16) : { lines: 0, height: 0 };
 }
 
@@ -132,20 +142,21 @@ function fitName(chart, option, width) {
   if (spaces.length) { chart.setOption({ xAxis: { name: name.slice(0, spaces[0]) + "\n" + name.slice(spaces[0] + 1), nameTextStyle: { lineHeight: 15 } } }); }
 }
 
-// The engine's text is data until it is needed; the policy lets it run by its hash.
+// The engine and what the plots show are unpacked once, when the first plot is drawn.
 function engine() {
-  if (!window.echarts) {
-    var text = document.getElementById("plot-engine");
-    document.head.appendChild(make("script", {}, text.textContent));
-  }
+  if (!window.echarts) { run(unpacked(carried("plot-engine"))); }
   return window.echarts;
+}
+
+function optionOf(name) {
+  figures = figures || JSON.parse(unpacked(carried("plot-data")));
+  return figures[name];
 }
 
 function draw(holder) {
   if (holder.dataset.drawn) { return; }
   holder.dataset.drawn = "yes";
-  figures = figures || JSON.parse(document.getElementById("plot-data").textContent);
-  var option = figures[holder.dataset.plot];
+  var option = optionOf(holder.dataset.plot);
   option = resolved(option, null, option);
   holder.textContent = "";
   fitHeight(holder, option);
@@ -196,9 +207,5 @@ function plots() {
     });
   }, { rootMargin: "400px 0px" });
   // what is in sight is drawn at once: a browser that takes one picture reports no intersections
-  function begin() {
-    holders.forEach(function (holder) { if (near(holder)) { drawSafely(holder); } else { watch.observe(holder); } });
-  }
-  // text and tables come first: the engine is not read before the page has loaded
-  if (document.readyState === "complete") { begin(); } else { window.addEventListener("load", function () { setTimeout(begin); }); }
+  holders.forEach(function (holder) { if (near(holder)) { drawSafely(holder); } else { watch.observe(holder); } });
 }

@@ -1,8 +1,12 @@
-try {
+// The text can be read at once: what answers and what is drawn comes right after the load event.
+function begin() {
   tips();
   tables();
   commands();
   plots();
-} catch (error) {
-  failed(error);
 }
+
+profharness.ready = new Promise(function (resolve) {
+  function soon() { setTimeout(resolve); }
+  if (document.readyState === "complete") { soon(); } else { window.addEventListener("load", soon); }
+}).then(begin).catch(failed);

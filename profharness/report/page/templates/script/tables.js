@@ -51,21 +51,14 @@ function sorted(rows, column, direction) {
   return places.map(function (at) { return rows[at]; });
 }
 
-function unpacked(text) {
-  var bytes = Uint8Array.from(atob(text), function (letter) { return letter.charCodeAt(0); });
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
-}
-
 var packed = null;
 function laterRows(name) {
-  packed = packed || JSON.parse(document.getElementById("later-rows").textContent);
-  if (!packed[name]) { return Promise.resolve([]); }
-  return unpacked(packed[name]).then(function (text) {
-    var holder = make("template");
-    holder.innerHTML = "<table><tbody>" + text + "</tbody></table>";
-    untitled(holder.content);
-    return all("tr", holder.content);
-  });
+  packed = packed || JSON.parse(carried("later-rows"));
+  if (!packed[name]) { return []; }
+  var holder = make("template");
+  holder.innerHTML = "<table><tbody>" + unpacked(packed[name]) + "</tbody></table>";
+  untitled(holder.content);
+  return all("tr", holder.content);
 }
 
 // One table: its rows in their first order, how they are sorted and searched, how many are shown.
@@ -83,26 +76,23 @@ function Listing(table) {
   this.wanted = "";
 }
 
+// As people type it: numbers and their units stand apart by a space of another kind.
+function spaced(text) { return text.toLowerCase().replace(/[\u00a0\u202f]/g, " "); }
+
 Listing.prototype.complete = function () {
-  var self = this;
-  if (this.whole) { return Promise.resolve(); }
-  this.coming = this.coming || laterRows(this.note.dataset.later).then(function (rows) {
-    self.rows = self.rows.concat(rows);
-    self.whole = true;
-  });
-  return this.coming;
+  if (this.whole) { return; }
+  this.rows = this.rows.concat(laterRows(this.note.dataset.later));
+  this.whole = true;
 };
 
 Listing.prototype.show = function () {
-  var self = this;
-  return this.complete().then(function () {
-    var rows = self.direction ? sorted(self.rows, self.column, self.direction) : self.rows;
-    if (self.wanted) { rows = rows.filter(function (row) { return row.textContent.toLowerCase().indexOf(self.wanted) >= 0; }); }
-    var shown = rows.slice(0, self.shown);
-    self.body.replaceChildren.apply(self.body, shown);
-    settle(self.table);
-    self.tell(rows.length, shown.length);
-  }).catch(failed);
+  this.complete();
+  var rows = this.direction ? sorted(this.rows, this.column, this.direction) : this.rows, wanted = this.wanted;
+  if (wanted) { rows = rows.filter(function (row) { return spaced(row.textContent).indexOf(wanted) >= 0; }); }
+  var shown = rows.slice(0, this.shown);
+  this.body.replaceChildren.apply(this.body, shown);
+  settle(this.table);
+  this.tell(rows.length, shown.length);
 };
 
 Listing.prototype.tell = function (found, shown) {
@@ -122,7 +112,7 @@ Listing.prototype.sortBy = function (column) {
     if (at === column && direction) { head.setAttribute("aria-sort", direction > 0 ? "ascending" : "descending"); }
     else { head.removeAttribute("aria-sort"); }
   });
-  return this.show();
+  this.show();
 };
 
 // Each heading becomes a button; what explained it stays under the pointer.
@@ -148,7 +138,7 @@ Listing.prototype.searchable = function () {
   var place = this.table.closest(".scroll") || this.table;
   place.parentNode.insertBefore(bar, place);
   field.addEventListener("input", function () {
-    self.wanted = field.value.trim().toLowerCase();
+    self.wanted = spaced(field.value.trim());
     self.shown = Math.max(self.first, self.wanted ? PART : 0);
     self.show();
   });
