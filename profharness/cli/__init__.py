@@ -38,10 +38,13 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("validate", "Check a Perfetto trace for faults that viewers pass over silently."),
     ("scrub", "Remove the values of secret-looking variables from trace files."),
     ("wrap", "Run a command under one layer, without a run around it."),
-    ("attach", "Record a process that runs already, for a time; it goes on."),
-    ("telemetry", "Sample power, clocks, utilisation and CPU alone; judge from that."),
+    ("attach", "Record a running process for some time; it goes on."),
+    (
+        "telemetry",
+        "Sample power, clocks, utilisation and CPU, without a profiler; judge from that.",
+    ),
     ("calibrate", "Measure what this device reaches: matrix products, copies, launches."),
-    ("serve", "Serve models by a real Triton until told to end."),
+    ("serve", "Serve models by a Triton server until Ctrl-C."),
     ("mcp", "Let an agent ask for answers and figures, over the Model Context Protocol."),
     ("topology", "Write which CPUs each process of a multi-process scan gets."),
     ("doctor", "Say what works on this node, what is missing, and the fix."),
@@ -87,7 +90,7 @@ def root_help() -> str:
         f"  -h, --help            This text; `profharness COMMAND --help` for a command\n"
         f"  -V, --version         The version\n"
         f"  --install-completion  Let your shell complete commands, options and values\n"
-        f"  --show-completion     Print what the shell needs for that\n\n{_EPILOG}"
+        f"  --show-completion     Print the shell code for that\n\n{_EPILOG}"
     )
 
 

@@ -158,7 +158,7 @@ def _require_here() -> None:
         Path.cwd()
     except FileNotFoundError as error:
         raise UsageError(
-            "the working directory was removed", "go to one that is there: cd FOLDER"
+            "the working directory was removed", "go to an existing folder: cd FOLDER"
         ) from error
 
 

@@ -201,7 +201,7 @@ class ServingOptions(RecordingOptions, frozen=True, kw_only=True):
         Option(
             "HOST:PORT of a server that runs already (or several, A,B), with grpc://, "
             "grpcs://, http:// or https:// before it; nothing is started. "
-            "The token that it wants is taken from the variable PROFHARNESS_TOKEN.",
+            "The variable PROFHARNESS_TOKEN holds its token, if it needs one.",
             SERVING,
             only=FOR_SCANS,
         ),

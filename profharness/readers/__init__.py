@@ -123,8 +123,10 @@ def find_reader(path: Path) -> Reader:
         if _knows(reader, head, path):
             return reader
     names = ", ".join(reader.name for reader in (*map(member, FORMATS), *foreign))
+    scan = "\na CSV of scan results is for `saturation`, `report` and `plot`"
     raise InputError(
-        f"{path} is of no known trace format", f"known formats, plain or gzipped: {names}"
+        f"{path} is of no known trace format",
+        f"known formats, plain or gzipped: {names}{scan if '.csv' in path.name else ''}",
     )
 
 

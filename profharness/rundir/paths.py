@@ -80,7 +80,7 @@ class RunDir:
         if not (root / MANIFEST).is_file():
             raise InputError(
                 f"{root} is not a run directory (no {MANIFEST})",
-                "name a folder made by `profharness run`, or trace files",
+                "name a folder made by `profharness run`",
             )
         return cls(root)
 

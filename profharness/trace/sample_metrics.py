@@ -230,7 +230,10 @@ DEVICE_METRICS: tuple[SampleMetric, ...] = (
         "gpu_processes", "processes", "instant", "processes that hold device memory or queues"
     ),
     SampleMetric(
-        "gpu_processes_other", "processes", "instant", "those of them that are not the workload's"
+        "gpu_processes_other",
+        "processes",
+        "instant",
+        "processes on the device that do not belong to the workload",
     ),
 )
 

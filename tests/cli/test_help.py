@@ -47,7 +47,7 @@ def test_run_names_every_backend_and_kind_of_model() -> None:
 def test_the_token_of_a_server_elsewhere_is_documented_where_its_address_is() -> None:
     words = " ".join(help_of("run", "serving").split())
     assert (
-        "The token that it wants is taken from the variable PROFHARNESS_TOKEN. --token-file TEXT"
+        "The variable PROFHARNESS_TOKEN holds its token, if it needs one. --token-file TEXT"
         in words
     )
     assert "--ca TEXT PEM file with the authority of the certificate" in words

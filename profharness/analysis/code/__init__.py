@@ -1,1 +1,1 @@
-"""Lines and instructions of kernels: which ones waves were at, and what held them there."""
+"""Lines and instructions of kernels: where waves were, and what they waited for."""

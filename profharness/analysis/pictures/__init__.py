@@ -1,1 +1,1 @@
-"""What the report's pictures draw that no figure needs: thinned, and made for reports alone."""
+"""Data that only the report's pictures need: reduced in size, and computed for reports alone."""

@@ -1,5 +1,5 @@
-"""What holds a window back, and whether the trace can carry that statement: each check of a trace
-is a function of (trace, work).
+"""What holds a window back, and whether the trace is complete enough to say so: each check of
+a trace is a function of (trace, work).
 """
 
 from __future__ import annotations

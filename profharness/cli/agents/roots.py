@@ -53,7 +53,7 @@ def roots_of(folders: Sequence[Path]) -> Roots:
     """
     for folder in folders:
         if not folder.is_dir():
-            raise InputError(f"--root {folder}: there is no such folder", "name one that is there")
+            raise InputError(f"--root {folder}: there is no such folder", "name an existing folder")
     real = [folder.resolve() for folder in folders or (Path(),)]
     return Roots(tuple(dict.fromkeys(real)))
 

@@ -1,1 +1,1 @@
-"""A run directory while it is measured: made, held by this process alone, and given back."""
+"""A run directory while it is measured: created, held by this process, and released."""

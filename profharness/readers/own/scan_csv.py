@@ -42,7 +42,7 @@ _GZIP = b"\x1f\x8b"
 _HEAD = 64 << 10
 _SHAPE = "expected batch_size (or concurrency, or processes) and throughput, one row per level"
 
-_OTHER = "name a CSV of scan results, or a run directory"
+_OTHER = "name a CSV of scan results, or a run directory; of traces: `profharness metrics FILE`"
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,10 @@ def _text(path: Path) -> str:
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
                 data = unpacked.read(_LARGEST + 1)
         if len(data) > _LARGEST:
-            raise InputError(f"{path}: more than {_LARGEST >> 20} MiB, as no scan has", _OTHER)
+            raise InputError(
+                f"{path}: more than {_LARGEST >> 20} MiB, too many for a CSV of scan results",
+                _OTHER,
+            )
         text = data.decode("utf-8-sig")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: cut or damaged gzip file", _OTHER) from error
@@ -146,7 +149,9 @@ def _cells(path: Path) -> tuple[list[str], list[_Row]]:
     if not lines:
         raise InputError(f"{path}: an empty table", _SHAPE)
     if len(lines) > 1 + _MOST_ROWS:
-        raise InputError(f"{path}: more than {_MOST_ROWS} rows, as no scan has", _OTHER)
+        raise InputError(
+            f"{path}: more than {_MOST_ROWS} rows, too many for a CSV of scan results", _OTHER
+        )
     columns = lines[0][1]
     repeated = {name for name, times in Counter(columns).items() if times > 1}
     if repeated:

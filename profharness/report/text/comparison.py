@@ -27,6 +27,7 @@ from profharness.report.text.names import title_of
 from profharness.rundir.shown.screen import lines_text, one_line
 
 _NAMES_AT = 60  # where the names of hotspots begin, below which their reasons stand
+_NAMED = 8  # points that one side lacks, by name; the others are counted
 _FIRST = ("throughput", "steps_per_second", "latency", "latency_p50", "step_time")
 
 
@@ -151,7 +152,9 @@ def not_compared(comparison: Comparison) -> Iterator[str]:
         ("failed in B", comparison.failed),
     ):
         if names:
-            yield f"{title}: {', '.join(names)}"
+            rest = len(names) - _NAMED
+            more = f" and {rest} more" if rest > 0 else ""
+            yield f"{title}: {', '.join(names[:_NAMED])}{more}"
 
 
 def _difference(difference: Difference) -> str:

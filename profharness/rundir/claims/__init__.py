@@ -1,1 +1,1 @@
-"""Whose a run directory is: made in one step, held by one process, and sealed by its user."""
+"""Who owns a run directory: created in one step, held by one process, sealed by its user."""
