@@ -98,6 +98,65 @@ def counted_work(counted: Trace, timed: Trace) -> Counted:
     )
 
 
+class CountedMeans:
+    """What `counted_work` needs of all records of a run, gathered from one part of them after the
+    other: sums by kernel name and workgroups, so that the counters themselves need not be kept.
+
+    All parts are to be added before kernels are asked for. `counters` is the number of values that
+    the parts held.
+    """
+
+    def __init__(self) -> None:
+        self.counters = 0
+        self._unknown: set[str] = set()
+        self._sums: dict[tuple[str, int], F64] = {}
+
+    def add(self, trace: Trace) -> None:
+        """The records of one part."""
+        kernels, strings = trace.kernels, trace.strings
+        for code in distinct(kernels.name[kernels.workgroups == NULL]).tolist():
+            self._unknown.add(strings[code])
+        if not len(trace.counters) or not len(kernels):
+            return
+        self.counters += len(trace.counters)
+        work = per_dispatch(trace)
+        columns = np.stack(
+            (work.fabric_bytes, work.hbm_bytes, work.operations, *work.by_type.values())
+        )
+        known = np.isfinite(columns)
+        shapes = pack([kernels.name.astype(np.int64), kernels.workgroups])
+        _, first, place = np.unique(shapes, return_index=True, return_inverse=True)
+        sums, counts = (
+            np.stack([np.bincount(place, weights=row, minlength=len(first)) for row in rows])
+            for rows in (np.where(known, columns, 0.0), known.astype(np.float64))
+        )
+        for at, row in enumerate(first.tolist()):
+            if counts[:, at].any():
+                key = strings[int(kernels.name[row])], int(kernels.workgroups[row])
+                self._sums[key] = self._sums.get(key, 0.0) + np.stack((sums[:, at], counts[:, at]))
+
+    def of(self, trace: Trace) -> Counted:
+        """For the kernels of one part the mean over dispatches like each, of all parts."""
+        kernels, strings = trace.kernels, trace.strings
+        sums: dict[tuple[str, int], F64] = {}
+        for (name, workgroups), added in self._sums.items():
+            key = name, NULL if name in self._unknown else workgroups
+            sums[key] = sums.get(key, 0.0) + added
+        shapes = pack([kernels.name.astype(np.int64), kernels.workgroups])
+        _, first, place = np.unique(shapes, return_index=True, return_inverse=True)
+        means = np.full((3 + len(_TYPES), len(first)), np.nan)
+        for at, row in enumerate(first.tolist()):
+            name = strings[int(kernels.name[row])]
+            found = sums.get(
+                (name, NULL if name in self._unknown else int(kernels.workgroups[row]))
+            )
+            if found is not None:
+                means[:, at] = np.where(found[1] > 0, found[0] / np.maximum(found[1], 1), np.nan)
+        fabric, hbm, operations, *types = means[:, place]
+        by_type = {row[0]: column for row, column in zip(_TYPES, types, strict=True)}
+        return Counted(fabric, hbm, operations, by_type)
+
+
 def mean_of_dispatches(counted: Trace, timed: Trace, values: F64) -> F64:
     """A column over the kernels of `counted` as one over those of `timed`: the mean over dispatches
     like each.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from profharness.analysis.kernels import ceilings, counter_shares, counter_work, roofline
 from profharness.analysis.kernels.ceilings import Ceilings
-from profharness.analysis.kernels.counter_work import Counted
+from profharness.analysis.kernels.counter_work import Counted, CountedMeans
 from profharness.analysis.kernels.occupancy import Residency, residency
 from profharness.analysis.kernels.roofline import Rates
 from profharness.analysis.operators import work as op_work
@@ -28,13 +28,15 @@ class Yardstick:
     """What a trace is measured against: ceilings measured on its devices, the counters of another
     pass of the same run, and what a user gave to tell the operators' work.
 
-    `software` tells which of several calibrations of a device is meant.
+    `software` tells which of several calibrations of a device is meant. `means` stand in the place
+    of `counted` where the counters are not in memory together.
     """
 
     calibrations: tuple[Calibration, ...] = ()
     software: dict[str, str] | None = None
     counted: Trace | None = None
     operator_input: OperatorInput = NO_INPUT
+    means: CountedMeans | None = None
 
 
 NO_YARDSTICK = Yardstick()
@@ -56,7 +58,8 @@ class KernelFacts:
         """
         given, user = self.yardstick, self.yardstick.operator_input
         by_formula = bool(user.formulas) and user.engine.knows_kernels
-        return len(self.trace.ops) > 0 or given.counted is not None or by_formula
+        counted = given.counted is not None or given.means is not None
+        return len(self.trace.ops) > 0 or counted or by_formula
 
     @cached_property
     def residency(self) -> Residency:
@@ -90,6 +93,9 @@ class KernelFacts:
         """What counters say of each kernel: those of the counter pass, else the trace's own; None
         where there are none.
         """
+        if self.yardstick.means is not None:
+            gathered = self.yardstick.means.of(self.trace)
+            return gathered if gathered.anything else None
         counter_pass = self.yardstick.counted
         if counter_pass is not None and len(counter_pass.counters):
             matched = counter_work.counted_work(counter_pass, self.trace)

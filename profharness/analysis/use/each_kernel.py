@@ -53,11 +53,11 @@ def of_each(
     Operations and bytes stand only where a kernel does all of its operator's matrix work, or moves
     all of its bytes: a share of them would be an estimate. Its share of the peak follows from them.
     The times of `perturbing` passes, and of records that carry counters, are set against nothing;
-    counters of the trace speak for its other kernels. Without `limits` no limiter is told, and
-    without a yardstick no share of the peak either.
+    counters of the trace, or the yardstick's means, speak for its other kernels. Without `limits`
+    no limiter is told, and without a yardstick no share of the peak either.
     """
     given = yardstick or NO_YARDSTICK
-    counted = trace if len(trace.counters) else given.counted
+    counted = trace if len(trace.counters) and given.means is None else given.counted
     facts = KernelFacts(replace(trace, counters=Counters.build(0)), replace(given, counted=counted))
     filled = fills(trace)
     if not facts.tells_work or not len(trace.kernels):

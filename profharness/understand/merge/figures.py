@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,9 +17,17 @@ from profharness.trace.parts.cutting import Cut
 from profharness.writers.options import KernelTeller
 
 if TYPE_CHECKING:
+    from profharness.analysis.kernels.counter_work import CountedMeans
     from profharness.analysis.kernels.facts import Yardstick
 
 _ALL = Cut()
+
+
+def after_all(tell: KernelTeller | None, parts: Iterable[Trace]) -> KernelTeller | None:
+    """What tells the figures of kernels once it has seen all parts, where it has to; only then are
+    they read.
+    """
+    return tell.after(parts) if isinstance(tell, _Teller) and tell.wants_all else tell
 
 
 def teller(
@@ -34,7 +42,7 @@ def teller(
     the fill is told.
     """
     if max_kernels is None and replace(cut, ranks=None).is_all:
-        return _Teller(tuple(paths), manifest).tell
+        return _Teller(tuple(paths), manifest)
 
     def fills(trace: Trace) -> KernelFigures:
         from profharness.analysis.use import each_kernel
@@ -46,12 +54,15 @@ def teller(
 
 @dataclass(frozen=True, eq=False)
 class _Teller:
-    """`manifest` is that of a run that is merged alone."""
+    """`manifest` is that of a run that is merged alone. `seen` is what the counters of all parts
+    say, where the kernels of one part are told after a look at all.
+    """
 
     paths: tuple[Path, ...]
     manifest: Manifest | None
+    seen: CountedMeans | None = None
 
-    def tell(self, trace: Trace) -> KernelFigures:
+    def __call__(self, trace: Trace) -> KernelFigures:
         """The figures of the kernels of a trace, or of one of its parts."""
         from profharness.analysis.use import each_kernel
 
@@ -61,15 +72,29 @@ class _Teller:
             trace, self._yardstick, perturbing, limits=self._sees_counters(trace)
         )
 
+    @property
+    def wants_all(self) -> bool:
+        """Whether counters of one part may speak for kernels of another."""
+        if len(self.paths) > 1 or self.manifest is None:
+            return False
+        return any(record.counters for record in self.manifest.passes)
+
+    def after(self, parts: Iterable[Trace]) -> _Teller:
+        """The same, with what the counters of all parts say; one part is in memory at a time."""
+        from profharness.analysis.kernels.counter_work import CountedMeans
+
+        seen = CountedMeans()
+        for part in parts:
+            seen.add(part)
+        return replace(self, seen=seen) if seen.counters else self
+
     def _sees_counters(self, trace: Trace) -> bool:
         """Whether no counters stand in records that this trace does not hold: traffic that they saw
         may be more than tensors need at least, and name another limiter.
         """
         if len(self.paths) > 1:
             return False
-        if self.manifest is None or len(trace.counters):
-            return True
-        return not any(record.counters for record in self.manifest.passes)
+        return self.seen is not None or len(trace.counters) > 0 or not self.wants_all
 
     @cached_property
     def _yardstick(self) -> Yardstick | None:
@@ -87,4 +112,4 @@ class _Teller:
         except InputError:
             return None
         nodes = self.manifest.nodes
-        return Yardstick(kept, nodes[0].versions if nodes else None)
+        return Yardstick(kept, nodes[0].versions if nodes else None, means=self.seen)

@@ -16,6 +16,7 @@ from profharness.trace.parts import cutting, select
 from profharness.trace.parts.cutting import Cut, StepsFound
 from profharness.trace.parts.sketch import placed
 from profharness.understand.many.jobs import IN_ONE, Workers
+from profharness.understand.merge.figures import after_all
 from profharness.understand.merge.sections import Section
 from profharness.writers import perfetto
 from profharness.writers.options import LeftOut, WriteOptions, WriteReport
@@ -101,11 +102,12 @@ class GroupWriter:
         written = Parts(
             self.pools, [part.outline for part in parts], self._traces(job.cut, shares, context)
         )
+        tell = after_all(job.write.tell_kernels, (self._read(*group) for group in self._groups))
         report = perfetto.write_parts(
             written,
             job.target,
             attributes=job.attributes(self.pools.sources),
-            options=replace(job.write, max_kernels=None),
+            options=replace(job.write, max_kernels=None, tell_kernels=tell),
         )
         return replace(report, left_out=(*over, *report.left_out))
 
