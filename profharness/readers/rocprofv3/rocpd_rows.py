@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -39,7 +40,7 @@ from profharness.rundir.databases.guard import DAMAGED
 from profharness.trace.columns.build import Growing, Pool, per_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.launches import Mask
-from profharness.trace.model import I64
+from profharness.trace.model import I64, Strings
 
 _DISPATCHES, _GRAPH = "rocpd_kernel_dispatch", "graph_exec_id"
 # tables whose records have no place in a trace
@@ -83,7 +84,7 @@ class ProcessReader:
         self._texts: Pool[Any] = Pool(
             lambda value: NULL if value is None else tables.strings.code(str(value))
         )
-        self._messages: Pool[Any] = Pool(self._message_code)
+        self._messages: Pool[Any] = Pool(partial(_message_code, tables.strings, self.left_out))
 
     def read(self) -> None:
         """Kernels with their counters, copies, host calls and markers, memory; the rest is
@@ -247,17 +248,6 @@ class ProcessReader:
         self.has_calls |= bool(call.any())
         return len(marker)
 
-    def _message_code(self, extra: Any) -> int:
-        """The code of a marker's text in an event's extra data; NULL where it has none."""
-        if not isinstance(extra, str) or extra in ("", "{}"):
-            return NULL
-        try:
-            message = msgspec.json.decode(extra, type=_Extra).message
-        except NOT_JSON:
-            self.left_out["different texts of markers, which are no JSON"] += 1
-            return NULL
-        return self._tables.strings.code(message) if message else NULL
-
     def _columns(self, view: str, wanted: Columns) -> dict[str, I64]:
         """Columns of a view; texts as codes of the pool. Columns that it does not have are NULL."""
         names = chosen(wanted, self._file.columns(view))
@@ -395,3 +385,17 @@ def _whole(column: tuple[Any, ...]) -> I64:
         return np.fromiter(column, np.int64, len(column))
     except (TypeError, ValueError, OverflowError):
         return np.array([value if isinstance(value, int) else NULL for value in column], np.int64)
+
+
+def _message_code(strings: Strings, left_out: Counter[str], extra: Any) -> int:
+    """The code of a marker's text in an event's extra data; NULL where it has none. What is no JSON
+    is counted.
+    """
+    if not isinstance(extra, str) or extra in ("", "{}"):
+        return NULL
+    try:
+        message = msgspec.json.decode(extra, type=_Extra).message
+    except NOT_JSON:
+        left_out["different texts of markers, which are no JSON"] += 1
+        return NULL
+    return strings.code(message) if message else NULL
