@@ -130,10 +130,18 @@ def _latency(axes: Any, lines: Sequence[_Line], axis: Axis, _unit: str) -> None:
         axes.plot(levels, [point.latency_ms for point in points], **line.look)
     axes.set_yscale("log")
     low, high = axes.get_ylim()
-    ticks = log_ticks(low, high)[:: max(1, len(log_ticks(low, high)) // 7)]
+    ticks = log_ticks(low, high)
+    ticks = ticks[:: max(1, len(ticks) // 7)] if len(ticks) > 2 else _even_ticks(low, high)
     axes.set_yticks(ticks, [brief_text(tick) for tick in ticks])
     axes.minorticks_off()
     axes.set_ylabel("mean latency (ms, log scale)")
+
+
+def _even_ticks(low: float, high: float) -> list[float]:
+    """Those of a part of a decade so small that it holds hardly any round number."""
+    from matplotlib.ticker import MaxNLocator
+
+    return [float(tick) for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
 
 
 def _bars(figure: Any, windows: Sequence[tuple[str, Partition]], below: float) -> float:

@@ -97,7 +97,7 @@ def width_of(text: str) -> float:
 def wrapped(text: str, room: float) -> list[str]:
     """The lines of a text in so many points, each number with its unit."""
     lines = [""]
-    for word in unbroken(text).split(" "):
+    for word in unbroken(text.replace("`", "")).split(" "):
         longer = f"{lines[-1]} {word}".strip()
         if lines[-1] and width_of(longer) > room:
             lines.append(word)
@@ -133,8 +133,8 @@ def _table(figure: Any, table: Table, most: int, below: float) -> float:
         return below
     _say(figure, LEFT, below, title, fontweight="bold")
     at = below - 1.2 * _LINE
-    for block in found:
-        at = _block(figure, block, at)
+    for place, block in enumerate(found):
+        at = _block(figure, block, at - (0.4 * _LINE if place else 0))
     left = len(table.rows) - rows + table.left_out
     if left:
         _say(figure, LEFT, at, f"{left} further row{'s' if left > 1 else ''}", color=_SOFT)

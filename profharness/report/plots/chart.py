@@ -248,7 +248,10 @@ def _labels(labels: Sequence[Label]) -> Option:
             for one in labels
         ],
         "encode": {"x": 0, "y": 1},
-        "itemPayload": {"texts": [visible(one.text) for one in labels]},
+        "itemPayload": {
+            "texts": [visible(one.text) for one in labels],
+            "marks": [[one.x, one.y, round(one.radius, 1)] for one in labels if one.radius],
+        },
         "tooltip": {"show": False},
         "silent": True,
         "z": 5,

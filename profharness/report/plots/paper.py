@@ -285,6 +285,7 @@ def _notes(panels: Sequence[Any], frame: Frame, *, legend_rows: int) -> None:
         fontsize="xx-small",
         ha="right",
         va="bottom",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
     )
 
 

@@ -1,7 +1,9 @@
 // Plots: each is drawn when it comes near the screen, all of them before the page is printed.
 var charts = [];
 var figures = null;  // what each plot shows
+var printing = false;
 var NARROW = 500;    // pixels of a plot's width, under which it is drawn as on a telephone
+var PRINTED = 680;   // pixels of a plot's width on paper, where all stand below each other
 var MOST_LINES = 8;  // of a legend, beyond which it scrolls
 
 // The option with functions in place of their names. `owner` is the series, axis or component around.
@@ -123,8 +125,8 @@ function narrowed(made, narrow) {
 }
 
 // A plot grows by what its legend needs beyond one line, and as a narrow screen needs it.
-function fitHeight(holder, option) {
-  var width = holder.clientWidth, tall = Number(holder.dataset.tall = holder.dataset.tall || holder.clientHeight);
+function fitHeight(holder, option, width) {
+  var tall = Number(holder.dataset.tall = holder.dataset.tall || holder.clientHeight);
   if (width < NARROW && option.narrow) { tall = option.narrow.height; }
   var lines = legendOf(option, width).lines;
   holder.style.height = tall + (lines > 1 && lines <= MOST_LINES ? 21 * (lines - 1) : 0) + "px";
@@ -159,7 +161,7 @@ function draw(holder) {
   var option = optionOf(holder.dataset.plot);
   option = resolved(option, null, option);
   holder.textContent = "";
-  fitHeight(holder, option);
+  fitHeight(holder, option, holder.clientWidth);
   var canvas = holder.appendChild(make("div", { "class": "canvas" }));
   var size = { renderer: "svg", width: holder.clientWidth || 640, height: holder.clientHeight || 360 };
   var chart = engine().init(canvas, theme(), size);
@@ -177,11 +179,33 @@ function draw(holder) {
 
 function fit(chart, holder, option) {
   var width = holder.clientWidth;
-  if (!width || width === chart.getWidth()) { return; }
-  fitHeight(holder, option);
-  chart.resize({ width: width, height: holder.clientHeight });
+  if (width && width !== chart.getWidth() && !printing) { resize(chart, holder, option, width); }
+}
+
+function resize(chart, holder, option, width) {
+  fitHeight(holder, option, width);
+  chart.resize({ width: width, height: parseFloat(holder.style.height) });
   chart.setOption(completed(option, width), Boolean(option.narrow));
   fitName(chart, option, width);
+}
+
+// Paper is narrower than the screen, and no event says how wide it is: plots are drawn for a usual
+// width, and scaled to what there is.
+function toPaper() {
+  profharness.drawAll();
+  printing = true;
+  charts.forEach(function (one) {
+    resize(one.chart, one.holder, one.option, PRINTED);
+    one.holder.querySelector("svg").setAttribute("viewBox", "0 0 " + PRINTED + " " + one.chart.getHeight());
+  });
+}
+
+function fromPaper() {
+  printing = false;
+  charts.forEach(function (one) {
+    one.holder.querySelector("svg").removeAttribute("viewBox");
+    fit(one.chart, one.holder, one.option);
+  });
 }
 
 function drawSafely(holder) {
@@ -199,7 +223,8 @@ function plots() {
   var holders = all(".plot");
   root.dataset.plots = "drawn 0";
   if (!holders.length) { return; }
-  window.addEventListener("beforeprint", profharness.drawAll);
+  window.addEventListener("beforeprint", toPaper);
+  window.addEventListener("afterprint", fromPaper);
   if (!window.IntersectionObserver) { profharness.drawAll(); return; }
   var watch = new IntersectionObserver(function (seen) {
     seen.forEach(function (one) {
