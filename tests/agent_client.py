@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import Client, StdioServerParameters, stdio_client
+if TYPE_CHECKING:
+    from anyio.from_thread import BlockingPortal
+    from mcp import Client
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Agent:
 @contextmanager
 def agent(*roots: Path, cwd: Path | None = None) -> Iterator[Agent]:
     """A client of a server that may read below these folders (none: below `cwd`)."""
+    # the protocol's library takes a second: here, and not where each process collects the tests
+    from anyio.from_thread import start_blocking_portal
+    from mcp import Client, StdioServerParameters, stdio_client
+
     words = [word for root in roots for word in ("--root", str(root))]
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "profharness", "mcp", *words], cwd=cwd

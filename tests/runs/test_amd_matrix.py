@@ -178,22 +178,23 @@ def test_two_ranks_are_told_apart_also_by_their_files_alone(tmp_path: Path, laye
     assert launched(node, layer) == 10
 
 
-def test_eight_ranks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ranks", [3, *thorough(8)])
+def test_several_ranks(tmp_path: Path, ranks: int) -> None:
     layer = "rocprofv3"
     node = node_with(tmp_path, layer)
-    done = node.run("--profile", layer, "--quiet", "--ranks", "8")
+    done = node.run("--profile", layer, "--quiet", "--ranks", str(ranks))
     assert done.returncode == 0, done.stderr
     assert node.findings == []
     trace = intact(node, layer)
-    assert launched(node, layer) == 40
+    assert launched(node, layer) == 5 * ranks
     kernels = [
         int((trace.kernels.source == position).sum())
         for position, source in enumerate(trace.sources)
         if source.layer == layer
     ]
-    assert kernels == [5] * 8
+    assert kernels == [5] * ranks
     assert sorted(source.rank for source in trace.sources if source.rank is not None) == list(
-        range(8)
+        range(ranks)
     )
 
 
