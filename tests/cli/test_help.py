@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -13,16 +11,12 @@ from profharness.cli import COMMANDS, run_cli
 from profharness.cli.parsing.commands import load
 from profharness.options.workload import BACKENDS
 from profharness.scans import SCANS, studies, training
+from tests import started
 
 
 def help_of(name: str, topic: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "profharness", name, "--help", *([topic] if topic else [])],
-        env={**os.environ, "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = (name, "--help", *([topic] if topic else []))
+    done = started.run(*words, env={**os.environ, "COLUMNS": "80"})
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -64,13 +58,7 @@ def test_every_argument_is_explained_once(name: str) -> None:
 
 
 def screen(*words: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "profharness", *words],
-        env={**os.environ, "COLUMNS": "110"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = started.run(*words, env={**os.environ, "COLUMNS": "110"})
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout.splitlines()
 

@@ -32,12 +32,10 @@ BURN = (
 def call(
     *arguments: str | Path, sysfs: Path | str = "/nowhere"
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return started.finished(
         line_of(*arguments),
+        started.COMMAND_LINE,
         cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
         env={**os.environ, "PROFHARNESS_SYSFS": str(sysfs)},
     )
 

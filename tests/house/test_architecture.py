@@ -14,6 +14,7 @@ import pytest
 
 from profharness.cli import COMMANDS, root_help
 from profharness.findings import CATALOGUE
+from tests import started
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCES = sorted([*(ROOT / "profharness").rglob("*.py"), *(ROOT / "wrappers").rglob("*.py")])
@@ -78,12 +79,7 @@ def test_help_is_fast_and_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("name", [name for name, _ in COMMANDS])
 def test_every_command_has_help(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "profharness", name, "--help"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = started.run(name, "--help")
     assert done.returncode == 0, done.stderr
     assert f"profharness {name}" in done.stdout
     assert name in root_help()

@@ -359,8 +359,8 @@ def test_ranks_join_one_run_directory(tmp_path: Path) -> None:
         "TORCHELASTIC_RUN_ID": "none",
         "PROFHARNESS_OUTPUT": str(tmp_path / "traces"),
     }
-    started = [
-        subprocess.Popen(
+    ranks = [
+        started.python(
             [
                 sys.executable,
                 "-m",
@@ -375,15 +375,13 @@ def test_ranks_join_one_run_directory(tmp_path: Path) -> None:
                 "30",
                 str(rank),
             ],
+            started.COMMAND_LINE,
             cwd=tmp_path,
             env={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
         )
         for rank in (1, 0)
     ]
-    ended = [(process.communicate(timeout=180)[1], process.returncode) for process in started]
+    ended = [(process.communicate(timeout=180)[1], process.returncode) for process in ranks]
     assert [status for _, status in ended] == [1, 0], ended
     roots = list((tmp_path / "traces").iterdir())
     assert len(roots) == 1

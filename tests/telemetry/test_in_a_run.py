@@ -13,33 +13,19 @@ from typing import Any
 
 import pytest
 
+from tests import started
 from tests.telemetry import emulated
 from tests.telemetry.running import ROOT, wait_for
 
 
 def run(folder: Path, sysfs: Path, *options: str, seconds: float = 2.6) -> dict[str, Any]:
     """The summary of a command that sleeps."""
-    command = [
-        sys.executable,
-        "-m",
-        "profharness",
-        "run",
-        "--quiet",
-        "-o",
-        str(folder),
-        *options,
-        "--",
-        sys.executable,
-        "-c",
-        f"import time; time.sleep({seconds})",
-    ]
-    subprocess.run(
-        command,
+    program = (sys.executable, "-c", f"import time; time.sleep({seconds})")
+    started.run(
+        *("run", "--quiet", "-o", str(folder), *options, "--", *program),
         cwd=ROOT,
-        check=True,
-        capture_output=True,
         env={**os.environ, "PROFHARNESS_SYSFS": str(sysfs)},
-    )
+    ).check_returncode()
     found: dict[str, Any] = json.loads((folder / "summary.json").read_text())
     return found
 
@@ -108,26 +94,11 @@ def test_a_process_of_somebody_else_on_the_device_is_a_finding(tmp_path: Path) -
         "open(f'{folder}/{pid}/{name}', 'w').write(text)\n"
         "child.wait()"
     )
-    command = [
-        sys.executable,
-        "-m",
-        "profharness",
-        "run",
-        "--quiet",
-        "-o",
-        str(tmp_path / "run"),
-        "--",
-        sys.executable,
-        "-c",
-        code,
-    ]
-    subprocess.run(
-        command,
+    started.run(
+        *("run", "--quiet", "-o", str(tmp_path / "run"), "--", sys.executable, "-c", code),
         cwd=ROOT,
-        check=True,
-        capture_output=True,
         env={**os.environ, "PROFHARNESS_SYSFS": str(tree.root)},
-    )
+    ).check_returncode()
     summary = json.loads((tmp_path / "run/summary.json").read_text())
     (found,) = [one for one in summary["findings"] if one["id"] == "device-shared"]
     assert found["figures"]["other_processes"] == pytest.approx(1, abs=0.2)
