@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.variants import thorough
+
 from .running import Ran, Runner
 
 STAND_IN = """
@@ -40,9 +42,10 @@ def traced(runner: Runner, program: str, library: Path, *, steps: str = "1:3") -
     )
 
 
-@pytest.fixture(
-    scope="module", params=["librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0"]
-)
+NAMES = ("librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0")
+
+
+@pytest.fixture(scope="module", params=NAMES)
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
@@ -78,6 +81,7 @@ def test_from_step_0_on_it_records_from_the_start(runner: Runner, library: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("library", [NAMES[0], *thorough(NAMES[1])], indirect=True)
 def test_optimizer_steps_count_too_until_the_script_marks_its_own(
     runner: Runner, library: Path
 ) -> None:
