@@ -388,9 +388,7 @@ def _whole(column: tuple[Any, ...]) -> I64:
 
 
 def _message_code(strings: Strings, left_out: Counter[str], extra: Any) -> int:
-    """The code of a marker's text in an event's extra data; NULL where it has none. What is no JSON
-    is counted.
-    """
+    """The code of a marker's text in an event's extra data; NULL for none and what is no JSON."""
     if not isinstance(extra, str) or extra in ("", "{}"):
         return NULL
     try:
