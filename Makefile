@@ -81,7 +81,7 @@ lint: setup-dev
 	$(BIN)/ruff format --check --quiet .
 
 types: setup-dev
-	$(BIN)/mypy --num-workers $(JOBS)
+	$(BIN)/mypy
 
 wrapper-types: setup-dev
 	$(BIN)/mypy --config-file mypy-wrappers.ini
