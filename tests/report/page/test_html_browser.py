@@ -111,6 +111,26 @@ def test_plots_are_drawn_as_they_come_near_and_all_before_printing(
     assert "errors" not in _data(tab)
 
 
+def test_plots_are_whole_on_paper_and_as_before_after_it(tab: Page, tmp_path: Path) -> None:
+    _open(tab, render(SAMPLES["gpu_scan"]()), tmp_path, 1280)
+    tab.run("profharness.drawAll()")
+    shapes = """[...document.querySelectorAll('.plot svg')].map(one =>
+      [one.getAttribute('viewBox'), Number(one.getAttribute('width'))])"""
+    before = tab.run(shapes)
+    assert {box for box, _ in before} == {None}
+    tab.run("dispatchEvent(new Event('beforeprint'))")
+    assert {(box.split()[2], width) for box, width in tab.run(shapes)} == {("680", 680)}
+    tab.look(700, media="print")
+    tall_and_wide = """[...document.querySelectorAll('.plot svg')].every(one => {
+      const box = one.getBoundingClientRect(), around = one.closest('section').getBoundingClientRect();
+      return box.width > 0 && box.right <= around.right + 1; })"""
+    assert tab.run(tall_and_wide)
+    tab.look(1280)
+    tab.run("dispatchEvent(new Event('afterprint'))")
+    assert tab.run(shapes) == before
+    assert "errors" not in _data(tab)
+
+
 def test_one_picture_right_after_loading_shows_the_plots_in_sight(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     assert CHROMIUM is not None
@@ -127,11 +147,17 @@ def test_one_picture_right_after_loading_shows_the_plots_in_sight(tmp_path: Path
 def test_lines_end_between_no_number_and_its_unit_and_letters_stay(
     tab: Page, tmp_path: Path
 ) -> None:
-    words = "idle 82.9 % of 1.2 ± 0.1 ms at 234 k items/s: raise --warmup-time, not a-b in 5 runs"
+    words = (
+        "idle 82.9 % of 1.2 ± 0.1 ms at 234 k items/s, 19\u2009583 jets/s of 5\u2009000: "
+        "raise --warmup-time, not a-b in 5 runs"
+    )
     text = render(SAMPLES["gpu_scan"]()).replace("<main", f"<p id='words'>{words}</p><main")
     _open(tab, text, tmp_path, 1280)
     held = tab.run("[...document.querySelectorAll('#words .held')].map(one => one.textContent)")
-    assert held == ["82.9 %", "1.2 ± 0.1 ms", "234 k items/s", "--warmup-time"]
+    assert held == [
+        *("82.9 %", "± 0.1 ms", "234 k items/s", "19\u2009583 jets/s", "5\u2009000"),
+        "--warmup-time",
+    ]
     assert tab.run("document.getElementById('words').textContent") == words
     assert (
         tab.run("getComputedStyle(document.querySelector('#words .held')).whiteSpace") == "nowrap"

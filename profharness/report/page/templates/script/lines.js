@@ -1,9 +1,10 @@
-// Lines end neither between a number and its unit nor inside of an option. The letters stay what they
-// are, so that who searches for "82.9 %" finds it.
+// Lines end neither between a number and its unit, nor in a number, nor in an option. The letters stay
+// what they are, so that who searches for "82.9 %" finds it. A line may end before "± 0.1 ms".
 var HELD = new RegExp(
   "--[a-z][a-z0-9-]*"
-  + "|\\d[^\\s(]*(?: ± \\d[^\\s(]*)?(?: [kMG](?= [a-z]+/s))?"
-  + " (?:%|°C|[nµum]?s|min|h|[kKMGTP]?i?B(?:/s)?|[kMGTP]?FLOP(?:/s|/B)?|[mkM]?[WJ]|[kMG]?Hz|cores?|times|[a-z]+/s)(?![\\w/])", "g");
+  + "|(?:± )?\\d(?:[^\\s(]|[\\u2009\\u202f](?=\\d))*(?: [kMG](?= [a-z]+/s))?"
+  + " (?:%|°C|[nµum]?s|min|h|[kKMGTP]?i?B(?:/s)?|[kMGTP]?FLOP(?:/s|/B)?|[mkM]?[WJ]|[kMG]?Hz|cores?|times|[a-z]+/s)(?![\\w/])"
+  + "|\\d+(?:[\\u2009\\u202f]\\d{3})+", "g");
 
 function holdTogether(node) {
   var parts = [], from = 0, text = node.data;
