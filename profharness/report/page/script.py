@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _TEMPLATES = files("profharness.report.page") / "templates"
-_FIRST = ("core.js", "numbers.js")
+_FIRST = ("core.js", "elements.js", "numbers.js")
 _THEN = ("saving.js", "plots.js", "tips.js", "tables.js", "commands.js", "lines.js", "start.js")
 
 

@@ -1,4 +1,4 @@
-"""What all sheets have in common: the look of the report, one small script, and a policy that lets
+"""What all sheets have in common: the look of the report, a small script, and a policy that lets
 the page run nothing else and load nothing.
 
 Tables sort and filter by the script; without it they read as they stand.
@@ -15,11 +15,15 @@ from profharness.report.page.templating import environment
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_SCRIPTS = ("script/elements.js", "script/lines.js", "sheet.js")
+"""The first two are the report's."""
+
 
 def rendered(template: str, **values: object) -> str:
     """The page of a template. Its values are shown as text, foreign names included."""
     style = f"\n{_text('report.css')}\n{_text('sheet.css')}\n"
-    script = f"\n{_text('sheet.js')}\n"
+    parts = "\n".join(_text(name) for name in _SCRIPTS)
+    script = f'\n(function () {{\n"use strict";\n{parts}\n}})();\n'
     return (
         _environment()
         .get_template(template)

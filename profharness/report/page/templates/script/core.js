@@ -14,15 +14,6 @@ window.addEventListener("error", function (event) { failed(event.message || "a r
 window.addEventListener("unhandledrejection", function (event) { failed(event.reason); });
 document.addEventListener("securitypolicyviolation", function (event) { failed(["blocked", event.violatedDirective, event.blockedURI, event.target.nodeName, event.sourceFile, event.lineNumber].join(" ")); });
 
-function all(selector, within) { return Array.prototype.slice.call((within || document).querySelectorAll(selector)); }
-
-function make(tag, attributes, text) {
-  var made = document.createElement(tag);
-  Object.keys(attributes || {}).forEach(function (name) { made.setAttribute(name, attributes[name]); });
-  if (text !== undefined) { made.textContent = text; }
-  return made;
-}
-
 // Scripts of others are data until they are needed; the policy lets them run by their hashes.
 function run(text) { document.head.appendChild(make("script", {}, text)); }
 
