@@ -28,10 +28,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import description  # noqa: E402  beside this file
-from damaged.reading import MEMORY, SECONDS  # noqa: E402  as above
+from damaged.reading import MEMORY, SECONDS  # noqa: E402  beside this file
 
 from tests.hostile.choosing import Chooser  # noqa: E402  the tests of this checkout
-from tests.hostile.seeds import seeds  # noqa: E402  as above
+from tests.hostile.seeds import seeds  # noqa: E402  the path to this checkout comes first
 
 READING = Path(__file__).resolve().parent / "damaged" / "reading.py"
 COLUMNS = ("answered", "refused", "exception", "over 5 s", "over 500 MB", "impossible", "not ours")
