@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from profharness.cli import run_cli
+from profharness.readers.perfetto.passes import ATTRIBUTE, MergedPass, merged_passes
 from profharness.understand.load import load
 from profharness.understand.merge.command import MergeOptions, merge_to_file
 from profharness.understand.report_run import finish
@@ -75,3 +76,22 @@ def test_merging_it_again_keeps_every_pass(run: Path, tmp_path: Path) -> None:
     assert [source.pass_name for source in second.sources] == [
         source.pass_name for source in first.sources
     ]
+
+
+def test_passes_stand_in_the_order_of_their_tools_files() -> None:
+    sources = (
+        *(("bare", "trials"), ("onnxruntime", "trials"), ("torch", "trials"), ("", "telemetry")),
+        *(("torch", "torch"), ("onnxruntime", "onnxruntime")),
+    )
+    told = {
+        f"{ATTRIBUTE}{number}.{what}": value
+        for number, source in enumerate(sources)
+        for what, value in zip(("pass", "layer"), source, strict=True)
+    }
+    expected = (
+        MergedPass("bare", ("trials",)),
+        MergedPass("torch", ("trials", "torch")),
+        MergedPass("onnxruntime", ("trials", "onnxruntime")),
+    )
+    assert merged_passes(told) == expected
+    assert merged_passes(told | {f"{ATTRIBUTE}{'9' * 5000}.pass": "x"}) == expected

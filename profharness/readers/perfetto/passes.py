@@ -16,6 +16,7 @@ from profharness.trace.places import Named
 
 ATTRIBUTE = "profharness.source."
 _BETWEEN = " · "  # the parts of a process's name
+_LONGEST_NUMBER = 9  # digits of a source's number in a file of ours
 
 
 @dataclass(frozen=True)
@@ -35,18 +36,19 @@ class MergedPass:
 
 
 def merged_passes(attributes: Mapping[str, str]) -> tuple[MergedPass, ...]:
-    """The passes that a file says it was merged of, in the order of their first sources; none for a
-    tool's own file.
+    """The passes that a file says it was merged of, in the order of their tools' files, which a run
+    lists after all trials and telemetry; none for a tool's own file.
     """
     stated: dict[int, dict[str, str]] = {}
     for key, value in attributes.items():
         number, _, what = key.removeprefix(ATTRIBUTE).partition(".")
-        if key.startswith(ATTRIBUTE) and number.isdecimal():
+        if key.startswith(ATTRIBUTE) and number.isdecimal() and len(number) <= _LONGEST_NUMBER:
             stated.setdefault(int(number), {})[what] = value
     layers: dict[str, list[str]] = {}
     for _, told in sorted(stated.items()):
         if name := told.get("pass", ""):
-            layers.setdefault(name, []).extend([told["layer"]] if told.get("layer") else [])
+            layers[name] = layers.pop(name, [])  # behind the passes whose last file came before
+            layers[name] += [told["layer"]] if told.get("layer") else []
     return tuple(MergedPass(name, tuple(dict.fromkeys(of))) for name, of in layers.items())
 
 
