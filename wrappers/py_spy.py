@@ -1,10 +1,11 @@
 """Run a command and sample its Python stacks with py-spy: `python py_spy.py FOLDER PY-SPY WORDS ...
 -- COMMAND ...`.
 
-Three processes: this one, which waits and ends as the command did; py-spy, which it starts; and the
-command, which is a child of py-spy's process. So py-spy is an ancestor of all that it samples, as
-Yama's default (ptrace_scope 1) asks, and yet neither its words nor its failure reach the command:
-it attaches to a process that it has not started itself, and writes to a log of its own.
+Four processes: this one, which ends as the command did; py-spy's, its child; the command's parent,
+a child of that; and the command. So py-spy is an ancestor of all that it samples, as Yama's default
+(ptrace_scope 1) asks, and yet neither its words nor its failure reach the command: it attaches to a
+process that it has not started, and writes to a log of its own. It must not be the parent: whoever
+traces its own child may take its exit status.
 
 FOLDER/py-spy-<pid of the command>.json is py-spy's trace. The file beside it, of the same name and
 .profharness.json, says between which two times of CLOCK_MONOTONIC its time zero lies, at which rate
@@ -13,7 +14,6 @@ it sampled, and until when each thread was there.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import re
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Dict, List, NoReturn, Optional, Set, Tuple
 
 
-PR_SET_CHILD_SUBREAPER = 36
+BEGIN_S = 2.0
 LOOK_S = 0.1  # how often threads are counted
 LINGER_S = 1.0  # for children that end with the command
 WRITING_S = 60.0  # for py-spy to write what it has
@@ -94,7 +94,7 @@ class Watched:
         self.root = root
         self.said = b""
         self.before_ns = 0
-        self.after_ns = 0
+        self.threads_ns = 0
         self.wrote_ns = 0
         self.first_said_ns = 0
         self._log_path = log_path
@@ -135,7 +135,7 @@ class Watched:
             "tool": "py-spy",
             "pid": self.root,
             "before_ns": self.before_ns,
-            "after_ns": self.first_said_ns,
+            "after_ns": self.threads_ns or self.first_said_ns,
             "wrote_ns": self.wrote_ns,
             "rate": int(rate.group(1)) if rate else None,
             "samples": int(wrote.group(1)) if wrote else None,
@@ -158,38 +158,56 @@ def _say(text: str) -> None:
         pass  # nobody reads that any more
 
 
-def _become_command(argv: List[str]) -> NoReturn:
-    """In the grandchild: run the command as a shell would."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
-        signal.signal(number, signal.SIG_DFL)
-    try:
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        os.write(2, ("profharness: %s: %s\n" % (argv[0], error.strerror)).encode())
-        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
-
-
-def _become_py_spy(folder: str, words: List[str], argv: List[str], told: int) -> NoReturn:
-    """In the child: start the command, and become py-spy once a Python process is there. `told` is
-    the pipe to the process that waits; the first line has the pid, the second the time.
+def _become_parent(argv: List[str], *told: int) -> NoReturn:
+    """In the grandchild: start the command and tell its pid, wait for it, and tell how it ended.
+    py-spy could not do that: whoever traces its own child takes its exit status.
     """
-    command = os.fork()
-    if command == 0:
-        _become_command(argv)
-    os.write(told, b"%d\n" % command)
+    try:
+        process = child.start(argv)
+    except SystemExit as error:  # it says why
+        for pipe in told:
+            os.write(pipe, b"0\n%d\n" % int(error.code or 0))
+        os._exit(0)
+    for pipe in told:
+        os.write(pipe, b"%d\n" % process.pid)
+    returncode = process.wait()
+    for pipe in told:
+        try:
+            os.write(pipe, b"%d\n" % returncode)
+        except OSError:
+            pass  # py-spy has long taken that process's place
+    os._exit(0)
+
+
+def _become_py_spy(
+    folder: str, words: List[str], argv: List[str], pipes: Tuple[int, int]
+) -> NoReturn:
+    """In the child: have the command started, and become py-spy once a Python process is there.
+    `pipes` lead to the process that waits: for what py-spy says, and for what becomes of the
+    command.
+    """
+    said, ended = pipes
+    started, telling = os.pipe()
+    if os.fork() == 0:
+        os.close(said)
+        os.close(started)
+        _become_parent(argv, telling, ended)
+    os.close(telling)
+    os.close(ended)
+    command = int(_line(started) or b"0")
     os.setpgid(0, 0)  # a signal to the command's group is not for py-spy, which ends after it
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
-    os.dup2(told, 1)
-    os.dup2(told, 2)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
     while not any(runs_python(pid) for pid in processes(command)):
-        if has_ended(command):
+        if not command or has_ended(command):
             os.write(2, b"Error: no Python process ran\n")
             os._exit(1)
         time.sleep(0.005)
     output = os.path.join(folder, "py-spy-%d.json" % command)
     os.environ.setdefault("RUST_LOG", "warn")  # why a process cannot be read
-    os.write(told, b"%d\n" % time.monotonic_ns())
+    os.write(said, b"%d\n" % time.monotonic_ns())
     try:
         os.execvp(words[0], [*words, "--output", output, "--pid", str(command)])
     except OSError as error:
@@ -206,6 +224,32 @@ def _line(source: int) -> bytes:
             break
         line += byte
     return line.strip()
+
+
+def _watch_begin(watched: Watched, py_spy: int, source: int) -> None:
+    """Narrow down when py-spy takes its time zero: after its program was loaded, and before it has
+    threads, which it starts just after.
+    """
+    before = _name(py_spy)
+    until_s = time.monotonic() + BEGIN_S
+    while time.monotonic() < until_s:
+        now_ns = time.monotonic_ns()
+        if _name(py_spy) == before:
+            watched.before_ns = now_ns
+        elif len(threads(py_spy)) > 1:
+            watched.threads_ns = time.monotonic_ns()
+            return
+        if select.select([source], [], [], 0.0005)[0]:
+            return  # it says something: how it failed, or that it samples
+
+
+def _name(pid: int) -> bytes:
+    """The name of a process, which changes with its program."""
+    try:
+        with open("/proc/%d/comm" % pid, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def _follow(watched: Watched, py_spy: int, source: int) -> None:
@@ -237,16 +281,6 @@ def _follow(watched: Watched, py_spy: int, source: int) -> None:
             return
 
 
-def _collected(pid: int) -> int:
-    """The return code of the command, as Popen has it, once it is this process's own child. Others
-    that lost their parent are collected too.
-    """
-    while True:
-        ended, status = os.waitpid(-1, 0)
-        if ended == pid:
-            return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-
-
 def main(arguments: List[str]) -> NoReturn:
     """Run the command after `--` under py-spy, and end as it did."""
     if len(arguments) < 4 or "--" not in arguments[2:-1]:
@@ -257,31 +291,40 @@ def main(arguments: List[str]) -> NoReturn:
         os.makedirs(folder, exist_ok=True)
     except OSError:
         pass  # py-spy says so
-    # the command loses its parent when py-spy ends, and becomes a child of this process
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    source, told = os.pipe()
+    said, saying = os.pipe()
+    ended, ending = os.pipe()
     py_spy = os.fork()
     if py_spy == 0:
-        os.close(source)
-        _become_py_spy(folder, words, argv, told)
-    os.close(told)
+        os.close(said)
+        os.close(ended)
+        _become_py_spy(folder, words, argv, (saying, ending))
+    os.close(saying)
+    os.close(ending)
     child.outlive_signals()
-    command = int(_line(source))
+    command = int(_line(ended) or b"0")
+    if command:
+        _record(folder, command, py_spy, said)
+    status = _line(ended)
+    child.end_as(int(status) if status else -signal.SIGKILL)
+
+
+def _record(folder: str, command: int, py_spy: int, said: int) -> None:
+    """Follow py-spy until it has ended, and write what its trace does not say."""
     output = os.path.join(folder, "py-spy-%d.json" % command)
     watched = Watched(command, output[: -len(".json")] + ".log")
-    stamp = _line(source)
+    stamp = _line(said)
     if stamp.isdigit():
         watched.before_ns = int(stamp)
+        _watch_begin(watched, py_spy, said)
     else:
         watched.heard(stamp + b"\n", time.monotonic_ns())
-    _follow(watched, py_spy, source)
+    _follow(watched, py_spy, said)
     if watched.wrote_ns:
         watched.note(output + ".profharness.json")
-    else:
-        reasons = [line.decode("utf-8", "replace") for line in _ERROR.findall(watched.said)]
-        told_all = "; ".join(dict.fromkeys(reasons[-3:]))
-        _say("it recorded nothing: %s" % (told_all or "it ended without a word"))
-    child.end_as(_collected(command))
+        return
+    reasons = [line.decode("utf-8", "replace") for line in _ERROR.findall(watched.said)]
+    told_all = "; ".join(dict.fromkeys(reasons[-3:]))
+    _say("it recorded nothing: %s" % (told_all or "it ended without a word"))
 
 
 if __name__ == "__main__":
