@@ -139,7 +139,8 @@ def _marks(stacks: Stacks, strings: Strings, zero: Zero | None) -> Marks:
     number = np.array([span.frame for span in spans], np.int64)
 
     def column(values: list[int]) -> I64:
-        return np.array(values, np.int64)[order]
+        ordered: I64 = np.array(values, np.int64)[order]
+        return ordered
 
     return Marks.build(
         len(spans),
