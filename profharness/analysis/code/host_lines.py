@@ -20,8 +20,8 @@ from profharness.analysis.code.host_records import By, HostLines, HostRow, HostT
 from profharness.stats.proportion import wilson
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
+from profharness.trace.parts.sampled import FORMAT, RATE, is_sampled
 
-FORMAT, RATE = "py-spy", "sampling.rate_hz"
 _NAME = re.compile(r"(.*)\((\d{1,9})\): (.*)\Z", re.DOTALL)
 _WAITING = re.compile(
     r"(?:threading|selectors|subprocess|queue|socket|asyncio/\w+|concurrent/futures/\w+"
@@ -83,9 +83,7 @@ def host_lines(trace: Trace, by: By = "line", pass_name: str | None = None) -> H
         if source.format == FORMAT and pass_name in (None, source.pass_name)
     ]
     marks = trace.marks
-    rows = np.flatnonzero(
-        np.isin(marks.source, sampled) & (marks.kind == trace.strings.find("frame"))
-    )
+    rows = np.flatnonzero(is_sampled(trace) & np.isin(marks.source, sampled))
     if not len(rows):
         return None
     rate = _rate(trace, sampled)
@@ -108,9 +106,7 @@ def sampled_stacks(trace: Trace, table: HostLines) -> Trace:
     """The frames alone of the threads whose rows are shown, in their window of steps or the whole
     of it: what a flame graph of the samples draws.
     """
-    marks = trace.marks
-    is_sampled = np.array([source.format == FORMAT for source in trace.sources], np.bool_)
-    rows = np.flatnonzero(is_sampled[marks.source] & (marks.kind == trace.strings.find("frame")))
+    marks, rows = trace.marks, np.flatnonzero(is_sampled(trace))
     chosen = {(row.pid, row.tid) for row in table.shown}
     kept, starts, ends = [], [], []
     for key, of_key in _by_thread(trace, rows):
@@ -132,10 +128,8 @@ def sampled_stacks(trace: Trace, table: HostLines) -> Trace:
 
 def without_samples(trace: Trace) -> Trace:
     """The trace without the frames of samples, which have a picture of their own."""
-    is_sampled = np.array([source.format == FORMAT for source in trace.sources], np.bool_)
-    if not is_sampled.any():
-        return trace
-    return replace(trace, marks=trace.marks.take(~is_sampled[trace.marks.source]))
+    sampled = is_sampled(trace)
+    return replace(trace, marks=trace.marks.take(~sampled)) if sampled.any() else trace
 
 
 def _rate(trace: Trace, sampled: list[int]) -> int | None:

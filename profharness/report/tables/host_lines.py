@@ -15,7 +15,7 @@ from profharness.units import format_number, format_share, format_share_interval
 
 _SHOWN = 5
 _ON_PAGE = 50
-_NAME = 72
+_LEAD, _NARROWEST = 34, 24  # characters before a place, and of it at least
 _KEYS = (
     ("file", ""),
     ("line", ""),
@@ -107,7 +107,9 @@ def note(table: HostLines | None) -> str:
     """What holds of the samples as a whole; empty without them."""
     if table is None or not table.rows:
         return ""
-    return f"{answer_of(table)} {_heading(table).capitalize()}. {' '.join(_notes(table))}"
+    heading = _heading(table)
+    notes = " ".join(f"{one[0].upper()}{one[1:]}." for one in (heading, *_notes(table)))
+    return f"{answer_of(table)} {notes}"
 
 
 def _listed(table: HostLines, rows: Sequence[HostRow], width: int | None) -> Table:
@@ -130,7 +132,8 @@ def _listed(table: HostLines, rows: Sequence[HostRow], width: int | None) -> Tab
             "-" if row.samples is None else format_number(row.samples),
             *thread,
         )
-        shown = place if width is None else cut_middle(place, max(width - 40, 24))
+        lead = _LEAD + (len(thread[0]) + 2 if thread else 0)
+        shown = place if width is None else cut_middle(place, max(width - lead, _NARROWEST))
         lines.append((*cells, Cell(shown, full=place)))
     return Table(f"Python by {table.by}", tuple(columns), tuple(lines))
 
