@@ -233,7 +233,7 @@ def _list_python(line: HotspotsLine) -> bool:
         mention(f"{line.paths[0]}: nothing to list by function; {_OF_PYTHON}")
         return True
     from profharness.report.csv import host_csv
-    from profharness.report.tables.host_lines import host_text
+    from profharness.report.tables.python_lines import host_text
 
     as_csv = partial(host_csv, raw=line.raw_csv)
     sys.stdout.write(_in_form(found.table, line.shown, line.top, (host_text, as_csv)))

@@ -22,10 +22,11 @@ from profharness.report.page.verdict import (
 )
 from profharness.report.page.window import causes_note, gaps_text
 from profharness.report.table import Cell, Column, Table, first_rows
-from profharness.report.tables import communication, counters, host_lines, runtime_logs
+from profharness.report.tables import communication, counters, python_lines, runtime_logs
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
 from profharness.report.tables.fits import fit_table
+from profharness.report.tables.host import host_table
 from profharness.report.tables.hotspots import hotspot_tables
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.passes import passes_table
@@ -72,6 +73,7 @@ class Content:
     fits: Table | None
     shared: Table | None
     parts: Table | None
+    host: Table | None
     gaps: str
     use: UseSection
     causes: tuple[tuple[str, str], ...]
@@ -82,8 +84,8 @@ class Content:
     communication_note: str
     log: tuple[Table, ...]
     log_note: str
-    host: tuple[Table, ...]
-    host_note: str
+    python: tuple[Table, ...]
+    python_note: str
     hotspots: tuple[Table, ...]
     counters: Table | None
     counters_left_out: str
@@ -127,6 +129,7 @@ def content(summary: Summary) -> Content:
         fits=fit_table(summary),
         shared=sharing_table(summary),
         parts=partition_table(summary),
+        host=host_table(summary.host),
         gaps=gaps_text(summary),
         use=use_section(summary),
         causes=causes_note(summary),
@@ -137,8 +140,8 @@ def content(summary: Summary) -> Content:
         communication_note=communication.note(summary.communication),
         log=runtime_logs.tables(summary.log),
         log_note=runtime_logs.note(summary.log),
-        host=host_lines.page_tables(summary.host_lines),
-        host_note=host_lines.note(summary.host_lines),
+        python=python_lines.page_tables(summary.host_lines),
+        python_note=python_lines.note(summary.host_lines),
         hotspots=hotspot_tables(summary),
         counters=filled(counters.counter_table(summary.counters)),
         counters_left_out=counters.left_out(summary.counters),
