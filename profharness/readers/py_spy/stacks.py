@@ -93,7 +93,7 @@ class Stacks:
         """All threads of which there was a sample."""
         return tuple(self._open)
 
-    def add(self, begins: bool, at_ns: int, pid: int, tid: int, frame: Frame) -> None:  # noqa: FBT001  of one event
+    def add(self, begins: bool, at_ns: int, pid: int, tid: int, frame: Frame) -> None:
         """Take up one event: a frame begins or ends on a thread."""
         played = self._played.get(tid)
         if played is None:
