@@ -11,7 +11,7 @@ import atexit
 import threading
 import time
 
-from profharness_hooks import open_ranges, optimizers, step_log, windows
+from profharness_hooks import host_record, open_ranges, optimizers, step_log, windows
 from profharness_hooks.capture import CLOSE, CUT, OPEN, Plan, Policy, parse
 from profharness_hooks.device import has_device_files, is_device_build, note_devices
 from profharness_hooks.safe_point import (
@@ -57,6 +57,7 @@ def attach(process: Process, torch: Any) -> None:
     atexit.register(step_log.guarded(process, lambda: note_devices(process, torch)))
     if "torch" not in process.settings.layers:
         return
+    host_record.attach(process, steps)
     if process.settings.levels:
         from profharness_hooks import levels
 
@@ -274,6 +275,8 @@ class Controller:
         self._first_step, self._resident = self._steps.done, resident_bytes()
         if self._policy.mode != "early" and self._steps.done == 0:
             self._enter_span(window, 0)
+        if self._policy.mode == "main" and self._steps.host_begin is not None:
+            self._steps.host_begin()
         note_devices(self._process, self._torch)
         self._process.hello.update(window="open")
         return window
