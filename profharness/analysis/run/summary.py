@@ -26,6 +26,7 @@ from profharness.analysis.power.run_energy import step_energy
 from profharness.analysis.records import Figure, PassRow, PointSummary, SourceRow, Summary
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
+from profharness.analysis.run.captures import capture_findings
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
 from profharness.analysis.run.provider_findings import provider_findings
@@ -148,6 +149,7 @@ def _measured_findings(
         (
             *view.manifest.findings,
             *mask_findings(view.manifest),
+            *capture_findings(view.manifest, trace),
             *of_providers,
             *of_device,
             *(item for result in results for item in result.findings),

@@ -21,7 +21,7 @@ from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
 from profharness.report.text.measured.host_time import (
-    ADVICE,
+    advice_for,
     bound,
     groups,
     idle_advice,
@@ -184,7 +184,7 @@ def _outside_operations(summary: Summary) -> str:
         return ""
     most = bound(host, largest)
     gain = f"; it gains at most {brief_text(most, 3)}x" if most is not None and most > 1 else ""
-    return f"Try {ADVICE[largest.key]}{gain}."
+    return f"Try {advice_for(largest)}{gain}."
 
 
 def _without_limit(summary: Summary) -> str:
