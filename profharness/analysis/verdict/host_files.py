@@ -8,7 +8,9 @@ import numpy.typing as npt
 from profharness.trace.model import TABLES, Source, Trace
 
 # without a tool's file nobody meant to record device work
-_HARNESS_FILES = frozenset({"trials", "steps", "telemetry", "requests", "executions", "level"})
+_HARNESS_FILES = frozenset(
+    {"trials", "steps", "telemetry", "requests", "executions", "level", "host"}
+)
 _HOST_LOGS = frozenset(
     {"amd-log", "miopen-log"}
 )  # what the host submitted: when the device worked stands in none of them

@@ -63,8 +63,8 @@ def window(trace: Trace, start_ns: int, end_ns: int) -> Trace:
 
 
 def by_point(trace: Trace, point: str) -> Trace:
-    """The records of one point of the scan, counters with their kernel; telemetry knows no points
-    and is taken by the time of the point's marks.
+    """The records of one point of the scan, counters with their kernel; telemetry and samples of
+    Python know no points and are taken by the time of the point's marks.
     """
     code = trace.strings.find(point)
     kept: dict[str, Mask] = {"counters": trace.counters.kernel != NULL}
@@ -73,12 +73,12 @@ def by_point(trace: Trace, point: str) -> Trace:
             kept[name] = (table.point == code) & (code != NULL)
     marks = trace.marks
     of_point = np.flatnonzero(kept["marks"] & (marks.kind == trace.strings.find("point")))
-    samples = trace.samples
-    inside = np.zeros(len(samples), np.bool_)
-    for row in of_point:
-        start = marks.start_ns[row]
-        inside |= (samples.at_ns >= start) & (samples.at_ns < start + marks.dur_ns[row])
-    kept["samples"] = inside
+    for name in ("samples", "host_samples"):
+        at: I64 = getattr(trace, name).at_ns
+        kept[name] = np.zeros(len(at), np.bool_)
+        for row in of_point:
+            start = marks.start_ns[row]
+            kept[name] |= (at >= start) & (at < start + marks.dur_ns[row])
     return rows(trace, kept)
 
 
