@@ -71,10 +71,7 @@ def summarise_trace(
         *misfits(whole.facts),
     )
     values = figures(whole)
-    points = tuple(
-        summarise_point(trace, point, every_finding, allowed_cores=allowed_cores, known=whole.whole)
-        for point in points_of(trace)
-    )
+    points = _points(whole, every_finding, allowed_cores)
     every_finding = (
         *every_finding,
         *_above_peak(whole, values, points),
@@ -117,6 +114,18 @@ def host_time(m: Measurement) -> HostTime | None:
     if m.devices:
         return of_idle(m.trace, m.whole.idle, m.devices, m.windows)
     return of_window(m.trace, m.windows)
+
+
+def _points(
+    whole: Measurement, findings: Sequence[Finding], allowed_cores: float | None
+) -> tuple[PointSummary, ...]:
+    """The points of the trace, each measured in its own window."""
+    return tuple(
+        summarise_point(
+            whole.trace, point, findings, allowed_cores=allowed_cores, known=whole.whole
+        )
+        for point in points_of(whole.trace)
+    )
 
 
 def _default_table(m: Measurement, devices: Sequence[DeviceCounts]) -> Hotspots:

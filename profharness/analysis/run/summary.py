@@ -75,8 +75,9 @@ def summarise_run(
     versions, counted = node.versions if node else None, trace if len(trace.counters) else None
     yardstick = Yardstick(calibrations, versions, counted, operator_input)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
-    view = _view(manifest, trace, chosen)
-    view = _against(view, yardstick, trace, node.cpu_model if node else "")
+    view = _against(
+        _view(manifest, trace, chosen), yardstick, trace, node.cpu_model if node else ""
+    )
     by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
     summaries = [result.summary for result in results]
