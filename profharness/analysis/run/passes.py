@@ -59,6 +59,8 @@ _SERVED = (
     "ragged",
     "body",
 )
+FEWEST = 2
+"""Steps from which a mean of them says something."""
 _DIRECT = frozenset({"trials", "min_seconds", "warmup", "isolate", "order"})
 _THREADS = frozenset(
     {
@@ -175,8 +177,10 @@ def _of_steps(trace: Trace, pass_name: str, hooked: frozenset[str]) -> Estimate 
     )
     numbers = bare.numbers
     if numbers is not None and layer.numbers is not None:
+        if layer.where == "inside" and len(layer) > FEWEST:  # the first one may hold the opening
+            layer = layer.of_numbers(layer.numbers[layer.numbers > layer.numbers.min()])
         bare, layer = bare.of_numbers(layer.numbers), layer.of_numbers(numbers)
-    if min(len(bare), len(layer)) < 2:
+    if min(len(bare), len(layer)) < FEWEST:
         return None
     return layer_overhead([bare.rates], [layer.rates], seed=pass_name)
 
