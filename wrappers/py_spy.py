@@ -230,7 +230,7 @@ def _watch_begin(watched: Watched, py_spy: int, source: int) -> None:
     """Narrow down when py-spy takes its time zero: after its program was loaded, and before it has
     threads, which it starts just after.
     """
-    before = _name(py_spy)
+    before = _name(os.getpid())  # from which it was forked
     until_s = time.monotonic() + BEGIN_S
     while time.monotonic() < until_s:
         now_ns = time.monotonic_ns()

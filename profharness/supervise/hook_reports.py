@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -63,14 +63,16 @@ class Observer:
         helloed = {hello.pid for hello in hellos}
         for used, pids in self._forked(hellos).items():
             several = len(pids) > 1
+            figures: dict[str, Any] = {"pid": pids[0]}
+            if several:
+                figures["processes"] = len(pids)
             add(
                 finding(
                     "fork-not-recorded",
                     f"process{'es' if several else ''} {', '.join(map(str, pids))} "
                     f"{'were' if several else 'was'} forked and used {used}: "
                     f"nothing of {'them' if several else 'it'} is recorded",
-                    pid=pids[0],
-                    **({"processes": len(pids)} if several else {}),
+                    **figures,
                 )
             )
         for pid, (framework, line) in sorted(self._seen.items()):

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
+from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.compare.kernel_match import kernels_differ
 from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import Yardstick
@@ -117,6 +118,7 @@ def summarise_run(
         counters=counter_rows(trace),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
         log=runtime_log(trace),
+        host_lines=host_lines(trace),
     )
 
 
