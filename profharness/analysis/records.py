@@ -13,6 +13,7 @@ import msgspec
 
 from profharness.analysis.communication.records import Communication
 from profharness.analysis.curves.records import Series
+from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.operators.records import KnownWork, OperatorShare
@@ -363,6 +364,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     log: RuntimeLog | None = None
     device_names: tuple[str, ...] = ()
     pictures: Pictures | None = None
+    host: HostTime | None = None
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

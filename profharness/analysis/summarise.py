@@ -11,6 +11,8 @@ import numpy as np
 
 from profharness.analysis.communication.figures import communication, communication_findings
 from profharness.analysis.efficiency.checks import efficiency_findings
+from profharness.analysis.host.account import of_idle, of_window
+from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels import hotspots
 from profharness.analysis.kernels.columns import with_rates
 from profharness.analysis.kernels.counter_table import counter_rows
@@ -101,8 +103,18 @@ def summarise_trace(
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
+        host=host_time(whole),
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
     )
+
+
+def host_time(m: Measurement) -> HostTime | None:
+    """What the host was in while the devices were idle, or in the whole window where none works."""
+    if m.timeless or not m.when.total:
+        return None
+    if m.devices:
+        return of_idle(m.trace, m.whole.idle, m.devices, m.windows)
+    return of_window(m.trace, m.windows)
 
 
 def _default_table(m: Measurement, devices: Sequence[DeviceCounts]) -> Hotspots:

@@ -94,6 +94,7 @@ def metrics_object(summary: Summary) -> dict[str, object]:
         **({"log": summary.log} if summary.log is not None else {}),
         **({"counters": summary.counters} if summary.counters else {}),
         **({"queues": summary.queues} if summary.queues else {}),
+        **({"host": summary.host} if summary.host is not None else {}),
         **({"steps_from": summary.steps_from} if summary.steps_from else {}),
         **({"steps": [_step(step) for step in summary.steps]} if summary.steps else {}),
     }

@@ -26,6 +26,7 @@ from profharness.report.tables import communication, counters, runtime_logs
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
 from profharness.report.tables.fits import fit_table
+from profharness.report.tables.host import host_table
 from profharness.report.tables.hotspots import hotspot_tables
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.passes import passes_table
@@ -72,6 +73,7 @@ class Content:
     fits: Table | None
     shared: Table | None
     parts: Table | None
+    host: Table | None
     gaps: str
     use: UseSection
     causes: tuple[tuple[str, str], ...]
@@ -125,6 +127,7 @@ def content(summary: Summary) -> Content:
         fits=fit_table(summary),
         shared=sharing_table(summary),
         parts=partition_table(summary),
+        host=host_table(summary.host),
         gaps=gaps_text(summary),
         use=use_section(summary),
         causes=causes_note(summary),

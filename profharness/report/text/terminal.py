@@ -26,6 +26,7 @@ from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
+from profharness.report.text.measured.host_time import kind_items
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.sentences import sentences
 from profharness.rundir.shown.screen import Painted, console, one_line
@@ -175,6 +176,10 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
         yield from labelled(
             "why idle", wrapped_items(idle_items(summary.partition), width - _LABELS)
         )
+    if summary.host is not None:
+        of_window = summary.host.of == "window"
+        label = "where the time went" if of_window else "the host meanwhile"
+        yield from labelled(label, wrapped_items(kind_items(summary.host), width - _LABELS))
     table = first_hotspots(summary)
     if table is not None:
         label = {"kernel": "top kernels", "op": "top operations", "category": "by category"}[

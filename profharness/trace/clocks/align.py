@@ -285,6 +285,8 @@ def _described(source: Source, way: Route | str, outside_ns: int) -> Source:
         words += (
             f"; times up to {format_ns(outside_ns)} outside of the readings take the nearest offset"
         )
+    if source.alignment:  # how the file's times came onto the clock that it states
+        words = f"{source.alignment}; {words}"
     return replace(
         source,
         clock=ClockDomain.RUN,
