@@ -172,6 +172,7 @@ class Marks(Table):
     point: I32 = code("point of the scan")
     items: I64 = int64("items processed inside", "items")
     number: I64 = int64("which step it is, where its name does not say it")
+    cpu_ns: I64 = int64("processor time that its thread took inside", "ns")
     collective: I32 = code("what a collective on the CPU does, as text of `trace.collectives`")
     host: I32 = code("host name")
     rank: I32 = int32("global rank")
