@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from profharness.analysis.code.host_records import HostLines
 from profharness.analysis.communication.records import Communication
 from profharness.analysis.curves.records import Series
 from profharness.analysis.host.records import HostTime
@@ -362,6 +363,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[QueueRow, ...] = ()
     use: DeviceUse | None = None
     log: RuntimeLog | None = None
+    host_lines: HostLines | None = None
     device_names: tuple[str, ...] = ()
     pictures: Pictures | None = None
     host: HostTime | None = None

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.communication.figures import communication, communication_findings
 from profharness.analysis.efficiency.checks import efficiency_findings
 from profharness.analysis.host.account import of_idle, of_window
@@ -103,6 +104,7 @@ def summarise_trace(
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
+        host_lines=host_lines(trace),
         host=host_time(whole),
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
     )

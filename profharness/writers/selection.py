@@ -10,7 +10,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from profharness.trace.columns.table import NULL, Table
-from profharness.trace.model import I64, ClockDomain, Counters, Kernels, Requests, Samples, Trace
+from profharness.trace.model import (
+    I64,
+    ClockDomain,
+    Counters,
+    HostSamples,
+    Kernels,
+    Requests,
+    Samples,
+    Trace,
+)
 from profharness.trace.parts.select import rows
 from profharness.writers.options import LeftOut, WriteOptions
 
@@ -44,6 +53,8 @@ def span(table: Table) -> tuple[I64, I64]:
     """Start and duration of the rows of any timed table."""
     if isinstance(table, Samples):
         return table.at_ns, np.maximum(table.until_ns - table.at_ns, 0)
+    if isinstance(table, HostSamples):
+        return table.at_ns, np.zeros(len(table), np.int64)
     if isinstance(table, Requests):
         start = np.where(table.sent_ns == NULL, table.intended_ns, table.sent_ns)
         return start, table.done_ns - start

@@ -34,7 +34,7 @@ FRAME = "frame"
 MODULE = "nn.Module: "
 _ADDRESS = re.compile(r" object at 0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"#\d+\Z")
-_LOGS = frozenset({"steps", "trials", "level"})
+_LOGS = frozenset({"steps", "trials", "level", "host"})
 """Formats of a run's own logs. They repeat what the recorded file marks, and nothing belongs to
 their marks, since no other record is of their source.
 """

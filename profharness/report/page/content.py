@@ -22,7 +22,7 @@ from profharness.report.page.verdict import (
 )
 from profharness.report.page.window import causes_note, gaps_text
 from profharness.report.table import Cell, Column, Table, first_rows
-from profharness.report.tables import communication, counters, runtime_logs
+from profharness.report.tables import communication, counters, python_lines, runtime_logs
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
 from profharness.report.tables.fits import fit_table
@@ -84,6 +84,8 @@ class Content:
     communication_note: str
     log: tuple[Table, ...]
     log_note: str
+    python: tuple[Table, ...]
+    python_note: str
     hotspots: tuple[Table, ...]
     counters: Table | None
     counters_left_out: str
@@ -138,6 +140,8 @@ def content(summary: Summary) -> Content:
         communication_note=communication.note(summary.communication),
         log=runtime_logs.tables(summary.log),
         log_note=runtime_logs.note(summary.log),
+        python=python_lines.page_tables(summary.host_lines),
+        python_note=python_lines.note(summary.host_lines),
         hotspots=hotspot_tables(summary),
         counters=filled(counters.counter_table(summary.counters)),
         counters_left_out=counters.left_out(summary.counters),

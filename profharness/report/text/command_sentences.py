@@ -13,7 +13,7 @@ from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.findings import Finding, ways
-from profharness.report.tables import runtime_logs
+from profharness.report.tables import python_lines, runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
 from profharness.report.text.figures import brief_text, cores_text, finite
@@ -21,7 +21,7 @@ from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
 from profharness.report.text.measured.host_time import (
-    ADVICE,
+    advice_for,
     bound,
     groups,
     idle_advice,
@@ -57,7 +57,7 @@ def answer(summary: Summary) -> str:
         _partition(summary),
         _gpu_percent(summary),
         _counted(summary),
-        top or logged,
+        top or logged or _sampled(summary),
         _cores(summary),
     ]
     text = " ".join(part for part in parts if part) or _counts(summary) or _nothing(summary)
@@ -67,6 +67,14 @@ def answer(summary: Summary) -> str:
         if run is not None and is_command(summary) and run.exit_status
         else text
     )
+
+
+def _sampled(summary: Summary) -> str:
+    """The line of Python that most samples met; empty where stacks were not sampled, or a device
+    was recorded, which comes first.
+    """
+    table = python_lines.answering(summary.host_lines)
+    return "" if table is None or summary.partition is not None else python_lines.answer_of(table)
 
 
 def _of_host(summary: Summary) -> str:
@@ -176,15 +184,16 @@ def _outside_operations(summary: Summary) -> str:
         return ""
     most = bound(host, largest)
     gain = f"; it gains at most {brief_text(most, 3)}x" if most is not None and most > 1 else ""
-    return f"Try {ADVICE[largest.key]}{gain}."
+    return f"Try {advice_for(largest)}{gain}."
 
 
 def _without_limit(summary: Summary) -> str:
     """Where no limit stands out, or none can be told: what holds the process up from outside, else
     what would tell more.
     """
+    table = python_lines.answering(summary.host_lines)
     if summary.verdict is not None:
-        return WAITS
+        return WAITS if table is None else python_lines.next_of(table)
     if under_pressure(summary):
         return quieter(summary)
     return _without_verdict(summary)
@@ -199,7 +208,8 @@ def _without_verdict(summary: Summary) -> str:
     if first_hotspots(summary) is None and summary.log is not None:
         return runtime_logs.next_of(summary.log)
     if first_hotspots(summary) is None and on_cpu(summary):
-        return _nothing_recorded(summary)
+        table = python_lines.answering(summary.host_lines)
+        return _nothing_recorded(summary) if table is None else python_lines.next_of(table)
     if on_cpu(summary):
         return (
             "Take the operations at the top of the table first; "
@@ -263,6 +273,7 @@ def _anything(summary: Summary) -> bool:
         or summary.points
         or summary.trace.kernels
         or summary.log
+        or summary.host_lines
     )
 
 

@@ -13,7 +13,17 @@ import numpy as np
 from profharness.trace.columns.keys import Integers, pack
 from profharness.trace.columns.table import NULL, Table, concat
 from profharness.trace.merge import Places, place_tables
-from profharness.trace.model import Counters, Kernels, Marks, Ops, Requests, Samples, Strings, Trace
+from profharness.trace.model import (
+    Counters,
+    HostSamples,
+    Kernels,
+    Marks,
+    Ops,
+    Requests,
+    Samples,
+    Strings,
+    Trace,
+)
 
 TableT = TypeVar("TableT", bound=Table)
 _IDENTIFYING = ("host", "domain")
@@ -55,6 +65,7 @@ def sketch(trace: Trace) -> Trace:
         samples=Samples.empty(),
         counters=Counters.empty(),
         requests=Requests.empty(),
+        host_samples=HostSamples.empty(),
         statistics=(),
         tool_metrics=(),
     )
