@@ -17,6 +17,8 @@ from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.kernels.point_kernels import notable_kernels
 from profharness.analysis.measurement import Measurement, measure
+from profharness.analysis.memory.allocator import memory
+from profharness.analysis.memory.copies import copy_rows
 from profharness.analysis.metrics import figures
 from profharness.analysis.operators.coverage import known_work, misfits, operator_share
 from profharness.analysis.records import (
@@ -68,10 +70,7 @@ def summarise_trace(
         *misfits(whole.facts),
     )
     values = figures(whole)
-    points = tuple(
-        summarise_point(trace, point, every_finding, allowed_cores=allowed_cores, known=whole.whole)
-        for point in points_of(trace)
-    )
+    points = _points(whole, every_finding)
     every_finding = (
         *every_finding,
         *_above_peak(whole, values, points),
@@ -98,10 +97,20 @@ def summarise_trace(
         operator_share=operator_share(trace, whole.work.links),
         hotspots=(_default_table(whole, devices),),
         communication=talk,
+        copies_by=copy_rows(whole),
+        memory=memory(whole),
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
+    )
+
+
+def _points(whole: Measurement, findings: Sequence[Finding]) -> tuple[PointSummary, ...]:
+    cores, known = whole.allowed_cores, whole.whole
+    return tuple(
+        summarise_point(whole.trace, point, findings, allowed_cores=cores, known=known)
+        for point in points_of(whole.trace)
     )
 
 

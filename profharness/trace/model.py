@@ -212,6 +212,26 @@ class Requests(Table):
     source: I32 = index("sources", "where the record came from")
 
 
+@dataclass(frozen=True, eq=False)
+class Allocations(Table):
+    """What a framework's allocator gave out and took back, in order of time per process."""
+
+    at_ns: I64 = ns("when")
+    address: I64 = int64("where the memory lies; used again once it is free")
+    bytes: I64 = int64("size that was given out or taken back", "B")
+    is_release: I32 = int32("1 where it was taken back, else 0")
+    allocated: I64 = int64("held by the process on this device from then on", "B")
+    reserved: I64 = int64("taken from this device by the allocator, from then on", "B")
+    device: I32 = index("devices", "device, NULL for the host")
+    host: I32 = code("host name")
+    rank: I32 = int32("global rank of the process")
+    pid: I64 = int64("process")
+    tid: I64 = int64("thread")
+    op: I32 = index("ops", "innermost framework op that was open")
+    point: I32 = code("point of the scan")
+    source: I32 = index("sources", "where the record came from")
+
+
 @dataclass(frozen=True)
 class Source:
     """One file (or in-memory origin) of records, and where it stands on the clocks.
@@ -267,6 +287,19 @@ class Problem:
     message: str
 
 
+_TABLES = (
+    "kernels",
+    "copies",
+    "api",
+    "ops",
+    "marks",
+    "samples",
+    "counters",
+    "requests",
+    "allocations",
+)
+
+
 @dataclass(frozen=True)
 class Trace:
     """All records of one or several sources, with the pools that their columns refer to."""
@@ -283,11 +316,11 @@ class Trace:
     samples: Samples = field(default_factory=Samples.empty)
     counters: Counters = field(default_factory=Counters.empty)
     requests: Requests = field(default_factory=Requests.empty)
+    allocations: Allocations = field(default_factory=Allocations.empty)
     problems: tuple[Problem, ...] = ()
     statistics: tuple[StatRow, ...] = ()
     tool_metrics: tuple[ToolMetric, ...] = ()
 
     def tables(self) -> tuple[tuple[str, Table], ...]:
         """Name and table of each kind of record, in the order of docs/formats.md#tables."""
-        names = ("kernels", "copies", "api", "ops", "marks", "samples", "counters", "requests")
-        return tuple((name, getattr(self, name)) for name in names)
+        return tuple((name, getattr(self, name)) for name in _TABLES)

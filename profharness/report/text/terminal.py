@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.table import Column, Table, first_rows, row_of
+from profharness.report.tables.copies import copy_items
 from profharness.report.tables.hotspots import time_text
 from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
@@ -175,6 +176,7 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
         yield from labelled(
             "why idle", wrapped_items(idle_items(summary.partition), width - _LABELS)
         )
+    yield from labelled("copies", copy_items(summary.copies_by))
     table = first_hotspots(summary)
     if table is not None:
         label = {"kernel": "top kernels", "op": "top operations", "category": "by category"}[

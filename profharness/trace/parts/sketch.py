@@ -13,7 +13,17 @@ import numpy as np
 from profharness.trace.columns.keys import Integers, pack
 from profharness.trace.columns.table import NULL, Table, concat
 from profharness.trace.merge import Places, place_tables
-from profharness.trace.model import Counters, Kernels, Marks, Ops, Requests, Samples, Strings, Trace
+from profharness.trace.model import (
+    Allocations,
+    Counters,
+    Kernels,
+    Marks,
+    Ops,
+    Requests,
+    Samples,
+    Strings,
+    Trace,
+)
 
 TableT = TypeVar("TableT", bound=Table)
 _IDENTIFYING = ("host", "domain")
@@ -55,6 +65,7 @@ def sketch(trace: Trace) -> Trace:
         samples=Samples.empty(),
         counters=Counters.empty(),
         requests=Requests.empty(),
+        allocations=Allocations.empty(),
         statistics=(),
         tool_metrics=(),
     )
@@ -108,7 +119,7 @@ def concat_parts(parts: Sequence[Trace]) -> Trace:
 
 
 def _shifted(table: Table, ops: int, kernels: int) -> Table:
-    if isinstance(table, Kernels) and ops:
+    if isinstance(table, Kernels | Allocations) and ops:
         return table.with_columns(op=np.where(table.op == NULL, NULL, table.op + ops))
     if isinstance(table, Counters) and kernels:
         return table.with_columns(
