@@ -20,6 +20,8 @@ from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.kernels.point_kernels import notable_kernels
 from profharness.analysis.measurement import Measurement, measure
+from profharness.analysis.memory.allocator import memory
+from profharness.analysis.memory.copies import copy_rows
 from profharness.analysis.metrics import figures
 from profharness.analysis.operators.coverage import known_work, misfits, operator_share
 from profharness.analysis.records import (
@@ -98,6 +100,8 @@ def summarise_trace(
         operator_share=operator_share(trace, whole.work.links),
         hotspots=(_default_table(whole, devices),),
         communication=talk,
+        copies_by=copy_rows(whole),
+        memory=memory(whole),
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
