@@ -5,6 +5,7 @@ its tensors, how much memory it may take, and what it refuses.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -190,6 +191,28 @@ def test_what_a_call_writes_is_put_back(worker):
     runner.restore()
     assert torch.equal(call.positional[0], first)
     assert runner.writes
+
+
+def test_waiting_for_a_core_is_taken_off(workloads, monkeypatch):
+    from profharness_workloads.replay import waiting
+
+    told = iter([{"1": 100, "2": 0}, {"1": 400, "2": 900, "3": 5}, {"1": 0}, {"1": 9999}])
+    monkeypatch.setattr(waiting, "delays", lambda: next(told))
+    clock = waiting.Waiting(counts=True)
+    clock.begin()
+    assert clock.off(1000.0) == 100.0  # the second thread waited longest
+    assert clock.share() == 0.9
+    clock.begin()
+    assert clock.off(1000.0) == 20.0  # never less than a little of it
+    assert waiting.Waiting(counts=False).off(1000.0) == 1000.0
+
+
+def test_the_kernel_counts_what_threads_wait(workloads):
+    from profharness_workloads.replay import waiting
+
+    found = waiting.delays()
+    assert str(os.getpid()) in found
+    assert min(found.values()) >= 0
 
 
 @pytest.mark.parametrize(
