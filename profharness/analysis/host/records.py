@@ -13,8 +13,9 @@ class HostPart(msgspec.Struct, frozen=True, kw_only=True):
     `cause` is the cause of idle time that it is a part of (empty where the host's own time is
     split), `kind` the key of a `Kind` (empty where the host did not hold the device up), `name`
     that of the operator, call, range, file and line (empty for `others`, a number of smaller parts
-    of the kind taken together). `share` is of the window. `samples` is the number of samples that
-    the part rests on, `low` and `high` the 95 % interval of its share then.
+    of the kind taken together). `share` is of the window. Where the part rests on samples of
+    Python's lines, `samples` is their number, `low` and `high` are the 95 % interval of its share,
+    and `running` is the share of the part in which the thread ran on a core: it waited in the rest.
     """
 
     cause: str = ""
@@ -26,6 +27,7 @@ class HostPart(msgspec.Struct, frozen=True, kw_only=True):
     samples: int | None = None
     low: float | None = None
     high: float | None = None
+    running: float | None = None
 
 
 class AfterWait(msgspec.Struct, frozen=True, kw_only=True):

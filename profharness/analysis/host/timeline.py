@@ -8,6 +8,7 @@ nothing about what the host is in.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from profharness.stats.intervals import Intervals
 from profharness.trace.call_names import is_call
 from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Trace
+from profharness.trace.model import Source, Trace
 from profharness.trace.nesting import innermost, nest
 
 I8 = npt.NDArray[np.int8]
@@ -50,7 +51,10 @@ class HostRows:
     name: I32
     kind: I8
     owners: I64
-    """Source, process and thread id of each number of `thread`: shape (threads, 3)."""
+    """Recording, process and thread id of each number of `thread`: shape (threads, 3)."""
+    recording: I64
+    """The number of each source's recording: the files of one pass on one host tell of the same
+    processes, other files each of their own."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -92,8 +96,9 @@ def _host_rows(trace: Trace) -> HostRows:
     of_calls = np.flatnonzero(is_call(trace.strings, api) & (api.dur_ns > 0))
     tables = ((marks, of_marks), (ops, of_ops), (api, of_calls))
     start = np.concatenate([table.start_ns[rows] for table, rows in tables])
+    recording = recordings(trace.sources)
     owner = [
-        np.concatenate([table.source[rows] for table, rows in tables]).astype(np.int64),
+        recording[np.concatenate([table.source[rows] for table, rows in tables])],
         np.concatenate([table.pid[rows] for table, rows in tables]),
         np.concatenate([table.tid[rows] for table, rows in tables]),
     ]
@@ -113,12 +118,26 @@ def _host_rows(trace: Trace) -> HostRows:
             ]
         ),
         np.stack([column[first] for column in owner], axis=1),
+        recording,
     )
 
 
+def recordings(sources: Sequence[Source]) -> I64:
+    """For each source the number of its recording (`HostRows.recording`)."""
+    keys = [
+        (source.pass_name, source.host, source.point) if source.pass_name else (str(place),)
+        for place, source in enumerate(sources)
+    ]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return np.array([numbers[key] for key in keys], np.int64)
+
+
 def thread_of(rows: HostRows, source: int, pid: int, tid: int) -> int:
-    """The number in `HostRows.thread` of a thread; NULL where it has no row that lasts."""
-    found = np.flatnonzero((rows.owners == np.array([source, pid, tid])).all(axis=1))
+    """The number in `HostRows.thread` of a thread that a record of this source belongs to; NULL
+    where it has no row that lasts.
+    """
+    owner = np.array([rows.recording[source], pid, tid])
+    found = np.flatnonzero((rows.owners == owner).all(axis=1))
     return int(found[0]) if len(found) else NULL
 
 
@@ -182,6 +201,7 @@ __all__ = [
     "Kind",
     "Timeline",
     "host_rows",
+    "recordings",
     "thread_of",
     "timeline",
 ]

@@ -111,6 +111,7 @@ def nested(draw: st.DrawFn) -> HostRows:
         np.zeros(count, np.int32),
         np.array(kind, np.int8),
         np.zeros((1, 3), np.int64),
+        np.zeros(1, np.int64),
     )
 
 
