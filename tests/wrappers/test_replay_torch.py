@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -207,12 +208,17 @@ def test_waiting_for_a_core_is_taken_off(workloads, monkeypatch):
     assert waiting.Waiting(counts=False).off(1000.0) == 1000.0
 
 
-def test_the_kernel_counts_what_threads_wait(workloads):
+def test_what_is_left_is_the_time_on_a_core(workloads):
     from profharness_workloads.replay import waiting
 
-    found = waiting.delays()
-    assert str(os.getpid()) in found
-    assert min(found.values()) >= 0
+    assert str(os.getpid()) in waiting.delays()
+    clock = waiting.Waiting(counts=True)
+    clock.begin()
+    start, used = time.perf_counter_ns(), time.thread_time_ns()
+    while time.thread_time_ns() - used < 50_000_000:
+        pass
+    left = clock.off(time.perf_counter_ns() - start)
+    assert 0.8 * 50e6 < left < 1.3 * 50e6
 
 
 @pytest.mark.parametrize(
