@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from profharness.analysis.kernels.tally import Grouping
     from profharness.analysis.operators.engine import OperatorInput
     from profharness.analysis.records import Hotspots
+    from profharness.analysis.sequences.records import Sequences
     from profharness.findings import Finding
     from profharness.trace.model import Problem
 
-TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "HostLines")
+TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "HostLines", "Sequences")
 TABLE_ROWS = 20
 REPLAYS = "graph-replays"
 _RECORD = "a run records operators with --profile torch, kernels with rocprofv3 too"
@@ -50,10 +51,11 @@ class By(str, Enum):
     LINE = "line"
     FUNCTION = "function"
     INSTRUCTION = "instruction"
+    SEQUENCE = "sequence"
 
 
 def grouping_of(by: By) -> Grouping:
-    """The analysis's name of rows of records; lines and instructions are no rows of records."""
+    """The analysis's name of rows of records; lines, instructions and sequences are none."""
     return cast("Grouping", by.value)
 
 
@@ -83,8 +85,9 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
         By | None,
         Option(
             "Rows: kernel, op, shape (op by its inputs), module, range, stack, category, (host) "
-            "call, line or instruction of kernels, or line or function of Python that py-spy "
-            "sampled (default: kernel; op without device kernels; call with neither).",
+            "call, line or instruction of kernels, line or function of Python that py-spy "
+            "sampled, or sequence of short kernels (default: kernel; op without device kernels; "
+            "call with neither).",
         ),
     ] = None
     pass_name: Annotated[
@@ -140,6 +143,9 @@ def hotspots(line: HotspotsLine) -> None:
     paths = list(line.paths)
     check_paths(paths)
     of_run = len(paths) == 1 and paths[0].is_dir()
+    if line.by is By.SEQUENCE:
+        _list_sequences(line)
+        return
     if line.shown in _STACKS:
         _write_stacks(line)
         return
@@ -251,6 +257,28 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
         mention(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}")
     as_csv = partial(code_csv, raw=line.raw_csv)
     sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, as_csv)))
+
+
+def _list_sequences(line: HotspotsLine) -> None:
+    """Print recurring sequences of short kernels. Raises UsageError for options that mean nothing
+    for them, and for several files: a sequence is one of one stream.
+    """
+    from profharness.report.sequences import tables
+    from profharness.understand.loose.sequences import sequences_of
+
+    if line.samples or line.shown in _STACKS:
+        option = "--samples" if line.samples else f"--format {line.shown.value}"
+        raise UsageError(f"{option} is not for rows by sequence", "leave it out")
+    if len(line.paths) > 1:
+        raise UsageError("rows by sequence are of one run or file", "name one")
+    given = operator_input(line.formulas, line.capture_trace)
+    table, loaded = sequences_of(line.paths[0], line.pass_name, given)
+    say(loaded.trace.problems)
+    if line.shown is Form.MD:
+        sys.stdout.write(tables.sequences_markdown(table, line.top or TABLE_ROWS))
+        return
+    as_csv = partial(tables.sequences_csv, raw=line.raw_csv)
+    sys.stdout.write(_in_form(table, line.shown, line.top, (tables.sequences_text, as_csv)))
 
 
 @dataclass(frozen=True)
