@@ -21,6 +21,7 @@ from profharness.understand.operator_work import operator_input
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from profharness.analysis.code.host_records import HostLines
     from profharness.analysis.code.records import By as CodeBy
     from profharness.analysis.code.records import CodeHotspots
     from profharness.analysis.kernels.tally import Grouping
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from profharness.findings import Finding
     from profharness.trace.model import Problem
 
-TableT = TypeVar("TableT", "Hotspots", "CodeHotspots")
+TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "HostLines")
 TABLE_ROWS = 20
 REPLAYS = "graph-replays"
 _RECORD = "a run records operators with --profile torch, kernels with rocprofv3 too"
@@ -47,6 +48,7 @@ class By(str, Enum):
     CATEGORY = "category"
     CALL = "call"
     LINE = "line"
+    FUNCTION = "function"
     INSTRUCTION = "instruction"
 
 
@@ -81,8 +83,8 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
         By | None,
         Option(
             "Rows: kernel, op, shape (op by its inputs), module, range, stack, category, (host) "
-            "call, or line or instruction of kernels (default: kernel; op without device kernels; "
-            "call with neither).",
+            "call, line or instruction of kernels, or line or function of Python that py-spy "
+            "sampled (default: kernel; op without device kernels; call with neither).",
         ),
     ] = None
     pass_name: Annotated[
@@ -141,6 +143,8 @@ def hotspots(line: HotspotsLine) -> None:
     if line.shown in _STACKS:
         _write_stacks(line)
         return
+    if _list_python(line):
+        return
     if by := _code_rows(line):
         _list_code(line, by, of_run=of_run)
         return
@@ -195,17 +199,44 @@ def _code_rows(line: HotspotsLine) -> CodeBy | None:
     return None
 
 
-def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
-    """Print the lines or instructions of kernels. Raises UsageError for options that mean nothing
-    for them.
+def _list_python(line: HotspotsLine) -> bool:
+    """Print the lines or functions of Python where rows are these; whether that was done. Raises
+    UsageError for options that mean nothing for them.
     """
+    from profharness.understand.loose.python_lines import asked_lines
+
+    found = asked_lines(line.paths, "" if line.by is None else line.by.value, line.pass_name)
+    if found is None:
+        return False
+    from profharness.report.csv import host_csv
+    from profharness.report.tables.python_lines import host_text
+
+    _refuse_rates(line, "rows of Python")
+    say(found.problems)
+    if found.table is None:
+        mention(f"{line.paths[0]}: nothing to list by function; {_OF_PYTHON}")
+        return True
+    as_csv = partial(host_csv, raw=line.raw_csv)
+    sys.stdout.write(_in_form(found.table, line.shown, line.top, (host_text, as_csv)))
+    return True
+
+
+def _refuse_rates(line: HotspotsLine, rows: str) -> None:
+    """Raises UsageError for options that need rows with a time on a device or in an operator."""
+    if line.samples or line.formulas:
+        option = "--samples" if line.samples else "--formulas"
+        raise UsageError(f"{option} is not for {rows}", "leave it out")
+    if line.shown is Form.MD:
+        raise UsageError(f"--format md is not for {rows}", "use --format csv or json")
+
+
+def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
+    """Print the lines or instructions of kernels, as `_list_python` does."""
     from profharness.report.csv import code_csv
     from profharness.report.tables.code_spots import code_text
     from profharness.understand import code_spots
 
-    if line.samples or line.formulas:
-        option = "--samples" if line.samples else "--formulas"
-        raise UsageError(f"{option} is not for rows by {by}", "leave it out")
+    _refuse_rates(line, f"rows by {by}")
     if line.pass_name is not None and not of_run:
         raise UsageError(
             f"--pass {line.pass_name}: no such pass", "trace files have no passes: leave --pass out"
@@ -218,8 +249,6 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
     say(found.problems)
     if not found.table.rows:
         mention(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}")
-    if line.shown is Form.MD:
-        raise UsageError(f"--format md is not for rows by {by}", "use --format csv or json")
     as_csv = partial(code_csv, raw=line.raw_csv)
     sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, as_csv)))
 
@@ -304,6 +333,8 @@ _OF_CODE = (
     "record samples of the program counter with --profile rocprofv3 --pc-sampling host_trap "
     "(or stochastic)"
 )
+
+_OF_PYTHON = "record stacks of Python with --profile py-spy"
 
 _LISTED = {
     By.OP: "its operators are listed by --by op",

@@ -13,10 +13,10 @@ from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.findings import Finding, ways
-from profharness.report.tables import runtime_logs
+from profharness.report.tables import python_lines, runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
-from profharness.report.text.figures import brief_text, cores_text, finite
+from profharness.report.text.figures import brief_text, finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
@@ -28,6 +28,7 @@ from profharness.report.text.measured.host_time import (
     idle_reason,
     step_sentence,
 )
+from profharness.report.text.measured.step_cores import cores_kept_busy
 from profharness.units import format_ns, format_number, format_share
 
 OTHER_WORK = (
@@ -57,8 +58,8 @@ def answer(summary: Summary) -> str:
         _partition(summary),
         _gpu_percent(summary),
         _counted(summary),
-        top or logged,
-        _cores(summary),
+        top or logged or _sampled(summary),
+        cores_kept_busy(summary),
     ]
     text = " ".join(part for part in parts if part) or _counts(summary) or _nothing(summary)
     run = summary.run
@@ -67,6 +68,14 @@ def answer(summary: Summary) -> str:
         if run is not None and is_command(summary) and run.exit_status
         else text
     )
+
+
+def _sampled(summary: Summary) -> str:
+    """The line of Python that most samples met; empty where stacks were not sampled, or a device
+    was recorded, which comes first.
+    """
+    table = python_lines.answering(summary.host_lines)
+    return "" if table is None or summary.partition is not None else python_lines.answer_of(table)
 
 
 def _of_host(summary: Summary) -> str:
@@ -183,8 +192,9 @@ def _without_limit(summary: Summary) -> str:
     """Where no limit stands out, or none can be told: what holds the process up from outside, else
     what would tell more.
     """
+    table = python_lines.answering(summary.host_lines)
     if summary.verdict is not None:
-        return WAITS
+        return WAITS if table is None else python_lines.next_of(table)
     if under_pressure(summary):
         return quieter(summary)
     return _without_verdict(summary)
@@ -199,7 +209,8 @@ def _without_verdict(summary: Summary) -> str:
     if first_hotspots(summary) is None and summary.log is not None:
         return runtime_logs.next_of(summary.log)
     if first_hotspots(summary) is None and on_cpu(summary):
-        return _nothing_recorded(summary)
+        table = python_lines.answering(summary.host_lines)
+        return _nothing_recorded(summary) if table is None else python_lines.next_of(table)
     if on_cpu(summary):
         return (
             "Take the operations at the top of the table first; "
@@ -263,6 +274,7 @@ def _anything(summary: Summary) -> bool:
         or summary.points
         or summary.trace.kernels
         or summary.log
+        or summary.host_lines
     )
 
 
@@ -361,20 +373,6 @@ def first_hotspots(summary: Summary) -> Hotspots | None:
 
 def _kind(table: Hotspots) -> str:
     return {"kernel": "kernels", "op": "operations", "category": "all categories"}[table.by]
-
-
-def _cores(summary: Summary) -> str:
-    used, allowed = summary.metrics.get(names.CORES_USED), summary.metrics.get(names.CORES_ALLOWED)
-    if used is None or used.value is None or not on_cpu(summary):
-        return ""
-    of = (
-        f" of {brief_text(allowed.value, 3)}"
-        if allowed is not None and allowed.value is not None
-        else ""
-    )
-    attached = summary.run is not None and summary.run.attached is not None
-    who = "process" if attached else "command" if is_command(summary) else "workload"
-    return f"The {who} kept {cores_text(used.value)}{of} cores busy."
 
 
 def _share(ns: int, partition: Partition) -> str:
