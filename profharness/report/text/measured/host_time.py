@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from profharness.analysis.host.kinds import LABELS, Kind
 from profharness.analysis.host.records import HostPart, HostTime
 from profharness.report.text.folding import fold_kernel_name
@@ -97,6 +99,14 @@ def idle_advice(host: HostTime | None) -> str:
     """What to change where the host does one kind of thing in at least half of the idle time."""
     kind = _main_kind(host)
     return "" if kind is None else _DEVICE_ADVICE.get(kind[0], "")
+
+
+def without_waits(host: HostTime) -> HostTime:
+    """The same without how much of its parts the thread ran: where other work held the cores, it
+    may have stood in line for one, and waited for nothing of its own.
+    """
+    parts = tuple(msgspec.structs.replace(part, running=None) for part in host.parts)
+    return msgspec.structs.replace(host, parts=parts)
 
 
 def step_sentence(host: HostTime) -> str:
