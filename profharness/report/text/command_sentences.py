@@ -16,7 +16,7 @@ from profharness.findings import Finding, ways
 from profharness.report.tables import python_lines, runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
-from profharness.report.text.figures import brief_text, cores_text, finite
+from profharness.report.text.figures import brief_text, finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
@@ -28,6 +28,7 @@ from profharness.report.text.measured.host_time import (
     idle_reason,
     step_sentence,
 )
+from profharness.report.text.measured.step_cores import cores_kept_busy
 from profharness.units import format_ns, format_number, format_share
 
 OTHER_WORK = (
@@ -58,7 +59,7 @@ def answer(summary: Summary) -> str:
         _gpu_percent(summary),
         _counted(summary),
         top or logged or _sampled(summary),
-        _cores(summary),
+        cores_kept_busy(summary),
     ]
     text = " ".join(part for part in parts if part) or _counts(summary) or _nothing(summary)
     run = summary.run
@@ -372,20 +373,6 @@ def first_hotspots(summary: Summary) -> Hotspots | None:
 
 def _kind(table: Hotspots) -> str:
     return {"kernel": "kernels", "op": "operations", "category": "all categories"}[table.by]
-
-
-def _cores(summary: Summary) -> str:
-    used, allowed = summary.metrics.get(names.CORES_USED), summary.metrics.get(names.CORES_ALLOWED)
-    if used is None or used.value is None or not on_cpu(summary):
-        return ""
-    of = (
-        f" of {brief_text(allowed.value, 3)}"
-        if allowed is not None and allowed.value is not None
-        else ""
-    )
-    attached = summary.run is not None and summary.run.attached is not None
-    who = "process" if attached else "command" if is_command(summary) else "workload"
-    return f"The {who} kept {cores_text(used.value)}{of} cores busy."
 
 
 def _share(ns: int, partition: Partition) -> str:
