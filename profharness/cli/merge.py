@@ -67,6 +67,10 @@ class MergeLine(ManyFiles, frozen=True, kw_only=True):
             limit=Limit(least=1),
         ),
     ] = None
+    critical_path: Annotated[
+        bool,
+        Option("Also the critical path of each process, as a track beside its steps."),
+    ] = False
     gpu_repr: Annotated[
         str,
         Option(
@@ -103,6 +107,7 @@ def merge(line: MergeLine) -> None:
             cut=_cut(line),
             max_kernels=line.max_kernels,
             workers=Workers(line.processes, line.dask, line.dask_workers),
+            critical_path=line.critical_path,
         ),
     )
     for sentence in report.lines if line.verbose else report.brief:

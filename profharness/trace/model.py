@@ -155,6 +155,7 @@ MarkKind = Literal[
     "marker",
     "frame",
     "gc",
+    "path",
 ]
 
 

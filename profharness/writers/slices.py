@@ -55,6 +55,7 @@ _BENCHMARK_TRACKS = {
     "execution": "executions",
     "range": "ranges",
     "marker": "markers",
+    "path": "critical path",
 }
 
 

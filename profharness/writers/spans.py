@@ -33,6 +33,7 @@ BENCHMARK_KINDS = (
     "execution",
     "range",
     "marker",
+    "path",
 )
 _THREAD_KINDS = ("range", "marker", "frame", "gc")
 _FRAME_CATEGORIES = ("module", "python_function")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profharness.errors import InputError, OutputExists
+from profharness.errors import InputError, OutputExists, UsageError
 from profharness.rundir.foreign.patterns import why_not
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.outputs import refuse_inputs, require_writable
@@ -40,6 +40,7 @@ class MergeOptions:
     cut: Cut = _ALL
     max_kernels: int | None = None
     workers: Workers = IN_ONE
+    critical_path: bool = False
 
 
 def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOptions) -> MergeReport:
@@ -61,7 +62,17 @@ def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOpti
             wanted=Wanted.STACKS,
             every_pass=True,
         )
-        merged = write_whole(loaded.trace, _job(paths, target, options, loaded.manifest))
+        whole = loaded.trace
+        if options.critical_path:
+            from profharness.understand.merge.critical import with_critical_path
+
+            whole = with_critical_path(loaded)
+        merged = write_whole(whole, _job(paths, target, options, loaded.manifest))
+    elif options.critical_path:
+        raise UsageError(
+            "--critical-path is for one run or file that fits in memory",
+            "name one file or one run (without --processes), or use `metrics --critical-path`",
+        )
     else:
         _check_stated_hosts(paths, options)
         merged = merge_spilled_parts(paths, _job(paths, target, options, _manifest(paths)))
