@@ -96,7 +96,7 @@ class ReplayLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def replay(line: ReplayLine) -> None:
     """Run the hottest operators of a trace alone, and say what is their own."""
-    from profharness.cli.hotspots import say
+    from profharness.cli.listing.forms import say
     from profharness.cli.replaying import counting, scripts
     from profharness.cli.replaying.rounds import replay_hottest
     from profharness.measure.alone.process import Asked
