@@ -80,8 +80,7 @@ def summarise_trace(
         *impossible_in(values, split, points),
         *efficiency_findings(whole),
     )
-    grounds = grounds_of(whole)
-    judgement = judge(split, values, every_finding, grounds)
+    judgement = judge(split, values, every_finding, grounds := grounds_of(whole))
     devices = counts.counts_of_devices(trace)
     return Summary(
         source=source,
