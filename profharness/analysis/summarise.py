@@ -77,8 +77,7 @@ def summarise_trace(
     points = _points(whole, every_finding, allowed_cores)
     checked = (*_above_peak(whole, values, points), *impossible_in(values, split, points))
     every_finding = (*every_finding, *checked, *efficiency_findings(whole))
-    grounds = grounds_of(whole)
-    judgement = judge(split, values, every_finding, grounds)
+    judgement = judge(split, values, every_finding, grounds := grounds_of(whole))
     devices = counts.counts_of_devices(trace)
     return Summary(
         source=source,

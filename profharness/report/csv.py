@@ -16,8 +16,8 @@ from profharness.analysis.records import Hotspots, Summary
 from profharness.report.table import Table
 from profharness.report.tables.code_spots import code_values
 from profharness.report.tables.hotspots import hotspot_values
-from profharness.report.tables.python_lines import host_values
 from profharness.report.tables.results import published_results
+from profharness.report.text.measured.python_lines import host_values
 from profharness.rundir.shown.screen import as_cell, one_line
 
 
@@ -53,8 +53,8 @@ def code_csv(table: CodeHotspots, *, raw: bool = False) -> str:
 
 
 def host_csv(table: HostLines, *, raw: bool = False) -> str:
-    """One row per line or function of Python, as `report.tables.python_lines.host_values` lists
-    them.
+    """One row per line or function of Python, as `host_values` of
+    `report.text.measured.python_lines` lists them.
     """
     return csv_text(host_values(table), raw=raw)
 

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from profharness.analysis.code.host_lines import host_lines
+from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.records import TRACED_RANKS, Estimate, PassRow, RunInfo
 from profharness.analysis.run.overhead import layer_overhead
 from profharness.analysis.run.points import UNTIMED_LAYERS, overheads
+from profharness.analysis.run.runtime_logs import runtime_log
 from profharness.analysis.run.steps import steady_steps
 from profharness.analysis.run.trials import BARE, Trials, base_of
 from profharness.analysis.run.view import RunView
@@ -291,3 +294,12 @@ def allowed_cores(manifest: Manifest) -> float | None:
     """
     cores = len(manifest.nodes[0].cpus_allowed) if manifest.nodes else 0
     return float(cores) if cores else None
+
+
+def of_all_passes(trace: Trace) -> dict[str, object]:
+    """Fields of the summary that records of any pass may fill."""
+    return {
+        "counters": counter_rows(trace),
+        "log": runtime_log(trace),
+        "host_lines": host_lines(trace),
+    }

@@ -12,9 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
-from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.compare.kernel_match import kernels_differ
-from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.load import run_levels
 from profharness.analysis.load.sharing import shared_levels
@@ -28,9 +26,15 @@ from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.captures import capture_findings
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
-from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
+from profharness.analysis.run.passes import (
+    allowed_cores,
+    drifts,
+    of_all_passes,
+    pass_rows,
+    repeats,
+    run_info,
+)
 from profharness.analysis.run.provider_findings import provider_findings
-from profharness.analysis.run.runtime_logs import runtime_log
 from profharness.analysis.run.series import eased_by_pressure, run_series
 from profharness.analysis.run.step_cores import step_cores
 from profharness.analysis.run.steps import step_figures
@@ -114,10 +118,8 @@ def summarise_run(
         verdict=judged.verdict,
         verdict_needs=judged.needs,
         telemetry=run_telemetry.rows(trace),
-        counters=counter_rows(trace),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
-        log=runtime_log(trace),
-        host_lines=host_lines(trace),
+        **of_all_passes(trace),
     )
 
 

@@ -48,7 +48,7 @@ def list_python(line: HotspotsLine) -> bool:
     if found is None:
         return False
     from profharness.report.csv import host_csv
-    from profharness.report.tables.python_lines import host_text
+    from profharness.report.text.measured.python_lines import host_text
 
     refuse_rates(line, "rows of Python")
     say(found.problems)

@@ -27,7 +27,6 @@ from profharness.report.tables import (
     copies,
     counters,
     memory,
-    python_lines,
     runtime_logs,
 )
 from profharness.report.tables.device import device_panel
@@ -42,6 +41,7 @@ from profharness.report.tables.sharing import sharing_table
 from profharness.report.tables.sources import problems_table, sources_table
 from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text.labels import on_cpu
+from profharness.report.text.measured import python_lines
 from profharness.report.text.sentences import Sentences, sentences
 
 MOST_ROWS = 2_000

@@ -14,13 +14,14 @@ from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.findings import Finding, ways
-from profharness.report.tables import python_lines, runtime_logs
+from profharness.report.tables import runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
 from profharness.report.text.figures import brief_text, finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
+from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.host_time import (
     advice_for,
     bound,

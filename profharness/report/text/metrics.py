@@ -13,13 +13,13 @@ from profharness.report.tables import (
     copies,
     counters,
     memory,
-    python_lines,
     runtime_logs,
 )
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
 from profharness.report.text.labels import point_names, point_names_by_id
 from profharness.report.text.limits import full_verdict
+from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.blocks import Block, block_lines
 from profharness.report.text.measured.host_time import host_lines
 from profharness.report.text.measured.lacking import lacking_lines, problem_lines

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.table import Column, Table, first_rows, row_of
-from profharness.report.tables import python_lines
 from profharness.report.tables.copies import copy_items
 from profharness.report.tables.hotspots import time_text
 from profharness.report.tables.runtime_logs import log_lines
@@ -28,6 +27,7 @@ from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
+from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.host_time import kind_items
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.sentences import sentences

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from profharness import readers
 from profharness.analysis.code.host_lines import host_lines, sampled_stacks, without_samples
 from profharness.analysis.code.host_records import HostLines
-from profharness.report.tables.python_lines import answer_of, answering, host_text
+from profharness.report.text.measured.python_lines import answer_of, answering, host_text
 from profharness.trace.model import Marks, Trace
 from tests.readers.py_spy.written import Sample, Stack, write
 
