@@ -23,6 +23,8 @@ from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import default_tally
 from profharness.analysis.kernels.tally import Tally, alike, join
+from profharness.analysis.memory.allocator import merge_memory
+from profharness.analysis.memory.copies import merge_copy_rows
 from profharness.analysis.metrics import is_highest
 from profharness.analysis.operators.records import add_known_work, add_operator_shares
 from profharness.analysis.pictures.of_files import FilePictures, of_files
@@ -159,6 +161,10 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         operator_share=add_operator_shares(summary.operator_share for summary in summaries),
         hotspots=(table,),
         communication=talk,
+        memory=merge_memory(
+            [(_file_name(summary.source), summary.memory) for summary in summaries]
+        ),
+        copies_by=merge_copy_rows(summary.copies_by for summary in summaries),
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
         device_names=tuple(
             dict.fromkeys(name for summary in summaries for name in summary.device_names)

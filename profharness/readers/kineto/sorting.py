@@ -40,7 +40,8 @@ CALLS = (*_TIMES, "pid", "tid", "correlation", "grid", "block", "shared", "bytes
 OPS = (*_TIMES, "pid", "tid", "external", *_OF_OPS)
 MARKS = (*_TIMES, "pid", "tid", "spoken")
 FRAMES = (*_TIMES, "pid", "tid")
-ALLOCATIONS = ("at", "device_type", "device_id", "allocated", "reserved")
+_OF_MEMORY = ("device_type", "device_id", "allocated", "reserved")
+ALLOCATIONS = ("at", "pid", "tid", "address", "bytes", *_OF_MEMORY)
 
 
 class Appending(dict[str | None, Callable[[Event], None]]):
