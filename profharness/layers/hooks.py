@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from profharness.errors import UsageError
@@ -40,13 +41,18 @@ def with_hooks(command: Command, where: Where, layer: str | None = None) -> Comm
     )
 
 
+def starts_python(argv: Sequence[str]) -> bool:
+    """Whether a command starts with a Python interpreter, as `--hook exec` needs it."""
+    return bool(argv) and _PYTHON.search(Path(argv[0]).name) is not None
+
+
 def through_exec_hook(command: Command, where: Where) -> Command:
     """`python [options] script ...` becomes `python [options] exec_hook.py script ...` for `--hook
     exec`.
 
     Raises UsageError when the command does not start with a Python interpreter.
     """
-    if not command.argv or not _PYTHON.search(Path(command.argv[0]).name):
+    if not starts_python(command.argv):
         raise UsageError(
             "--hook exec needs a command that starts with python, "
             f"not {command.argv[0] if command.argv else 'nothing'!r}",

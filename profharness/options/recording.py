@@ -71,7 +71,7 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
     capture: Annotated[
         str,
         Option(
-            "all | steps=10:30 | after=30s,for=10s (commands: 20 steps after warm-up, "
+            "all | 10:30 (steps) | after=30s,for=10s (commands: 20 steps after warm-up, "
             "or 10 s of device work)",
             LAYERS,
             common=True,

@@ -11,6 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
+
 from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import options as tracers
@@ -28,6 +30,7 @@ from profharness.options.declared import (
 )
 from profharness.options.pinning import PinningOptions
 from profharness.options.workload import for_commands, is_sleep
+from profharness.rundir.capture import in_full
 
 _LATER = (SERVING, PROCESSES)
 _NO_SUCH_MODEL = "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"
@@ -126,6 +129,7 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = False
 
     def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "capture", in_full(self.capture))
         _check_capture(self)
         check_each(
             self, [field for field in declared(type(self)) if field.option.topic not in _LATER]

@@ -13,8 +13,14 @@ from profharness.errors import UsageError
 from profharness.units import parse_duration_ns
 
 _STEPS = re.compile(r"steps=(\d+):(\d+)")
+_NUMBERS = re.compile(r"\d+:\d+")
 _TIME = re.compile(r"\d+(\.\d{1,9})?(ns|us|ms|s|min)?")
-_FORMS = "use all, steps=10:30, or after=30s,for=10s"
+_FORMS = "use all, steps=10:30 (or 10:30), or after=30s,for=10s"
+
+
+def in_full(capture: str) -> str:
+    """`10:30`, as people type it, as `steps=10:30`; any other text as it is."""
+    return f"steps={capture}" if _NUMBERS.fullmatch(capture) else capture
 
 
 @dataclass(frozen=True)

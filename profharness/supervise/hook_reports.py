@@ -17,6 +17,7 @@ import msgspec
 
 from profharness.findings import Finding, finding
 from profharness.launchers.process_tree import tree
+from profharness.layers.hooks import starts_python
 from profharness.rundir.manifest import Hello
 from profharness.rundir.paths import write_atomic
 from profharness.secrets.patterns import clean_argv
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     import psutil
 
 EVERY_S = 1.0
+NAME_PYTHON = (
+    "profile the Python command itself, in place of what starts it, with --hook exec: PYTHONPATH "
+    "or sitecustomize does not reach that process"
+)
+"""Where the command does not start with python, which --hook exec refuses."""
 # libraries that show a framework in a process's memory map
 _LIBRARIES = (("torch", "libtorch_cpu.so"), ("onnxruntime", "onnxruntime_pybind11_state"))
 
@@ -34,9 +40,13 @@ class Observer:
     missed.
     """
 
-    def __init__(self, hooks: Path, pass_name: str = "") -> None:
-        """The pass is named where several leave their hello files in one folder."""
-        self._hooks, self._pass = hooks, pass_name
+    def __init__(
+        self, hooks: Path, pass_name: str = "", command: Sequence[str] = ("python",)
+    ) -> None:
+        """The pass is named where several leave their hello files in one folder; by the command's
+        words it is known which ways to load the hooks there are.
+        """
+        self._hooks, self._pass, self._command = hooks, pass_name, command
         self._root: int | None = None
         self._next = 0.0
         self._seen: dict[int, tuple[str, str]] = {}
@@ -77,14 +87,13 @@ class Observer:
             )
         for pid, (framework, line) in sorted(self._seen.items()):
             if pid not in helloed:
-                add(
-                    finding(
-                        "hook-not-loaded",
-                        f"process {pid} ({line}) used {framework}, but our hooks did not load "
-                        "in it",
-                        pid=pid,
-                    )
+                said = finding(
+                    "hook-not-loaded",
+                    f"process {pid} ({line}) used {framework}, but our hooks did not load in it",
+                    pid=pid,
                 )
+                is_python = starts_python(self._command)
+                add(said if is_python else msgspec.structs.replace(said, advice=NAME_PYTHON))
 
     def _forked(self, hellos: Sequence[Hello]) -> dict[str, list[int]]:
         """The forked processes of this pass that used a framework which it was to record, by the

@@ -164,6 +164,11 @@ def test_a_framework_without_a_hook_is_noticed(
         observer.follow(process.pid)
         observer.look()
         process.communicate()
+    of_script: list[Finding] = []
+    observer._command = ("./train.sh",)
+    observer.report(of_script.append)
+    assert "in place of what starts it" in of_script[0].advice
+    observer._command = ("python", "train.py")
     found: list[Finding] = []
     observer.report(found.append)
     assert [(one.id, one.severity, one.figures) for one in found] == [

@@ -40,6 +40,8 @@ _DEVICE_THROTTLED = (
 )
 
 
+RUN_AGAIN = "run the command again, from its start; what was recorded until then is shown"
+"""A command cannot be taken up where it ended: --resume is for scans."""
 AMD_LIBRARY = "amdsmi"  # the one source that others stand by for
 _NAMED = 6  # missing points that are listed by name
 
@@ -61,7 +63,10 @@ def incomplete_findings(manifest: Manifest, state: str) -> tuple[Finding, ...]:
         "interrupted": "the run was interrupted",
         "failed": "the run failed" + (f": {manifest.error}" if manifest.error else ""),
     }.get(state, "a pass did not end")
-    return (finding("run-incomplete", "; ".join((how, *missing)), state=state),)
+    said = finding("run-incomplete", "; ".join((how, *missing)), state=state)
+    if manifest.kind == "command":
+        said = msgspec.structs.replace(said, advice=RUN_AGAIN)
+    return (said,)
 
 
 def _missing(manifest: Manifest, record: PassRecord) -> str:

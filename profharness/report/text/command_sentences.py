@@ -43,6 +43,7 @@ OWN_THREADS = (
     "so what limits this run cannot be told: try fewer threads "
     "(OMP_NUM_THREADS, --threads), or a machine that is no guest of another's."
 )
+OWN_THREADS_OF_COMMAND = OWN_THREADS.replace("OMP_NUM_THREADS, --threads", "OMP_NUM_THREADS")
 WAITS = (
     "Faster operations gain little here: find what it waits for first (imports and start-up "
     "count too, reading data, "
@@ -239,14 +240,11 @@ def under_pressure(summary: Summary) -> bool:
 
 def quieter(summary: Summary) -> str:
     """What to do where the workload waited for cores."""
-    return (
-        OWN_THREADS
-        if any(
-            finding.id == "cpu-pressure" and finding.advice == NOBODY
-            for finding in summary.findings
-        )
-        else OTHER_WORK
-    )
+    if not any(
+        finding.id == "cpu-pressure" and finding.advice == NOBODY for finding in summary.findings
+    ):
+        return OTHER_WORK
+    return OWN_THREADS_OF_COMMAND if is_command(summary) else OWN_THREADS
 
 
 def _nothing_recorded(summary: Summary) -> str:
