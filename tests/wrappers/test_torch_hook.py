@@ -655,7 +655,7 @@ def test_unwritable_artifacts_cost_one_line(runner: Runner) -> None:
     )
     assert (ran.status, ran.out) == (11, "")
     assert re.fullmatch(r"profharness: .*not affected\)\n", ran.err)
-    assert len(ran.hello["messages"]) == 2  # the steps and the window
+    assert len(ran.hello["messages"]) == 3  # the steps, the window, and the work of Python
 
 
 def test_bare_pass_logs_steps_and_records_nothing(runner: Runner) -> None:
