@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from profharness.analysis.batches.records import Batches
 from profharness.analysis.code.host_records import HostLines
 from profharness.analysis.communication.records import Communication
 from profharness.analysis.curves.records import Series
@@ -370,6 +371,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     device_names: tuple[str, ...] = ()
     pictures: Pictures | None = None
     host: HostTime | None = None
+    batches: Batches | None = None
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from profharness.analysis.batches.figures import batches
 from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.communication.figures import communication, communication_findings
 from profharness.analysis.efficiency.checks import efficiency_findings
@@ -74,12 +75,8 @@ def summarise_trace(
     )
     values = figures(whole)
     points = _points(whole, every_finding, allowed_cores)
-    every_finding = (
-        *every_finding,
-        *_above_peak(whole, values, points),
-        *impossible_in(values, split, points),
-        *efficiency_findings(whole),
-    )
+    checked = (*_above_peak(whole, values, points), *impossible_in(values, split, points))
+    every_finding = (*every_finding, *checked, *efficiency_findings(whole))
     grounds = grounds_of(whole)
     judgement = judge(split, values, every_finding, grounds)
     devices = counts.counts_of_devices(trace)
@@ -107,6 +104,7 @@ def summarise_trace(
         log=runtime_log(trace),
         host_lines=host_lines(trace),
         host=host_time(whole),
+        batches=batches(trace),
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
     )
 

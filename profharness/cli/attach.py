@@ -36,6 +36,7 @@ _FROM_THE_START = frozenset(
         "trace_ranks",
         "stacks",
         "profile_memory",
+        "host_samples",
         "rocprof_sys_mode",
         "pc_sampling",
         "thread_trace",

@@ -11,17 +11,24 @@ from typing import Annotated
 import typer
 
 from profharness.cli.parsing.forms import FORM_HELP, JSON_HELP, Form
+from profharness.cli.parsing.newest import named, newest_of
 
 
 def compare(
     run_a: Annotated[
-        Path,
-        typer.Argument(help="The run to compare with, or a trace file.", metavar="RUN_A|FILE_A"),
-    ],
+        Path | None,
+        typer.Argument(
+            help="The run to compare with, or a trace file (without any: the last run but one).",
+            metavar="RUN_A|FILE_A",
+        ),
+    ] = None,
     run_b: Annotated[
-        Path,
-        typer.Argument(help="The run that changed, or its trace file.", metavar="RUN_B|FILE_B"),
-    ],
+        Path | None,
+        typer.Argument(
+            help="The run that changed, or its trace file (default: the newest run).",
+            metavar="RUN_B|FILE_B",
+        ),
+    ] = None,
     fail_on: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +58,8 @@ def compare(
     from profharness.understand.loose.sides import compare_sides, read_side
 
     conditions = () if fail_on is None else parse(fail_on)
-    comparison = compare_sides(read_side(run_a), read_side(run_b))
+    first, second = _sides(run_a, run_b)
+    comparison = compare_sides(read_side(first), read_side(second))
     found = breaches(comparison, conditions)
     chosen = Form.JSON if json else form
     if chosen is Form.JSON:
@@ -62,3 +70,13 @@ def compare(
     sys.stdout.write(text)
     if found:
         raise typer.Exit(1)
+
+
+def _sides(run_a: Path | None, run_b: Path | None) -> tuple[Path, Path]:
+    """What is compared with what: the two newest runs where none is named, the newest one with the
+    run that is.
+    """
+    if run_a is None:
+        newest, before = newest_of(2)
+        return before, newest
+    return named(run_a), newest_of(1)[0] if run_b is None else named(run_b)

@@ -2,70 +2,40 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated
 
+from profharness.cli.listing.forms import (
+    STACK_FORMS,
+    TABLE_ROWS,
+    By,
+    Form,
+    grouping_of,
+    in_form,
+    say,
+)
+from profharness.cli.listing.other_rows import code_rows, list_code, list_python, list_sequences
 from profharness.errors import UsageError
-from profharness.findings import problem_text
 from profharness.options.declared import Limit, Option
 from profharness.options.operator_work import OperatorOptions
 from profharness.options.tables import RawCsv
-from profharness.rundir.shown.screen import encoded, mention
+from profharness.rundir.shown.screen import mention
 from profharness.understand.operator_work import operator_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from profharness.analysis.code.host_records import HostLines
-    from profharness.analysis.code.records import By as CodeBy
-    from profharness.analysis.code.records import CodeHotspots
     from profharness.analysis.kernels.tally import Grouping
     from profharness.analysis.operators.engine import OperatorInput
     from profharness.analysis.records import Hotspots
     from profharness.findings import Finding
     from profharness.trace.model import Problem
 
-TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "HostLines")
-TABLE_ROWS = 20
 REPLAYS = "graph-replays"
 _RECORD = "a run records operators with --profile torch, kernels with rocprofv3 too"
-
-
-class By(str, Enum):
-    """What rows stand for."""
-
-    KERNEL = "kernel"
-    OP = "op"
-    SHAPE = "shape"
-    MODULE = "module"
-    RANGE = "range"
-    STACK = "stack"
-    CATEGORY = "category"
-    CALL = "call"
-    LINE = "line"
-    FUNCTION = "function"
-    INSTRUCTION = "instruction"
-
-
-def grouping_of(by: By) -> Grouping:
-    """The analysis's name of rows of records; lines and instructions are no rows of records."""
-    return cast("Grouping", by.value)
-
-
-class Form(str, Enum):
-    """How the table is printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    MD = "md"
-    JSON = "json"
-    SPEEDSCOPE = "speedscope"
-    FOLDED = "folded"
 
 
 class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
@@ -83,8 +53,9 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
         By | None,
         Option(
             "Rows: kernel, op, shape (op by its inputs), module, range, stack, category, (host) "
-            "call, line or instruction of kernels, or line or function of Python that py-spy "
-            "sampled (default: kernel; op without device kernels; call with neither).",
+            "call, line or instruction of kernels, line or function of Python that py-spy "
+            "sampled, or sequence of short kernels (default: kernel; op without device kernels; "
+            "call with neither).",
         ),
     ] = None
     pass_name: Annotated[
@@ -140,13 +111,16 @@ def hotspots(line: HotspotsLine) -> None:
     paths = list(line.paths)
     check_paths(paths)
     of_run = len(paths) == 1 and paths[0].is_dir()
-    if line.shown in _STACKS:
+    if line.by is By.SEQUENCE:
+        list_sequences(line)
+        return
+    if line.shown in STACK_FORMS:
         _write_stacks(line)
         return
-    if _list_python(line):
+    if list_python(line):
         return
-    if by := _code_rows(line):
-        _list_code(line, by, of_run=of_run)
+    if by := code_rows(line):
+        list_code(line, by, of_run=of_run)
         return
     given = operator_input(line.formulas, line.capture_trace)
     found = _of_run(line, given) if of_run else _of_files(line, given)
@@ -162,9 +136,6 @@ def hotspots(line: HotspotsLine) -> None:
         advice = recorded_by or others or _of_code(paths) or _RECORD
         mention(f"{paths[0]}: nothing to list by {table.by}; {advice}")
     sys.stdout.write(text_of(table, line.shown, line.top, raw_csv=line.raw_csv))
-
-
-_STACKS = (Form.SPEEDSCOPE, Form.FOLDED)
 
 
 def _write_stacks(line: HotspotsLine) -> None:
@@ -184,73 +155,6 @@ def _write_stacks(line: HotspotsLine) -> None:
     sys.stdout.write(
         folded_text(found.tree) if line.shown is Form.FOLDED else speedscope_json(found.tree, title)
     )
-
-
-def _code_rows(line: HotspotsLine) -> CodeBy | None:
-    """Whether rows are parts of kernels' code: where they are asked for, or the files hold nothing
-    else.
-    """
-    from profharness.understand.code_spots import holds_code
-
-    if line.by is By.INSTRUCTION:
-        return "instruction"
-    if line.by is By.LINE or (line.by is None and all(map(holds_code, line.paths))):
-        return "line"
-    return None
-
-
-def _list_python(line: HotspotsLine) -> bool:
-    """Print the lines or functions of Python where rows are these; whether that was done. Raises
-    UsageError for options that mean nothing for them.
-    """
-    from profharness.understand.loose.python_lines import asked_lines
-
-    found = asked_lines(line.paths, "" if line.by is None else line.by.value, line.pass_name)
-    if found is None:
-        return False
-    from profharness.report.csv import host_csv
-    from profharness.report.tables.python_lines import host_text
-
-    _refuse_rates(line, "rows of Python")
-    say(found.problems)
-    if found.table is None:
-        mention(f"{line.paths[0]}: nothing to list by function; {_OF_PYTHON}")
-        return True
-    as_csv = partial(host_csv, raw=line.raw_csv)
-    sys.stdout.write(_in_form(found.table, line.shown, line.top, (host_text, as_csv)))
-    return True
-
-
-def _refuse_rates(line: HotspotsLine, rows: str) -> None:
-    """Raises UsageError for options that need rows with a time on a device or in an operator."""
-    if line.samples or line.formulas:
-        option = "--samples" if line.samples else "--formulas"
-        raise UsageError(f"{option} is not for {rows}", "leave it out")
-    if line.shown is Form.MD:
-        raise UsageError(f"--format md is not for {rows}", "use --format csv or json")
-
-
-def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
-    """Print the lines or instructions of kernels, as `_list_python` does."""
-    from profharness.report.csv import code_csv
-    from profharness.report.tables.code_spots import code_text
-    from profharness.understand import code_spots
-
-    _refuse_rates(line, f"rows by {by}")
-    if line.pass_name is not None and not of_run:
-        raise UsageError(
-            f"--pass {line.pass_name}: no such pass", "trace files have no passes: leave --pass out"
-        )
-    found = (
-        code_spots.of_run(line.paths[0], by, line.pass_name)
-        if of_run
-        else code_spots.of_files(line.paths, by)
-    )
-    say(found.problems)
-    if not found.table.rows:
-        mention(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}")
-    as_csv = partial(code_csv, raw=line.raw_csv)
-    sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, as_csv)))
 
 
 @dataclass(frozen=True)
@@ -329,13 +233,6 @@ _RECORDED_BY = {
 }
 """What makes a file hold such rows."""
 
-_OF_CODE = (
-    "record samples of the program counter with --profile rocprofv3 --pc-sampling host_trap "
-    "(or stochastic)"
-)
-
-_OF_PYTHON = "record stacks of Python with --profile py-spy"
-
 _LISTED = {
     By.OP: "its operators are listed by --by op",
     By.CALL: "its host calls are listed by --by call",
@@ -355,17 +252,6 @@ def _others(table: Hotspots, table_by: Callable[[By], Hotspots]) -> str:
     )
 
 
-def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
-    """What the readers lost or repaired, errors first, on stderr; their notes are for `metrics`,
-    unless asked for.
-    """
-    serious = [problem for problem in problems if notes or problem.severity != "info"]
-    for problem in sorted(serious, key=lambda one: one.severity):
-        mention(
-            f"{problem.severity}: {problem_text(problem.source, problem.count, problem.message)}"
-        )
-
-
 def text_of(table: Hotspots, form: Form, top: int | None, *, raw_csv: bool = False) -> str:
     """The table in the form asked for, cut to `top` rows; totals and shares stay those of the whole
     table.
@@ -377,24 +263,4 @@ def text_of(table: Hotspots, form: Form, top: int | None, *, raw_csv: bool = Fal
         from profharness.report.md.hotspots import hotspots_markdown
 
         return hotspots_markdown(table, top or TABLE_ROWS)
-    return _in_form(table, form, top, (plain_table, partial(hotspots_csv, raw=raw_csv)))
-
-
-def _in_form(
-    table: TableT,
-    form: Form,
-    top: int | None,
-    texts: tuple[Callable[[TableT, int, int | None], str], Callable[[TableT], str]],
-) -> str:
-    """`texts` make a table for people and CSV of it."""
-    import msgspec
-
-    as_table, as_csv = texts
-    if form is Form.TABLE:
-        # a file or pipe gets full names: there is no width to fit into
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        return as_table(table, top or TABLE_ROWS, width)
-    cut = msgspec.structs.replace(table, rows=table.rows[:top])
-    if form is Form.CSV:
-        return as_csv(cut)
-    return msgspec.json.format(encoded(cut), indent=2).decode() + "\n"
+    return in_form(table, form, top, (plain_table, partial(hotspots_csv, raw=raw_csv)))

@@ -16,11 +16,13 @@ ALWAYS = ("kernel_trace", "memory_copy_trace")
 """What a tracer of kernels records in any case, asked for or not."""
 
 _CHOOSING = ("kernel_include_regex", "kernel_iteration_range")
+_RATE = re.compile(r"1000|[1-9][0-9]{0,2}")
 _RANGE = re.compile(r"[\[\]\d,\- ]*\d[\[\]\d,\- ]*")
 
 
 class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked of AMD's tracers and of torch's profiler (`stacks`, `profile_memory`).
+    """What was asked of AMD's tracers and of torch's profiler (`stacks`, `profile_memory`,
+    `host_samples`: a number per second, or `off`).
     `pmc` holds counter names and names of sets; `pmc_set`, `one_execution` and `roofline` are for
     rocprof-compute; `tool_args` go to the tool as they are.
     """
@@ -47,6 +49,7 @@ class TracerOptions(msgspec.Struct, frozen=True, kw_only=True):
     rocprof_sys_output: str = ""
     stacks: bool = False
     profile_memory: bool = False
+    host_samples: str = ""
     roofline: bool = False
     one_execution: bool = False
     pmc_set: str = ""
@@ -203,6 +206,11 @@ def _check_values(options: TracerOptions) -> None:
         raise UsageError(
             f"--replay-mode: {options.replay_mode!r} is not a mode",
             "use application (default: one execution per group of counters) or kernel",
+        )
+    if options.host_samples not in ("", "off") and not _RATE.fullmatch(options.host_samples):
+        raise UsageError(
+            f"--host-samples: {options.host_samples!r} is no number of samples per second",
+            "write a number up to 1000, or off",
         )
     if options.pc_sampling:
         parse_sampling(options.pc_sampling)

@@ -12,8 +12,11 @@ from profharness.rundir.layer_facts import LayerFacts, LeftFile, LeftFiles
 RECORDED = {
     "stacks": "PROFHARNESS_STACKS",
     "profile_memory": "PROFHARNESS_PROFILE_MEMORY",
+    "host_samples": "PROFHARNESS_HOST_SAMPLES",
 }
-"""The options that it honours, and the variables by which the hooks know of them."""
+"""The options that it honours, and the variables by which the hooks know of them: 1 for those that
+are given or not, else their value.
+"""
 _BUILDS = {"rocm": "AMD", "cuda": "NVIDIA"}  # kinds of devices, and whose they are
 
 
@@ -57,8 +60,11 @@ class TorchLayer(Layer):
 
     def prepare(self, command: Command, where: Where) -> Command:
         """The command with our hooks, which run torch.profiler in the process."""
+        given = {variable: getattr(where.options, option) for option, variable in RECORDED.items()}
         asked = {
-            variable: "1" for option, variable in RECORDED.items() if getattr(where.options, option)
+            variable: value if isinstance(value, str) else "1"
+            for variable, value in given.items()
+            if value
         }
         return with_hooks(command, where, self.name).with_env(asked)
 

@@ -278,6 +278,15 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
     profile_memory: Annotated[
         bool, Option("What torch's allocator takes and frees", LAYERS, more_help=_by_layers)
     ] = False
+    host_samples: Annotated[
+        str,
+        Option(
+            "How often per second the lines of Python are looked at (50), or off",
+            LAYERS,
+            metavar="HZ|off",
+            more_help=_by_layers,
+        ),
+    ] = ""
     tool_arg: Annotated[
         tuple[str, ...],
         Option("LAYER:ARG, passed to that layer's tool as it is. Repeatable.", LAYERS),

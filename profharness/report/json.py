@@ -98,6 +98,7 @@ def metrics_object(summary: Summary) -> dict[str, object]:
         **({"counters": summary.counters} if summary.counters else {}),
         **({"queues": summary.queues} if summary.queues else {}),
         **({"host": summary.host} if summary.host is not None else {}),
+        **({"batches": summary.batches} if summary.batches is not None else {}),
         **({"steps_from": summary.steps_from} if summary.steps_from else {}),
         **({"steps": [_step(step) for step in summary.steps]} if summary.steps else {}),
     }

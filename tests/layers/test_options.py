@@ -36,6 +36,10 @@ def test_what_torchs_profiler_also_records_reaches_its_layer_and_its_hooks() -> 
     of_torch = TorchLayer().prepare(command, where("6.4", "torch", asked)).env
     assert of_torch["PROFHARNESS_STACKS"] == "1"
     assert "PROFHARNESS_PROFILE_MEMORY" not in of_torch
+    assert "PROFHARNESS_HOST_SAMPLES" not in of_torch
+    rarely = request(profile="torch", host_samples="20").tracer
+    asked_for = TorchLayer().prepare(command, where("6.4", "torch", rarely)).env
+    assert asked_for["PROFHARNESS_HOST_SAMPLES"] == "20"
     of_tracer = Rocprofv3Layer().prepare(command, where("6.4", "rocprofv3", asked))
     assert "PROFHARNESS_STACKS" not in of_tracer.env
     assert not any("stack" in word for word in of_tracer.argv)
@@ -61,6 +65,8 @@ def test_tool_arguments_go_to_their_layer_in_order() -> None:
             "--profile-memory: onnxruntime cannot do that",
         ),
         ({"profile": "rocprof", "rccl_trace": True}, "rocprof cannot do that"),
+        ({"profile": "torch", "host_samples": "often"}, "write a number up to 1000, or off"),
+        ({"profile": "torch", "host_samples": "0"}, "no number of samples per second"),
         ({"profile": "rocprof-sys", "pmc": "SQ_WAVES"}, "--profile rocprofv3"),
         ({"profile": "rocprofv3", "kernel_include_regex": "gemm"}, "add --pmc"),
         (

@@ -45,6 +45,7 @@ have a tenth. Paths beyond that name their own span alone, since each is as long
 """
 _CUT = "…"
 _HOOKS, _THREADING = "profharness_hooks/", "threading.py("
+_SAMPLER = "profharness_hooks/line_sampler.py("  # whose thread is none of `threading`'s
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +123,8 @@ def _without_hooks(frames: Marks, trace: Trace) -> Marks:
     thread = _Threads.of(frames, trace).spans
     tree = nests_of(nesting.nest(frames.start_ns, frames.dur_ns, thread))
     began = is_hook & ~tree.inside(~is_begun) & (tree.parent != NULL)
+    is_sampler = per_text(trace.strings, frames.name, lambda name: _SAMPLER in name) == 1
+    began |= is_sampler & (tree.parent == NULL)
     return frames.take(~np.isin(thread, thread[began]))
 
 

@@ -22,6 +22,7 @@ import typer
 from typer.models import ArgumentInfo
 
 from profharness.cli.parsing.help_screen import HelpfulCommand
+from profharness.cli.parsing.newest import RUN_OR_FILE, chosen
 from profharness.cli.parsing.words import Interrupted
 from profharness.options.declared import Declared, declared, parts
 from profharness.rundir.private.spool import Spool
@@ -112,6 +113,7 @@ def _callback(
     fields = tuple(field for one in asked.values() for field in one.fields)
     own = {field.name for field in fields}
     files = frozenset(parameter.name for parameter in flat if _names_files(parameter))
+    runs = frozenset(parameter.name for parameter in flat if _names_runs(parameter))
 
     def call(**given: Any) -> object:
         with ExitStack() as stack:
@@ -119,6 +121,7 @@ def _callback(
             words = {
                 name: _files(word, spool) if name in files else word for name, word in given.items()
             }
+            words |= {name: chosen(words[name]) for name in runs}
             plain = {name: word for name, word in words.items() if name not in own}
             filled = {one.name: one.value(words) for one in asked.values()}
             try:
@@ -136,6 +139,12 @@ def _names_files(parameter: inspect.Parameter) -> bool:
     kind, *declarations = get_args(parameter.annotation) or (None,)
     kinds = {kind, *get_args(kind)}
     return Path in kinds and any(isinstance(one, ArgumentInfo) for one in declarations)
+
+
+def _names_runs(parameter: inspect.Parameter) -> bool:
+    """Whether a parameter is an argument that the newest run stands for where it is left out."""
+    declarations = get_args(parameter.annotation)[1:]
+    return any(isinstance(one, ArgumentInfo) and one.metavar in RUN_OR_FILE for one in declarations)
 
 
 def _files(word: Any, spool: Spool) -> Any:
@@ -170,6 +179,8 @@ def _value(field: Declared, word: Any) -> object:
     """A value of the command line as the field takes it; settings are checked by whom they
     are for.
     """
+    if isinstance(word, Path) and get_origin(field.kind) is tuple:
+        return (word,)  # the one run that stands for several files
     if isinstance(word, list):
         return field.option.gather(word) if field.option.gather else tuple(word)
     return word
@@ -181,7 +192,9 @@ def _parameter(field: Declared, *, settings: bool) -> inspect.Parameter:
     """
     kind = _line_kind(field)
     default = field.default
-    if field.required:
+    if field.required and field.option.metavar in RUN_OR_FILE:
+        default = None  # the newest run takes its place
+    elif field.required:
         default = inspect.Parameter.empty
     elif settings or default in ((), {}):
         default = None

@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import Sequence
 
+from profharness.analysis.host.records import HostTime
 from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
 from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
@@ -27,6 +28,7 @@ from profharness.report.text.measured.host_time import (
     idle_advice,
     idle_reason,
     step_sentence,
+    without_waits,
 )
 from profharness.report.text.measured.step_cores import cores_kept_busy
 from profharness.units import format_ns, format_number, format_share
@@ -82,8 +84,16 @@ def _of_host(summary: Summary) -> str:
     """Where the step went, on a run whose work is the host's; else the operation or kernel that
     takes most time.
     """
+    host = _host(summary)
+    return step_sentence(host) if host is not None else top_row(summary)
+
+
+def _host(summary: Summary) -> HostTime | None:
+    """What the steps of a run on the CPU went to; None on a device."""
     host = summary.host
-    return step_sentence(host) if host is not None and host.of == "window" else top_row(summary)
+    if host is None or host.of != "window" or not on_cpu(summary):
+        return None
+    return without_waits(host) if under_pressure(summary) else host
 
 
 def _nothing(summary: Summary) -> str:
@@ -177,8 +187,8 @@ def next_step(summary: Summary) -> str:
 
 def _outside_operations(summary: Summary) -> str:
     """What to change where operations are not what most of the step goes to; else empty."""
-    host = summary.host
-    if host is None or host.of != "window" or not on_cpu(summary):
+    host = _host(summary)
+    if host is None:
         return ""
     largest = groups(host)[0]
     if largest.key == "operations":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from profharness.analysis.records import Partition, Summary
 from profharness.findings import problem_text
 from profharness.report.tables import (
+    batches,
     communication,
     copies,
     counters,
@@ -62,6 +63,8 @@ def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
         yield from communication.lines(summary.communication)
     yield from copies.lines(summary.copies_by)
     yield from memory.lines(summary.memory)
+    if summary.batches is not None:
+        yield from batches.lines(summary.batches)
     yield from runtime_logs.section(summary.log)
     yield from python_lines.section(summary.host_lines)
     blocks = (

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from profharness.trace.model import Problem
 
 CODE_ROWS = get_args(CodeBy)
-ROWS = (*get_args(Grouping), *CODE_ROWS)
-"""All that rows of hotspots can stand for; the last ones are parts of kernels' code."""
+SEQUENCE = "sequence"
+ROWS = (*get_args(Grouping), *CODE_ROWS, SEQUENCE)
+"""All that rows of hotspots can stand for; the last ones are no rows of records."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ def listing_of(
     asked.check(of_run=of_run)
     if asked.by in CODE_ROWS:
         return _code(paths, asked, of_run=of_run)
+    if asked.by == SEQUENCE:
+        return _sequences(paths, asked, operator_input)
     by = cast("Grouping | None", asked.by)
     if of_run:
         loaded = with_captures(load_for(paths, by), operator_input.captures)
@@ -103,3 +106,16 @@ def _code(paths: Sequence[Path], asked: Asked, *, of_run: bool) -> Listing:
     )
     table = found.table
     return Listing(code_values(table), by, asked.pass_name, None, None, tuple(found.problems))
+
+
+def _sequences(paths: Sequence[Path], asked: Asked, operator_input: OperatorInput) -> Listing:
+    """Recurring sequences of short kernels; `total_ns` is the time of all kernels."""
+    from profharness.report.sequences.tables import sequence_table
+    from profharness.understand.loose.sequences import sequences_of
+
+    if len(paths) > 1:
+        raise UsageError("rows by sequence are of one run or file", "name one")
+    table, loaded = sequences_of(paths[0], asked.pass_name, operator_input)
+    rows = sequence_table(table, len(table.rows))
+    problems = tuple(loaded.trace.problems)
+    return Listing(rows, SEQUENCE, table.pass_name, table.kernel_ns, None, problems)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from os import PathLike
 from pathlib import Path
 
 from profharness.errors import InputError, UsageError
-from profharness.rundir.foreign.listing import read_listed, runs_below
+from profharness.rundir.foreign.newest import newest_runs, output_folder
 from profharness.rundir.paths import MANIFEST
 from profharness.understand.load import check_paths, no_run
 from profharness.understand.loose.scans import is_scan
@@ -78,22 +77,11 @@ def listed(paths: OnePath | tuple[OnePath, ...] | list[OnePath]) -> tuple[Path, 
 
 def _newest() -> Path:
     """The run that was made last; damaged ones do not count. Raises InputError for none."""
-    base = Path(os.environ.get("PROFHARNESS_OUTPUT", "traces"))
-    try:
-        roots = runs_below(base) if base.is_dir() else []
-    except OSError as error:
-        raise InputError(
-            f"{base} cannot be read: {error.strerror or error}", "check its permissions"
-        ) from error
-    made = []
-    for root in roots:
-        try:
-            made.append((read_listed(root).created, str(root), root))
-        except InputError:
-            continue
+    base = output_folder()
+    made = newest_runs(base)
     if not made:
         raise InputError(
             f"there is no run below {base}",
             "make one by profharness.run, or name a run directory",
         )
-    return max(made)[2]
+    return made[0]

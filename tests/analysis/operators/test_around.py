@@ -227,6 +227,7 @@ def test_threads_of_the_hooks_have_no_stacks(tmp_path: Path) -> None:
             for tid, names in (
                 (300, ("threading.py(1): run", "profharness_hooks/safe_point.py(9): _follow", "w")),
                 (400, ("threading.py(1): run", "loader.py(2): fill", "w")),
+                (500, ("profharness_hooks/line_sampler.py(1): _run", "w")),
             )
             for start, name in enumerate(names)
         ),

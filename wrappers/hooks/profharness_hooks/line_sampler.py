@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DEPTH = 60
 MOST_STACKS, MOST_FRAMES = 50_000, 50_000
 FLUSH_NS = 500_000_000
-DUTY = 0.003  # of a core; while a window is open, DUTY_IN_WINDOW
+DUTY = 0.004  # of a core; while a window is open, DUTY_IN_WINDOW
 DUTY_IN_WINDOW = 0.01
 SLOWEST_NS = 2_000_000_000
 HALVED_EVERY = 8 << 20  # bytes of the file, each time twice as many

@@ -10,6 +10,14 @@ if TYPE_CHECKING:
     from typing import Any, Sequence
 
 
+def of_threads() -> list[CodeType]:
+    """What the hooks' own threads run, under whatever `threading` calls before it."""
+    from profharness_hooks.line_sampler import LineSampler
+    from profharness_hooks.safe_point import Watch
+
+    return [Watch._follow.__code__, LineSampler._run.__code__]
+
+
 def count(
     events: Sequence[Any], begun: CodeType, ending: CodeType, threads: Sequence[CodeType]
 ) -> int:

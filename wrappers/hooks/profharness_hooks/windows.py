@@ -15,7 +15,6 @@ import os
 import time
 
 from profharness_hooks import own_frames, process_groups
-from profharness_hooks.safe_point import Watch
 from profharness_hooks.sidecars import count_events, sidecar
 
 TYPE_CHECKING = False
@@ -277,7 +276,7 @@ class Window:
                 events,
                 Window._mark.__code__,
                 Window.end.__code__,
-                [Watch._follow.__code__],
+                own_frames.of_threads(),
             )
         return max(0, len(events) - self.own_events - frames)
 

@@ -1,0 +1,1 @@
+"""How `hotspots` lists its rows: their forms, and rows of other kinds."""
