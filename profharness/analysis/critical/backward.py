@@ -66,14 +66,16 @@ def _blanks(scope: Scope) -> Intervals:
 
 
 def _backward_threads(scope: Scope) -> list[int]:
-    rows = scope.rows
-    other = (rows.table == OPS) & (rows.thread != scope.main)
+    """Other threads with operators of a backward pass, by their name or as the file states it."""
+    rows, trace = scope.rows, scope.trace
+    other = np.flatnonzero((rows.table == OPS) & (rows.thread != scope.main))
     names = [
         name
         for name in distinct(rows.name[other]).tolist()
-        if name != NULL and _BACKWARD.search(scope.trace.strings[name])
+        if name != NULL and _BACKWARD.search(trace.strings[name])
     ]
-    threads: list[int] = distinct(rows.thread[other & np.isin(rows.name, names)]).tolist()
+    backward = np.isin(rows.name[other], names) | (trace.ops.forward_tid[rows.row[other]] > 0)
+    threads: list[int] = distinct(rows.thread[other[backward]]).tolist()
     return threads
 
 

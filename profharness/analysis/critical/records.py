@@ -46,7 +46,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     `at_most_ns` is the time that the change takes from the measured path, which no forecast can
     gain more than; None where the change takes a dependence away. `measured_ns` is the window as it
     was measured where the change was made (another point of the scan), and `error` the forecast
-    against it; None without such a point.
+    against it; None without such a point. `from_scan_ns` is what a line through the step times of
+    the scan's other batch sizes gives, with its error.
     """
 
     change: str
@@ -61,6 +62,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     measured_ns: float | None = None
     error: float | None = None
+    from_scan_ns: float | None = None
+    from_scan_error: float | None = None
 
 
 class RankPath(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 from profharness.analysis.critical.changes import Change
 from profharness.analysis.critical.records import CriticalPath, Forecast, RankPath
@@ -86,16 +87,36 @@ def _against(
     }
     return msgspec.structs.replace(
         path,
-        what_if=tuple(
-            _compared(made, measured.get(sizes.get(made.change) or 0)) for made in path.what_if
-        ),
+        what_if=tuple(_compared(made, sizes.get(made.change), measured) for made in path.what_if),
     )
 
 
-def _compared(made: Forecast, measured_step_ns: float | None) -> Forecast:
-    if measured_step_ns is None or not made.steps:
+def _compared(made: Forecast, size: int | None, step_ns: dict[int, float]) -> Forecast:
+    """The forecast of a batch size beside the step time measured there, and beside what the other
+    sizes of the scan say of it.
+    """
+    if size is None or not made.steps:
         return made
-    measured = measured_step_ns * made.steps
+    by_line = through_others(size, step_ns)
+    from_scan = None if by_line is None else by_line * made.steps
+    measured = step_ns[size] * made.steps if size in step_ns else None
     return msgspec.structs.replace(
-        made, measured_ns=measured, error=made.forecast_ns / measured - 1
+        made,
+        measured_ns=measured,
+        error=None if measured is None else made.forecast_ns / measured - 1,
+        from_scan_ns=from_scan,
+        from_scan_error=None if measured is None or from_scan is None else from_scan / measured - 1,
     )
+
+
+def through_others(size: int, step_ns: dict[int, float]) -> float | None:
+    """The step time at a batch size, in ns, by the line a + b x size through those of all other
+    sizes, each weighted by its relative error; None with fewer than two others or no positive time.
+    """
+    others = {other: ns for other, ns in step_ns.items() if other != size}
+    if len(others) < 2:
+        return None
+    sizes, times = np.array(list(others), np.float64), np.array(list(others.values()))
+    slope, intercept = np.polyfit(sizes, times, 1, w=1 / times)
+    at = float(intercept + slope * size)
+    return at if at > 0 else None

@@ -98,7 +98,7 @@ def forecast_text(made: Forecast) -> str:
     )
     if not made.touched:
         return f"{words}: nothing on this trace is touched by it"
-    if made.at_most_ns is not None and made.at_most_ns > made.window_ns - made.forecast_ns:
+    if made.at_most_ns and made.at_most_ns > made.window_ns - made.forecast_ns:
         words += f", at most {_signed(-made.at_most_ns / made.window_ns)} by its share of the path"
     words += f"; next limit: {LABELS[made.next_limit]}, {format_share(made.next_limit_share)}"
     if made.measured_ns is not None and made.error is not None:
@@ -106,6 +106,12 @@ def forecast_text(made: Forecast) -> str:
             f"; measured {format_ns(made.measured_ns / share)}, "
             f"the forecast is {_signed(made.error)} off"
         )
+    if made.from_scan_ns is not None:
+        words += (
+            f"; a line through the scan's other sizes gives {format_ns(made.from_scan_ns / share)}"
+        )
+        if made.from_scan_error is not None:
+            words += f", {_signed(made.from_scan_error)} off"
     return words
 
 
