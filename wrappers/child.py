@@ -37,11 +37,17 @@ def start(argv: Sequence[str], **settings: Any) -> subprocess.Popen[bytes]:
     except OSError as error:
         sys.stderr.write("profharness: %s: %s\n" % (argv[0], error.strerror))
         sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
-    # handlers, not SIG_IGN: a child that was started before keeps its own, and one that execs later
-    # gets the defaults
+    outlive_signals()
+    return process
+
+
+def outlive_signals() -> None:
+    """Let signals to the process group pass, so that this process survives them until the child has
+    ended. Handlers, not SIG_IGN: a child that was started before keeps its own, and one that execs
+    later gets the defaults.
+    """
     for number in _OUTLIVED:
         signal.signal(number, lambda *_: None)
-    return process
 
 
 def end_as(returncode: int) -> NoReturn:

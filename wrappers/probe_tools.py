@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from probe_devices import read
@@ -44,6 +45,7 @@ TOOLS = (
     "singularity",
     "srun",
 )
+WHEELS = ("py-spy",)  # programs that a wheel puts beside the interpreter
 TOOL_SECONDS = 15
 _RELEASE = r"\d+\.\d+(?:\.\d+)?"
 
@@ -67,13 +69,16 @@ def tools() -> Dict[str, Dict[str, str]]:
     path = os.pathsep.join(
         (os.environ.get("PATH", ""), os.path.join(rocm, "bin"), os.path.join(rocm, "core", "bin"))
     )
+    beside = os.pathsep.join(
+        (path, os.path.dirname(sys.executable), os.environ.get("PROFHARNESS_BIN", ""))
+    )
     asked = {}
     for name in dict.fromkeys([*TOOLS, *more]):
         place = shutil.which(
             os.environ.get("PROFHARNESS_PERF_ANALYZER") or name
             if name == "perf_analyzer"
             else name,
-            path=path,
+            path=beside if name in WHEELS else path,
         )
         if place and name == "rocprofv3":
             place = beside_torch(place)

@@ -18,6 +18,7 @@ import numpy as np
 from profharness.analysis.communication.collectives import Arrivals, arrivals, relabelled
 from profharness.analysis.communication.figures import merge_communication
 from profharness.analysis.communication.skew import straggler
+from profharness.analysis.host.sums import add_host_times
 from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import default_tally
@@ -170,6 +171,7 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         ),
         use=use,
         pictures=_pictures(parts),
+        host=add_host_times(summary.host for summary in summaries),
     )
 
 

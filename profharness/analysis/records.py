@@ -11,8 +11,10 @@ from typing import Literal
 
 import msgspec
 
+from profharness.analysis.code.host_records import HostLines
 from profharness.analysis.communication.records import Communication
 from profharness.analysis.curves.records import Series
+from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.memory.records import CopyRow, Memory
@@ -364,8 +366,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[QueueRow, ...] = ()
     use: DeviceUse | None = None
     log: RuntimeLog | None = None
+    host_lines: HostLines | None = None
     device_names: tuple[str, ...] = ()
     pictures: Pictures | None = None
+    host: HostTime | None = None
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,11 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.communication.figures import communication, communication_findings
 from profharness.analysis.efficiency.checks import efficiency_findings
+from profharness.analysis.host.account import of_idle, of_window
+from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels import hotspots
 from profharness.analysis.kernels.columns import with_rates
 from profharness.analysis.kernels.counter_table import counter_rows
@@ -59,8 +62,8 @@ def summarise_trace(
     `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own.
     `yardstick` is what its devices were measured to reach, `facts` are those against it if known.
     """
-    known = Whole(trace, facts or KernelFacts(trace, yardstick))
-    whole = measure(trace, allowed_cores=allowed_cores, known=known)
+    facts = facts or KernelFacts(trace, yardstick)
+    whole = measure(trace, allowed_cores=allowed_cores, known=Whole(trace, facts))
     split = device_partition(whole)
     talk = None if whole.timeless else communication(trace, whole.when)
     every_finding = (
@@ -69,8 +72,7 @@ def summarise_trace(
         *communication_findings(talk, split),
         *misfits(whole.facts),
     )
-    values = figures(whole)
-    points = _points(whole, every_finding)
+    values, points = figures(whole), _points(whole, every_finding)
     every_finding = (
         *every_finding,
         *_above_peak(whole, values, points),
@@ -102,6 +104,8 @@ def summarise_trace(
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
+        host_lines=host_lines(trace),
+        host=host_time(whole),
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
     )
 
@@ -112,6 +116,15 @@ def _points(whole: Measurement, findings: Sequence[Finding]) -> tuple[PointSumma
         summarise_point(whole.trace, point, findings, allowed_cores=cores, known=known)
         for point in points_of(whole.trace)
     )
+
+
+def host_time(m: Measurement) -> HostTime | None:
+    """What the host was in while the devices were idle, or in the whole window where none works."""
+    if m.timeless or not m.when.total:
+        return None
+    if m.devices:
+        return of_idle(m.trace, m.whole.idle, m.devices, m.windows)
+    return of_window(m.trace, m.windows)
 
 
 def _default_table(m: Measurement, devices: Sequence[DeviceCounts]) -> Hotspots:

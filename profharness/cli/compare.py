@@ -30,25 +30,35 @@ def compare(
             metavar="EXPR",
         ),
     ] = None,
+    depth: Annotated[
+        int,
+        typer.Option(
+            "--depth",
+            min=1,
+            max=20,
+            help="Levels of the tree of operators that are printed where the time differs.",
+            metavar="N",
+        ),
+    ] = 3,
     form: Annotated[Form, typer.Option("--format", help=FORM_HELP)] = Form.TABLE,
     json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Compare two runs (trace files, CSVs of scans), with noise bounds; usable as a CI gate."""
     from profharness.analysis.compare.gate import breaches, parse
-    from profharness.analysis.compare.runs import compare as compared
     from profharness.report.json import comparison_json
     from profharness.report.md.comparison import comparison_markdown
     from profharness.report.text.comparison import comparison_text
-    from profharness.understand.loose.sides import read_side
+    from profharness.understand.loose.sides import compare_sides, read_side
 
     conditions = () if fail_on is None else parse(fail_on)
-    comparison = compared(read_side(run_a).summary, read_side(run_b).summary)
+    comparison = compare_sides(read_side(run_a), read_side(run_b))
     found = breaches(comparison, conditions)
-    text = {
-        Form.TABLE: comparison_text,
-        Form.MD: comparison_markdown,
-        Form.JSON: comparison_json,
-    }[Form.JSON if json else form]
-    sys.stdout.write(text(comparison, found))
+    chosen = Form.JSON if json else form
+    if chosen is Form.JSON:
+        text = comparison_json(comparison, found)
+    else:
+        print_as = comparison_markdown if chosen is Form.MD else comparison_text
+        text = print_as(comparison, found, depth)
+    sys.stdout.write(text)
     if found:
         raise typer.Exit(1)

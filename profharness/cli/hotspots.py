@@ -21,6 +21,7 @@ from profharness.understand.operator_work import operator_input
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from profharness.analysis.code.host_records import HostLines
     from profharness.analysis.code.records import By as CodeBy
     from profharness.analysis.code.records import CodeHotspots
     from profharness.analysis.kernels.tally import Grouping
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from profharness.findings import Finding
     from profharness.trace.model import Problem
 
-TableT = TypeVar("TableT", "Hotspots", "CodeHotspots")
+TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "HostLines")
 TABLE_ROWS = 20
 REPLAYS = "graph-replays"
 _RECORD = "a run records operators with --profile torch, kernels with rocprofv3 too"
@@ -47,6 +48,7 @@ class By(str, Enum):
     CATEGORY = "category"
     CALL = "call"
     LINE = "line"
+    FUNCTION = "function"
     INSTRUCTION = "instruction"
 
 
@@ -81,8 +83,8 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
         By | None,
         Option(
             "Rows: kernel, op, shape (op by its inputs), module, range, stack, category, (host) "
-            "call, or line or instruction of kernels (default: kernel; op without device kernels; "
-            "call with neither).",
+            "call, line or instruction of kernels, or line or function of Python that py-spy "
+            "sampled (default: kernel; op without device kernels; call with neither).",
         ),
     ] = None
     pass_name: Annotated[
@@ -141,6 +143,8 @@ def hotspots(line: HotspotsLine) -> None:
     if line.shown in _STACKS:
         _write_stacks(line)
         return
+    if _list_python(line):
+        return
     if by := _code_rows(line):
         _list_code(line, by, of_run=of_run)
         return
@@ -193,6 +197,47 @@ def _code_rows(line: HotspotsLine) -> CodeBy | None:
     if line.by is By.LINE or (line.by is None and all(map(holds_code, line.paths))):
         return "line"
     return None
+
+
+def _list_python(line: HotspotsLine) -> bool:
+    """Print the lines or functions of Python, where they are asked for and stacks were sampled, or
+    nothing else can be listed of the files; whether that was done. Raises UsageError for options
+    that mean nothing for them.
+    """
+    from profharness.understand.code_spots import holds_code
+    from profharness.understand.loose.python_lines import only_samples, python_lines
+
+    asked = line.by in (By.LINE, By.FUNCTION)
+    if not asked and (line.by is not None or not only_samples(line.paths)):
+        return False
+    if line.by is By.LINE and all(map(holds_code, line.paths)):
+        return False
+    found = python_lines(
+        line.paths, "function" if line.by is By.FUNCTION else "line", line.pass_name
+    )
+    if found.table is None and line.by is not By.FUNCTION:
+        return False
+    if line.samples or line.formulas or line.shown is Form.MD:
+        option = next(
+            name
+            for name, given in (
+                ("--samples", line.samples),
+                ("--formulas", line.formulas),
+                ("--format md", True),
+            )
+            if given
+        )
+        raise UsageError(f"{option} is not for rows of Python", "leave it out")
+    say(found.problems)
+    if found.table is None:
+        mention(f"{line.paths[0]}: nothing to list by function; {_OF_PYTHON}")
+        return True
+    from profharness.report.csv import host_csv
+    from profharness.report.tables.python_lines import host_text
+
+    as_csv = partial(host_csv, raw=line.raw_csv)
+    sys.stdout.write(_in_form(found.table, line.shown, line.top, (host_text, as_csv)))
+    return True
 
 
 def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
@@ -304,6 +349,8 @@ _OF_CODE = (
     "record samples of the program counter with --profile rocprofv3 --pc-sampling host_trap "
     "(or stochastic)"
 )
+
+_OF_PYTHON = "record stacks of Python with --profile py-spy"
 
 _LISTED = {
     By.OP: "its operators are listed by --by op",

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from typing import cast
 
 from profharness import families
@@ -27,6 +29,7 @@ LAYERS = (
     "profharness.layers.rocprof_compute:RocprofComputeLayer",
     "profharness.layers.amd_log:AmdLogLayer",
     "profharness.layers.device_counters:DeviceCountersLayer",
+    "profharness.layers.python.py_spy:PySpyLayer",
 )
 GROUP = "profharness.layers"
 NEEDS = ("about", "probe", "prepare", "extras", "follow_up")
@@ -79,13 +82,19 @@ def _require_readable(layer: Layer) -> None:
 
 def probe_command(python: str) -> Command:
     """How the node is probed, with the programs of all layers among the tools that are looked
-    for. Tests put emulated hardware in the place of /sys by PROFHARNESS_SYSFS.
+    for; those that come with a wheel also beside the Python that runs profharness. Tests put
+    emulated hardware in the place of /sys by PROFHARNESS_SYSFS.
     """
     programs = [program.name for about in descriptions() for program in about.programs]
     emulated = os.environ.get("PROFHARNESS_SYSFS")
     below = ("--sysfs", emulated) if emulated else ()
     probe = Command((python, str(wrappers_dir() / "probe.py"), *below))
-    return probe.with_env({"PROFHARNESS_PROGRAMS": ",".join(programs)})
+    return probe.with_env(
+        {
+            "PROFHARNESS_PROGRAMS": ",".join(programs),
+            "PROFHARNESS_BIN": str(Path(sys.executable).parent),
+        }
+    )
 
 
 def collect(layer: Layer, where: Where, known: frozenset[str]) -> tuple[Artifact, ...]:

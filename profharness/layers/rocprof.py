@@ -53,7 +53,7 @@ class RocprofLayer(Layer):
         gives="kernel and API statistics and traces",
         needs="ROCm before 6.2, and as long as it is shipped",
         scope="prefix",
-        claims=frozenset({"hsa-tool"}),
+        claims=frozenset({"hsa-tool", "traced-process"}),
         programs=(PROGRAM,),
         honours=frozenset(
             {*ALWAYS, "hip_trace", "hsa_trace", "marker_trace", "sys_trace", "stats", "pmc"}

@@ -74,7 +74,7 @@ class RocprofComputeLayer(Layer):
         gives="counters and roofline per kernel, many executions (Omniperf before ROCm 6.3)",
         needs="Instinct",
         scope="prefix",
-        claims=frozenset({"hsa-tool", "hardware-counters"}),
+        claims=frozenset({"hsa-tool", "hardware-counters", "traced-process"}),
         perturbing=True,
         programs=PROGRAMS,
         honours=frozenset({"roofline", "one_execution", "pmc_set"}),

@@ -120,7 +120,7 @@ class Rocprofv3Layer(Layer):
         ),
         needs="ROCm 6.2 and newer",
         scope="prefix",
-        claims=frozenset({"hsa-tool"}),
+        claims=frozenset({"hsa-tool", "traced-process"}),
         programs=(PROGRAM,),
         honours=frozenset(
             {

@@ -59,6 +59,7 @@ FORMATS = (
     "readers.logs.rocprof_sys_text",
     "readers.rocprof_v1.rocminfo",
     "readers.logs.onnxruntime",
+    "readers.py_spy.reader",
     "readers.kineto.reader",
     "readers.perfetto.reader",
     "readers.logs.amd_log",
@@ -70,6 +71,7 @@ _JSON = (
     "readers.rocprof_v1.json_reader",
     "readers.logs.onnxruntime",
     "readers.logs.perf_analyzer",
+    "readers.py_spy.reader",
     "readers.kineto.reader",
 )
 _KINETO, _KINETO_KEYS = (

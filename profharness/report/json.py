@@ -94,8 +94,10 @@ def metrics_object(summary: Summary) -> dict[str, object]:
         **({"memory": summary.memory} if summary.memory is not None else {}),
         **({"copies_by": summary.copies_by} if summary.copies_by else {}),
         **({"log": summary.log} if summary.log is not None else {}),
+        **({"host_lines": summary.host_lines} if summary.host_lines is not None else {}),
         **({"counters": summary.counters} if summary.counters else {}),
         **({"queues": summary.queues} if summary.queues else {}),
+        **({"host": summary.host} if summary.host is not None else {}),
         **({"steps_from": summary.steps_from} if summary.steps_from else {}),
         **({"steps": [_step(step) for step in summary.steps]} if summary.steps else {}),
     }
@@ -108,6 +110,8 @@ def summary_json(summary: Summary) -> bytes:
     document = msgspec.to_builtins(msgspec.structs.replace(summary, pictures=None))
     del document["device_names"]  # a run's devices stand in its manifest
     del document["pictures"]
+    if summary.host_lines is None:
+        del document["host_lines"]
     _show_judged(document, summary)
     for shown, point in zip(document["points"], summary.points, strict=True):
         _show_judged(shown, point)

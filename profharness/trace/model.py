@@ -144,14 +144,25 @@ class Ops(Table):
 
 
 MarkKind = Literal[
-    "trial", "warmup", "step", "phase", "range", "request", "execution", "point", "marker", "frame"
+    "trial",
+    "warmup",
+    "step",
+    "phase",
+    "range",
+    "request",
+    "execution",
+    "point",
+    "marker",
+    "frame",
+    "gc",
 ]
 
 
 @dataclass(frozen=True, eq=False)
 class Marks(Table):
-    """Spans that give the workload's own structure: points, trials, steps, user ranges; and Python
-    functions and modules (`frame`), where they were asked for.
+    """Spans that give the workload's own structure: points, trials, steps, user ranges; Python
+    functions and modules (`frame`), where they were asked for; and Python's garbage collections
+    (`gc`).
     """
 
     start_ns: I64 = ns("start")
@@ -232,6 +243,23 @@ class Allocations(Table):
     source: I32 = index("sources", "where the record came from")
 
 
+@dataclass(frozen=True, eq=False)
+class HostSamples(Table):
+    """Where a thread of Python stood at one time, as a sampler in its process saw it. Instants, not
+    spans: what the thread did between two of them is told by its processor time alone.
+    """
+
+    at_ns: I64 = ns("when the sampler saw the thread: no earlier than it wanted to, by `delay_ns`")
+    host: I32 = code("host name")
+    rank: I32 = int32("global rank")
+    pid: I64 = int64("process")
+    tid: I64 = int64("thread")
+    stack: I32 = code("lines of Python as text of `trace.columns.stacks`; NULL where not known")
+    cpu_ns: I64 = int64("processor time that the thread has taken since it began", "ns")
+    delay_ns: I64 = int64("how much later than wanted: native code held the interpreter", "ns")
+    source: I32 = index("sources", "where the record came from")
+
+
 @dataclass(frozen=True)
 class Source:
     """One file (or in-memory origin) of records, and where it stands on the clocks.
@@ -297,6 +325,7 @@ _TABLES = (
     "counters",
     "requests",
     "allocations",
+    "host_samples",
 )
 
 
@@ -317,6 +346,7 @@ class Trace:
     counters: Counters = field(default_factory=Counters.empty)
     requests: Requests = field(default_factory=Requests.empty)
     allocations: Allocations = field(default_factory=Allocations.empty)
+    host_samples: HostSamples = field(default_factory=HostSamples.empty)
     problems: tuple[Problem, ...] = ()
     statistics: tuple[StatRow, ...] = ()
     tool_metrics: tuple[ToolMetric, ...] = ()

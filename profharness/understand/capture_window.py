@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from profharness.errors import InputError
 from profharness.readers.own import steps
@@ -24,11 +23,8 @@ from profharness.rundir.foreign.names import is_plain_name
 from profharness.rundir.manifest import ClockSnapshot, Manifest, PassRecord
 from profharness.rundir.paths import RunDir
 from profharness.trace.clocks import align as clocks
-from profharness.trace.clocks.align import TIME_COLUMNS
-from profharness.trace.columns.table import NULL
-from profharness.trace.launches import join
 from profharness.trace.model import ClockDomain, Problem, Source, Trace
-from profharness.trace.parts import select
+from profharness.trace.parts.started import started_within
 
 Window = tuple[int, int]
 _EVER: Window = (int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max))
@@ -80,7 +76,7 @@ def within_window(run: RunDir, trace: Trace, at: Clocks) -> Trace:
                 )
             )
         windows.append(window or _EVER)
-    kept = _inside(
+    kept = started_within(
         trace,
         np.array([low for low, _ in windows], np.int64),
         np.array([high for _, high in windows], np.int64),
@@ -141,18 +137,3 @@ def _of_log(path: Path, record: PassRecord, wanted: tuple[int, int], at: Clocks)
         return (_EVER[1], _EVER[0])
     high = moved.get(wanted[1] - 1)
     return (low, _EVER[1] if high is None else high)
-
-
-def _inside(trace: Trace, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> Trace:
-    kept: dict[str, npt.NDArray[np.bool_]] = {}
-    for name, table in trace.tables():
-        if name in TIME_COLUMNS:
-            start = getattr(table, TIME_COLUMNS[name][0])
-            source = table.source  # type: ignore[attr-defined] # every timed table has one
-            kept[name] = (start >= low[source]) & (start < high[source])
-    for name, records in (("kernels", trace.kernels), ("copies", trace.copies)):
-        call = join(trace, records).call
-        linked = call != NULL
-        kept[name][linked] = kept["api"][call[linked]]
-    kept["counters"] = trace.counters.kernel != NULL
-    return select.rows(trace, kept)

@@ -15,7 +15,7 @@ import numpy as np
 from profharness import readers
 from profharness.errors import InputError
 from profharness.readers.border import reading
-from profharness.readers.own import steps
+from profharness.readers.own import host, steps
 from profharness.rundir import clock_files, left_files, telemetry, telemetry_files, trials
 from profharness.rundir.clock_files import clock_snapshot
 from profharness.rundir.foreign.inside import Inside
@@ -58,13 +58,14 @@ class GroupRecords:
 
 
 def own_records(run: RunDir, manifest: Manifest) -> OwnRecords:
-    """Trials, steps, telemetry, levels and clock readings."""
+    """Trials, steps, what Python did, telemetry, levels and clock readings."""
     trace_problems: list[Problem] = []
     clock_problems: list[Problem] = []
     inside = Inside(run.root)
     traces = (
         *_trials(inside, manifest, trace_problems),
         *_steps(inside, manifest, trace_problems),
+        *_host(inside, manifest, trace_problems),
         *_telemetry(inside, trace_problems),
         *level_traces(inside, manifest, trace_problems),
     )
@@ -240,13 +241,29 @@ def _steps(inside: Inside, manifest: Manifest, problems: list[Problem]) -> Itera
     running.
     """
     for path, trace in each(inside, "artifacts/steps/**/steps-*.jsonl", problems, steps.read):
-        host, owner = path.parent.parent.name, path.parent.name
-        rank = int(owner) if manifest.ranks > 1 and _is_number(owner) else None
+        of_process = _of_process(manifest, path)
         yield _labelled(
             trace,
             inside.named(path),
-            {"layer": "steps", "host": host, "rank": rank, "pass_name": _pass_at(manifest, trace)},
+            {"layer": "steps", **of_process, "pass_name": _pass_at(manifest, trace)},
         )
+
+
+def _host(inside: Inside, manifest: Manifest, problems: list[Problem]) -> Iterator[Trace]:
+    """The hooks' records of what Python did; they say in which pass."""
+    passes = frozenset(record.name for record in manifest.passes)
+    for path, trace in each(inside, "artifacts/host/**/host-*.jsonl", problems, host.read):
+        labels = {"layer": "python", **_of_process(manifest, path)}
+        if trace.sources[0].pass_name not in passes:
+            labels["pass_name"] = ""
+        yield _labelled(without_secrets(trace), inside.named(path), labels)
+
+
+def _of_process(manifest: Manifest, path: Path) -> dict[str, object]:
+    """Host and rank of a file of one process, by its folder."""
+    host, owner = path.parent.parent.name, path.parent.name
+    rank = int(owner) if manifest.ranks > 1 and _is_number(owner) else None
+    return {"host": host, "rank": rank}
 
 
 def _pass_at(manifest: Manifest, trace: Trace) -> str:

@@ -15,6 +15,7 @@ from profharness.trace.model import (
     Allocations,
     ClockDomain,
     Counters,
+    HostSamples,
     Kernels,
     Requests,
     Samples,
@@ -53,6 +54,8 @@ def span(table: Table) -> tuple[I64, I64]:
     """Start and duration of the rows of any timed table."""
     if isinstance(table, Samples):
         return table.at_ns, np.maximum(table.until_ns - table.at_ns, 0)
+    if isinstance(table, HostSamples):
+        return table.at_ns, np.zeros(len(table), np.int64)
     if isinstance(table, Requests):
         start = np.where(table.sent_ns == NULL, table.intended_ns, table.sent_ns)
         return start, table.done_ns - start

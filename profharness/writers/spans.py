@@ -34,7 +34,7 @@ BENCHMARK_KINDS = (
     "range",
     "marker",
 )
-_THREAD_KINDS = ("range", "marker", "frame")
+_THREAD_KINDS = ("range", "marker", "frame", "gc")
 _FRAME_CATEGORIES = ("module", "python_function")
 _MODULE = "nn.Module: "  # as torch begins the names of its modules' calls
 

@@ -12,6 +12,7 @@ from profharness.trace.model import (
     Api,
     Counters,
     Device,
+    HostSamples,
     Kernels,
     Marks,
     Ops,
@@ -74,7 +75,7 @@ def traces(draw: Any, max_rows: int = 12) -> Trace:
         }
 
     n_ops, n_kernels, n_api, n_marks, n_samples = rows(), rows(), rows(), rows(), rows()
-    n_counters = rows() if n_kernels else 0
+    n_counters, n_host = rows() if n_kernels else 0, rows()
     return Trace(
         sources,
         strings,
@@ -114,6 +115,12 @@ def traces(draw: Any, max_rows: int = 12) -> Trace:
             name=column(draw, codes, n_counters),
             value=1.0,
             source=column(draw, in_sources, n_counters),
+        ),
+        host_samples=HostSamples.build(
+            n_host,
+            at_ns=column(draw, times, n_host),
+            stack=column(draw, codes, n_host),
+            source=column(draw, in_sources, n_host),
         ),
     )
 

@@ -760,7 +760,7 @@ def test_on_a_device_build_the_window_waits_for_the_device_and_for_graph_capture
     ran = runner.run(
         runner.script("""
 import os, sys, time, types, torch
-from profharness_hooks import controller as profharness_controller, device as profharness_device, process as profharness_hook, windows as profharness_window
+from profharness_hooks import torch_hook as profharness_torch_hook, device as profharness_device, process as profharness_hook, windows as profharness_window
 state, queued = {"on": False, "capturing": True}, []
 torch.version.hip, profharness_device.DEVICE_FILES = "6.4", ("/",)
 cuda = torch.cuda
@@ -769,7 +769,7 @@ cuda.synchronize, cuda.device_count = lambda: state.setdefault("synchronised", T
 cuda.get_device_properties = lambda i: types.SimpleNamespace(name="Instinct", pci_domain_id=0, pci_bus_id=0xc1, pci_device_id=0)
 process = profharness_hook.process()
 process.settings.layers = ("torch",)
-profharness_controller.attach(process, torch)
+profharness_torch_hook.attach(process, torch)
 def settle(): time.sleep(0.3); return profharness_window.recording()
 a = torch.ones(4, 4)
 seen = [settle()]

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from profharness.analysis.compare.operators.records import Branch, StepChange, WorkTable
 from profharness.analysis.compare.reasons import Reason
 from profharness.analysis.records import SCHEMA
 
@@ -86,7 +87,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that both runs have, and what only one has. `asked` and `ran_on` are what else may
-    explain a change.
+    explain a change. `step` and what follows it say where the time of traces with operators
+    differs; None without.
 
     `errors_a` and `errors_b` are the ids of each run's own findings of that severity: figures to be
     trusted less.
@@ -106,3 +108,15 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     ran_on: tuple[Difference, ...] = ()
     errors_a: tuple[str, ...] = ()
     errors_b: tuple[str, ...] = ()
+    step: StepChange | None = None
+    operators: WorkTable | None = None
+    shapes: WorkTable | None = None
+    modules: WorkTable | None = None
+    categories: WorkTable | None = None
+    tree: Branch | None = None
+
+    @property
+    def work(self) -> tuple[WorkTable, ...]:
+        """The tables of work that there are."""
+        tables = (self.operators, self.categories, self.modules, self.shapes)
+        return tuple(table for table in tables if table is not None)

@@ -34,7 +34,7 @@ FRAME = "frame"
 MODULE = "nn.Module: "
 _ADDRESS = re.compile(r" object at 0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"#\d+\Z")
-_LOGS = frozenset({"steps", "trials", "level"})
+_LOGS = frozenset({"steps", "trials", "level", "host"})
 """Formats of a run's own logs. They repeat what the recorded file marks, and nothing belongs to
 their marks, since no other record is of their source.
 """
@@ -51,16 +51,18 @@ _HOOKS, _THREADING = "profharness_hooks/", "threading.py("
 class Around:
     """The spans of one kind and what belongs to them, in groups with `names`.
 
-    `group` and `host_ns` are per span: its group, and its own time on the host without the spans
-    inside of it (a module's with that of its backward operators). `inclusive_ns` is per group the
-    device time of its spans with what is nested in them. `frames` are the groups' own names without
-    those around them, `holder` the group that each stands in, NULL for the outermost.
+    `group`, `start_ns` and `host_ns` are per span: its group, its start, and its own time on the
+    host without the spans inside of it (a module's with that of its backward operators).
+    `inclusive_ns` is per group the device time of its spans with what is nested in them. `frames`
+    are the groups' own names without those around them, `holder` the group that each stands in,
+    NULL for the outermost.
     """
 
     names: tuple[str, ...]
     frames: tuple[str, ...]
     holder: I64
     group: I64
+    start_ns: I64
     host_ns: I64
     owners: Owners
     inclusive_ns: I64
@@ -86,7 +88,7 @@ def around(trace: Trace, kind: SpanKind) -> Around:
     np.add.at(inclusive, group, tree.with_inner(device))
     grouped = np.append(group, NULL)  # the last is for NULL
     owners = Owners(len(names), grouped[places.of_ops], grouped[kernels], grouped[copies])
-    return Around(names, paths.frames, paths.holder, group, host, owners, inclusive)
+    return Around(names, paths.frames, paths.holder, group, spans.start_ns, host, owners, inclusive)
 
 
 def _rows_of(trace: Trace, kind: SpanKind) -> I64:

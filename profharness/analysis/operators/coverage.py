@@ -52,18 +52,19 @@ def known_work(facts: KernelFacts, links: Links, time_ns: I64 | None = None) -> 
     )
 
 
-def operator_share(trace: Trace, links: Links) -> OperatorShare | None:
+def operator_share(trace: Trace, links: Links, time_ns: I64 | None = None) -> OperatorShare | None:
     """How much of the kernel time was launched inside of a recorded operator; None without
-    operators or without a kernel that has a time. `links` are those of its kernels.
+    operators or without a kernel that has a time. `links` and `time_ns` as for `known_work`.
     """
     kernels = trace.kernels
-    if not len(trace.ops) or not kernels.dur_ns.any():
+    time_ns = kernels.dur_ns if time_ns is None else time_ns
+    if not len(trace.ops) or not time_ns.any():
         return None
     inside = kernels.op != NULL
     return OperatorShare(
-        kernel_ns=int(kernels.dur_ns.sum()),
-        in_operators_ns=int(kernels.dur_ns[inside].sum()),
-        reasons=_by_reason(np.where(inside, 0, kernels.dur_ns), _unlaunched(trace, links)),
+        kernel_ns=int(time_ns.sum()),
+        in_operators_ns=int(time_ns[inside].sum()),
+        reasons=_by_reason(np.where(inside, 0, time_ns), _unlaunched(trace, links)),
     )
 
 

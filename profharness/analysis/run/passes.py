@@ -165,13 +165,17 @@ def _of_scan(view: RunView, record: PassRecord, keys: list[str]) -> dict[str, Es
 
 
 def _of_steps(trace: Trace, pass_name: str, hooked: frozenset[str]) -> Estimate | None:
-    """From the steady steps of both passes, the profiled ones of the second; None where one of them
-    shows fewer than two.
+    """From the steady steps of both passes, the profiled ones of the second and those of the same
+    numbers of the first, since a script's steps need not be alike; None where one of them shows
+    fewer than two.
     """
     bare, layer = (
         steady_steps(trace, BARE, hooked=hooked),
         steady_steps(trace, pass_name, profiled=True, hooked=hooked),
     )
+    numbers = bare.numbers
+    if numbers is not None and layer.numbers is not None:
+        bare, layer = bare.of_numbers(layer.numbers), layer.of_numbers(numbers)
     if min(len(bare), len(layer)) < 2:
         return None
     return layer_overhead([bare.rates], [layer.rates], seed=pass_name)

@@ -8,7 +8,8 @@ enough.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -25,9 +26,11 @@ from profharness.trace.model import F64, FIRST_STEP, I64, STEPS, ClockDomain, So
 from profharness.trace.parts.select import by_source
 
 OWN_LAYER = "steps"
+FEWEST = 2
 ENOUGH = 5
 """Steps of a process from which those outside of the capture window speak alone."""
 
+_COUNT = re.compile(r"[0-9]{1,18}")
 Where = Literal["outside", "inside", "everywhere"]
 
 
@@ -46,6 +49,8 @@ class SteadySteps:
     owner: I64
     left_out: int
     where: Where = "everywhere"
+    numbers: I64 | None = None
+    """Which step of its process each is; None where one of them does not say."""
 
     def __len__(self) -> int:
         return len(self.starts_ns)
@@ -54,6 +59,20 @@ class SteadySteps:
     def rates(self) -> F64:
         """Steps per second of each step."""
         return np.asarray(1e9 / self.durations_ns)
+
+    def of_numbers(self, wanted: I64) -> SteadySteps:
+        """Those of these numbers; all where the numbers are not known."""
+        if self.numbers is None:
+            return self
+        rows = np.isin(self.numbers, wanted)
+        return replace(
+            self,
+            starts_ns=self.starts_ns[rows],
+            durations_ns=self.durations_ns[rows],
+            items=None if self.items is None else self.items[rows],
+            owner=self.owner[rows],
+            numbers=self.numbers[rows],
+        )
 
     @property
     def when(self) -> Intervals:
@@ -142,7 +161,16 @@ def _joined(pass_name: str, groups: list[_Group]) -> SteadySteps:
         np.repeat(np.arange(len(groups)), [len(group.kept) for group in groups]).astype(np.int64),
         sum(group.slow for group in groups),
         where,
+        _numbers(kept),
     )
+
+
+def _numbers(kept: list[Step]) -> I64 | None:
+    """Which steps they are, by their marks or the end of their names."""
+    texts = [
+        step.label.rpartition(" ")[2] if step.number is None else str(step.number) for step in kept
+    ]
+    return np.array(texts, np.int64) if all(map(_COUNT.fullmatch, texts)) else None
 
 
 def _chosen(group: list[Step], windows: list[tuple[int, int]], *, profiled: bool) -> _Group:
@@ -164,11 +192,12 @@ def _chosen(group: list[Step], windows: list[tuple[int, int]], *, profiled: bool
     for wanted in () if profiled else (after & ~inside & ~edge, ~inside & ~edge):
         if int(wanted.sum()) >= ENOUGH:
             return _Group(*_steady_of(group, wanted), "outside")
-    # The last step that touches a window may hold the writing of its trace.
-    last = inside & np.append(~inside[1:], False)
-    return _Group(
-        *_steady_of(group, inside & ~last if (inside & ~last).any() else inside), "inside"
-    )
+    # The first step that touches a window may hold its opening, the last one its end and the
+    # writing of its trace.
+    first, last = inside & ~np.append(False, inside[:-1]), inside & ~np.append(inside[1:], False)
+    choices = (inside & ~first & ~last, inside & ~last, inside)
+    within = next((rows for rows in choices if int(rows.sum()) >= FEWEST), inside)
+    return _Group(*_steady_of(group, within), "inside")
 
 
 def _steady_of(

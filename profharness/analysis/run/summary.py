@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
+from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.compare.kernel_match import kernels_differ
 from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import Yardstick
@@ -25,6 +26,7 @@ from profharness.analysis.power.run_energy import step_energy
 from profharness.analysis.records import Figure, PassRow, PointSummary, SourceRow, Summary
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
+from profharness.analysis.run.captures import capture_findings
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
 from profharness.analysis.run.provider_findings import provider_findings
@@ -113,6 +115,7 @@ def summarise_run(
         counters=counter_rows(trace),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
         log=runtime_log(trace),
+        host_lines=host_lines(trace),
     )
 
 
@@ -146,6 +149,7 @@ def _measured_findings(
         (
             *view.manifest.findings,
             *mask_findings(view.manifest),
+            *capture_findings(view.manifest, trace),
             *of_providers,
             *of_device,
             *(item for result in results for item in result.findings),

@@ -21,6 +21,7 @@ are looked at together. All measures are integer ns, so the causes sum to the id
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -34,7 +35,7 @@ from profharness.analysis.time.device_work import Work, work_of
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.column import is_repeated
-from profharness.trace.columns.keys import distinct
+from profharness.trace.columns.keys import distinct, first_rows
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
@@ -71,9 +72,11 @@ class Busy:
 @dataclass(frozen=True, eq=False)
 class HostThread:
     """What one host thread did, as merged sets: copy calls, synchronisation, and how far its
-    source's records reach.
+    source's records reach. `owners` are the source, process and thread id of it; of several threads
+    taken together those with most calls first.
     """
 
+    owners: tuple[tuple[int, int, int], ...]
     copying: Intervals
     synchronising: Intervals
     recorded: Intervals
@@ -89,13 +92,16 @@ class Stretches:
     """The gaps of one device as stretches with one rule each, all in order and without overlap:
     gaps that nothing in the file launched; of the others what lies after their launching call began
     (`behind_wait`: after an event wait; `queued`: the call had returned before the gap began;
-    `launching`: it had not) and, by thread, what lies before.
+    `launching`: it had not) and, by thread, what lies before. `behind_by` and `launched_by` are the
+    rows of the calls.
     """
 
     unlinked: Intervals
     behind_wait: Intervals
+    behind_by: I64
     queued: Intervals
     launching: Intervals
+    launched_by: I64
     before: tuple[tuple[HostThread, Intervals], ...]
 
 
@@ -136,14 +142,24 @@ class IdleAnalysis:
         call = np.where(gaps.next == NULL, NULL, self.work.call[np.maximum(gaps.next, 0)])
         unlinked = (gaps.next != NULL) & (call == NULL)
         linked = call != NULL
-        behind_wait, queued, launching = self._after_launch(gaps, call, linked)
+        (behind_wait, behind_by), (queued, _), (launching, by) = self._after_launch(
+            gaps, call, linked
+        )
         return Stretches(
             Intervals(gaps.start[unlinked], gaps.end[unlinked]),
             behind_wait,
+            behind_by,
             queued,
             launching,
+            by,
             self._before_launch(device, gaps, call, linked),
         )
+
+    def by_thread(self, calls: I64) -> Iterator[tuple[HostThread, Mask]]:
+        """The threads that made the calls of these rows, and which of the calls each made."""
+        numbers = self._thread_of_call[calls] if len(calls) else calls
+        for number in distinct(numbers):
+            yield self._thread(int(number)), numbers == number
 
     def longest(self, device: int, windows: Intervals) -> int:
         """The longest single gap of a device inside the windows, in ns; 0 without one."""
@@ -195,8 +211,10 @@ class IdleAnalysis:
         )
         return intervals.merge(intervals.lasting(copies.start_ns[rows], copies.dur_ns[rows]))
 
-    def _after_launch(self, gaps: Gaps, call: I64, linked: Mask) -> list[Intervals]:
-        """The stretch of each gap after its launching call began, as `Stretches` has them."""
+    def _after_launch(self, gaps: Gaps, call: I64, linked: Mask) -> list[tuple[Intervals, I64]]:
+        """The stretch of each gap after its launching call began, as `Stretches` has them, and the
+        row of the call.
+        """
         start, end, ended_by, call = (
             gaps.start[linked],
             gaps.end[linked],
@@ -209,7 +227,7 @@ class IdleAnalysis:
         behind_wait = self._behind_event_wait[call] & self.work.first_of_call[ended_by]
         queued = began + api.dur_ns[call] <= start
         kinds = (behind_wait, queued & ~behind_wait, ~queued & ~behind_wait)
-        return [Intervals(low[of_kind], end[of_kind]) for of_kind in kinds]
+        return [(Intervals(low[of_kind], end[of_kind]), call[of_kind]) for of_kind in kinds]
 
     def _before_launch(
         self, device: int, gaps: Gaps, call: I64, linked: Mask
@@ -318,7 +336,10 @@ class IdleAnalysis:
         def span(selected: Mask) -> Intervals:
             return intervals.merge(intervals.lasting(api.start_ns[selected], api.dur_ns[selected]))
 
+        first, group = first_rows(pack([api.source[calls], api.pid[calls], api.tid[calls]]))
+        rows = np.flatnonzero(calls)[first[np.argsort(-np.bincount(group), kind="stable")]]
         return HostThread(
+            tuple((int(api.source[row]), int(api.pid[row]), int(api.tid[row])) for row in rows),
             span(calls & self._copy_calls),
             span(calls & self._synchronising_calls & ~self._copy_calls),
             self._recorded(distinct(api.source[calls])),

@@ -32,14 +32,14 @@ def idle_spans(idle: IdleAnalysis, device: int, windows: Intervals) -> dict[str,
         "host_not_ready_ns": [],
     }
     for host, stretch in stretches.before:
-        for name, held in _host_sets(host, intervals.merge(stretch)).items():
+        for name, held in host_sets(host, intervals.merge(stretch)).items():
             sets[name].append(held)
     return {
         name: intervals.intersect(intervals.union(*parts), windows) for name, parts in sets.items()
     }
 
 
-def _host_sets(host: HostThread, stretch: Intervals) -> dict[str, Intervals]:
+def host_sets(host: HostThread, stretch: Intervals) -> dict[str, Intervals]:
     """A merged set of stretches divided by what the host did."""
     blocked = intervals.subtract(host.blocked, host.copying)
     recorded = intervals.intersect(stretch, host.recorded)

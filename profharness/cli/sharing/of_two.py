@@ -28,9 +28,8 @@ def report_two(
     """Compare two runs or files, write the document and print what `compare` prints. Raises
     UsageError unless there are two, and as `report_files` does.
     """
-    from profharness.analysis.compare.runs import compare
     from profharness.report.text.comparison import comparison_text
-    from profharness.understand.loose.sides import read_side
+    from profharness.understand.loose.sides import compare_sides, read_side
 
     if len(paths) != 2:
         raise UsageError(
@@ -41,7 +40,7 @@ def report_two(
     stems = f"{stem_of(paths[0])}-against-{stem_of(paths[1])}"
     place = free_place(wanted, paths, Path(f"{stems}.report.{wanted.form.value}"))
     a, b = (read_side(path, step_range, operator_input) for path in paths)
-    compared = compare(a.summary, b.summary)
+    compared = compare_sides(a, b)
     if place is not None:
         write_atomic(place, document(wanted.form, of_two(compared, a, b), place))
     kept = place or paths[0]

@@ -41,6 +41,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
+from profharness.trace.parts.started import without_lead_in
 from profharness.trace.wanted import Wanted
 
 name = "kineto"
@@ -95,6 +96,9 @@ def read_blocks(
     """`read` with blocks of a size of your choice. The result does not depend on it; memory and
     speed do.
     """
+    beside, problems = sidecars.load_or_report(path)
+    if beside.window.lead_in and wanted in (Wanted.DEVICES, Wanted.TIMES):
+        return _without_host(read_blocks(path, block_bytes=block_bytes))  # cut by marks of the host
     strings = Strings()
     rows = _ROWS[wanted](strings)
     stream: EventStream[Record] = EventStream(path, Event, block_bytes, usual=rows.usual)
@@ -106,7 +110,6 @@ def read_blocks(
     if not wanted.host and len(rows.ranges):  # their launches say where they belong
         return _without_host(read_blocks(path, block_bytes=block_bytes))
     header = read_header(stream.keys)
-    beside, problems = sidecars.load_or_report(path)
     rank = beside.rank if header.distributed.rank is None else header.distributed.rank
     base_ns, clock, doubt = _clock(path, header, rows)
     origin = Origin(
@@ -124,7 +127,7 @@ def read_blocks(
         *doubted,
         *_row_problems(path, rows, tables),
     ]
-    return Trace(
+    trace = Trace(
         sources=(source,),
         strings=strings,
         devices=tables.devices,
@@ -139,6 +142,8 @@ def read_blocks(
         counters=tables.counters,
         problems=tuple(problems),
     )
+    first = beside.window.first_step if beside.window.lead_in else None
+    return trace if first is None else without_lead_in(trace, first)
 
 
 def _without_host(trace: Trace) -> Trace:

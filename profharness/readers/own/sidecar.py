@@ -27,7 +27,8 @@ PROCESS_ENDED = (
 
 class Window(msgspec.Struct, frozen=True):
     """The stretch of the run that the file covers; `truncated` when a limit ended it early, with
-    the `reason`.
+    the `reason`. `lead_in`: the file also holds what came before the first step, which readers
+    leave out.
     """
 
     kind: str = "all"
@@ -35,6 +36,7 @@ class Window(msgspec.Struct, frozen=True):
     steps: int | None = None
     truncated: bool = False
     reason: str = ""
+    lead_in: bool = False
 
 
 class Sidecar(msgspec.Struct, frozen=True):

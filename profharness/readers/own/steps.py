@@ -12,11 +12,10 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from profharness.errors import InputError
 from profharness.readers.bytes.json_scan import NOT_JSON
-from profharness.readers.bytes.limits import Nanoseconds, Whole, whole
-from profharness.rundir.foreign.limits import LINES_BYTES, WHOLE
-from profharness.rundir.foreign.small_files import read_file
+from profharness.readers.bytes.limits import Nanoseconds, Whole
+from profharness.readers.own.lines import lines_of, pid_of
+from profharness.rundir.foreign.limits import WHOLE
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
 
@@ -51,7 +50,7 @@ def read(path: Path) -> Trace:
         items=items[1:],
         kind=strings.code("step"),
         name=strings.codes(f"step {line.n}" for line in chosen[1:]),
-        pid=_pid(path),
+        pid=pid_of(path),
         source=0,
     )
     problems = (
@@ -70,7 +69,7 @@ def read(path: Path) -> Trace:
         path=str(path),
         format="steps",
         clock=ClockDomain.MONOTONIC,
-        pid=_pid(path),
+        pid=pid_of(path),
         has_host_calls=False,
         details=(("steps_by", chosen[0].source),) if chosen else (),
     )
@@ -86,12 +85,7 @@ def lines(path: Path) -> tuple[Line, ...]:
 
 def _read(path: Path) -> tuple[list[Line], int]:
     """The lines that count, and how many were damaged."""
-    try:
-        raw = read_file(path, LINES_BYTES, text=True).splitlines()
-    except OSError as error:
-        raise InputError(
-            f"{path}: cannot be read ({error.strerror})", "the run directory may be incomplete"
-        ) from error
+    raw = lines_of(path)
     decoded: list[Line] = []
     for text in raw:
         try:
@@ -104,9 +98,3 @@ def _read(path: Path) -> tuple[list[Line], int]:
     latest = np.maximum.accumulate([line.monotonic_ns for line in chosen] or [0])
     in_order = [line for line, ns in zip(chosen, latest, strict=False) if line.monotonic_ns == ns]
     return in_order, len(raw) - len(decoded) + len(chosen) - len(in_order)
-
-
-def _pid(path: Path) -> int:
-    text = path.stem.rpartition("-")[2]
-    number = whole(text)
-    return NULL if number is None or number < 0 else number

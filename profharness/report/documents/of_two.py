@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from profharness.analysis.compare.records import Comparison
 from profharness.analysis.records import Summary
+from profharness.report.compared.tables import work_tables
 from profharness.report.documents.extract import POINTS, Extract, labelled
 from profharness.report.page.window import window_verdict
 from profharness.report.table import Table, first_rows
@@ -58,6 +59,8 @@ def _tables(comparison: Comparison, a: Summary, b: Summary) -> Iterator[Table]:
     points = both_points_table(comparison, a, b)
     if points is not None:
         yield first_rows(points, POINTS)
+    for work in work_tables(comparison):
+        yield replace(work, title=work.title.capitalize())
     changes = change_table(comparison)
     if changes is not None:
         yield first_rows(changes, CHANGES)

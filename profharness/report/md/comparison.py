@@ -6,24 +6,31 @@ from collections.abc import Iterator, Sequence
 
 from profharness.analysis.compare.gate import Breach
 from profharness.analysis.compare.records import Comparison
+from profharness.report.compared.branches import DEPTH
+from profharness.report.compared.tables import work_tables
 from profharness.report.md.tables import escaped, heading, markdown
 from profharness.report.tables.comparison import change_table, hotspot_change_table
 from profharness.report.text.changes import change_text
-from profharness.report.text.comparison import side
+from profharness.report.text.comparison import answer, side
 
 
-def comparison_markdown(comparison: Comparison, breaches: Sequence[Breach]) -> str:
-    """Both runs, a table of all points with their changes, reasons, hotspots and broken limits."""
-    return "\n".join(_parts(comparison, breaches))
+def comparison_markdown(
+    comparison: Comparison, breaches: Sequence[Breach], depth: int = DEPTH
+) -> str:
+    """Both runs, a table of all points with their changes, reasons, hotspots and broken limits; of
+    traces with operators first where their time differs, the tree `depth` levels deep.
+    """
+    return "\n".join(_parts(comparison, breaches, depth))
 
 
-def _parts(comparison: Comparison, breaches: Sequence[Breach]) -> Iterator[str]:
+def _parts(comparison: Comparison, breaches: Sequence[Breach], depth: int) -> Iterator[str]:
     for letter, run, errors in (
         ("A", comparison.run_a, comparison.errors_a),
         ("B", comparison.run_b, comparison.errors_b),
     ):
         yield f"- **{letter}** {escaped(side(run, errors))}"
     yield ""
+    yield from _work(comparison, depth)
     changes = change_table(comparison)
     if changes is not None:
         yield markdown(changes)
@@ -41,6 +48,14 @@ def _parts(comparison: Comparison, breaches: Sequence[Breach]) -> Iterator[str]:
         f"{escaped(f' at {breach.point}' if breach.point else '')}: {change_text(breach.delta)}"
         for breach in breaches
     )
+
+
+def _work(comparison: Comparison, depth: int) -> Iterator[str]:
+    if comparison.step is None:
+        return
+    yield f"**{escaped(answer(comparison))}**\n"
+    for table in work_tables(comparison, depth):
+        yield heading(table.title.capitalize(), 3) + markdown(table)
 
 
 def _reasons(comparison: Comparison) -> Iterator[str]:

@@ -22,11 +22,19 @@ from profharness.report.page.verdict import (
 )
 from profharness.report.page.window import causes_note, gaps_text
 from profharness.report.table import Cell, Column, Table, first_rows
-from profharness.report.tables import communication, copies, counters, memory, runtime_logs
+from profharness.report.tables import (
+    communication,
+    counters,
+    python_lines,
+    runtime_logs,
+)
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
 from profharness.report.tables.fits import fit_table
+from profharness.report.tables.host import host_table
 from profharness.report.tables.hotspots import hotspot_tables
+from profharness.report.tables.memory import copies
+from profharness.report.tables.memory import holders as memory
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.passes import passes_table
 from profharness.report.tables.scan import caption, withheld
@@ -72,6 +80,7 @@ class Content:
     fits: Table | None
     shared: Table | None
     parts: Table | None
+    host: Table | None
     gaps: str
     use: UseSection
     causes: tuple[tuple[str, str], ...]
@@ -85,6 +94,8 @@ class Content:
     memory_notes: tuple[tuple[str, str], ...]
     log: tuple[Table, ...]
     log_note: str
+    python: tuple[Table, ...]
+    python_note: str
     hotspots: tuple[Table, ...]
     counters: Table | None
     counters_left_out: str
@@ -128,6 +139,7 @@ def content(summary: Summary) -> Content:
         fits=fit_table(summary),
         shared=sharing_table(summary),
         parts=partition_table(summary),
+        host=host_table(summary.host),
         gaps=gaps_text(summary),
         use=use_section(summary),
         causes=causes_note(summary),
@@ -141,6 +153,8 @@ def content(summary: Summary) -> Content:
         memory_notes=memory.page_notes(summary.memory),
         log=runtime_logs.tables(summary.log),
         log_note=runtime_logs.note(summary.log),
+        python=python_lines.page_tables(summary.host_lines),
+        python_note=python_lines.note(summary.host_lines),
         hotspots=hotspot_tables(summary),
         counters=filled(counters.counter_table(summary.counters)),
         counters_left_out=counters.left_out(summary.counters),

@@ -122,6 +122,7 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
     return {
         **{name: pictures[name] for name in ("strip", "reality", "grids", "ranks", "pareto")},
         "flames": pictures["flames"],
+        "stacks": pictures["stacks"],
         "curves": (
             *some(curves.throughput_plot(summary), curves.latency_plot(summary)),
             *pictures["tradeoff"],

@@ -5,11 +5,12 @@ and after, and the findings of both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profharness.analysis.compare.reasons import Reason
 from profharness.analysis.compare.records import Comparison, Delta, Difference, HotspotComparison
 from profharness.analysis.records import Partition, Summary
+from profharness.report.compared.tables import work_tables
 from profharness.report.page.tidy import filled
 from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.sheets.frame import rendered
@@ -32,6 +33,7 @@ NOISE = (
     "alone."
 )
 MOST_HOTSPOTS, MOST_POINTS = 60, 200
+_LEVELS = 5
 _NAME = 64  # letters of a kernel's name; the whole of it unfolds
 
 
@@ -50,6 +52,7 @@ class ComparisonPage:
     figures: Table | None
     reasons: Table | None
     picture: object
+    work: tuple[Table, ...]
     parts: Table | None
     hotspots: tuple[Table, ...]
     left: tuple[tuple[str, str], ...]
@@ -71,6 +74,10 @@ def render(comparison: Comparison, a: Summary, b: Summary) -> str:
         figures=filled(_deltas(comparison.run)) if comparison.run else None,
         reasons=_reasons(comparison.reasons),
         picture=_picture(a.partition, b.partition),
+        work=tuple(
+            replace(table, title=table.title.capitalize())
+            for table in work_tables(comparison, _LEVELS, MOST_HOTSPOTS)
+        ),
         parts=parts_table(a.partition, b.partition),
         hotspots=tuple(table for one in comparison.hotspots if (table := _hotspots(one))),
         left=tuple(_left(comparison)),

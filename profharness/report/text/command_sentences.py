@@ -13,13 +13,21 @@ from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.findings import Finding, ways
-from profharness.report.tables import runtime_logs
+from profharness.report.tables import python_lines, runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
 from profharness.report.text.figures import brief_text, cores_text, finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
+from profharness.report.text.measured.host_time import (
+    advice_for,
+    bound,
+    groups,
+    idle_advice,
+    idle_reason,
+    step_sentence,
+)
 from profharness.units import format_ns, format_number, format_share
 
 OTHER_WORK = (
@@ -43,13 +51,13 @@ _KEPT_FROM_ITS_END = re.compile(r"(\S+) (did not start|aborted) the workload")
 
 def answer(summary: Summary) -> str:
     """How much of the window the device computes, and what the rest is."""
-    top = "" if summary.partition is not None and not on_cpu(summary) else top_row(summary)
+    top = "" if summary.partition is not None and not on_cpu(summary) else _of_host(summary)
     logged = "" if summary.log is None or top else runtime_logs.answer_of(summary.log)
     parts = [
         _partition(summary),
         _gpu_percent(summary),
         _counted(summary),
-        top or logged,
+        top or logged or _sampled(summary),
         _cores(summary),
     ]
     text = " ".join(part for part in parts if part) or _counts(summary) or _nothing(summary)
@@ -59,6 +67,22 @@ def answer(summary: Summary) -> str:
         if run is not None and is_command(summary) and run.exit_status
         else text
     )
+
+
+def _sampled(summary: Summary) -> str:
+    """The line of Python that most samples met; empty where stacks were not sampled, or a device
+    was recorded, which comes first.
+    """
+    table = python_lines.answering(summary.host_lines)
+    return "" if table is None or summary.partition is not None else python_lines.answer_of(table)
+
+
+def _of_host(summary: Summary) -> str:
+    """Where the step went, on a run whose work is the host's; else the operation or kernel that
+    takes most time.
+    """
+    host = summary.host
+    return step_sentence(host) if host is not None and host.of == "window" else top_row(summary)
 
 
 def _nothing(summary: Summary) -> str:
@@ -131,6 +155,9 @@ def next_step(summary: Summary) -> str:
             "First the command itself: it failed, and what it did until then need not be "
             "what it does."
         )
+    outside = _outside_operations(summary)
+    if outside:
+        return outside
     verdict = summary.verdict
     if verdict is not None and verdict.kind != "idle-waiting":
         gain = gain_text(verdict)
@@ -140,19 +167,33 @@ def next_step(summary: Summary) -> str:
                 f"Try {limit_of(verdict, summary.partition).advice}."
             )
         clause = clause_of(verdict, summary.partition, device_word(summary))
-        return (
-            f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. "
-            f"Try {limit_of(verdict, summary.partition).advice}."
-        )
+        advice = limit_of(verdict, summary.partition).advice
+        if verdict.idle:
+            advice = idle_advice(summary.host) or advice
+        return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {advice}."
     return _without_limit(summary)
+
+
+def _outside_operations(summary: Summary) -> str:
+    """What to change where operations are not what most of the step goes to; else empty."""
+    host = summary.host
+    if host is None or host.of != "window" or not on_cpu(summary):
+        return ""
+    largest = groups(host)[0]
+    if largest.key == "operations":
+        return ""
+    most = bound(host, largest)
+    gain = f"; it gains at most {brief_text(most, 3)}x" if most is not None and most > 1 else ""
+    return f"Try {advice_for(largest)}{gain}."
 
 
 def _without_limit(summary: Summary) -> str:
     """Where no limit stands out, or none can be told: what holds the process up from outside, else
     what would tell more.
     """
+    table = python_lines.answering(summary.host_lines)
     if summary.verdict is not None:
-        return WAITS
+        return WAITS if table is None else python_lines.next_of(table)
     if under_pressure(summary):
         return quieter(summary)
     return _without_verdict(summary)
@@ -167,7 +208,8 @@ def _without_verdict(summary: Summary) -> str:
     if first_hotspots(summary) is None and summary.log is not None:
         return runtime_logs.next_of(summary.log)
     if first_hotspots(summary) is None and on_cpu(summary):
-        return _nothing_recorded(summary)
+        table = python_lines.answering(summary.host_lines)
+        return _nothing_recorded(summary) if table is None else python_lines.next_of(table)
     if on_cpu(summary):
         return (
             "Take the operations at the top of the table first; "
@@ -231,6 +273,7 @@ def _anything(summary: Summary) -> bool:
         or summary.points
         or summary.trace.kernels
         or summary.log
+        or summary.host_lines
     )
 
 
@@ -254,7 +297,8 @@ def _partition(summary: Summary) -> str:
         if cause and partition.idle_ns
         else ""
     )
-    return f"{text}{idle}{why}."
+    reason = idle_reason(summary.host) if why else ""
+    return f"{text}{idle}{why}{f': {reason}' if reason else ''}."
 
 
 def _gpu_percent(summary: Summary) -> str:

@@ -12,6 +12,9 @@ from profharness.analysis.compare.records import (
     HotspotComparison,
     PointComparison,
 )
+from profharness.report.compared.branches import DEPTH
+from profharness.report.compared.tables import work_tables
+from profharness.report.compared.words import work_answer
 from profharness.report.tables.comparison import (
     SHOWN,
     changed_rows,
@@ -27,6 +30,7 @@ from profharness.report.text.names import title_of
 from profharness.rundir.shown.screen import lines_text, one_line
 
 _NAMES_AT = 60  # where the names of hotspots begin, below which their reasons stand
+_ANSWER = 400
 _NAMED = 8  # points that one side lacks, by name; the others are counted
 _FIRST = ("throughput", "steps_per_second", "latency", "latency_p50", "step_time")
 
@@ -39,10 +43,12 @@ def sides_title(a: str, b: str) -> str:
 
 def answer(comparison: Comparison) -> str:
     """What changed in one sentence: of scans over their points, of all else in the figure that says
-    most.
+    most. Of traces with operators it is how much longer a step takes, and what makes it so.
     """
     if comparison.points:
         return _points_answer(comparison)
+    if comparison.step is not None and comparison.operators is not None:
+        return work_answer(comparison.step, comparison.operators)
     by_name = {delta.name: delta for delta in comparison.run}
     first = next((by_name[name] for name in _FIRST if name in by_name), None)
     if first is not None:
@@ -97,14 +103,19 @@ def side(name: str, errors: Sequence[str]) -> str:
     return f"{name} (not sound by itself: {', '.join(errors)})" if errors else name
 
 
-def comparison_text(comparison: Comparison, breaches: Sequence[Breach]) -> str:
-    """Both runs, every point with its changes and their reasons, hotspots, and broken limits."""
-    return lines_text(comparison_lines(comparison, breaches))
+def comparison_text(comparison: Comparison, breaches: Sequence[Breach], depth: int = DEPTH) -> str:
+    """Both runs, every point with its changes and their reasons, hotspots, and broken limits; of
+    traces with operators first where their time differs, the tree `depth` levels deep.
+    """
+    return lines_text(comparison_lines(comparison, breaches, depth))
 
 
-def comparison_lines(comparison: Comparison, breaches: Sequence[Breach]) -> Iterator[str]:
+def comparison_lines(
+    comparison: Comparison, breaches: Sequence[Breach], depth: int = DEPTH
+) -> Iterator[str]:
     """The lines of `comparison_text`."""
     yield from _heading(comparison)
+    yield from _work_lines(comparison, depth)
     for point in comparison.points:
         yield from _point_lines(point)
     shown = shown_of_run(comparison)
@@ -170,6 +181,18 @@ def _point_lines(point: PointComparison) -> Iterator[str]:
         yield point.point
         yield from listing(delta_table(deltas), indent=2)
         yield from listing(reason_table(point.reasons), indent=2)
+
+
+def _work_lines(comparison: Comparison, depth: int) -> Iterator[str]:
+    """The answer, each table of work, and the tree."""
+    if comparison.step is None:
+        return
+    yield f"Answer  {one_line(answer(comparison), _ANSWER)}"
+    for table in work_tables(comparison, depth):
+        yield f"{table.title}{f': {table.note}' if table.note else ''}"
+        yield from listing(table, indent=2, heads=True)
+        if table.left_out:
+            yield f"  and {table.left_out} more (--json has all)"
 
 
 def _hotspot_lines(table: HotspotComparison) -> Iterator[str]:

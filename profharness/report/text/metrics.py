@@ -7,12 +7,20 @@ from dataclasses import dataclass
 
 from profharness.analysis.records import Partition, Summary
 from profharness.findings import problem_text
-from profharness.report.tables import communication, copies, counters, memory, runtime_logs
+from profharness.report.tables import (
+    communication,
+    counters,
+    python_lines,
+    runtime_logs,
+)
+from profharness.report.tables.memory import copies
+from profharness.report.tables.memory import holders as memory
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
 from profharness.report.text.labels import point_names, point_names_by_id
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.measured.blocks import Block, block_lines
+from profharness.report.text.measured.host_time import host_lines
 from profharness.report.text.measured.lacking import lacking_lines, problem_lines
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.terminal import idle_items, partition_items
@@ -48,12 +56,14 @@ def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
     if verdict:
         yield f"verdict   {verdict}"
     yield from _partition_lines(summary.partition)
+    yield from host_lines(summary.host)
     yield from _coverage_lines(summary)
     if summary.communication is not None:
         yield from communication.lines(summary.communication)
     yield from copies.lines(summary.copies_by)
     yield from memory.lines(summary.memory)
     yield from runtime_logs.section(summary.log)
+    yield from python_lines.section(summary.host_lines)
     blocks = (
         Block("metrics", summary.metrics),
         *(

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.table import Column, Table, first_rows, row_of
-from profharness.report.tables.copies import copy_items
+from profharness.report.tables import python_lines
 from profharness.report.tables.hotspots import time_text
+from profharness.report.tables.memory.copies import copy_items
 from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
 from profharness.report.tables.sharing import sharing_table
@@ -27,6 +28,7 @@ from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
+from profharness.report.text.measured.host_time import kind_items
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.sentences import sentences
 from profharness.rundir.shown.screen import Painted, console, one_line
@@ -177,6 +179,10 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
             "why idle", wrapped_items(idle_items(summary.partition), width - _LABELS)
         )
     yield from labelled("copies", copy_items(summary.copies_by))
+    if summary.host is not None:
+        of_window = summary.host.of == "window"
+        label = "where the time went" if of_window else "the host meanwhile"
+        yield from labelled(label, wrapped_items(kind_items(summary.host), width - _LABELS))
     table = first_hotspots(summary)
     if table is not None:
         label = {"kernel": "top kernels", "op": "top operations", "category": "by category"}[
@@ -186,6 +192,8 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
     if summary.log is not None:
         for label, lines in log_lines(summary.log, width - _LABELS):
             yield from labelled(label, lines)
+    for label, lines in python_lines.summary_lines(summary.host_lines, width - _LABELS):
+        yield from labelled(label, lines)
     verdict = full_verdict(summary.verdict, summary.verdict_needs)
     if verdict:
         yield VERDICT, verdict

@@ -31,6 +31,7 @@ TIME_COLUMNS: dict[str, tuple[str, ...]] = {
     "samples": ("at_ns", "until_ns"),
     "requests": ("intended_ns", "sent_ns", "done_ns", "server_start_ns"),
     "allocations": ("at_ns",),
+    "host_samples": ("at_ns",),
 }
 RECORDED_CLOCK = "recorded_clock"
 _LONGEST = 1 << 52  # ns, 52 days: float64 holds such numbers exactly
@@ -285,6 +286,8 @@ def _described(source: Source, way: Route | str, outside_ns: int) -> Source:
         words += (
             f"; times up to {format_ns(outside_ns)} outside of the readings take the nearest offset"
         )
+    if source.alignment:  # how the file's times came onto the clock that it states
+        words = f"{source.alignment}; {words}"
     return replace(
         source,
         clock=ClockDomain.RUN,

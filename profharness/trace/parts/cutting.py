@@ -22,6 +22,7 @@ from profharness.units import format_exact_ns
 Mask = npt.NDArray[np.bool_]
 _FAR = np.iinfo(np.int64)
 _LOG = "steps"  # the format of the hooks' own log of steps
+_HOST = "host"  # and of their record of what Python did
 
 
 @dataclass(frozen=True)
@@ -140,13 +141,18 @@ def cut(
 
 
 def first_ns(trace: Trace) -> int | None:
-    """The earliest start of any record but telemetry; None without any."""
+    """The earliest start of any record but telemetry and what the hooks tell of Python; None
+    without any.
+    """
     starts = [
         int(_starts(table).min())
         for name, table in trace.tables()
-        if name in TIME_COLUMNS and name != "samples" and len(table)
+        if name in TIME_COLUMNS and name not in ("samples", "host_samples", "marks") and len(table)
     ]
-    return min(starts, default=None)
+    marks = trace.marks
+    of_host = np.array([source.format == _HOST for source in trace.sources] + [False], np.bool_)
+    told = marks.start_ns[~of_host[marks.source]] if of_host.any() else marks.start_ns
+    return min([*starts, *([int(told.min())] if len(told) else [])], default=None)
 
 
 def steps_found(trace: Trace, wanted: Cut | None = None) -> StepsFound:

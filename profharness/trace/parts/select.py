@@ -13,6 +13,7 @@ from profharness.trace.clocks.align import TIME_COLUMNS
 from profharness.trace.columns.table import NULL
 from profharness.trace.merge import looked_up
 from profharness.trace.model import I32, I64, Device, Stream, Trace
+from profharness.trace.parts.sampled import is_sampled
 
 Mask = npt.NDArray[np.bool_]
 
@@ -63,8 +64,8 @@ def window(trace: Trace, start_ns: int, end_ns: int) -> Trace:
 
 
 def by_point(trace: Trace, point: str) -> Trace:
-    """The records of one point of the scan, counters with their kernel; telemetry knows no points
-    and is taken by the time of the point's marks.
+    """The records of one point of the scan, counters with their kernel; telemetry and samples of
+    Python know no points and are taken by the time of the point's marks.
     """
     code = trace.strings.find(point)
     kept: dict[str, Mask] = {"counters": trace.counters.kernel != NULL}
@@ -73,21 +74,24 @@ def by_point(trace: Trace, point: str) -> Trace:
             kept[name] = (table.point == code) & (code != NULL)
     marks = trace.marks
     of_point = np.flatnonzero(kept["marks"] & (marks.kind == trace.strings.find("point")))
-    samples = trace.samples
-    inside = np.zeros(len(samples), np.bool_)
-    for row in of_point:
-        start = marks.start_ns[row]
-        inside |= (samples.at_ns >= start) & (samples.at_ns < start + marks.dur_ns[row])
-    kept["samples"] = inside
+    for name in ("samples", "host_samples"):
+        at: I64 = getattr(trace, name).at_ns
+        kept[name] = np.zeros(len(at), np.bool_)
+        for row in of_point:
+            start = marks.start_ns[row]
+            kept[name] |= (at >= start) & (at < start + marks.dur_ns[row])
     return rows(trace, kept)
 
 
 def without_frames(trace: Trace) -> Trace:
-    """The records without Python's functions and modules, of which no figure is made."""
+    """The records without Python's functions and modules, of which no figure is made; those of
+    sampled stacks stay.
+    """
     frame = trace.strings.find("frame")
     if frame == NULL:
         return trace
-    return rows(trace, {"marks": trace.marks.kind != frame})
+    kept = (trace.marks.kind != frame) | is_sampled(trace)
+    return trace if kept.all() else rows(trace, {"marks": kept})
 
 
 def rows(trace: Trace, kept: Mapping[str, Mask]) -> Trace:

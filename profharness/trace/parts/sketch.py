@@ -16,6 +16,7 @@ from profharness.trace.merge import Places, place_tables
 from profharness.trace.model import (
     Allocations,
     Counters,
+    HostSamples,
     Kernels,
     Marks,
     Ops,
@@ -66,6 +67,7 @@ def sketch(trace: Trace) -> Trace:
         counters=Counters.empty(),
         requests=Requests.empty(),
         allocations=Allocations.empty(),
+        host_samples=HostSamples.empty(),
         statistics=(),
         tool_metrics=(),
     )

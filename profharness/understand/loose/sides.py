@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from profharness.analysis.curves.records import Series
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.records import Summary
 from profharness.rundir.paths import MANIFEST
-from profharness.understand.load import check_paths
+from profharness.trace.parts.select import without_frames
+from profharness.trace.wanted import Wanted
+from profharness.understand import report_run
+from profharness.understand.load import Loaded, check_paths, load
 from profharness.understand.loose.scans import is_scan, read_scan
-from profharness.understand.loose.summaries import summarise_paths
+from profharness.understand.replays import with_captures
+
+if TYPE_CHECKING:
+    from profharness.analysis.compare.operators.content import Content
+    from profharness.analysis.compare.records import Comparison
 
 
 @dataclass(frozen=True)
 class Side:
-    """A side with its figures; `series` are the curves of a CSV, and None of all else."""
+    """A side with its figures; `series` are the curves of a CSV, and None of all else. `content` is
+    what it did by operator, None where that is not known.
+    """
 
     path: Path
     summary: Summary
     series: tuple[Series, ...] | None = None
+    content: Content | None = None
 
     @property
     def is_run(self) -> bool:
@@ -34,4 +45,33 @@ def read_side(path: Path, step_range: str = "", operator_input: OperatorInput = 
     if is_scan([path]):
         scan = read_scan(path)
         return Side(path, scan.summary, scan.series)
-    return Side(path, summarise_paths([path], step_range, operator_input))
+    shown = load([path], wanted=Wanted.SHOWN)
+    plain = replace(shown, trace=without_frames(shown.trace))
+    loaded = with_captures(plain, operator_input.captures)
+    summary = report_run.summarise(loaded, step_range, operator_input)
+    return Side(path, summary, content=content_of_loaded(shown, step_range, operator_input))
+
+
+def content_of_loaded(
+    shown: Loaded, step_range: str = "", operator_input: OperatorInput = NO_INPUT
+) -> Content | None:
+    """What was done by operator, in the pass that speaks for kernels or the first one that recorded
+    operators; `shown` holds Python's functions too. None of a scan, whose points are compared.
+    """
+    from profharness.analysis.compare.operators.content import content_of
+    from profharness.understand.hotspots import passes_in_order
+    from profharness.understand.steps import stepped
+
+    if shown.manifest is not None and shown.manifest.kind == "scan":
+        return None
+    loaded = stepped(with_captures(shown, operator_input.captures), step_range)
+    contents = (content_of(records) for _, records in passes_in_order(loaded))
+    return next((content for content in contents if content is not None), None)
+
+
+def compare_sides(a: Side, b: Side) -> Comparison:
+    """What changed from `a` to `b`, with the work of both where they hold operators."""
+    from profharness.analysis.compare.operators.joined import with_work
+    from profharness.analysis.compare.runs import compare
+
+    return with_work(compare(a.summary, b.summary), a.content, b.content)

@@ -207,14 +207,22 @@ class Recording:
         figure: Figure = draw(self, Wanted(kind, title, top, by))
         return figure
 
-    def compare(self, other: Recording) -> pd.DataFrame:
+    def compare(self, other: Recording, by: str | None = None) -> pd.DataFrame:
         """What changed from this to `other`, as `compare --json` has it: one row per figure that
         both have, those of points before those of the whole, where `point` is missing.
 
         `a` and `b` are the values in `unit`, `change` is b / a - 1 with the ends `low` and `high`
         of its 95 % interval; `noise` is the largest change that chance explains, and `significant`
         says whether this one is larger. They are missing where no noise is known.
+
+        With `by` (op, shape, module or category) the rows are where the time of both differs, with
+        the columns of `operators` and its like in JSON; `attrs["step"]` is the time of a step.
+        Raises UsageError for rows that do not exist or that one of them did not record.
         """
+        if by is not None:
+            from profharness.understand.session.works import work_frame
+
+            return work_frame(self, other, by)
         from profharness.analysis.compare.runs import compare
         from profharness.report.tables.comparison import delta_values
 

@@ -99,6 +99,11 @@ class TraceTables:
         return Records("requests", len(table), lambda: trace_frame(self.whole, table))
 
     @property
+    def host_samples(self) -> Records:
+        """Where threads of Python stood: `stack`, one line per frame, the innermost first."""
+        return self._of_pass("host_samples")
+
+    @property
     def problems(self) -> Records:
         """What the readers dropped, repaired or could not link, with counts."""
         rows = self.whole.problems

@@ -15,6 +15,7 @@ import re
 WARM_UP = 5
 STEPS = 20
 SECONDS = 10
+PATIENCE = 4
 OPEN, CLOSE, CUT = "open", "close", "cut"
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 
@@ -91,6 +92,10 @@ class Policy:
         self.deadline_ns: int | None = None
         self.until_ns: int | None = None
         self.late = False
+        self.patient = False
+        """Whether a recording that ends may not be followed by another, so that one before the
+        steps asked for is kept on until they come.
+        """
         self.truncated = False
         self.reason = ""
         self.events = 0
@@ -141,9 +146,18 @@ class Policy:
             return self._first(age_ns)
         if self.mode not in ("early", "main"):
             return None
-        if self.deadline_ns is not None and age_ns >= self.deadline_ns:
+        if self._over(age_ns):
             return CLOSE
-        return CUT if grown >= self.max_events else None
+        return CUT if self._too_large(grown) else None
+
+    def _over(self, age_ns: int) -> bool:
+        kept_on = self.patient and self.mode == "early" and self.plan.kind == "default"
+        return self.deadline_ns is not None and age_ns >= self.deadline_ns and not kept_on
+
+    def _too_large(self, grown: int) -> bool:
+        """The estimate counts all memory that the process took: a model and its optimizer, too."""
+        kept_on = self.patient and self.mode == "early"
+        return grown >= self.max_events * (PATIENCE if kept_on else 1)
 
     def due(self, age_ns: int, grown: int) -> bool:
         """Whether tick() would have something to do; asked by the thread that only watches."""
@@ -153,8 +167,7 @@ class Policy:
                 and (self.late or self.plan.kind == "time")
                 and age_ns >= self.plan.after_ns
             )
-        over = self.deadline_ns is not None and age_ns >= self.deadline_ns
-        return self.mode in ("early", "main") and (over or grown >= self.max_events)
+        return self.mode in ("early", "main") and (self._over(age_ns) or self._too_large(grown))
 
     @property
     def needs_clock(self) -> bool:

@@ -8,16 +8,16 @@ optimizer's step hook, at safe points that a watching thread asks for, and at ex
 from __future__ import annotations
 
 import atexit
-import threading
 import time
 
-from profharness_hooks import open_ranges, optimizers, step_log, windows
+from profharness_hooks import open_ranges, process_groups, step_log, windows
 from profharness_hooks.capture import CLOSE, CUT, OPEN, Plan, Policy, parse
 from profharness_hooks.device import has_device_files, is_device_build, note_devices
 from profharness_hooks.safe_point import (
     SafePoint,
     Watch,
     importing,
+    in_main_thread,
     monotonic_age_ns,
     resident_bytes,
 )
@@ -36,6 +36,10 @@ EVENT_BYTES = 600
 WATCH_S = 0.05
 HAND_OVER_S = 2.0
 LEFT_OPEN = "recording ended inside of a call of torch's, so it could not be started again at once"
+STUCK = (
+    "recording ended inside of a range that torch does not end by itself, so it could not be "
+    "started again: no later step was recorded"
+)
 AT_EXIT = "the process ended"
 IN_BACKWARD = "optimizers step inside of the backward pass: windows begin and end a little late"
 OTHER_THREAD = (
@@ -45,26 +49,6 @@ OTHER_THREAD = (
 # While steps come this often, windows are closed and cut at their ends only: no range of theirs is
 # open there.
 PATIENCE_NS = 2 * 10**9
-
-
-def attach(process: Process, torch: Any) -> None:
-    """Log the steps of every optimizer, and record windows where the torch layer is asked for: by
-    levels if a load generator names them and this torch records all threads, by the capture plan
-    otherwise.
-    """
-    steps = step_log.recorder(process)
-    optimizers.watch(torch, step_log.guarded(process, steps.optimizer))
-    atexit.register(step_log.guarded(process, lambda: note_devices(process, torch)))
-    if "torch" not in process.settings.layers:
-        return
-    if process.settings.levels:
-        from profharness_hooks import levels
-
-        if levels.attach(process, torch):
-            return
-    controller = Controller(process, torch, steps)
-    steps.listener = controller.on_step
-    controller.begin()
 
 
 class Controller:
@@ -78,6 +62,7 @@ class Controller:
         self._window: windows.Window | None = None
         self._window_mode = ""
         self._first_step = 0
+        self._lead_in = False
         self._probed: int | None = None
         self._inside_call = False
         self._span: Any = None
@@ -117,7 +102,7 @@ class Controller:
         self._watch.start()
 
     def _device_seen(self) -> None:
-        if _in_main_thread():
+        if in_main_thread():
             self._guarded(lambda: self._act(self._policy.device_work(self._age_ns())))
         else:
             self._waiting_for_device = True
@@ -129,12 +114,12 @@ class Controller:
         """Called when `done` steps are complete: acts at once in the main thread outside of a
         backward pass, and at a safe point otherwise.
         """
-        if _in_main_thread() and not open_ranges.in_backward(self._torch):
+        if in_main_thread() and not open_ranges.in_backward(self._torch):
             # the script itself is back from what a safe point may have interrupted
             self._inside_call = False
             self._guarded(lambda: self._step(done))
         elif self._window is not None or not self._policy.finished:
-            self._process.hello.add("messages", IN_BACKWARD if _in_main_thread() else OTHER_THREAD)
+            self._process.hello.add("messages", IN_BACKWARD if in_main_thread() else OTHER_THREAD)
             self._safe_point.request()
             self._watch.start()
 
@@ -143,6 +128,7 @@ class Controller:
             return
         self._stepped_ns = time.monotonic_ns()
         self._leave_span()
+        self._policy.patient = process_groups.in_use()
         self._act(self._policy.step(done) or self._policy.tick(self._age_ns(), self._grown()))
         if self._window is not None:
             self._enter_span(self._window, done)
@@ -225,6 +211,9 @@ class Controller:
         """Discard the open recording and start the next window. Where discarding is not safe, keep
         the recording, and start later or not at all.
         """
+        if self._window is not None and self._policy.patient and self._policy.mode == "main":
+            self._go_on()
+            return
         window, self._window = self._window, None
         if window is not None:
             window.end()
@@ -234,10 +223,20 @@ class Controller:
             if not can_go_on or self._inside_call:
                 self._keep_instead(window)
             if not can_go_on:
+                self._process.hello.add("messages", STUCK)
                 self._policy.mode = "done"
                 return
         if self._open() is not None:
             self._policy.opened(self._age_ns(), self._probed)
+
+    def _go_on(self) -> None:
+        """Make the open recording the asked window. Threads of torch's own end the ranges of
+        collectives, at times a moment after the step, and then no other recording may be open; so
+        in a job of several ranks none is thrown away. The sidecar tells readers to leave out what
+        came before the first step.
+        """
+        self._window_mode, self._first_step, self._lead_in = "main", self._steps.done, True
+        self._policy.opened(self._age_ns())
 
     def _release(self, window: windows.Window) -> bool:
         """Renew the script's ranges that still refer to an ended recording. Returns False when a
@@ -270,10 +269,12 @@ class Controller:
             window.start()
         finally:
             self._starting = False
-        self._window, self._window_mode = window, self._policy.mode
+        self._window, self._window_mode, self._lead_in = window, self._policy.mode, False
         self._first_step, self._resident = self._steps.done, resident_bytes()
         if self._policy.mode != "early" and self._steps.done == 0:
             self._enter_span(window, 0)
+        if self._policy.mode == "main" and self._steps.host_begin is not None:
+            self._steps.host_begin()
         note_devices(self._process, self._torch)
         self._process.hello.update(window="open")
         return window
@@ -295,6 +296,8 @@ class Controller:
         events = self._keep(window, ended)
         go_on = self._policy.exported(events, cut=cut)
         if stuck or ended:
+            if stuck and mode != "main" and not ended:
+                self._process.hello.add("messages", STUCK)
             self._policy.mode = "done"
         elif go_on:
             self._act(OPEN if cut else self._policy.device_work(self._age_ns()))
@@ -311,6 +314,8 @@ class Controller:
         window.extra["window"] = self._policy.window_facts(
             self._window_mode, self._first_step, self._steps.done - self._first_step, ended
         )
+        if self._lead_in:
+            window.extra["window"]["lead_in"] = True
         return self._files.keep(window, early=self._window_mode == "early")
 
     # ranges, memory, devices
@@ -358,7 +363,7 @@ class Controller:
     def _stand_back(self) -> None:
         if self._policy.mode == "done" and self._window is None:
             return
-        if _in_main_thread():
+        if in_main_thread():
             self._guarded(self._hand_over)
             return
         self._handing_over = True
@@ -389,7 +394,3 @@ class Controller:
         atexit.unregister(self.at_exit)
         self._window, self._span = None, None
         self._policy.mode = "done"
-
-
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()

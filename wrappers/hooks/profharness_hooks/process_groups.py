@@ -44,6 +44,16 @@ def known() -> list[list[int]]:
     return sorted(list(ranks) for ranks in _noted)
 
 
+def in_use() -> bool:
+    """Whether the script has process groups now, whose collectives run in threads of torch's
+    own.
+    """
+    try:
+        return bool(_module().is_initialized())
+    except AttributeError:  # torch.distributed is not there
+        return False
+
+
 def _note() -> None:
     try:
         groups = _module()._world.pg_group_ranks  # torch has no public list of its groups

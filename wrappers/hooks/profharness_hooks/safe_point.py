@@ -144,3 +144,8 @@ def resident_bytes() -> int:
 def monotonic_age_ns(start_ns: int) -> int:
     """Nanoseconds since a reading of CLOCK_MONOTONIC."""
     return time.monotonic_ns() - start_ns
+
+
+def in_main_thread() -> bool:
+    """Whether the caller runs in the main thread."""
+    return threading.current_thread() is threading.main_thread()

@@ -48,6 +48,9 @@ class Recorder:
         self.done = 0
         self.listener: Callable[[int], None] | None = None
         self.region: Region | None = None
+        # what records Python's work: told of each step in its thread, and when to begin without
+        self.host_step: Callable[[], None] | None = None
+        self.host_begin: Callable[[], None] | None = None
         process.on_fork(self.flush, None, self._in_child)
 
     def optimizer(self, optimizer: Any) -> None:
@@ -90,6 +93,8 @@ class Recorder:
             if self.region is not None:
                 self.region.step(self.done)
             self._range = marks.start("profharness.step:%d" % self.done)
+        if self.host_step is not None:
+            self.host_step()
         if self.listener is not None:
             self.listener(self.done)
 
@@ -126,6 +131,8 @@ class Recorder:
         self._asleep, self.listener, self.region, self.done = True, None, None, 0
 
     def _note_use(self) -> None:
+        if self.host_step is not None:
+            self.host_step()
         if "torch" not in self._process.hello.facts["used"]:
             self._process.hello.add("used", "torch")
 
@@ -161,7 +168,9 @@ def mark(process: Process, items: int | None) -> None:
     _mark(items)
 
 
-def guarded(process: Process, function: Callable[..., object]) -> Callable[..., None]:
+def guarded(
+    process: Process, function: Callable[..., object], what: str = "the record of steps"
+) -> Callable[..., None]:
     """`function` with every failure recorded instead of raised, and not called again after one."""
     broken: list[bool] = []
 
@@ -172,7 +181,7 @@ def guarded(process: Process, function: Callable[..., object]) -> Callable[..., 
             function(*arguments)
         except Exception:  # nothing of ours may end the user's step
             broken.append(True)
-            process.hello.failed("the record of steps")
+            process.hello.failed(what)
 
     # torch.compile must not trace into it
     call._torchdynamo_disable = True  # type: ignore[attr-defined]  # torch reads it

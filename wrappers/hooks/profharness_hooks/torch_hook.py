@@ -24,7 +24,33 @@ def arm(process: Process, torch: Any) -> bool:
     """
     if process.settings.is_worker:
         return False
-    from profharness_hooks.controller import attach
-
     attach(process, torch)
     return True
+
+
+def attach(process: Process, torch: Any) -> None:
+    """Log the steps of every optimizer, and record windows where the torch layer is asked for: by
+    levels if a load generator names them and this torch records all threads, by the capture plan
+    otherwise.
+    """
+    import atexit
+
+    from profharness_hooks import host_record, optimizers, step_log
+    from profharness_hooks.device import note_devices
+
+    steps = step_log.recorder(process)
+    optimizers.watch(torch, step_log.guarded(process, steps.optimizer))
+    atexit.register(step_log.guarded(process, lambda: note_devices(process, torch)))
+    if "torch" not in process.settings.layers:
+        return
+    host_record.attach(process, steps)
+    if process.settings.levels:
+        from profharness_hooks import levels
+
+        if levels.attach(process, torch):
+            return
+    from profharness_hooks.controller import Controller
+
+    controller = Controller(process, torch, steps)
+    steps.listener = controller.on_step
+    controller.begin()

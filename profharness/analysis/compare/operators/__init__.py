@@ -1,0 +1,1 @@
+"""Where the time of two traces differs: by operator, shape, module, category, and by tree."""

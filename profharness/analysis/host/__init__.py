@@ -1,0 +1,1 @@
+"""What the host was in at each instant: operators, ranges, Python, waiting, or nothing known."""

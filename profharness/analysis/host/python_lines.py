@@ -1,0 +1,156 @@
+"""Which of the program's Python lines the time outside of operators went to, by samples of its
+thread (docs/metrics.md#what-the-host-did).
+
+A sample stands for the time since the one before it: native code that holds the interpreter makes
+the sampler late, and the line that it then sees is the one that called that code. So the samples
+share out all of the time that they follow, and no part is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
+from profharness.trace.columns.stacks import Frame, frames_of
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
+
+I64 = npt.NDArray[np.int64]
+_LATE = 4  # a pause of more than so many usual distances that no delay explains: nobody looked
+
+
+@dataclass(frozen=True)
+class SampledPart:
+    """One place of the program: `ns` of the time that was asked for, the number of samples that saw
+    it, and how much of that time the thread ran on a core (None: not known).
+    """
+
+    name: str
+    ns: int
+    samples: int
+    running_ns: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class ThreadSamples:
+    """The samples of one thread in order of time; see `trace.model.HostSamples` for the columns."""
+
+    at: I64
+    delay: I64
+    cpu: I64
+    stack: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+def of_thread(trace: Trace, recording: I64, owner: tuple[int, int, int]) -> ThreadSamples:
+    """The samples of a thread, given by recording, process and thread id."""
+    table = trace.host_samples
+    wanted, pid, tid = owner
+    mine = np.flatnonzero((table.pid == pid) & (table.tid == tid) & (table.stack != NULL))
+    mine = mine[recording[table.source[mine]] == wanted]
+    mine = mine[np.argsort(table.at_ns[mine], kind="stable")]
+    return ThreadSamples(
+        table.at_ns[mine], table.delay_ns[mine], table.cpu_ns[mine], table.stack[mine]
+    )
+
+
+def share_out(trace: Trace, samples: ThreadSamples, held: Intervals) -> list[SampledPart]:
+    """A merged set of intervals shared out among the places that the samples saw, the largest
+    first. What follows a pause of the sampler is left out.
+    """
+    if len(samples) < 2:
+        return []
+    since = np.maximum(samples.at[:-1], samples.at[1:] - _reach(samples))
+    ns = intervals.inside_ns(Intervals(since, samples.at[1:]), held)
+    seen = np.flatnonzero(ns > 0)
+    places = {
+        int(code): place_of(frames_of(trace.strings[int(code)]))
+        for code in np.unique(samples.stack[1:][seen])
+    }
+    running = _running(samples, ns)
+    time, count, ran = Counter[Spot](), Counter[Spot](), Counter[Spot]()
+    lines: dict[Spot, Counter[int]] = {}
+    for at in seen.tolist():
+        spot, line = places[int(samples.stack[at + 1])]
+        time[spot] += int(ns[at])
+        count[spot] += 1
+        ran[spot] += int(running[at])
+        lines.setdefault(spot, Counter())[line] += int(ns[at])
+    known = bool((samples.cpu != NULL).all())
+    return [
+        SampledPart(
+            spot.text(lines[spot].most_common(1)[0][0]),
+            total,
+            count[spot],
+            ran[spot] if known else None,
+        )
+        for spot, total in sorted(time.items(), key=lambda item: (-item[1], item[0]))
+    ]
+
+
+def _reach(samples: ThreadSamples) -> I64:
+    """How far back each sample but the first speaks: a few usual distances, and its own delay."""
+    usual = int(np.median(np.diff(samples.at)))
+    return _LATE * usual + np.maximum(samples.delay[1:], 0)
+
+
+def _running(samples: ThreadSamples, ns: I64) -> I64:
+    """The thread's time on a core in the part of each distance that is asked for, as much of it as
+    of the whole distance.
+    """
+    whole = np.maximum(np.diff(samples.at), 1)
+    taken = np.clip(np.diff(samples.cpu), 0, whole)
+    return np.asarray(np.minimum(np.rint(taken * (ns / whole)), ns), np.int64)
+
+
+class Spot(NamedTuple):
+    """A function of the program (outside of any, one of its lines), and what it called there."""
+
+    file: str
+    function: str
+    line: int
+    called: str
+
+    def text(self, line: int) -> str:
+        """`train.py:31 tokenise`, `train.py:40 > logging.handle`."""
+        name = self.file.replace(chr(92), "/").rpartition("/")[2]
+        function = f" {self.function}" if self.function else ""
+        return f"{name}:{line}{function}{f' > {self.called}' if self.called else ''}"
+
+
+def place_of(frames: tuple[Frame, ...]) -> tuple[Spot, int]:
+    """The place of the program that a stack stands for, and its line: the innermost frame that is
+    not of Python's own or an installed library; of a stack without one the innermost frame.
+    """
+    own = next((at for at, frame in enumerate(frames) if not is_library(frame.file)), 0)
+    frame = frames[own] if frames else Frame("?", 0, "")
+    called = f"{_module(frames[own - 1].file)}.{frames[own - 1].function}" if own else ""
+    at_top = frame.function == "<module>"
+    return Spot(
+        frame.file, "" if at_top else frame.function, frame.line if at_top else 0, called
+    ), frame.line
+
+
+def is_library(file: str) -> bool:
+    """Whether a file is Python's own or of an installed package, by its path."""
+    path = file.replace("\\", "/")
+    return (
+        path.startswith("<")
+        or "/site-packages/" in path
+        or "/dist-packages/" in path
+        or "/lib/python3" in path
+    )
+
+
+def _module(file: str) -> str:
+    """`logging` of `.../logging/__init__.py`, `serialization` of `torch/serialization.py`."""
+    parts = file.replace("\\", "/").removesuffix(".py").split("/")
+    return parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]

@@ -1,0 +1,157 @@
+"""Running sums of what host threads were in, and the parts that they make."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.host.kinds import Kind
+from profharness.analysis.host.python_lines import ThreadSamples, of_thread, share_out
+from profharness.analysis.host.records import HostPart
+from profharness.analysis.host.timeline import HostRows, Timeline, thread_of, timeline
+from profharness.analysis.time.idle import HostThread
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
+from profharness.stats.proportion import wilson
+from profharness.trace.columns.keys import first_rows, pack
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
+
+KEPT = 30
+"""Parts with a name of their own; smaller ones are taken together, by cause and kind."""
+_Key = tuple[str, str, str]
+"""Cause, kind and name."""
+
+
+@dataclass(eq=False)
+class HostTally:
+    """Times by cause, kind and name. Not frozen, as it grows with each thread and cause."""
+
+    trace: Trace
+    rows: HostRows
+    _times: Counter[_Key] = field(default_factory=Counter, init=False)
+    _samples: Counter[_Key] = field(default_factory=Counter, init=False)
+    _running: dict[_Key, int | None] = field(default_factory=dict, init=False)
+    _of_thread: dict[int, ThreadSamples] = field(default_factory=dict, init=False)
+
+    @property
+    def total_ns(self) -> int:
+        return self._times.total()
+
+    def thread(self, host: HostThread) -> int:
+        """The number of a thread in `HostRows.thread`; of several the first that has any rows."""
+        numbers = (thread_of(self.rows, *owner) for owner in host.owners)
+        return next((number for number in numbers if number != NULL), NULL)
+
+    def add_device(self, cause: str, ns: int) -> None:
+        """Time that the host did not hold up."""
+        self._times[cause, "", ""] += ns
+
+    def add(self, cause: str, held: Intervals, thread: int) -> None:
+        """Split a merged set of intervals by what a thread was in (NULL: nothing is known of it).
+
+        What no operator and no call explains is shared out among the Python lines that samples of
+        the thread saw, where there are any.
+        """
+        if not held.total:
+            return
+        unknown = held
+        if thread != NULL:
+            samples = self._samples_of(thread)
+            line = timeline(self.rows, thread, held)
+            if len(samples):
+                line = _without_ranges(line)
+            self._add_line(cause, held, line)
+            unknown = intervals.subtract(held, intervals.merge(line.intervals()))
+            if len(samples):
+                self._add_samples(cause, unknown, samples)
+                return
+        self._times[cause, Kind.NOTHING.key, ""] += unknown.total
+
+    def _add_line(self, cause: str, held: Intervals, line: Timeline) -> None:
+        inside = intervals.inside_ns(line.intervals(), held)
+        seen = np.flatnonzero(inside)
+        if not len(seen):
+            return
+        by_holder = line.kind < Kind.LAUNCH_CALL  # these hold for all that is inside of them
+        named = self.rows.name[np.where(by_holder, line.holder, line.inner)[seen]]
+        kind = line.kind[seen]
+        first, group = first_rows(pack([kind, named]))
+        sums = np.zeros(len(first), np.int64)
+        np.add.at(sums, group, inside[seen])
+        for at, ns in zip(first.tolist(), sums.tolist(), strict=True):
+            self._times[cause, Kind(int(kind[at])).key, self.trace.strings[int(named[at])]] += ns
+
+    def _add_samples(self, cause: str, unknown: Intervals, samples: ThreadSamples) -> None:
+        told = 0
+        for part in share_out(self.trace, samples, unknown):
+            key = cause, Kind.PYTHON.key, part.name
+            self._times[key] += part.ns
+            self._samples[key] += part.samples
+            before = self._running.get(key, 0)
+            known = before is not None and part.running_ns is not None
+            self._running[key] = (before or 0) + (part.running_ns or 0) if known else None
+            told += part.ns
+        self._times[cause, Kind.NOTHING.key, ""] += unknown.total - told
+
+    def _samples_of(self, thread: int) -> ThreadSamples:
+        if thread not in self._of_thread:
+            recording, pid, tid = (int(value) for value in self.rows.owners[thread])
+            self._of_thread[thread] = of_thread(
+                self.trace, self.rows.recording, (recording, pid, tid)
+            )
+        return self._of_thread[thread]
+
+    def parts(self, window_ns: int) -> tuple[HostPart, ...]:
+        """The largest first; those beyond the first `KEPT` taken together by cause and kind."""
+        ordered = sorted(
+            ((key, ns) for key, ns in self._times.items() if ns),
+            key=lambda item: (-item[1], item[0]),
+        )
+        rest, others = Counter[_Key](), Counter[_Key]()
+        for (cause, kind, _), ns in ordered[KEPT:]:
+            rest[cause, kind, ""] += ns
+            others[cause, kind, ""] += 1
+        kept = [self._part(key, ns, window_ns) for key, ns in ordered[:KEPT]]
+        kept += [
+            HostPart(cause=key[0], kind=key[1], ns=ns, share=ns / window_ns, others=others[key])
+            for key, ns in rest.items()
+        ]
+        return tuple(sorted(kept, key=lambda part: (-part.ns, part.cause, part.kind, part.name)))
+
+    def _part(self, key: _Key, ns: int, window_ns: int) -> HostPart:
+        cause, kind, name = key
+        samples = self._samples.get(key)
+        low, high = (None, None) if samples is None else self._interval(ns, window_ns)
+        running = self._running.get(key)
+        return HostPart(
+            cause=cause,
+            kind=kind,
+            name=name,
+            ns=ns,
+            share=ns / window_ns,
+            samples=samples,
+            low=low,
+            high=high,
+            running=None if running is None else running / ns,
+        )
+
+    def _interval(self, ns: int, window_ns: int) -> tuple[float, float]:
+        """The 95 % interval of a sampled part's share of the window: of all that was sampled, whose
+        time is exact, it is a share of the samples.
+        """
+        sampled_ns = sum(self._times[key] for key in self._samples)
+        count = self._samples.total()
+        low, high = wilson(min(round(ns / sampled_ns * count), count), count)
+        return low * sampled_ns / window_ns, high * sampled_ns / window_ns
+
+
+def _without_ranges(line: Timeline) -> Timeline:
+    """The timeline without time that only a range of the program names: samples tell more."""
+    told: npt.NDArray[np.bool_] = line.kind != Kind.RANGE
+    return Timeline(
+        line.start[told], line.end[told], line.kind[told], line.holder[told], line.inner[told]
+    )

@@ -1,0 +1,1 @@
+"""What py-spy samples of Python programs, as its `--format chrometrace` writes it."""

@@ -1,0 +1,263 @@
+"""What the host did, in words: for a device's idle time why it was not fed, for a CPU run where the
+step went.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from profharness.analysis.host.kinds import LABELS, Kind
+from profharness.analysis.host.records import HostPart, HostTime
+from profharness.report.text.folding import fold_kernel_name
+from profharness.rundir.shown.screen import one_line
+from profharness.units import format_ns, format_number, format_share
+
+_SEEN = 0.0005  # smaller shares would print as 0.0 %
+_WORTH_A_WORD = 0.05
+_MOST = 0.5
+_KINDS = {kind.key: kind for kind in Kind}
+OPERATIONS = (
+    Kind.OPERATOR,
+    Kind.LAUNCH_CALL,
+    Kind.COPY_CALL,
+    Kind.SYNCHRONISATION,
+    Kind.ALLOCATOR,
+    Kind.RUNTIME_CALL,
+)
+"""What an operator does, on a CPU run: its own time, and the calls inside of it."""
+
+_GROUPS: dict[str, tuple[Kind, ...]] = {
+    "garbage": (Kind.GARBAGE_COLLECTION,),
+    "loader": (Kind.DATA_LOADER,),
+    "operations": OPERATIONS,
+    "outside": (Kind.OPTIMIZER, Kind.RANGE, Kind.PYTHON, Kind.NOTHING),
+}
+
+RECORD_LINES = (
+    "--profile py-spy, which names the Python lines that the time outside of operations goes to"
+)
+ADVICE = {
+    "garbage": "collecting less often: no gc.collect() inside of the loop, gc.freeze() once the "
+    "data and the model are there, a higher gc.set_threshold()",
+    "loader": "more workers (DataLoader(num_workers=...)), with persistent_workers and "
+    "prefetch_factor, or preparing the data once",
+    "outside": RECORD_LINES,
+}
+
+_BUSY_WITH: dict[Kind, str] = {
+    Kind.GARBAGE_COLLECTION: "the host collects garbage",
+    Kind.DATA_LOADER: "the host waits for the DataLoader",
+    Kind.SYNCHRONISATION: "the host is in a synchronisation",
+    Kind.COPY_CALL: "the host is in a copy call",
+    Kind.ALLOCATOR: "the host allocates device memory",
+    Kind.LAUNCH_CALL: "the host launches",
+    Kind.RUNTIME_CALL: "the host is in other calls of the runtime",
+    Kind.OPERATOR: "the host works through operators",
+    Kind.OPTIMIZER: "the host runs the optimizer's Python",
+    Kind.RANGE: "the host runs Python inside of a range",
+    Kind.PYTHON: "the host runs Python",
+}
+
+
+_DEVICE_ADVICE: dict[Kind, str] = {
+    Kind.GARBAGE_COLLECTION: ADVICE["garbage"],
+    Kind.DATA_LOADER: ADVICE["loader"],
+    Kind.ALLOCATOR: "keeping device memory: no torch.cuda.empty_cache() in the loop, the same "
+    "shapes in each step, PYTORCH_ALLOC_CONF=expandable_segments:True",
+    Kind.SYNCHRONISATION: "removing .item(), .cpu() and explicit synchronisation from the loop",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """What took most of a step: its key in `ADVICE`, its time, and its largest named part."""
+
+    key: str
+    ns: int
+    largest: HostPart | None
+
+
+def groups(host: HostTime) -> list[Group]:
+    """The window's time as garbage collection, DataLoader, operations and what is outside of these,
+    the largest first.
+    """
+    found = []
+    for key, kinds in _GROUPS.items():
+        parts = [part for part in host.parts if part.kind in {kind.key for kind in kinds}]
+        named = [part for part in parts if part.name]
+        found.append(
+            Group(key, sum(part.ns for part in parts), max(named, key=lambda p: p.ns, default=None))
+        )
+    return sorted(found, key=lambda group: -group.ns)
+
+
+def idle_advice(host: HostTime | None) -> str:
+    """What to change where the host does one kind of thing in at least half of the idle time."""
+    kind = _main_kind(host)
+    return "" if kind is None else _DEVICE_ADVICE.get(kind[0], "")
+
+
+def step_sentence(host: HostTime) -> str:
+    """`Garbage collection takes 98.2 % of each step (243.6 ms); operations take 1.8 %.`"""
+    ordered = groups(host)
+    first = ordered[0]
+    rest = [
+        f"{_NOUN[group.key]} {_verb(group)} {format_share(group.ns / host.window_ns)}"
+        for group in ordered[1:]
+        if group.ns >= _WORTH_A_WORD * host.window_ns or group.key == "operations"
+    ]
+    text = _first(first, host)
+    return f"{'; '.join([text, *rest])}."
+
+
+_NOUN = {
+    "garbage": "garbage collection",
+    "loader": "the DataLoader",
+    "operations": "operations",
+    "outside": "what is outside of them",
+}
+
+
+def _verb(group: Group) -> str:
+    return "take" if group.key == "operations" else "takes"
+
+
+def _first(group: Group, host: HostTime) -> str:
+    share = format_share(group.ns / host.window_ns)
+    of = _window(host)
+    if group.key == "garbage":
+        return f"Garbage collection takes {share} of {of}"
+    if group.key == "loader":
+        return f"{share} of {of} goes to waiting for the DataLoader"
+    most = group.largest
+    if group.key == "operations":
+        return f"Operations take {share} of {of}{_alone(most, host)}"
+    text = f"{share} of {of} is outside of any operation"
+    if most is not None and most.ns >= _MOST * group.ns:
+        return f"{text}: {_share_of(most, host)} in {_name(most)}{_waiting(most)}"
+    return f"{text}{_alone(most, host)}"
+
+
+def _alone(part: HostPart | None, host: HostTime) -> str:
+    if part is None or part.ns < _WORTH_A_WORD * host.window_ns:
+        return ""
+    return f", {_name(part)} alone {_share_of(part, host)}"
+
+
+def _waiting(part: HostPart) -> str:
+    """`, which waits 93 % of that time`, where samples say that the thread did not run."""
+    if part.running is None or part.running > _MOST:
+        return ""
+    return f", which waits {format_share(1 - part.running, 0)} of that time"
+
+
+def _share_of(part: HostPart, host: HostTime) -> str:
+    return format_share(part.ns / host.window_ns)
+
+
+def _name(part: HostPart) -> str:
+    """The name, short enough for a sentence; places in the program stay whole."""
+    if part.samples is not None:
+        return one_line(part.name)
+    return fold_kernel_name(part.name, 48)
+
+
+def _window(host: HostTime) -> str:
+    """`each step (83.4 ms)`, `the recorded 1.66 s`."""
+    if host.steps:
+        each = format_ns(host.window_ns / host.steps)
+        return f"each step ({each})" if host.steps > 1 else f"the step ({each})"
+    return f"the recorded {format_ns(host.window_ns / host.processes)}"
+
+
+def advice_for(group: Group) -> str:
+    """What to try against what takes most of a step; its place in the program where it is known."""
+    place = group.largest
+    if group.key != "outside" or place is None or place.samples is None:
+        return ADVICE[group.key]
+    waits = place.running is not None and place.running <= _MOST
+    return (
+        f"doing what {_name(place)} waits for beside the steps: in another thread or process"
+        if waits
+        else f"making {_name(place)} faster, or moving it out of the loop or to another process"
+    )
+
+
+def bound(host: HostTime, group: Group) -> float | None:
+    """At most how many times as fast the step would run without the group; None where it is all."""
+    rest = host.window_ns - group.ns
+    return host.window_ns / rest if rest > 0 else None
+
+
+def idle_reason(host: HostTime | None) -> str:
+    """`33.6 % while the host waits for the DataLoader`, where one kind of thing explains at least
+    half of the idle time; `61.0 % in gaps that follow aten::item` where these explain more.
+    """
+    if host is None or host.of != "idle" or not host.total_ns:
+        return ""
+    main = _main_kind(host)
+    after = max(host.after_waits, key=lambda wait: wait.ns, default=None)
+    if after is not None and after.ns >= max(_MOST * host.total_ns, main[1] if main else 0):
+        waited = fold_kernel_name(after.name, 48)
+        return f"{format_share(after.share)} in gaps that follow {waited}"
+    if main is None:
+        return ""
+    kind, ns = main
+    named = [part for part in host.parts if part.kind == kind.key and part.name]
+    top = max(named, key=lambda part: part.ns, default=None)
+    told = kind in (Kind.GARBAGE_COLLECTION, Kind.DATA_LOADER)
+    name = f" ({_name(top)})" if top is not None and not told and 2 * top.ns >= ns else ""
+    return f"{format_share(ns / host.window_ns)} while {_BUSY_WITH[kind]}{name}"
+
+
+def _main_kind(host: HostTime | None) -> tuple[Kind, int] | None:
+    """The kind of thing that the host does in at least half of the idle time, and for how long."""
+    if host is None or host.of != "idle" or not host.total_ns:
+        return None
+    kinds = Counter[str]()
+    for part in host.parts:
+        kinds[part.kind] += part.ns
+    del kinds[""], kinds[Kind.NOTHING.key]
+    key, ns = max(kinds.items(), key=lambda item: item[1], default=("", 0))
+    return (_KINDS[key], ns) if ns >= _MOST * host.total_ns else None
+
+
+def kind_items(host: HostTime) -> list[str]:
+    """`DataLoader 33.6 %`, `operators 9.8 %`: kinds with their share of the window, the largest
+    first. Time that the host did not cause is left out.
+    """
+    kinds = Counter[str]()
+    for part in host.parts:
+        kinds[part.kind] += part.ns
+    del kinds[""]
+    return [
+        f"{LABELS[_KINDS[key]]} {format_share(ns / host.window_ns)}"
+        for key, ns in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+        if ns >= _SEEN * host.window_ns
+    ]
+
+
+def host_lines(host: HostTime | None, top: int = 8) -> Iterator[str]:
+    """The host's time by kind, then its largest parts: cause of idle time, kind, name, time."""
+    if host is None or not host.total_ns:
+        return
+    items = kind_items(host)
+    if items:
+        yield f"host      {'   '.join(items)}"
+    parts = [part for part in host.parts if part.kind and part.name][:top]
+    for part in parts:
+        cause = f"{part.cause.replace('_', ' ')}: " if part.cause else ""
+        label = LABELS[_KINDS[part.kind]]
+        yield (
+            f"          {format_share(part.share):>7}  {format_ns(part.ns):>10}  "
+            f"{cause}{label}, {_name(part)}"
+        )
+    for wait in host.after_waits[:3]:
+        if wait.ns >= _SEEN * host.window_ns:
+            gaps = "gap" if wait.gaps == 1 else "gaps"
+            yield (
+                f"          {format_share(wait.share):>7}  {format_ns(wait.ns):>10}  in "
+                f"{format_number(wait.gaps)} {gaps} after {fold_kernel_name(wait.name, 48)}"
+            )
