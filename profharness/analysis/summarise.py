@@ -63,8 +63,8 @@ def summarise_trace(
     `source` is what the user named. `findings` made elsewhere (on clocks) go after the trace's own.
     `yardstick` is what its devices were measured to reach, `facts` are those against it if known.
     """
-    known = Whole(trace, facts or KernelFacts(trace, yardstick))
-    whole = measure(trace, allowed_cores=allowed_cores, known=known)
+    facts = facts or KernelFacts(trace, yardstick)
+    whole = measure(trace, allowed_cores=allowed_cores, known=Whole(trace, facts))
     split = device_partition(whole)
     talk = None if whole.timeless else communication(trace, whole.when)
     every_finding = (

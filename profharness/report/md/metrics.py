@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from profharness.analysis.records import Summary
 from profharness.report.md.tables import escaped, heading, markdown
-from profharness.report.tables import memory
-from profharness.report.tables.copies import copies_table
 from profharness.report.tables.figures import figures_table
+from profharness.report.tables.memory import holders as memory
+from profharness.report.tables.memory.copies import copies_table
 from profharness.report.tables.scan import scan_table
 from profharness.report.text.findings import all_findings, finding_line
 from profharness.report.text.labels import is_command, point_names_by_id

@@ -24,9 +24,7 @@ from profharness.report.page.window import causes_note, gaps_text
 from profharness.report.table import Cell, Column, Table, first_rows
 from profharness.report.tables import (
     communication,
-    copies,
     counters,
-    memory,
     runtime_logs,
 )
 from profharness.report.tables.device import device_panel
@@ -34,6 +32,8 @@ from profharness.report.tables.figures import figures_table, point_figures, unme
 from profharness.report.tables.fits import fit_table
 from profharness.report.tables.host import host_table
 from profharness.report.tables.hotspots import hotspot_tables
+from profharness.report.tables.memory import copies
+from profharness.report.tables.memory import holders as memory
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.passes import passes_table
 from profharness.report.tables.scan import caption, withheld

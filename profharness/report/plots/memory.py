@@ -5,7 +5,7 @@ from __future__ import annotations
 from profharness.analysis.memory.records import Memory, MemoryUse
 from profharness.report.plots.base import SERIES_COLORS, Plot
 from profharness.report.plots.chart import Curve, Scale, chart_json
-from profharness.report.tables.memory import place
+from profharness.report.tables.memory.holders import place
 from profharness.units import format_bytes
 
 MOST = 8

@@ -10,11 +10,11 @@ from profharness.findings import problem_text
 from profharness.report.tables import (
     batches,
     communication,
-    copies,
     counters,
-    memory,
     runtime_logs,
 )
+from profharness.report.tables.memory import copies
+from profharness.report.tables.memory import holders as memory
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
 from profharness.report.text.labels import point_names, point_names_by_id

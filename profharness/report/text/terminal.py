@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.table import Column, Table, first_rows, row_of
-from profharness.report.tables.copies import copy_items
 from profharness.report.tables.hotspots import time_text
+from profharness.report.tables.memory.copies import copy_items
 from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
 from profharness.report.tables.sharing import sharing_table

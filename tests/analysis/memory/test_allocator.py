@@ -22,7 +22,7 @@ from profharness.readers.kineto.reader import read_blocks
 from profharness.report.json import metrics_json
 from profharness.report.md.metrics import metrics_markdown
 from profharness.report.plots.memory import memory_plots
-from profharness.report.tables.memory import grows, lines, page_notes, page_tables
+from profharness.report.tables.memory.holders import grows, lines, page_notes, page_tables
 from profharness.stats import intervals
 from profharness.trace.model import Trace
 from profharness.trace.wanted import Wanted

@@ -18,7 +18,13 @@ from profharness.analysis.memory.copies import (
 )
 from profharness.analysis.memory.records import CopyRow
 from profharness.analysis.time.steps import Windows
-from profharness.report.tables.copies import copies_table, copy_items, lines, size_class, title
+from profharness.report.tables.memory.copies import (
+    copies_table,
+    copy_items,
+    lines,
+    size_class,
+    title,
+)
 from profharness.stats import intervals
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Copies, Trace

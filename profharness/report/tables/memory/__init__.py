@@ -1,0 +1,1 @@
+"""Copies and memory for readers: lines of text and rows of tables."""
