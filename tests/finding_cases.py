@@ -200,6 +200,16 @@ CASES: dict[str, Case] = {
         "runs/test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
         OF_A_TOOL,
     ),
+    "steps-not-captured": Case(
+        "analysis/run/test_captures.py::test_a_window_that_closed_before_the_steps_is_said",
+        "analysis/run/test_captures.py::test_captures_of_the_same_steps_are_nothing_to_say",
+        OF_A_RUN,
+    ),
+    "captures-differ": Case(
+        "analysis/run/test_captures.py::test_ranks_that_captured_different_steps_are_named",
+        "analysis/run/test_captures.py::test_captures_of_the_same_steps_are_nothing_to_say",
+        OF_A_RUN,
+    ),
     "window-cut": Case(
         "runs/test_amd_windows.py::test_only_the_steps_asked_for",
         "runs/test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from profharness.analysis import allocator
 from profharness.analysis.formulas import (
     busy_ns,
     concurrency,
@@ -40,6 +39,7 @@ from profharness.analysis.kernels import useful_work as work_metrics
 from profharness.analysis.kernels.counter_figures import figure as figure_of_counters
 from profharness.analysis.kernels.roofline import BANDWIDTH, COMPUTE, INSIDE, UNDETERMINED
 from profharness.analysis.measurement import Measurement
+from profharness.analysis.memory import peaks as allocator
 from profharness.analysis.records import (
     Figure,
 )

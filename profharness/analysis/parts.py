@@ -23,6 +23,8 @@ from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.kernels.hotspots import default_tally
 from profharness.analysis.kernels.tally import Tally, alike, join
+from profharness.analysis.memory.allocator import merge_memory
+from profharness.analysis.memory.copies import merge_copy_rows
 from profharness.analysis.metrics import is_highest
 from profharness.analysis.operators.records import add_known_work, add_operator_shares
 from profharness.analysis.pictures.of_files import FilePictures, of_files
@@ -37,7 +39,7 @@ from profharness.analysis.records import (
     TraceCounts,
 )
 from profharness.analysis.summarise import summarise_trace
-from profharness.analysis.time.counts import device_keys
+from profharness.analysis.time.counts import device_keys, ranks_of
 from profharness.analysis.time.timeline import add
 from profharness.analysis.use.device_use import UseSums, files_use, use_sums
 from profharness.analysis.verdict.records import Grounds, add_grounds
@@ -159,6 +161,10 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         operator_share=add_operator_shares(summary.operator_share for summary in summaries),
         hotspots=(table,),
         communication=talk,
+        memory=merge_memory(
+            [(_file_name(summary.source), summary.memory) for summary in summaries]
+        ),
+        copies_by=merge_copy_rows(summary.copies_by for summary in summaries),
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
         device_names=tuple(
             dict.fromkeys(name for summary in summaries for name in summary.device_names)
@@ -204,7 +210,12 @@ def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
         copies=total(lambda c: c.copies),
         devices=total(lambda c: c.devices),
         streams=total(lambda c: c.streams),
-        ranks=len({rank for file_part in parts for rank in file_part.ranks}),
+        ranks=len(
+            ranks_of(
+                {rank for file_part in parts for rank in file_part.ranks},
+                of_run=any(file_part.passes for file_part in parts),
+            )
+        ),
         span_ns=_span_ns(parts) if placed else None,
         busy_ns=total(lambda c: c.busy_ns or 0) if placed else None,
         busy_any_ns=total(lambda c: c.busy_any_ns or 0) if placed else None,

@@ -12,11 +12,13 @@ from typing import Literal
 import msgspec
 
 from profharness.analysis.batches.records import Batches
+from profharness.analysis.code.host_records import HostLines
 from profharness.analysis.communication.records import Communication
 from profharness.analysis.curves.records import Series
 from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
+from profharness.analysis.memory.records import CopyRow, Memory
 from profharness.analysis.operators.records import KnownWork, OperatorShare
 from profharness.analysis.pictures.records import Pictures
 from profharness.analysis.run.runtime_logs import RuntimeLog
@@ -356,6 +358,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     hotspots: tuple[Hotspots, ...] = ()
     telemetry: tuple[TelemetryRow, ...] = ()
     communication: Communication | None = None
+    copies_by: tuple[CopyRow, ...] = ()
+    memory: Memory | None = None
     steps: tuple[StepSummary, ...] = ()
     steps_from: str = ""
     sharing: tuple[SharedLevel, ...] = ()
@@ -363,6 +367,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[QueueRow, ...] = ()
     use: DeviceUse | None = None
     log: RuntimeLog | None = None
+    host_lines: HostLines | None = None
     device_names: tuple[str, ...] = ()
     pictures: Pictures | None = None
     host: HostTime | None = None

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from profharness.analysis.batches.figures import batches
+from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.communication.figures import communication, communication_findings
 from profharness.analysis.efficiency.checks import efficiency_findings
 from profharness.analysis.host.account import of_idle, of_window
@@ -20,6 +21,8 @@ from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
 from profharness.analysis.kernels.point_kernels import notable_kernels
 from profharness.analysis.measurement import Measurement, measure
+from profharness.analysis.memory.allocator import memory
+from profharness.analysis.memory.copies import copy_rows
 from profharness.analysis.metrics import figures
 from profharness.analysis.operators.coverage import known_work, misfits, operator_share
 from profharness.analysis.records import (
@@ -71,10 +74,7 @@ def summarise_trace(
         *misfits(whole.facts),
     )
     values = figures(whole)
-    points = tuple(
-        summarise_point(trace, point, every_finding, allowed_cores=allowed_cores, known=whole.whole)
-        for point in points_of(trace)
-    )
+    points = _points(whole, every_finding, allowed_cores)
     checked = (*_above_peak(whole, values, points), *impossible_in(values, split, points))
     every_finding = (*every_finding, *checked, *efficiency_findings(whole))
     grounds = grounds_of(whole)
@@ -97,9 +97,12 @@ def summarise_trace(
         operator_share=operator_share(trace, whole.work.links),
         hotspots=(_default_table(whole, devices),),
         communication=talk,
+        copies_by=copy_rows(whole),
+        memory=memory(whole),
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
+        host_lines=host_lines(trace),
         host=host_time(whole),
         batches=batches(trace),
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
@@ -113,6 +116,18 @@ def host_time(m: Measurement) -> HostTime | None:
     if m.devices:
         return of_idle(m.trace, m.whole.idle, m.devices, m.windows)
     return of_window(m.trace, m.windows)
+
+
+def _points(
+    whole: Measurement, findings: Sequence[Finding], allowed_cores: float | None
+) -> tuple[PointSummary, ...]:
+    """The points of the trace, each measured in its own window."""
+    return tuple(
+        summarise_point(
+            whole.trace, point, findings, allowed_cores=allowed_cores, known=whole.whole
+        )
+        for point in points_of(whole.trace)
+    )
 
 
 def _default_table(m: Measurement, devices: Sequence[DeviceCounts]) -> Hotspots:

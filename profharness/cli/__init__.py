@@ -22,13 +22,15 @@ from profharness.rundir.shown.screen import Painted, guarded, one_line
 if TYPE_CHECKING:
     from profharness.cli.parsing.help_screen import HelpfulCommand
 
-# name, what it does; the function of that name is in profharness/cli/<name>.py, or in sharing/
+# name, what it does; the function of that name is in profharness/cli/<name>.py, or in a folder
+# that parsing/commands.py names
 COMMANDS: tuple[tuple[str, str], ...] = (
     ("run", "Run a scan or a command under instrumentation layers, and report."),
     ("report", "Write the HTML report of a run or of trace files, and print its summary."),
     ("merge", "Merge runs or trace files into one Perfetto trace on one clock."),
     ("hotspots", "Show where device (or operator) time went."),
     ("metrics", "Show saturation metrics, counts, findings and problems."),
+    ("replay", "Run the hottest operators of a trace alone; say what is their own."),
     ("saturation", "Fit throughput curves: knee, recommended point, what bends them."),
     ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
     ("bundle", "Put what a colleague needs of a run, without secrets, into one zip."),
@@ -55,7 +57,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
 )
 
 _STARTS_PROGRAMS = frozenset(
-    {"run", "wrap", "attach", "telemetry", "calibrate", "doctor", "serve"}
+    {"run", "wrap", "attach", "telemetry", "calibrate", "doctor", "serve", "replay"}
 )  # whose environment must stay the user's
 
 _COMPLETES = "_PROFHARNESS_COMPLETE"  # through it the shell asks for completions

@@ -5,132 +5,36 @@ from __future__ import annotations
 import shutil
 import sys
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
+from profharness.cli.listing.line import (
+    TABLE_ROWS,
+    By,
+    Form,
+    HotspotsLine,
+    grouping_of,
+    say,
+)
 from profharness.errors import UsageError
-from profharness.findings import problem_text
-from profharness.options.declared import Limit, Option
-from profharness.options.operator_work import OperatorOptions
-from profharness.options.tables import RawCsv
 from profharness.rundir.shown.screen import encoded, mention
 from profharness.understand.operator_work import operator_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from profharness.analysis.code.host_records import HostLines
     from profharness.analysis.code.records import By as CodeBy
     from profharness.analysis.code.records import CodeHotspots
-    from profharness.analysis.kernels.tally import Grouping
     from profharness.analysis.operators.engine import OperatorInput
     from profharness.analysis.records import Hotspots
-    from profharness.analysis.sequences.records import Sequences
     from profharness.findings import Finding
     from profharness.trace.model import Problem
 
-TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "Sequences")
-TABLE_ROWS = 20
+TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "HostLines")
 REPLAYS = "graph-replays"
 _RECORD = "a run records operators with --profile torch, kernels with rocprofv3 too"
-
-
-class By(str, Enum):
-    """What rows stand for."""
-
-    KERNEL = "kernel"
-    OP = "op"
-    SHAPE = "shape"
-    MODULE = "module"
-    RANGE = "range"
-    STACK = "stack"
-    CATEGORY = "category"
-    CALL = "call"
-    LINE = "line"
-    INSTRUCTION = "instruction"
-    SEQUENCE = "sequence"
-
-
-def grouping_of(by: By) -> Grouping:
-    """The analysis's name of rows of records; lines, instructions and sequences are none."""
-    return cast("Grouping", by.value)
-
-
-class Form(str, Enum):
-    """How the table is printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    MD = "md"
-    JSON = "json"
-    SPEEDSCOPE = "speedscope"
-    FOLDED = "folded"
-
-
-class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
-    """What a line of `hotspots` asks for."""
-
-    paths: Annotated[
-        tuple[Path, ...],
-        Option(
-            "A run directory, or trace files: their records count together.",
-            argument=True,
-            metavar="RUN|FILE...",
-        ),
-    ]
-    by: Annotated[
-        By | None,
-        Option(
-            "Rows: kernel, op, shape (op by its inputs), module, range, stack, category, (host) "
-            "call, line or instruction of kernels, or sequence of short kernels (default: kernel; "
-            "op without device kernels; call with neither).",
-        ),
-    ] = None
-    pass_name: Annotated[
-        str | None,
-        Option(
-            "Pass of a run (default: the first one with kernels, or with rows of this kind).",
-            names=("--pass",),
-        ),
-    ] = None
-    top: Annotated[
-        int | None,
-        Option(
-            f"Rows to print (default: {TABLE_ROWS} in a table, else all).", limit=Limit(least=1)
-        ),
-    ] = None
-    form: Annotated[
-        Form,
-        Option(
-            "table, csv, md or json; or speedscope or folded: stacks for viewers of flame graphs.",
-            names=("--format",),
-        ),
-    ] = Form.TABLE
-    json: Annotated[bool, Option("The same as --format json.")] = False
-    ops: Annotated[
-        bool,
-        Option("Read the operators of trace files too: the one that launched each kernel."),
-    ] = False
-    raw_csv: RawCsv = False
-    samples: Annotated[
-        str,
-        Option(
-            "For a run: also the mean of these telemetry metrics while each row ran, "
-            "as power,clock.",
-            metavar="LIST",
-        ),
-    ] = ""
-
-    @property
-    def grouping(self) -> Grouping | None:
-        """What rows of records stand for; None leaves it to what the files hold."""
-        return None if self.by is None else grouping_of(self.by)
-
-    @property
-    def shown(self) -> Form:
-        """How the table is printed."""
-        return Form.JSON if self.json else self.form
 
 
 def hotspots(line: HotspotsLine) -> None:
@@ -141,10 +45,14 @@ def hotspots(line: HotspotsLine) -> None:
     check_paths(paths)
     of_run = len(paths) == 1 and paths[0].is_dir()
     if line.by is By.SEQUENCE:
-        _list_sequences(line)
+        from profharness.cli.listing.sequences import list_sequences
+
+        list_sequences(line)
         return
     if line.shown in _STACKS:
         _write_stacks(line)
+        return
+    if _list_python(line):
         return
     if by := _code_rows(line):
         _list_code(line, by, of_run=of_run)
@@ -200,17 +108,44 @@ def _code_rows(line: HotspotsLine) -> CodeBy | None:
     return None
 
 
-def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
-    """Print the lines or instructions of kernels. Raises UsageError for options that mean nothing
-    for them.
+def _list_python(line: HotspotsLine) -> bool:
+    """Print the lines or functions of Python where rows are these; whether that was done. Raises
+    UsageError for options that mean nothing for them.
     """
+    from profharness.understand.loose.python_lines import asked_lines
+
+    found = asked_lines(line.paths, "" if line.by is None else line.by.value, line.pass_name)
+    if found is None:
+        return False
+    from profharness.report.csv import host_csv
+    from profharness.report.tables.python_lines import host_text
+
+    _refuse_rates(line, "rows of Python")
+    say(found.problems)
+    if found.table is None:
+        mention(f"{line.paths[0]}: nothing to list by function; {_OF_PYTHON}")
+        return True
+    as_csv = partial(host_csv, raw=line.raw_csv)
+    sys.stdout.write(_in_form(found.table, line.shown, line.top, (host_text, as_csv)))
+    return True
+
+
+def _refuse_rates(line: HotspotsLine, rows: str) -> None:
+    """Raises UsageError for options that need rows with a time on a device or in an operator."""
+    if line.samples or line.formulas:
+        option = "--samples" if line.samples else "--formulas"
+        raise UsageError(f"{option} is not for {rows}", "leave it out")
+    if line.shown is Form.MD:
+        raise UsageError(f"--format md is not for {rows}", "use --format csv or json")
+
+
+def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
+    """Print the lines or instructions of kernels, as `_list_python` does."""
     from profharness.report.csv import code_csv
     from profharness.report.tables.code_spots import code_text
     from profharness.understand import code_spots
 
-    if line.samples or line.formulas:
-        option = "--samples" if line.samples else "--formulas"
-        raise UsageError(f"{option} is not for rows by {by}", "leave it out")
+    _refuse_rates(line, f"rows by {by}")
     if line.pass_name is not None and not of_run:
         raise UsageError(
             f"--pass {line.pass_name}: no such pass", "trace files have no passes: leave --pass out"
@@ -223,32 +158,8 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
     say(found.problems)
     if not found.table.rows:
         mention(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}")
-    if line.shown is Form.MD:
-        raise UsageError(f"--format md is not for rows by {by}", "use --format csv or json")
     as_csv = partial(code_csv, raw=line.raw_csv)
     sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, as_csv)))
-
-
-def _list_sequences(line: HotspotsLine) -> None:
-    """Print recurring sequences of short kernels. Raises UsageError for options that mean nothing
-    for them, and for several files: a sequence is one of one stream.
-    """
-    from profharness.report.sequences import tables
-    from profharness.understand.loose.sequences import sequences_of
-
-    if line.samples or line.shown in _STACKS:
-        option = "--samples" if line.samples else f"--format {line.shown.value}"
-        raise UsageError(f"{option} is not for rows by sequence", "leave it out")
-    if len(line.paths) > 1:
-        raise UsageError("rows by sequence are of one run or file", "name one")
-    given = operator_input(line.formulas, line.capture_trace)
-    table, loaded = sequences_of(line.paths[0], line.pass_name, given)
-    say(loaded.trace.problems)
-    if line.shown is Form.MD:
-        sys.stdout.write(tables.sequences_markdown(table, line.top or TABLE_ROWS))
-        return
-    as_csv = partial(tables.sequences_csv, raw=line.raw_csv)
-    sys.stdout.write(_in_form(table, line.shown, line.top, (tables.sequences_text, as_csv)))
 
 
 @dataclass(frozen=True)
@@ -332,6 +243,8 @@ _OF_CODE = (
     "(or stochastic)"
 )
 
+_OF_PYTHON = "record stacks of Python with --profile py-spy"
+
 _LISTED = {
     By.OP: "its operators are listed by --by op",
     By.CALL: "its host calls are listed by --by call",
@@ -349,17 +262,6 @@ def _others(table: Hotspots, table_by: Callable[[By], Hotspots]) -> str:
     return next(
         (says for by, says in _LISTED.items() if by.value != table.by and table_by(by).rows), ""
     )
-
-
-def say(problems: Sequence[Problem], *, notes: bool = False) -> None:
-    """What the readers lost or repaired, errors first, on stderr; their notes are for `metrics`,
-    unless asked for.
-    """
-    serious = [problem for problem in problems if notes or problem.severity != "info"]
-    for problem in sorted(serious, key=lambda one: one.severity):
-        mention(
-            f"{problem.severity}: {problem_text(problem.source, problem.count, problem.message)}"
-        )
 
 
 def text_of(table: Hotspots, form: Form, top: int | None, *, raw_csv: bool = False) -> str:

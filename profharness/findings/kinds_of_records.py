@@ -192,6 +192,18 @@ KINDS = (
         "so compare counters of different parts with care",
     ),
     FindingKind(
+        "steps-not-captured",
+        "warning",
+        "name the steps to record, as --capture steps=10:30, or mark them in the script "
+        "(profharness_mark.step)",
+    ),
+    FindingKind(
+        "captures-differ",
+        "warning",
+        "collectives are paired only where ranks recorded the same time: name the steps to record, "
+        "as --capture steps=10:30",
+    ),
+    FindingKind(
         "window-cut",
         "info",
         "the figures are of the window; a later release of the tool records the window alone, "

@@ -10,11 +10,13 @@ import csv
 import io
 from collections.abc import Mapping
 
+from profharness.analysis.code.host_records import HostLines
 from profharness.analysis.code.records import CodeHotspots
 from profharness.analysis.records import Hotspots, Summary
 from profharness.report.table import Table
 from profharness.report.tables.code_spots import code_values
 from profharness.report.tables.hotspots import hotspot_values
+from profharness.report.tables.python_lines import host_values
 from profharness.report.tables.results import published_results
 from profharness.rundir.shown.screen import as_cell, one_line
 
@@ -48,6 +50,13 @@ def hotspots_csv(table: Hotspots, *, raw: bool = False) -> str:
 def code_csv(table: CodeHotspots, *, raw: bool = False) -> str:
     """One row per line or instruction, as `report.tables.code_spots.code_values` lists them."""
     return csv_text(code_values(table), raw=raw)
+
+
+def host_csv(table: HostLines, *, raw: bool = False) -> str:
+    """One row per line or function of Python, as `report.tables.python_lines.host_values` lists
+    them.
+    """
+    return csv_text(host_values(table), raw=raw)
 
 
 def results_csv(

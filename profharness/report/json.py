@@ -58,11 +58,11 @@ def run_json(summary: Summary) -> bytes:
     )
 
 
-def metrics_json(summary: Summary) -> bytes:
-    """`metrics FILE|RUN --json`: whole-file counts, figures per device, point and window. Ends with
-    a newline.
+def metrics_json(summary: Summary, beside: Mapping[str, object] = {}) -> bytes:
+    """`metrics FILE|RUN --json`: whole-file counts, figures per device, point and window; `beside`
+    stands behind them. Ends with a newline.
     """
-    return _document(metrics_object(summary))
+    return _document({**metrics_object(summary), **beside})
 
 
 def metrics_object(summary: Summary) -> dict[str, object]:
@@ -91,7 +91,10 @@ def metrics_object(summary: Summary) -> dict[str, object]:
         **(
             {"operator_share": summary.operator_share} if summary.operator_share is not None else {}
         ),
+        **({"memory": summary.memory} if summary.memory is not None else {}),
+        **({"copies_by": summary.copies_by} if summary.copies_by else {}),
         **({"log": summary.log} if summary.log is not None else {}),
+        **({"host_lines": summary.host_lines} if summary.host_lines is not None else {}),
         **({"counters": summary.counters} if summary.counters else {}),
         **({"queues": summary.queues} if summary.queues else {}),
         **({"host": summary.host} if summary.host is not None else {}),
@@ -108,6 +111,8 @@ def summary_json(summary: Summary) -> bytes:
     document = msgspec.to_builtins(msgspec.structs.replace(summary, pictures=None))
     del document["device_names"]  # a run's devices stand in its manifest
     del document["pictures"]
+    if summary.host_lines is None:
+        del document["host_lines"]
     _show_judged(document, summary)
     for shown, point in zip(document["points"], summary.points, strict=True):
         _show_judged(shown, point)

@@ -172,6 +172,7 @@ class Marks(Table):
     point: I32 = code("point of the scan")
     items: I64 = int64("items processed inside", "items")
     number: I64 = int64("which step it is, where its name does not say it")
+    cpu_ns: I64 = int64("processor time that its thread took inside", "ns")
     collective: I32 = code("what a collective on the CPU does, as text of `trace.collectives`")
     host: I32 = code("host name")
     rank: I32 = int32("global rank")
@@ -240,6 +241,26 @@ class HostSamples(Table):
     source: I32 = index("sources", "where the record came from")
 
 
+@dataclass(frozen=True, eq=False)
+class Allocations(Table):
+    """What a framework's allocator gave out and took back, in order of time per process."""
+
+    at_ns: I64 = ns("when")
+    address: I64 = int64("where the memory lies; used again once it is free")
+    bytes: I64 = int64("size that was given out or taken back", "B")
+    is_release: I32 = int32("1 where it was taken back, else 0")
+    allocated: I64 = int64("held by the process on this device from then on", "B")
+    reserved: I64 = int64("taken from this device by the allocator, from then on", "B")
+    device: I32 = index("devices", "device, NULL for the host")
+    host: I32 = code("host name")
+    rank: I32 = int32("global rank of the process")
+    pid: I64 = int64("process")
+    tid: I64 = int64("thread")
+    op: I32 = index("ops", "innermost framework op that was open")
+    point: I32 = code("point of the scan")
+    source: I32 = index("sources", "where the record came from")
+
+
 @dataclass(frozen=True)
 class Source:
     """One file (or in-memory origin) of records, and where it stands on the clocks.
@@ -305,6 +326,7 @@ _TABLES = (
     "counters",
     "requests",
     "host_samples",
+    "allocations",
 )
 
 
@@ -325,6 +347,7 @@ class Trace:
     counters: Counters = field(default_factory=Counters.empty)
     requests: Requests = field(default_factory=Requests.empty)
     host_samples: HostSamples = field(default_factory=HostSamples.empty)
+    allocations: Allocations = field(default_factory=Allocations.empty)
     problems: tuple[Problem, ...] = ()
     statistics: tuple[StatRow, ...] = ()
     tool_metrics: tuple[ToolMetric, ...] = ()

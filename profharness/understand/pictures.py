@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from profharness.analysis.code.host_lines import host_lines, sampled_stacks, without_samples
 from profharness.analysis.pictures.bands import bands
 from profharness.analysis.pictures.flame import tree_of
 from profharness.analysis.pictures.flame_layout import MOST_FRAMES as ALL_FRAMES
-from profharness.analysis.pictures.flame_layout import TREES, flame_of
+from profharness.analysis.pictures.flame_layout import SAMPLED, TREES, flame_of
 from profharness.analysis.pictures.of_files import MOST_FRAMES
 from profharness.analysis.pictures.ranks import rank_shares
 from profharness.analysis.pictures.records import Flame, Pictures, Strips
@@ -25,6 +26,7 @@ from profharness.understand.steps import stepped
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from profharness.analysis.code.host_records import HostLines
     from profharness.analysis.records import Summary
     from profharness.trace.model import Trace
     from profharness.understand.load import Loaded
@@ -45,10 +47,10 @@ def pictures_of(
     records = _records(stepped(loaded, step_range))
     if flames is None:
         framed = records if shown is None else _records(replace(loaded, trace=shown))
-        flames = tuple(_flames(framed))
+        flames = tuple(_flames(without_samples(framed)))
     return Pictures(
         strips=Strips() if summary.partition is None else _strips(records),
-        flames=flames,
+        flames=(*flames, *_sampled(loaded.trace, summary.host_lines)),
         ranks=() if summary.partition is None else rank_shares(records, measured(records).when),
         bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
         longest_step=_longest_step(records),
@@ -63,7 +65,10 @@ def pictures_of_one(loaded: Loaded, shown: Trace, pieces: int, *, partitioned: b
     """
     return Pictures(
         strips=_strips(loaded.trace, pieces) if partitioned else Strips(),
-        flames=tuple(_flames(shown, MOST_FRAMES)),
+        flames=(
+            *_flames(without_samples(shown), MOST_FRAMES),
+            *_sampled(shown, host_lines(shown), MOST_FRAMES),
+        ),
     )
 
 
@@ -96,6 +101,14 @@ def _records(loaded: Loaded) -> Trace:
 
 def _strips(trace: Trace, pieces: int = ALL_PIECES) -> Strips:
     return device_strips(trace, measured(trace).when, IdleAnalysis(trace), pieces)
+
+
+def _sampled(trace: Trace, table: HostLines | None, most: int = ALL_FRAMES) -> Iterator[Flame]:
+    """The flame graph of the stacks of Python that were sampled."""
+    if table is not None:
+        tree = tree_of(sampled_stacks(trace, table), "stack")
+        if (flame := flame_of(tree, SAMPLED, most)) is not None:
+            yield flame
 
 
 def _flames(trace: Trace, most: int = ALL_FRAMES) -> Iterator[Flame]:

@@ -253,7 +253,7 @@ def _host(inside: Inside, manifest: Manifest, problems: list[Problem]) -> Iterat
     """The hooks' records of what Python did; they say in which pass."""
     passes = frozenset(record.name for record in manifest.passes)
     for path, trace in each(inside, "artifacts/host/**/host-*.jsonl", problems, host.read):
-        labels = {"layer": "host", **_of_process(manifest, path)}
+        labels = {"layer": "python", **_of_process(manifest, path)}
         if trace.sources[0].pass_name not in passes:
             labels["pass_name"] = ""
         yield _labelled(without_secrets(trace), inside.named(path), labels)

@@ -12,6 +12,7 @@ import numpy as np
 from profharness.trace.columns.table import NULL, Table
 from profharness.trace.model import (
     I64,
+    Allocations,
     ClockDomain,
     Counters,
     HostSamples,
@@ -33,7 +34,7 @@ def select(trace: Trace, options: WriteOptions) -> tuple[Trace, tuple[LeftOut, .
     left: list[LeftOut] = []
     kept: dict[str, Mask] = {}
     for name, table in trace.tables():
-        if isinstance(table, Counters):
+        if isinstance(table, Counters | Allocations):  # what these add up to are samples
             continue
         keep = np.ones(len(table), np.bool_)
         for reason, mask in (*_rules(table), *_placed(trace, table)):

@@ -68,8 +68,10 @@ def test_a_range_that_torch_does_not_end_is_said_to_cost_the_steps(runner: Runne
     ran = runner.run(runner.script(LATE.replace("RANKS", "False")), PROFHARNESS_LAYERS="torch")
     assert (ran.status, ran.out) == (0, "end\n")
     assert ran.hello["messages"] == [
-        "recording ended inside of a range that torch does not end by itself, so it could not be "
-        "started again: no later step was recorded"
+        (
+            "recording ended inside of a range that torch does not end by itself, so it could not "
+            "be started again: no later step was recorded"
+        )
     ]
 
 

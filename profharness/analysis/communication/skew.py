@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from profharness.analysis.communication.collectives import Arrivals, described
 from profharness.analysis.communication.records import RankRow, Skew
+from profharness.analysis.communication.waits import Waits
 from profharness.findings import Finding, finding
 from profharness.trace.collectives import UNTOLD
 from profharness.trace.model import F64, I64
@@ -29,6 +30,7 @@ _LATE = 0.5
 # Captures of one job begin this many collectives apart at most, besides what one has more than the
 # other.
 _REACH = 64
+_CLOCKS_NS = 1_000_000  # clocks of several nodes agree within about this
 _CHANCE = 1e-3
 _COSTS = 0.02
 _MOST = 0.8  # of all waiting: on hosts whose ranks share cores, every call has some
@@ -178,8 +180,20 @@ def _shift(first: _Side, other: _Side) -> int | None:
             )[other_rows[low + shift : high + shift]]
             fits.append((float(np.median(np.abs(ends))), shift))
     if clocked and fits:
-        return min(fits)[1]
+        apart, nearest = min(fits)
+        return nearest if apart <= _furthest(first, other) else None
     return fits[0][1] if len(fits) == 1 else None
+
+
+def _furthest(first: _Side, other: _Side) -> float:
+    """How far apart the ends of one call may lie on a common clock, ns: a collective ends on its
+    ranks at about one time, so that what is further apart than calls usually are belongs to
+    captures of different times.
+    """
+    spans = [
+        int(np.ptp(rank.start[rows])) / max(1, len(rows) - 1) for rank, rows, _ in (first, other)
+    ]
+    return max(_CLOCKS_NS, *spans)
 
 
 def _meeting(ranks: Sequence[Arrivals]) -> dict[int, npt.NDArray[np.bool_]]:
@@ -210,7 +224,8 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
     """Differences of arrival over all matched calls; None without any."""
     if not groups:
         return None
-    last, wait, behind, calls, spans = (np.zeros(len(ranks)) for _ in range(5))
+    last, wait, behind, calls = (np.zeros(len(ranks)) for _ in range(4))
+    waits = Waits(len(ranks))
     differences, latest, shifted = [], [], 0
     meeting = _meeting(ranks)
     for group in groups:
@@ -225,9 +240,7 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
         wait[members] += (start.max(axis=1, keepdims=True) - start).sum(axis=0)
         behind[members] += (start - start.min(axis=1, keepdims=True)).sum(axis=0)
         calls[members] += len(start)
-        spans[members] = np.maximum(
-            spans[members], (start + group.dur).max(axis=0) - start.min(axis=0)
-        )
+        waits.add(members, start, start + group.dur)
     every = np.concatenate(differences)
     costly = _costly(every)
     paid = np.bincount(np.concatenate(latest)[costly], minlength=len(ranks))
@@ -253,7 +266,7 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
         median_ns=float(np.median(every)),
         p95_ns=float(np.percentile(every, 95)),
         max_ns=int(every.max()),
-        wait_share=float(wait.sum() / spans.sum()) if spans.sum() else 0.0,
+        wait_share=waits.share(),
         aligned=f"by the common end of collectives (clocks up to {format_ns(shifted)} apart)"
         if together
         else "on the run's clock",

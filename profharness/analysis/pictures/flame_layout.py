@@ -14,6 +14,8 @@ from profharness.analysis.pictures.records import Flame
 
 TREES: tuple[TreeKind, ...] = ("module", "op", "stack")
 """The kinds of trees that a page draws."""
+SAMPLED = "samples"
+"""What a picture is by that draws sampled stacks of Python."""
 LEAST_SHARE = 0.001
 """Of all time: a frame of less is narrower than a pixel."""
 MOST_FRAMES = 1_500

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from profharness.analysis.pictures.flame_layout import TREES, joined
+from profharness.analysis.pictures.flame_layout import SAMPLED, TREES, joined
 from profharness.analysis.pictures.records import Flame, Pictures, Strip, Strips
 from profharness.analysis.time.strips import ALL_PIECES, MOST_DEVICES
 
@@ -61,5 +61,5 @@ def _beginning_at_zero(strip: Strip, label: str) -> Strip:
 
 
 def _flames(flames: Sequence[Flame]) -> list[Flame]:
-    made = (joined([flame for flame in flames if flame.by == kind]) for kind in TREES)
+    made = (joined([flame for flame in flames if flame.by == kind]) for kind in (*TREES, SAMPLED))
     return [flame for flame in made if flame is not None]

@@ -8,7 +8,8 @@ enough.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ OWN_LAYER = "steps"
 ENOUGH = 5
 """Steps of a process from which those outside of the capture window speak alone."""
 
+_COUNT = re.compile(r"[0-9]{1,18}")
 Where = Literal["outside", "inside", "everywhere"]
 
 
@@ -46,6 +48,8 @@ class SteadySteps:
     owner: I64
     left_out: int
     where: Where = "everywhere"
+    numbers: I64 | None = None
+    """Which step of its process each is; None where one of them does not say."""
 
     def __len__(self) -> int:
         return len(self.starts_ns)
@@ -54,6 +58,20 @@ class SteadySteps:
     def rates(self) -> F64:
         """Steps per second of each step."""
         return np.asarray(1e9 / self.durations_ns)
+
+    def of_numbers(self, wanted: I64) -> SteadySteps:
+        """Those of these numbers; all where the numbers are not known."""
+        if self.numbers is None:
+            return self
+        rows = np.isin(self.numbers, wanted)
+        return replace(
+            self,
+            starts_ns=self.starts_ns[rows],
+            durations_ns=self.durations_ns[rows],
+            items=None if self.items is None else self.items[rows],
+            owner=self.owner[rows],
+            numbers=self.numbers[rows],
+        )
 
     @property
     def when(self) -> Intervals:
@@ -142,7 +160,16 @@ def _joined(pass_name: str, groups: list[_Group]) -> SteadySteps:
         np.repeat(np.arange(len(groups)), [len(group.kept) for group in groups]).astype(np.int64),
         sum(group.slow for group in groups),
         where,
+        _numbers(kept),
     )
+
+
+def _numbers(kept: list[Step]) -> I64 | None:
+    """Which steps they are, by their marks or the end of their names."""
+    texts = [
+        step.label.rpartition(" ")[2] if step.number is None else str(step.number) for step in kept
+    ]
+    return np.array(texts, np.int64) if all(map(_COUNT.fullmatch, texts)) else None
 
 
 def _chosen(group: list[Step], windows: list[tuple[int, int]], *, profiled: bool) -> _Group:

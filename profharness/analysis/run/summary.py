@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
+from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.compare.kernel_match import kernels_differ
 from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.facts import Yardstick
@@ -25,11 +26,13 @@ from profharness.analysis.power.run_energy import step_energy
 from profharness.analysis.records import Figure, PassRow, PointSummary, SourceRow, Summary
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
+from profharness.analysis.run.captures import capture_findings
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, repeats, run_info
 from profharness.analysis.run.provider_findings import provider_findings
 from profharness.analysis.run.runtime_logs import runtime_log
 from profharness.analysis.run.series import eased_by_pressure, run_series
+from profharness.analysis.run.step_cores import step_cores
 from profharness.analysis.run.steps import step_figures
 from profharness.analysis.run.trial_findings import drift_finding
 from profharness.analysis.run.trials import BARE, Trials, base_of, collect, reference_pass
@@ -73,13 +76,15 @@ def summarise_run(
     versions, counted = node.versions if node else None, trace if len(trace.counters) else None
     yardstick = Yardstick(calibrations, versions, counted, operator_input)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
-    view = _view(manifest, trace, chosen)
-    view = _against(view, yardstick, trace, node.cpu_model if node else "")
+    view = _against(
+        _view(manifest, trace, chosen), yardstick, trace, node.cpu_model if node else ""
+    )
     by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
     summaries = [result.summary for result in results]
     rows = pass_rows(view, trace)
     figures = _run_figures(view, trace)
+    cores_of_steps = step_cores(manifest, trace, view.telemetry)
     of_telemetry = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
     measured = _measured_findings(view, trace, device, results)
     eased = eased_by_pressure(measured, summaries, of_telemetry)
@@ -91,9 +96,10 @@ def summarise_run(
         **ceilings_of_points(points[0].metrics if points else None, device.metrics),
         **figures,
         **step_figures(manifest, trace),
+        **cores_of_steps.shown,
         **step_energy(view, trace),
     }
-    verdict_figures = for_verdict(metrics, trace)
+    verdict_figures = for_verdict({**metrics, **cores_of_steps.verdict}, trace)
     judged = _judged_run(device, verdict_figures, findings, slowed=chosen in slowing)
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(
@@ -113,6 +119,7 @@ def summarise_run(
         counters=counter_rows(trace),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
         log=runtime_log(trace),
+        host_lines=host_lines(trace),
     )
 
 
@@ -146,6 +153,7 @@ def _measured_findings(
         (
             *view.manifest.findings,
             *mask_findings(view.manifest),
+            *capture_findings(view.manifest, trace),
             *of_providers,
             *of_device,
             *(item for result in results for item in result.findings),

@@ -12,8 +12,8 @@ _HARNESS_FILES = frozenset(
     {"trials", "steps", "telemetry", "requests", "executions", "level", "host"}
 )
 _HOST_LOGS = frozenset(
-    {"amd-log", "miopen-log"}
-)  # what the host submitted: when the device worked stands in none of them
+    {"amd-log", "miopen-log", "py-spy"}
+)  # what the host did: when the device worked stands in none of them
 _DESCRIPTIONS = frozenset(
     {"rocminfo", "rocprof-compute-machine"}
 )  # of the machine, or tables of results

@@ -26,8 +26,8 @@ from profharness.cli.parsing.words import Interrupted
 from profharness.options.declared import Declared, declared, parts
 from profharness.rundir.private.spool import Spool
 
-_SHARING = frozenset({"bundle", "export", "index"})
-"""Commands whose modules are in `profharness/cli/sharing/`."""
+_FOLDERS = {"bundle": "sharing", "export": "sharing", "index": "sharing", "replay": "replaying"}
+"""Commands whose modules are in a folder of `profharness/cli/`."""
 
 Settings = dict[str, object]
 """What was given of some options, by name."""
@@ -74,7 +74,7 @@ class Asked:
 
 def load(name: str) -> HelpfulCommand:
     """The command of that name, ready to parse a line; its module is imported here."""
-    place = f"sharing.{name}" if name in _SHARING else name
+    place = f"{_FOLDERS[name]}.{name}" if name in _FOLDERS else name
     return command_of(name, getattr(importlib.import_module(f"profharness.cli.{place}"), name))
 
 

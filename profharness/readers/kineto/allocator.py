@@ -14,8 +14,9 @@ import numpy as np
 
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.places import Origin, Places
+from profharness.trace import nesting
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Samples, Strings
+from profharness.trace.model import I64, Allocations, Ops, Samples, Strings
 from profharness.trace.sample_metrics import TORCH_ALLOCATED, TORCH_RESERVED
 
 _CPU, _CUDA = 0, 1  # c10::DeviceType
@@ -32,6 +33,10 @@ class Held:
     device: I64
     allocated: I64
     reserved: I64
+    pid: I64
+    tid: I64
+    address: I64
+    bytes: I64
     unplaced: int
     unstated: int
 
@@ -53,6 +58,41 @@ class Held:
             source=0,
         )
 
+    def allocations(
+        self, ops: Ops, nested: nesting.Nesting, places: Places, origin: Origin, host: int
+    ) -> Allocations:
+        """Each allocation and release that states its size, with the innermost operator that was
+        open on its thread; `host` is the code of the host's name.
+        """
+        rows = np.flatnonzero(self.bytes != 0)
+        if not len(rows):
+            return Allocations.empty()
+        at, pid, tid = self.at[rows] + origin.base_ns, self.pid[rows], self.tid[rows]
+        thread = nesting.threads(np.concatenate((ops.pid, pid)), np.concatenate((ops.tid, tid)))
+        op = nesting.innermost(
+            ops.start_ns,
+            ops.dur_ns,
+            thread[: len(ops)],
+            nested,
+            (at, thread[len(ops) :]),
+            with_end=False,
+        )
+        return Allocations.build(
+            at_ns=at,
+            address=self.address[rows],
+            bytes=np.abs(self.bytes[rows]),
+            is_release=self.bytes[rows] < 0,
+            allocated=self.allocated[rows],
+            reserved=self.reserved[rows],
+            device=places.device(self.device[rows]),
+            host=host,
+            rank=NULL if origin.rank is None else origin.rank,
+            pid=pid,
+            tid=tid,
+            op=op,
+            source=0,
+        )
+
 
 def held(rows: KinetoRows, *, is_rocm: bool) -> Held:
     """The instants of one file, whose columns are used up. Devices that ran nothing are added to
@@ -61,6 +101,7 @@ def held(rows: KinetoRows, *, is_rocm: bool) -> Held:
     take = rows.memory.take
     at, kind, number = take("at"), take("device_type"), take("device_id")
     allocated, reserved = take("allocated"), take("reserved")
+    whose = {name: take(name) for name in ("pid", "tid", "address", "bytes")}
     device = np.full(len(at), NULL, np.int64)
     has_place = (kind == _CPU) | ((kind != NULL) & (number >= 0))
     stated = has_place & (allocated != NULL)
@@ -80,6 +121,7 @@ def held(rows: KinetoRows, *, is_rocm: bool) -> Held:
         device=device[placed],
         allocated=allocated[placed],
         reserved=reserved[placed],
+        **{name: column[placed] for name, column in whose.items()},
         unplaced=int((stated & ~placed).sum()),
         unstated=int((~stated).sum()),
     )

@@ -285,10 +285,15 @@ class KinetoRows:
         self.repairs["start"] += len(held) - int(at.valid.sum())
         self.repairs["rounded"] += at.rounded
         self.latest_ns = max(self.latest_ns, int(at.ns.max(initial=0)))
-        args = self._decode_args(list(compress(held, at.valid)), MemoryArgs)
+        held = list(compress(held, at.valid))
+        args = self._decode_args(held, MemoryArgs)
         self.memory.add(
             len(args),
             at=at.ns[at.valid],
+            pid=self.odd.whole("pid", [e.pid for e in held]),
+            tid=self.odd.whole("tid", [e.tid for e in held], signed=True),
+            address=self.odd.rare("Addr", [a.address for a in args]),
+            bytes=self.odd.whole("Bytes", [a.bytes or 0 for a in args], signed=True),
             device_type=self.odd.whole("Device Type", [a.device_type for a in args], signed=True),
             device_id=self.odd.whole("Device Id", [a.device_id for a in args], signed=True),
             allocated=self.odd.whole("Total Allocated", [a.allocated for a in args], signed=True),

@@ -30,6 +30,7 @@ from profharness.readers.own.sidecar import Sidecar
 from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
+    Allocations,
     Api,
     ClockDomain,
     Marks,
@@ -137,6 +138,7 @@ def read_blocks(
         ops=tables.ops,
         marks=tables.marks,
         samples=tables.samples,
+        allocations=tables.allocations,
         counters=tables.counters,
         problems=tuple(problems),
     )
@@ -153,6 +155,7 @@ def _without_host(trace: Trace) -> Trace:
         ops=Ops.empty(),
         marks=Marks.empty(),
         samples=Samples.empty(),
+        allocations=Allocations.empty(),
     )
 
 

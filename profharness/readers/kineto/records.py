@@ -191,8 +191,12 @@ class OpArgs(CommsArgs, gc=False):
 
 
 class MemoryArgs(msgspec.Struct, gc=False):
-    """Arguments of an allocation or release: bytes that the process holds after it."""
+    """Arguments of an allocation or release: where and how much, and the bytes that the process
+    holds after it.
+    """
 
+    address: Number = msgspec.field(default=NULL, name="Addr")
+    bytes: Number = msgspec.field(default=0, name="Bytes")  # a release of one byte says -1
     device_type: Number = msgspec.field(default=NULL, name="Device Type")
     device_id: Number = msgspec.field(default=NULL, name="Device Id")
     allocated: Number = msgspec.field(default=NULL, name="Total Allocated")
@@ -287,6 +291,8 @@ class Allocation(msgspec.Struct, tag_field="cat", tag="cpu_instant_event", gc=Fa
     ph: Literal["i"]
     name: str | None = ""
     ts: msgspec.Raw = NOTHING
+    pid: Number = NULL
+    tid: Number = NULL
     args: MemoryArgs = msgspec.field(default_factory=MemoryArgs)
 
 

@@ -28,7 +28,8 @@ SAME_TABLE: dict[str | None, str] = {
         ("cuda_driver", "Runtime", "xpu_runtime", "mtia_runtime", "privateuse1_runtime"), CALL
     ),
 }
-MARK_NAMES = ("ProfilerStep#", "profharness.")
+MARK_NAMES = ("ProfilerStep#", "profharness.", "enumerate(DataLoader)#")
+"""Beginnings of names of ranges, which the profiler of 2021 writes as operators."""
 _TIMES = ("start", "dur", "name")
 _OF_KERNELS = ("grid", "block", "registers", "shared", "collective")
 _OF_OPS = ("shapes", "types", "concrete", "strides", "sequence", "forward_tid", "collective")
@@ -39,7 +40,8 @@ CALLS = (*_TIMES, "pid", "tid", "correlation", "grid", "block", "shared", "bytes
 OPS = (*_TIMES, "pid", "tid", "external", *_OF_OPS)
 MARKS = (*_TIMES, "pid", "tid", "spoken")
 FRAMES = (*_TIMES, "pid", "tid")
-ALLOCATIONS = ("at", "device_type", "device_id", "allocated", "reserved")
+_OF_MEMORY = ("device_type", "device_id", "allocated", "reserved")
+ALLOCATIONS = ("at", "pid", "tid", "address", "bytes", *_OF_MEMORY)
 
 
 class Appending(dict[str | None, Callable[[Event], None]]):

@@ -24,6 +24,7 @@ from profharness.trace.columns.build import Growing, per_text
 from profharness.trace.columns.table import NULL, concat
 from profharness.trace.model import (
     I64,
+    Allocations,
     Api,
     Copies,
     Counters,
@@ -69,6 +70,7 @@ class Tables:
     counters: Counters
     counted: int
     samples: Samples
+    allocations: Allocations
     unplaced: int
     unstated: int
 
@@ -117,6 +119,7 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         counters=rows.ranges.counters(strings, timed),
         counted=len(rows.ranges),
         samples=held.samples(strings, builder.places, origin),
+        allocations=held.allocations(ops, nested, builder.places, origin, shared["host"]),
         unplaced=held.unplaced,
         unstated=held.unstated,
     )

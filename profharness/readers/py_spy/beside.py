@@ -23,9 +23,9 @@ _MOST_HZ = 1_000_000
 
 
 class Beside(msgspec.Struct, frozen=True):
-    """Version 1. Times are CLOCK_MONOTONIC (ns): just before py-spy was started, when it was seen to
-    have begun (by its threads, or by its word that it samples), and when its word that the file is
-    written arrived; 0 where nobody saw it.
+    """Version 1. Times are CLOCK_MONOTONIC (ns): just before py-spy was started, when it was seen
+    to have begun (by its threads, or by its word that it samples), and when its word that the file
+    is written arrived; 0 where nobody saw it.
     `ended` has of each thread that ended when it was last there, and when it first was not.
     """
 
@@ -72,8 +72,9 @@ def load(path: Path) -> tuple[Beside, list[Problem]]:
 
 
 def zero_of(beside: Beside, last_ns: int) -> Zero | None:
-    """Where time zero lies. py-spy takes it when it has been started, and before it has threads; its last time (`last_ns` after zero) is before it says that the file is written. None
-    where nothing was noted, or the notes contradict each other.
+    """Where time zero lies. py-spy takes it when it has been started, and before it has threads;
+    its last time (`last_ns` after zero) is before it says that the file is written. None where
+    nothing was noted, or the notes contradict each other.
     """
     latest = [at for at in (beside.after_ns, beside.wrote_ns - last_ns) if at > 0]
     if not beside.before_ns or not latest:

@@ -27,14 +27,13 @@ from profharness.readers.py_spy.stacks import Frame, Stacks
 from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, ClockDomain, Marks, Problem, Source, Strings, Trace
+from profharness.trace.parts.sampled import FORMAT, RATE, SAMPLES
 from profharness.trace.places import named
 from profharness.trace.wanted import Wanted
 from profharness.units import format_ns
 
-name = "py-spy"
+name = FORMAT
 
-RATE, SAMPLES = "sampling.rate_hz", "sampling.samples"
-"""Entries of `Source.details`: samples a second of each thread, and all samples, in digits."""
 _CATEGORY = re.compile(rb'"cat"\s*:\s*"py-spy"')
 _PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
 _LIBRARY = re.compile(r".*/lib(?:64)?/python\d[\d.]*/")
@@ -139,7 +138,8 @@ def _marks(stacks: Stacks, strings: Strings, zero: Zero | None) -> Marks:
     number = np.array([span.frame for span in spans], np.int64)
 
     def column(values: list[int]) -> I64:
-        return np.array(values, np.int64)[order]
+        ordered: I64 = np.array(values, np.int64)[order]
+        return ordered
 
     return Marks.build(
         len(spans),

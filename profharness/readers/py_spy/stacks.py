@@ -85,6 +85,7 @@ class Stacks:
         self.last_ns = 0
         self._numbers: dict[Frame, int] = {}
         self._played: dict[int, _Played] = {}
+        self._outermost: set[int] = set()
         self._open: dict[Owner, _Open] = {}
         self._placed: dict[int, tuple[str, int, str] | None] = {}
 
@@ -93,7 +94,7 @@ class Stacks:
         """All threads of which there was a sample."""
         return tuple(self._open)
 
-    def add(self, begins: bool, at_ns: int, pid: int, tid: int, frame: Frame) -> None:  # noqa: FBT001  of one event
+    def add(self, begins: bool, at_ns: int, pid: int, tid: int, frame: Frame) -> None:
         """Take up one event: a frame begins or ends on a thread."""
         played = self._played.get(tid)
         if played is None:
@@ -150,9 +151,10 @@ class Stacks:
         owner, depth = self._owner(played, tid)
         held = self._open.get(owner)
         frames = played.stack[depth:]
+        if frames:
+            self._add_script(frames[0])
         if held is None:
             held = self._open[owner] = _Open()
-            self._add_script(frames)
         common = 0
         for ours, theirs in zip(held.frames, frames, strict=False):
             if ours != theirs:
@@ -194,13 +196,16 @@ class Stacks:
             self._placed[number] = _place_of(self.frames[number])
         return self._placed[number]
 
-    def _add_script(self, frames: list[int]) -> None:
-        """The folder of a program, from where Python begins its search for modules."""
-        for number in frames:
-            file, _, function = self.frames[number]
-            if function == "<module>" and file.startswith("/"):
-                self.scripts.add(file.rpartition("/")[0] + "/")
-                return
+    def _add_script(self, number: int) -> None:
+        """The folder of a program, from where Python begins its search for modules: that of the
+        outermost frame of a program that is run by its file.
+        """
+        if number in self._outermost:
+            return
+        self._outermost.add(number)
+        file, _, function = self.frames[number]
+        if function == "<module>" and file.startswith("/"):
+            self.scripts.add(file.rpartition("/")[0] + "/")
 
 
 def _place_of(frame: Frame) -> tuple[str, int, str] | None:

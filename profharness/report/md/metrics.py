@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from profharness.analysis.records import Summary
 from profharness.report.md.tables import escaped, heading, markdown
+from profharness.report.tables import memory
+from profharness.report.tables.copies import copies_table
 from profharness.report.tables.figures import figures_table
 from profharness.report.tables.scan import scan_table
 from profharness.report.text.findings import all_findings, finding_line
@@ -33,6 +35,15 @@ def _parts(summary: Summary, *, keys: bool) -> Iterator[str]:
     figures = figures_table("Figures", summary.metrics)
     if figures is not None:
         yield markdown(figures)
+    copied = copies_table(summary.copies_by)
+    if copied is not None:
+        yield markdown(copied)
+    held = memory.page_notes(summary.memory)
+    if held:
+        yield "".join(f"- **{escaped(name)}** {escaped(said)}\n" for name, said in held)
+    for table in memory.page_tables(summary.memory):
+        yield heading(table.title)
+        yield markdown(table)
     lacking = list(lacking_lines(summary, keys=keys))
     if lacking:
         yield "".join(_item(line) for line in lacking)

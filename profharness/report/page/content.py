@@ -22,7 +22,14 @@ from profharness.report.page.verdict import (
 )
 from profharness.report.page.window import causes_note, gaps_text
 from profharness.report.table import Cell, Column, Table, first_rows
-from profharness.report.tables import communication, counters, runtime_logs
+from profharness.report.tables import (
+    communication,
+    copies,
+    counters,
+    memory,
+    python_lines,
+    runtime_logs,
+)
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
 from profharness.report.tables.fits import fit_table
@@ -82,8 +89,13 @@ class Content:
     spots: tuple[tuple[str, str], ...]
     communication: tuple[Table, ...]
     communication_note: str
+    copies: Table | None
+    memory: tuple[Table, ...]
+    memory_notes: tuple[tuple[str, str], ...]
     log: tuple[Table, ...]
     log_note: str
+    python: tuple[Table, ...]
+    python_note: str
     hotspots: tuple[Table, ...]
     counters: Table | None
     counters_left_out: str
@@ -136,8 +148,13 @@ def content(summary: Summary) -> Content:
         spots=spot_commands(summary),
         communication=tuple(filter(None, map(filled, communication.tables(summary.communication)))),
         communication_note=communication.note(summary.communication),
+        copies=filled(copies.copies_table(summary.copies_by)),
+        memory=tuple(filter(None, map(filled, memory.page_tables(summary.memory)))),
+        memory_notes=memory.page_notes(summary.memory),
         log=runtime_logs.tables(summary.log),
         log_note=runtime_logs.note(summary.log),
+        python=python_lines.page_tables(summary.host_lines),
+        python_note=python_lines.note(summary.host_lines),
         hotspots=hotspot_tables(summary),
         counters=filled(counters.counter_table(summary.counters)),
         counters_left_out=counters.left_out(summary.counters),

@@ -31,6 +31,7 @@ from profharness.report.pictures.sections import pictures_by_section, without_po
 from profharness.report.plots import (
     curves,
     load,
+    memory,
     partition,
     roofline,
     saturation,
@@ -121,6 +122,7 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
     return {
         **{name: pictures[name] for name in ("strip", "reality", "grids", "ranks", "pareto")},
         "flames": pictures["flames"],
+        "stacks": pictures["stacks"],
         "curves": (
             *some(curves.throughput_plot(summary), curves.latency_plot(summary)),
             *pictures["tradeoff"],
@@ -130,6 +132,7 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
         "time": partition.partition_plots(summary),
         "use": (*some(work_roofline.work_roofline_plot(summary.use)), *pictures["fill"]),
         "roofline": some(roofline.roofline_plot(summary)),
+        "memory": memory.memory_plots(summary.memory),
         "trials": some(trials.trials_plot(summary)),
         "telemetry": (*pictures["power"], *telemetry.telemetry_plots(without_power(summary))),
         "overhead": some(curves.overhead_plot(summary)),

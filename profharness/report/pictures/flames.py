@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from profharness.analysis.pictures.flame_layout import SAMPLED
 from profharness.analysis.pictures.records import Flame, Pictures
 from profharness.report.pictures.options import GREY, Option, option_json, tooltip
 from profharness.report.plots.base import Plot
@@ -22,15 +23,16 @@ _TITLES = {
     "module": "modules, operators and kernels",
     "stack": "Python functions, operators and kernels",
     "op": "operators and kernels",
+    SAMPLED: "Python lines (samples)",
 }
 _ROW, _LEAST_ROW, _TALLEST = 19, 13, 900
 _NAME = 160  # letters: a page of thousands of longer names would be too large
 
 
-def flame_plots(pictures: Pictures | None) -> tuple[Plot, ...]:
-    """A flame graph for each tree that was recorded."""
+def flame_plots(pictures: Pictures | None, *, sampled: bool = False) -> tuple[Plot, ...]:
+    """A flame graph for each tree that was recorded, or (`sampled`) of the stacks that were."""
     flames = () if pictures is None else pictures.flames
-    return tuple(_plot(flame) for flame in flames)
+    return tuple(_plot(flame) for flame in flames if (flame.by == SAMPLED) is sampled)
 
 
 def _plot(flame: Flame) -> Plot:

@@ -28,6 +28,7 @@ def pictures_by_section(summary: Summary) -> dict[str, tuple[Plot, ...]]:
         "ranks": _some(ranks_plot(summary, drawn)),
         "pareto": _some(pareto_plot(summary)),
         "flames": flame_plots(drawn),
+        "stacks": flame_plots(drawn, sampled=True),
         "fill": _some(fill_peak_plot(summary)),
         "power": power_plots(summary, drawn),
     }

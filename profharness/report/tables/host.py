@@ -50,6 +50,8 @@ def _row(part: HostPart, host: HostTime, *, idle: bool) -> tuple[Cell, ...]:
     name = (
         f"{format_number(part.others)} smaller parts"
         if part.others
+        else part.name
+        if part.samples is not None
         else fold_kernel_name(part.name, 60)
     )
     share = (

@@ -24,7 +24,7 @@ def whole(row: HotspotRow, by: str) -> str:
     """The name of a row; of one by shape with extents and types:
     `aten::mm(512×64, 64×128) bf16`.
     """
-    return _with_inputs(row) if by == "shape" else row.name
+    return with_inputs(row.name, row.shapes, row.dtypes) if by == "shape" else row.name
 
 
 def fitted(names: Sequence[str], by: str, width: int) -> list[str]:
@@ -46,17 +46,20 @@ def _tail(path: str, width: int) -> str:
     return f"…/{kept.partition('/')[2] or kept}"
 
 
-def _with_inputs(row: HotspotRow) -> str:
-    call = read_call(row.name, row.shapes or "", row.dtypes or "")
+def with_inputs(name: str, shapes: str | None, dtypes: str | None) -> str:
+    """A call with extents and types: `aten::mm(512×64, 64×128) bf16`; the name alone where shapes
+    are not recorded.
+    """
+    call = read_call(name, shapes or "", dtypes or "")
     if call is None:
-        return row.name
+        return name
     extents: list[str] = []
     for given in call.inputs:
         if isinstance(given, Tensor):
             extents.append(_extents(given.dims))
         elif isinstance(given, TensorList) and given.members:
             extents.append(f"[{', '.join(_extents(dims) for dims in given.members)}]")
-    return f"{row.name}({', '.join(extents)}) {_types(call)}".rstrip()
+    return f"{name}({', '.join(extents)}) {_types(call)}".rstrip()
 
 
 def types_text(shapes: str, dtypes: str) -> str:

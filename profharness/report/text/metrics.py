@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from profharness.analysis.records import Partition, Summary
 from profharness.findings import problem_text
-from profharness.report.tables import batches, communication, counters, runtime_logs
+from profharness.report import batches
+from profharness.report.tables import (
+    communication,
+    copies,
+    counters,
+    memory,
+    python_lines,
+    runtime_logs,
+)
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
 from profharness.report.text.labels import point_names, point_names_by_id
@@ -55,7 +63,10 @@ def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
         yield from communication.lines(summary.communication)
     if summary.batches is not None:
         yield from batches.lines(summary.batches)
+    yield from copies.lines(summary.copies_by)
+    yield from memory.lines(summary.memory)
     yield from runtime_logs.section(summary.log)
+    yield from python_lines.section(summary.host_lines)
     blocks = (
         Block("metrics", summary.metrics),
         *(

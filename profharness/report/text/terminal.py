@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.table import Column, Table, first_rows, row_of
+from profharness.report.tables import python_lines
+from profharness.report.tables.copies import copy_items
 from profharness.report.tables.hotspots import time_text
 from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
@@ -180,6 +182,7 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
         of_window = summary.host.of == "window"
         label = "where the time went" if of_window else "the host meanwhile"
         yield from labelled(label, wrapped_items(kind_items(summary.host), width - _LABELS))
+    yield from labelled("copies", copy_items(summary.copies_by))
     table = first_hotspots(summary)
     if table is not None:
         label = {"kernel": "top kernels", "op": "top operations", "category": "by category"}[
@@ -189,6 +192,8 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
     if summary.log is not None:
         for label, lines in log_lines(summary.log, width - _LABELS):
             yield from labelled(label, lines)
+    for label, lines in python_lines.summary_lines(summary.host_lines, width - _LABELS):
+        yield from labelled(label, lines)
     verdict = full_verdict(summary.verdict, summary.verdict_needs)
     if verdict:
         yield VERDICT, verdict

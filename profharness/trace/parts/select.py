@@ -13,6 +13,7 @@ from profharness.trace.clocks.align import TIME_COLUMNS
 from profharness.trace.columns.table import NULL
 from profharness.trace.merge import looked_up
 from profharness.trace.model import I32, I64, Device, Stream, Trace
+from profharness.trace.parts.sampled import is_sampled
 
 Mask = npt.NDArray[np.bool_]
 
@@ -83,11 +84,14 @@ def by_point(trace: Trace, point: str) -> Trace:
 
 
 def without_frames(trace: Trace) -> Trace:
-    """The records without Python's functions and modules, of which no figure is made."""
+    """The records without Python's functions and modules, of which no figure is made; those of
+    sampled stacks stay.
+    """
     frame = trace.strings.find("frame")
     if frame == NULL:
         return trace
-    return rows(trace, {"marks": trace.marks.kind != frame})
+    kept = (trace.marks.kind != frame) | is_sampled(trace)
+    return trace if kept.all() else rows(trace, {"marks": kept})
 
 
 def rows(trace: Trace, kept: Mapping[str, Mask]) -> Trace:

@@ -14,6 +14,7 @@ from profharness.trace.columns.keys import Integers, pack
 from profharness.trace.columns.table import NULL, Table, concat
 from profharness.trace.merge import Places, place_tables
 from profharness.trace.model import (
+    Allocations,
     Counters,
     HostSamples,
     Kernels,
@@ -66,6 +67,7 @@ def sketch(trace: Trace) -> Trace:
         counters=Counters.empty(),
         requests=Requests.empty(),
         host_samples=HostSamples.empty(),
+        allocations=Allocations.empty(),
         statistics=(),
         tool_metrics=(),
     )
@@ -119,7 +121,7 @@ def concat_parts(parts: Sequence[Trace]) -> Trace:
 
 
 def _shifted(table: Table, ops: int, kernels: int) -> Table:
-    if isinstance(table, Kernels) and ops:
+    if isinstance(table, Kernels | Allocations) and ops:
         return table.with_columns(op=np.where(table.op == NULL, NULL, table.op + ops))
     if isinstance(table, Counters) and kernels:
         return table.with_columns(

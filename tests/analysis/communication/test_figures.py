@@ -517,3 +517,34 @@ def test_groups_and_sizes_that_are_all_different_take_steps_in_proportion():
     assert {(row.calls, row.ranks, row.mean_ns, row.transfer_ns) for row in found.collectives} == {
         (2, 2, 500.0, 500.0)
     }
+
+
+def test_captures_of_different_times_are_not_paired():
+    """The first steps of one rank and later ones of the other: the nearest ends are far apart."""
+    trace = run_of_ranks(ranks=2, calls=10)
+    first, other = arrivals(trace)
+    apart = replace(other, start=other.start + 20 * int(np.ptp(other.start)))
+    groups, left = matched([first, apart])
+    assert (groups, left) == ([], 20)
+    assert len(matched([first, other])[0]) == 1
+
+
+def test_waiting_in_several_calls_at_once_counts_once():
+    """Two collectives of each step are handed over at its begin; the other rank is late for both
+    by 90 % of the time.
+    """
+    texts = (
+        encode(Collective("all_reduce", group="a")),
+        encode(Collective("all_reduce", group="b")),
+    )
+    begin = np.arange(20, dtype=np.int64) * 1000
+    early, late = np.repeat(begin, 2), np.repeat(begin + 900, 2)
+    what = np.tile(np.array([0, 1], np.int64), 20)
+    ranks = [
+        Arrivals("rank 0", early, np.full(40, 950), what, texts, common_clock=True),
+        Arrivals("rank 1", late, np.full(40, 50), what, texts, common_clock=True),
+    ]
+    told = skew(ranks, *matched(ranks))
+    assert told is not None
+    whole = (19_950, 19_050)
+    assert told.wait_share == pytest.approx(20 * 900 / sum(whole))

@@ -210,3 +210,36 @@ def test_a_pass_that_perturbs_the_workload_does_not_tell_its_rate():
     assert (
         step_figures(both, log.trace())["steps_per_second"].source == "bare pass, 20 steady steps"
     )
+
+
+def both():
+    return manifest(
+        kind="command",
+        points=(),
+        scan=None,
+        passes=(PassRecord(name="bare"), PassRecord(name="torch", layers=("torch",))),
+    )
+
+
+def test_the_same_steps_of_both_passes_are_compared():
+    """Steps that grow: those of the window are step 5 to 24 of 200, and the profiler doubles their
+    time.
+    """
+    lengths = np.linspace(1, 20, 200)
+    log = Log()
+    log.steps(lengths, name="bare")
+    profiled = np.where((np.arange(200) >= 5) & (np.arange(200) < 25), 2 * lengths, lengths)
+    starts, ends = log.steps(profiled, name="torch", start=START * 2)
+    log.window(starts[5] + 1000, ends[24] - 1000)
+    (row,) = (row for row in summarise_run(both(), log.trace(), "x").passes if row.name == "torch")
+    assert row.overhead["torch"].value == pytest.approx(0.5)
+
+
+def test_the_opening_and_the_writing_of_a_window_count_as_no_overhead():
+    log = Log()
+    log.steps([FAST] * 40, name="bare")
+    lengths = [FAST] * 5 + [EXPORT] + [2 * FAST] * 18 + [EXPORT] + [FAST] * 15
+    starts, ends = log.steps(lengths, name="torch", start=START * 2)
+    log.window(starts[5] + 1000, ends[24] - 1000)
+    (row,) = (row for row in summarise_run(both(), log.trace(), "x").passes if row.name == "torch")
+    assert row.overhead["torch"].value == pytest.approx(0.5)

@@ -111,12 +111,16 @@ def test_a_small_trace(tmp_path: Path) -> None:
     assert "gpu_user_annotation 1" in trace.problems[0].message
 
 
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
 def test_2021_files(tmp_path: Path) -> None:
     trace = read(
         tmp_path,
         [
             event("Operator", "aten::add", 1623142623460111, 9, tid="100", External_id=4),
             event("Operator", "ProfilerStep#5", 1623142623460000, 100, tid="100"),
+            event("Operator", LOADER, 1623142623460010, 50, tid="100"),
             event(
                 "Runtime",
                 "cudaLaunchKernel",
@@ -167,9 +171,17 @@ def test_2021_files(tmp_path: Path) -> None:
     assert trace.kernels.tid.tolist() == [100]
     assert [s.name for s in trace.streams] == ["7"]
     assert texts(trace, trace.copies.kind) == ["h2d", "fill"]
-    assert texts(trace, trace.marks.name) == ["ProfilerStep#5"]
+    assert texts(trace, trace.marks.name) == ["ProfilerStep#5", LOADER]
+    assert texts(trace, trace.marks.kind) == ["step", "range"]
     assert texts(trace, trace.ops.name) == ["aten::add"]
     assert trace.sources[0].clock is ClockDomain.REALTIME
+
+
+def test_batches_of_a_loader_are_ranges(tmp_path: Path) -> None:
+    trace = read(tmp_path, [event("user_annotation", LOADER, 10, 50)])
+    assert texts(trace, trace.marks.name) == [LOADER]
+    assert texts(trace, trace.marks.kind) == ["range"]
+    assert not len(trace.ops)
 
 
 def test_times_since_an_unknown_start_have_an_unknown_clock(tmp_path: Path) -> None:

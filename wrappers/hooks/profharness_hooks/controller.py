@@ -273,6 +273,8 @@ class Controller:
         self._first_step, self._resident = self._steps.done, resident_bytes()
         if self._policy.mode != "early" and self._steps.done == 0:
             self._enter_span(window, 0)
+        if self._policy.mode == "main" and self._steps.host_begin is not None:
+            self._steps.host_begin()
         note_devices(self._process, self._torch)
         self._process.hello.update(window="open")
         return window

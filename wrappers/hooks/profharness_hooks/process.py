@@ -57,6 +57,7 @@ class Settings:
         # where the levels of a server's load are told; empty: windows go by steps or by the clock
         self.levels = environ.get("PROFHARNESS_LEVELS", "")
         self.notes_status = environ.get("PROFHARNESS_EXIT_STATUS", "") == "1"
+        self.host_samples = environ.get("PROFHARNESS_HOST_SAMPLES", "")
         self.max_events = _number(environ.get("PROFHARNESS_MAX_EVENTS")) or 500000
         self.is_worker = environ.get("PROFHARNESS_WORKER", "") == "1"
         self.rank = next(

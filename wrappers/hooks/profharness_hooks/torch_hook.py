@@ -35,7 +35,7 @@ def attach(process: Process, torch: Any) -> None:
     """
     import atexit
 
-    from profharness_hooks import optimizers, step_log
+    from profharness_hooks import host_record, optimizers, step_log
     from profharness_hooks.device import note_devices
 
     steps = step_log.recorder(process)
@@ -43,6 +43,7 @@ def attach(process: Process, torch: Any) -> None:
     atexit.register(step_log.guarded(process, lambda: note_devices(process, torch)))
     if "torch" not in process.settings.layers:
         return
+    host_record.attach(process, steps)
     if process.settings.levels:
         from profharness_hooks import levels
 

@@ -8,9 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from profharness.analysis.host.kinds import LABELS, Kind
-from profharness.analysis.host.records import HostPart, HostTime
+from profharness.analysis.host.records import AfterWait, HostPart, HostTime
 from profharness.report.text.folding import fold_kernel_name
+from profharness.rundir.shown.screen import one_line
 from profharness.units import format_ns, format_number, format_share
 
 _SEEN = 0.0005  # smaller shares would print as 0.0 %
@@ -34,12 +37,15 @@ _GROUPS: dict[str, tuple[Kind, ...]] = {
     "outside": (Kind.OPTIMIZER, Kind.RANGE, Kind.PYTHON, Kind.NOTHING),
 }
 
+RECORD_LINES = (
+    "--profile py-spy, which names the Python lines that the time outside of operations goes to"
+)
 ADVICE = {
     "garbage": "collecting less often: no gc.collect() inside of the loop, gc.freeze() once the "
     "data and the model are there, a higher gc.set_threshold()",
     "loader": "more workers (DataLoader(num_workers=...)), with persistent_workers and "
     "prefetch_factor, or preparing the data once",
-    "outside": "making this part faster, or moving it out of the loop or to another process",
+    "outside": RECORD_LINES,
 }
 
 _BUSY_WITH: dict[Kind, str] = {
@@ -92,7 +98,17 @@ def groups(host: HostTime) -> list[Group]:
 def idle_advice(host: HostTime | None) -> str:
     """What to change where the host does one kind of thing in at least half of the idle time."""
     kind = _main_kind(host)
+    if host is not None and _main_wait(host) is not None:
+        return _DEVICE_ADVICE[Kind.SYNCHRONISATION]
     return "" if kind is None else _DEVICE_ADVICE.get(kind[0], "")
+
+
+def without_waits(host: HostTime) -> HostTime:
+    """The same without how much of its parts the thread ran: where other work held the cores, it
+    may have stood in line for one, and waited for nothing of its own.
+    """
+    parts = tuple(msgspec.structs.replace(part, running=None) for part in host.parts)
+    return msgspec.structs.replace(host, parts=parts)
 
 
 def step_sentence(host: HostTime) -> str:
@@ -132,7 +148,7 @@ def _first(group: Group, host: HostTime) -> str:
         return f"Operations take {share} of {of}{_alone(most, host)}"
     text = f"{share} of {of} is outside of any operation"
     if most is not None and most.ns >= _MOST * group.ns:
-        return f"{text}: {_share_of(most, host)} in {_name(most)}"
+        return f"{text}: {_share_of(most, host)} in {_name(most)}{_waiting(most)}"
     return f"{text}{_alone(most, host)}"
 
 
@@ -142,11 +158,21 @@ def _alone(part: HostPart | None, host: HostTime) -> str:
     return f", {_name(part)} alone {_share_of(part, host)}"
 
 
+def _waiting(part: HostPart) -> str:
+    """`, which waits 93 % of that time`, where samples say that the thread did not run."""
+    if part.running is None or part.running > _MOST:
+        return ""
+    return f", which waits {format_share(1 - part.running, 0)} of that time"
+
+
 def _share_of(part: HostPart, host: HostTime) -> str:
     return format_share(part.ns / host.window_ns)
 
 
 def _name(part: HostPart) -> str:
+    """The name, short enough for a sentence; places in the program stay whole."""
+    if part.samples is not None:
+        return one_line(part.name)
     return fold_kernel_name(part.name, 48)
 
 
@@ -156,6 +182,19 @@ def _window(host: HostTime) -> str:
         each = format_ns(host.window_ns / host.steps)
         return f"each step ({each})" if host.steps > 1 else f"the step ({each})"
     return f"the recorded {format_ns(host.window_ns / host.processes)}"
+
+
+def advice_for(group: Group) -> str:
+    """What to try against what takes most of a step; its place in the program where it is known."""
+    place = group.largest
+    if group.key != "outside" or place is None or place.samples is None:
+        return ADVICE[group.key]
+    waits = place.running is not None and place.running <= _MOST
+    return (
+        f"doing what {_name(place)} waits for beside the steps: in another thread or process"
+        if waits
+        else f"making {_name(place)} faster, or moving it out of the loop or to another process"
+    )
 
 
 def bound(host: HostTime, group: Group) -> float | None:
@@ -170,9 +209,8 @@ def idle_reason(host: HostTime | None) -> str:
     """
     if host is None or host.of != "idle" or not host.total_ns:
         return ""
-    main = _main_kind(host)
-    after = max(host.after_waits, key=lambda wait: wait.ns, default=None)
-    if after is not None and after.ns >= max(_MOST * host.total_ns, main[1] if main else 0):
+    main, after = _main_kind(host), _main_wait(host)
+    if after is not None:
         waited = fold_kernel_name(after.name, 48)
         return f"{format_share(after.share)} in gaps that follow {waited}"
     if main is None:
@@ -183,6 +221,16 @@ def idle_reason(host: HostTime | None) -> str:
     told = kind in (Kind.GARBAGE_COLLECTION, Kind.DATA_LOADER)
     name = f" ({_name(top)})" if top is not None and not told and 2 * top.ns >= ns else ""
     return f"{format_share(ns / host.window_ns)} while {_BUSY_WITH[kind]}{name}"
+
+
+def _main_wait(host: HostTime) -> AfterWait | None:
+    """The waiting call that at least half of the idle time follows, and more of it than the host
+    spends in one kind of thing.
+    """
+    main = _main_kind(host)
+    after = max(host.after_waits, key=lambda wait: wait.ns, default=None)
+    least = max(_MOST * host.total_ns, main[1] if main else 0)
+    return after if host.total_ns and after is not None and after.ns >= least else None
 
 
 def _main_kind(host: HostTime | None) -> tuple[Kind, int] | None:

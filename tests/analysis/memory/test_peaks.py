@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.analysis import allocator
 from profharness.analysis.measurement import Measurement
+from profharness.analysis.memory import peaks as allocator
 from profharness.analysis.metrics import figures
 from profharness.analysis.time.steps import Windows
 from profharness.stats import intervals

@@ -1,0 +1,1 @@
+"""The critical path: what each instant of a window waited for, and what a change would be worth."""

@@ -1,0 +1,232 @@
+"""What-ifs: changes as they are written on a command line, and what each does to a graph.
+
+A change touches lags and causes; all other lags stay as they were measured.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.critical.classes import COLLECTIVE, COPY, KERNEL
+from profharness.analysis.critical.graph import OWN, STREAM, Graph
+from profharness.analysis.critical.host_points import Role
+from profharness.analysis.critical.segments import Cut, cut_host, tiled, work_classes, work_names
+from profharness.analysis.host.kinds import Kind
+from profharness.analysis.host.timeline import OPS
+from profharness.errors import UsageError
+from profharness.trace.columns.table import NULL
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NO_CHANGE = "no change"
+FORMS = (
+    "kernel:REGEX=FACTOR, op:REGEX=FACTOR, graphs, no-sync, hide-communication, dataloader, "
+    "batch=N, or batch=OLD:NEW"
+)
+_SIMPLE = ("graphs", "no-sync", "hide-communication", "dataloader")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One what-if. `factor` multiplies times; of a batch it is not known before `of_batch`."""
+
+    text: str
+    kind: str
+    pattern: re.Pattern[str] | None = None
+    factor: float = 0.0
+    batch: int | None = None
+    old_batch: int | None = None
+
+    def of_batch(self, old: int | None) -> Change | None:
+        """The change for a window of this batch size; None where a batch size is needed and not
+        known, or is the same.
+        """
+        if self.batch is None:
+            return self
+        known = self.old_batch or old
+        if not known or known == self.batch:
+            return None
+        return replace(self, factor=self.batch / known, old_batch=known)
+
+
+@dataclass(frozen=True, eq=False)
+class Changed:
+    """Causes and lags after a change; `touched` counts the lags that it made shorter or longer."""
+
+    cause: I64
+    lag: I64
+    touched: int
+
+
+def parse(text: str) -> Change:
+    """A change as a user writes it. Raises UsageError for anything else."""
+    text = text.strip()
+    if text in _SIMPLE:
+        return Change(text, text)
+    kind, _, rest = text.partition(":")
+    if kind in ("kernel", "op") and rest:
+        pattern, equals, factor = rest.rpartition("=")
+        if equals and pattern:
+            return Change(text, kind, _regex(text, pattern), _factor(text, factor))
+    name, equals, sizes = text.partition("=")
+    if name == "batch" and equals:
+        old, colon, new = sizes.rpartition(":")
+        if new.isdecimal() and int(new) and (old.isdecimal() and int(old) if colon else not old):
+            return Change(text, "batch", batch=int(new), old_batch=int(old) if old else None)
+    raise UsageError(f"--what-if {text}: no such change", f"it is one of {FORMS}")
+
+
+def _regex(text: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise UsageError(
+            f"--what-if {text}: {pattern} is no regular expression ({error})",
+            "characters like ( and * need a backslash to stand for themselves",
+        ) from None
+
+
+def _factor(text: str, factor: str) -> float:
+    try:
+        value = float(factor)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise UsageError(
+            f"--what-if {text}: {factor} is no factor",
+            "0.5 stands for half of the time, 0 for none",
+        )
+    return value
+
+
+def apply(graph: Graph, change: Change) -> Changed:
+    """The graph's causes and lags after a change."""
+    cause, lag = graph.cause.copy(), graph.lag.copy()
+    works = graph.works
+    if change.kind == "no-sync":
+        _without_waits(graph, cause, lag)
+    elif change.kind == "graphs":
+        _launched_together(graph, cause, lag)
+    else:
+        faster = _touched_work(graph, change)
+        lag[OWN, works : 2 * works][faster] = _scaled(
+            lag[OWN, works : 2 * works][faster], change.factor
+        )
+        _scale_host(graph, change, lag)
+    touched = int(((lag != graph.lag) | (cause != graph.cause)).any(axis=0).sum())
+    return Changed(cause, lag, touched)
+
+
+def _scaled(times: I64, factor: float) -> I64:
+    scaled: I64 = np.rint(times * factor).astype(np.int64)
+    return scaled
+
+
+def _touched_work(graph: Graph, change: Change) -> Mask:
+    """Which pieces of device work take another time."""
+    kinds = work_classes(graph.scope)
+    if change.kind == "hide-communication":
+        return np.isin(kinds, (COLLECTIVE,))
+    if change.kind == "batch":
+        return np.isin(kinds, (KERNEL, COPY))
+    if change.pattern is None:
+        return np.zeros(len(kinds), np.bool_)
+    name, operator = work_names(graph.scope)
+    return _matching(graph, change, name if change.kind == "kernel" else operator)
+
+
+def _matching(graph: Graph, change: Change, codes: I64) -> Mask:
+    """Which codes of names the change's pattern is found in."""
+    strings = graph.scope.trace.strings
+    found = [
+        code
+        for code in np.unique(codes).tolist()
+        if code != NULL and change.pattern is not None and change.pattern.search(strings[code])
+    ]
+    matches: Mask = np.isin(codes, found)
+    return matches
+
+
+def own_edges(graph: Graph) -> I64:
+    """Host points that the host reached by itself in the whole time since the point before."""
+    first = 2 * graph.works
+    nodes = first + np.flatnonzero(graph.points.before != NULL)
+    before = graph.cause[OWN, nodes]
+    whole = graph.lag[OWN, nodes] == graph.time[nodes] - graph.time[before]
+    own: I64 = nodes[whole & (graph.lag[OWN, nodes] > 0)]
+    return own
+
+
+def threads_of(graph: Graph, nodes: I64) -> I64:
+    """The thread whose time leads to each host point."""
+    point = nodes - 2 * graph.works
+    threads: I64 = np.where(
+        graph.points.role[point] == Role.ENTER, graph.scope.main, graph.points.thread[point]
+    )
+    return threads
+
+
+def _scale_host(graph: Graph, change: Change, lag: I64) -> None:
+    """Multiply the parts of the host's time that a change touches."""
+    on_device = graph.works > 0
+    if change.kind not in ("dataloader", "op", "batch") or (
+        on_device and change.kind in ("op", "batch")
+    ):
+        return
+    nodes = own_edges(graph)
+    threads = threads_of(graph, nodes)
+    for thread in np.unique(threads).tolist():
+        mine = nodes[threads == thread]
+        cut = cut_host(graph.scope, thread, graph.time[graph.cause[OWN, mine]], graph.time[mine])
+        length = np.where(_touched_host(graph, change, thread, cut), cut.end - cut.start, 0)
+        held = np.bincount(cut.owner, length, minlength=len(mine)).astype(np.int64)
+        lag[OWN, mine] += _scaled(held, change.factor) - held
+
+
+def _touched_host(graph: Graph, change: Change, thread: int, cut: Cut) -> Mask:
+    """Which parts of a thread's time take another time."""
+    if change.kind == "dataloader":
+        return np.isin(cut.kind, (Kind.DATA_LOADER,))
+    rows, inner = graph.scope.rows, tiled(graph.scope, thread).inner[cut.stretch]
+    in_operator: Mask = (inner != NULL) & (rows.table[np.maximum(inner, 0)] == OPS)
+    if change.kind == "batch":
+        return in_operator
+    names = np.where(in_operator, rows.name[np.maximum(inner, 0)], NULL).astype(np.int64)
+    return _matching(graph, change, names)
+
+
+def _without_waits(graph: Graph, cause: I64, lag: I64) -> None:
+    """No call waits for the device: each takes what such a call takes without a wait."""
+    returns = 2 * graph.works + np.flatnonzero(graph.points.role == Role.RETURN)
+    shortest = lag[OWN, returns].min(initial=0)
+    cause[STREAM, returns] = NULL
+    lag[OWN, returns] = np.minimum(lag[OWN, returns], shortest)
+
+
+def _launched_together(graph: Graph, cause: I64, lag: I64) -> None:
+    """What the host does between two launches of a thread takes no time, loading data and garbage
+    collection excepted; the second launch needs no latency of its own, and no room in the queue.
+    """
+    points, works = graph.points, graph.works
+    room = points.role == Role.ROOM
+    launches = (points.role == Role.LAUNCH) | room
+    launches |= (points.role == Role.CALL) & np.isin(points.call, points.call[room])
+    before = np.maximum(points.before, 0)
+    nodes = 2 * works + np.flatnonzero(launches & (points.before != NULL) & launches[before])
+    cause[STREAM, 2 * works + np.flatnonzero(room)] = NULL
+    threads = threads_of(graph, nodes)
+    for thread in np.unique(threads).tolist():
+        mine = nodes[threads == thread]
+        cut = cut_host(graph.scope, thread, graph.time[graph.cause[OWN, mine]], graph.time[mine])
+        kept = np.isin(cut.kind, (Kind.DATA_LOADER, Kind.GARBAGE_COLLECTION))
+        length = np.where(kept, cut.end - cut.start, 0)
+        lag[OWN, mine] = np.bincount(cut.owner, length, minlength=len(mine)).astype(np.int64)
+    launched = np.isin(graph.cause[OWN, :works], nodes)
+    lag[OWN, :works][launched] = np.maximum(
+        lag[OWN, :works][launched] - graph.arrived.latency_ns, 0
+    )

@@ -1,0 +1,124 @@
+"""What one critical path is about: a process, its window, its steps, and its main thread.
+
+A process is what shares correlation ids: the sources of one pass, host, rank and process, and of
+one point of a scan. The window reaches from the first steady step to the last, and on to the end of
+the device work that these steps launched, since a path ends with the last end; without steps it is
+all that the process recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.host.timeline import MARKS, HostRows, Timeline, host_rows
+from profharness.analysis.time.device_work import Work, work_of
+from profharness.analysis.time.steps import Step, steady, steps
+from profharness.trace.columns.table import NULL
+from profharness.trace.launches import correlated_process
+from profharness.trace.model import Source, Trace
+from profharness.trace.parts.select import by_source
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """One process in one window, in ns. `main` is a number of `HostRows.thread`; `work` are the
+    rows of `records` that reach into the window, by start.
+    """
+
+    trace: Trace
+    records: Work
+    rows: HostRows
+    start: int
+    end: int
+    host_end: int
+    """Where the main thread's part of the window ends."""
+    main: int
+    work: I64
+    ending: Mask
+    """Which of `work` the window's steps launched: the window ends with the last of them."""
+    label: str
+    steps: tuple[Step, ...]
+    lines: dict[int, Timeline] = field(default_factory=dict)
+    """Timelines by thread, as they are made."""
+
+    @property
+    def source(self) -> Source:
+        """The source that stands for the process."""
+        return self.trace.sources[0]
+
+    @property
+    def window_ns(self) -> int:
+        return self.end - self.start
+
+
+def scopes(trace: Trace) -> Iterator[Scope]:
+    """The processes of a trace that recorded operators or host calls, in order of their sources."""
+    groups: dict[object, list[bool]] = {}
+    for position, source in enumerate(trace.sources):
+        key = (correlated_process(source), source.point)
+        groups.setdefault(key, [False] * len(trace.sources))[position] = True
+    for members in groups.values():
+        of_process = trace if all(members) else by_source(trace, members)
+        if len(of_process.ops) or len(of_process.api):
+            scope = _scope(of_process)
+            if scope is not None:
+                yield scope
+
+
+def _scope(trace: Trace) -> Scope | None:
+    work, rows = work_of(trace), host_rows(trace)
+    if not len(rows):
+        return None
+    marked = _steady_steps(trace)
+    main = _main_thread(trace, rows, marked)
+    launched = work.start != NULL
+    if marked:
+        start, host_end = marked[0].start_ns, max(step.end_ns for step in marked)
+        launched &= (work.launched >= start) & (work.launched < host_end)
+        label = f"{len(marked)} {'step' if len(marked) == 1 else 'steps'}"
+    else:
+        mine = rows.thread == main
+        start, host_end = int(rows.start.min()), int(rows.end[mine].max())
+        if launched.any():
+            start = min(start, int(work.start[launched].min()))
+        label = "all records"
+    end = max(host_end, int(work.end[launched].max())) if launched.any() else host_end
+    if end <= start:
+        return None
+    reach = np.flatnonzero((work.start != NULL) & (work.end > start) & (work.start < end))
+    order = np.lexsort((reach, work.end[reach], work.start[reach]))
+    reach = reach[order]
+    ending = launched[reach]
+    return Scope(trace, work, rows, start, end, host_end, main, reach, ending, label, tuple(marked))
+
+
+def _steady_steps(trace: Trace) -> list[Step]:
+    """The steady steps of the process; of several processes in one file those of the first."""
+    marked = steps(trace)
+    return steady([step for step in marked if step.process == marked[0].process])
+
+
+def _main_thread(trace: Trace, rows: HostRows, marked: list[Step]) -> int:
+    """The thread that marks the steps, else the process's first one (whose id on Linux is the
+    process's), else the one with most operators and calls.
+    """
+    counts = np.bincount(rows.thread[rows.table != MARKS], minlength=len(rows.owners))
+    if marked:
+        marks = trace.marks
+        of_step = np.flatnonzero(
+            (marks.start_ns == marked[0].start_ns) & (marks.dur_ns == marked[0].dur_ns)
+        )
+        stepping = (rows.owners[:, 1] == marks.pid[of_step[0]]) & (
+            rows.owners[:, 2] == marks.tid[of_step[0]]
+        )
+        if stepping.any():
+            return int(np.flatnonzero(stepping)[0])
+    first = np.flatnonzero((rows.owners[:, 1] == rows.owners[:, 2]) & (counts > 0))
+    return int(first[0]) if len(first) else int(np.argmax(counts))

@@ -1,0 +1,104 @@
+"""What the analysis says of copies and allocators, as typed records. Nothing is computed here."""
+
+from __future__ import annotations
+
+import msgspec
+
+from profharness.stats.estimate import Estimate
+
+
+class CopyRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Copies or fills of one direction, kind of host memory and class of size, that start in the
+    window; times in ns, sums over devices.
+
+    `direction` is h2d, d2h, d2d, p2p, h2h, fill or unknown, `host_memory` pageable, pinned or
+    managed, empty where it is not recorded. The sizes lie from `least_bytes` to below `below_bytes`
+    (None: no limit); where sizes are not known both and `bytes` are None. `busy_ns` is the union of
+    the copies inside of the window, `exposed_ns` the part of it in which no kernel ran. Bandwidths
+    are in B/s: of the sum, and the median over copies.
+
+    Of `linked_calls`, whose launching call is known, `blocking_calls` kept it until the copy had
+    ended. `kernel` names the kernel that does the copying where the tool recorded one: its size is
+    never known, and its time is time of kernels, so that nothing of it is exposed.
+    """
+
+    direction: str
+    host_memory: str = ""
+    kernel: str = ""
+    least_bytes: int | None = None
+    below_bytes: int | None = None
+    calls: int
+    bytes: int | None = None
+    total_ns: int
+    busy_ns: int
+    exposed_ns: int | None = None
+    window_ns: int
+    bytes_per_s: float | None = None
+    bytes_per_s_median: float | None = None
+    linked_calls: int = 0
+    blocking_calls: int | None = None
+
+
+class MemoryRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What one operator or module took from an allocator in the window, and what of all that it
+    ever took was alive at the peak; bytes, and numbers of allocations.
+    """
+
+    name: str
+    allocations: int = 0
+    bytes: int = 0
+    kept: int = 0
+    kept_bytes: int = 0
+
+
+class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What one process held of the host's (`device` None) or of one device's memory in the window,
+    in bytes; `file` names the trace where there are several.
+
+    `peak_ns` is the time of the peak after the start of the window, `step` the step that it lies
+    in. `reserved_bytes` is what the allocator had taken at the peak, `reserved_peak_bytes` at most;
+    None where it reserves nothing ahead. `before_bytes` of the peak were taken before the
+    recording. `operators` and `modules` sum to the peak (`kept_bytes`), and to all that was taken
+    in the window (`bytes`); `needs` says what is missing where there are none. `growth_bytes` per
+    step has a 95 % interval. The curve holds the lowest and highest values of short stretches.
+    """
+
+    device: str | None
+    file: str = ""
+    pid: int | None = None
+    capacity_bytes: int | None = None
+    peak_bytes: int
+    peak_ns: int
+    step: str | None = None
+    reserved_bytes: int | None = None
+    reserved_peak_bytes: int | None = None
+    before_bytes: int | None = None
+    allocations: int
+    releases: int
+    allocated_bytes: int
+    steps: int | None = None
+    growth_bytes: Estimate | None = None
+    operators: tuple[MemoryRow, ...] = ()
+    modules: tuple[MemoryRow, ...] = ()
+    needs: str = ""
+    at_ns: tuple[int, ...] = ()
+    allocated: tuple[int, ...] = ()
+    reserved: tuple[int, ...] = ()
+
+
+class AllocatorCall(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls of one function of the driver that takes or frees memory, and their time in the window,
+    in ns.
+    """
+
+    name: str
+    calls: int
+    total_ns: int
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """What allocators did in the window, `window_ns` long."""
+
+    window_ns: int
+    uses: tuple[MemoryUse, ...] = ()
+    calls: tuple[AllocatorCall, ...] = ()

@@ -1,0 +1,83 @@
+"""What `profharness replay` says, as records (docs/json.md#other-documents). Times are ns of one
+call.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from profharness.stats.estimate import Estimate
+
+Reading = Literal["own", "cold-caches", "surroundings", "doubtful"]
+
+
+class Split(msgspec.Struct, frozen=True, kw_only=True):
+    """The in-trace time in four parts, in ns: the operator's own, what the profiler costs, what
+    cold caches explain at most, and the rest of what surrounded it.
+    """
+
+    own_ns: float
+    profiler_ns: float
+    cold_ns: float
+    rest_ns: float
+
+
+class ReplayRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One call in the trace and alone. `share` is that of its self time among all operators.
+
+    `alone` is warm, `profiled` the same under torch's profiler, `cold` with its arguments out of
+    the caches. `ratio` is in-trace time over profiled time. `chosen` names what no trace records.
+    """
+
+    name: str
+    overload: str
+    shapes: str
+    dtypes: str
+    calls: int
+    share: float
+    self_ns: int
+    in_trace: Estimate
+    in_trace_median: float
+    alone: Estimate
+    alone_median: float
+    profiled: Estimate
+    cold: Estimate
+    ratio: Estimate
+    split: Split
+    reading: Reading
+    chosen: tuple[str, ...] = ()
+    steady: bool = True
+
+
+class NotReplayed(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that was not run, and why."""
+
+    name: str
+    shapes: str
+    dtypes: str
+    calls: int
+    share: float
+    reason: str
+
+
+class Replays(msgspec.Struct, frozen=True, kw_only=True):
+    """All that was replayed. `sum` is the split of the time of all rows, each call counted once;
+    `total_ns` the self time of all operators of the trace.
+    """
+
+    schema: int = 1
+    source: str
+    pass_name: str | None = msgspec.field(default=None, name="pass")
+    device: str = ""
+    device_name: str = ""
+    torch: str = ""
+    threads: int = 0
+    seed: int = 0
+    on_device: bool = False
+    total_ns: int = 0
+    in_trace_ns: int = 0
+    sum: Split = Split(own_ns=0.0, profiler_ns=0.0, cold_ns=0.0, rest_ns=0.0)
+    rows: tuple[ReplayRow, ...] = ()
+    not_replayed: tuple[NotReplayed, ...] = ()

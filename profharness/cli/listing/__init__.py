@@ -1,0 +1,1 @@
+"""What `hotspots` does behind its line for rows that are no rows of records."""

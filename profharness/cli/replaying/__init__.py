@@ -1,0 +1,1 @@
+"""What `profharness replay` does: its line, its rounds of calls, and the scripts that it writes."""

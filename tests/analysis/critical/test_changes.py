@@ -1,0 +1,133 @@
+"""What-ifs on small programs whose answer can be worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from profharness.analysis.critical.changes import parse
+from profharness.analysis.critical.records import Forecast, RankPath
+from profharness.analysis.critical.summary import critical_path
+from profharness.errors import UsageError
+from tests.analysis.scene import Scene
+
+US = 1_000
+
+
+def path(scene: Scene, *changes: str) -> RankPath:
+    found = critical_path(scene.build(), [parse(change) for change in changes])
+    assert found is not None
+    [only] = found.processes
+    return only
+
+
+def forecast(scene: Scene, change: str) -> Forecast:
+    return path(scene, change).what_if[1]
+
+
+def device_bound() -> Scene:
+    """Two kernels of 100 us behind each other, then a synchronisation that returns after 2 us."""
+    scene = Scene()
+    scene.op("aten::mm", 0, 20 * US)
+    first = scene.launch(4 * US, 6 * US)
+    second = scene.launch(12 * US, 14 * US)
+    scene.kernel(10 * US, 110 * US, first, name="gemm", op=0)
+    scene.kernel(111 * US, 211 * US, second, name="relu", op=0)
+    scene.call("hipDeviceSynchronize", 20 * US, 213 * US)
+    return scene
+
+
+def test_the_path_of_a_device_bound_step() -> None:
+    found = path(device_bound())
+    assert {key: part.ns for key, part in found.segments.items()} == {
+        "kernel": 200 * US,
+        "launch_latency": 6 * US,
+        "host_operator": 4 * US,
+        "sync_return": 2 * US,
+        "stream_gap": 1 * US,
+    }
+    assert found.window_ns == 213 * US
+    assert [(row.name, row.operator, row.ns) for row in found.rows[:2]] == [
+        ("gemm", "aten::mm", 100 * US),
+        ("relu", "aten::mm", 100 * US),
+    ]
+
+
+def test_a_faster_kernel_shortens_the_window_by_what_it_loses() -> None:
+    made = forecast(device_bound(), "kernel:gemm=0.5")
+    assert made.forecast_ns == 163 * US
+    assert made.at_most_ns == 50 * US
+    assert made.next_limit == "kernel"
+    assert made.touched == 1
+
+
+def test_a_gain_ends_where_the_next_limit_appears() -> None:
+    """Without the kernels the host's 20 us remain, and the device is ready 2 us before."""
+    made = forecast(device_bound(), "kernel:.=0")
+    assert made.at_most_ns == 200 * US
+    assert made.forecast_ns == 20 * US
+    assert made.next_limit == "host_operator"
+
+
+def test_operators_scale_the_work_that_they_launched() -> None:
+    assert forecast(device_bound(), "op:^aten::mm$=0.5").forecast_ns == 113 * US
+    assert forecast(device_bound(), "op:^mm$=0.5").touched == 0
+
+
+def test_without_synchronisation_the_host_goes_on() -> None:
+    """A value is read in the middle: without the wait the second kernel is launched at once."""
+    scene = Scene()
+    scene.op("aten::mm", 0, 10 * US)
+    scene.kernel(10 * US, 110 * US, scene.launch(4 * US, 6 * US))
+    scene.call("hipStreamSynchronize", 10 * US, 112 * US)
+    scene.op("aten::mm", 120 * US, 130 * US)
+    scene.kernel(130 * US, 230 * US, scene.launch(124 * US, 126 * US))
+    scene.call("hipStreamSynchronize", 130 * US, 232 * US)
+    made = forecast(scene, "no-sync")
+    assert made.at_most_ns is None
+    assert made.forecast_ns == 210 * US  # back to back: the first ends at 110, no gap is known
+
+
+def test_graphs_take_the_host_away_between_launches() -> None:
+    """Five launches 50 us apart of kernels of 1 us: one launch, then the kernels behind each
+    other.
+    """
+    scene = Scene()
+    for number in range(5):
+        at = number * 50 * US
+        scene.op("aten::add", at, at + 40 * US)
+        scene.kernel(at + 15 * US, at + 16 * US, scene.launch(at + 10 * US, at + 12 * US))
+    scene.call("hipDeviceSynchronize", 250 * US, 251 * US)
+    made = forecast(scene, "graphs")
+    assert made.window_ns == 251 * US
+    assert made.forecast_ns == 51 * US  # 10 to the first launch, 40 + 1 after the last
+    assert made.next_limit == "host_operator"
+
+
+def test_data_loading_can_be_taken_away() -> None:
+    scene = Scene()
+    scene.mark("range", 0, 30 * US, "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+    scene.op("aten::stack", 5 * US, 25 * US)
+    scene.op("aten::mm", 30 * US, 70 * US)
+    found = path(scene, "dataloader", "op:mm=0.5", "batch=2:4")
+    assert found.segments["host_data_loader"].ns == 30 * US
+    assert [made.forecast_ns for made in found.what_if] == [70 * US, 40 * US, 50 * US, 130 * US]
+
+
+def test_a_batch_of_unknown_size_is_not_guessed() -> None:
+    scene = Scene()
+    scene.op("aten::mm", 0, 40 * US)
+    assert [made.change for made in path(scene, "batch=8").what_if] == ["no change"]
+    known = critical_path(scene.build(), [parse("batch=8")], {"": 4})
+    assert known is not None
+    assert known.processes[0].what_if[1].forecast_ns == 80 * US
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "kernel", "kernel:gemm", "kernel:gemm=fast", "kernel:gemm=-1", "kernel:(=0.5", "op:=1",
+     "batch", "batch=0", "batch=x", "batch=:4", "batch=a:4", "graph", "kernel:x=nan",
+     "kernel:x=inf"],
+)  # fmt: skip
+def test_what_is_no_change_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse(text)

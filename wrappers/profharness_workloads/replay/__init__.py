@@ -1,0 +1,1 @@
+"""Runs recorded operators of torch alone, one after the other, and times them."""
