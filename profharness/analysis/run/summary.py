@@ -76,21 +76,19 @@ def summarise_run(
     versions, counted = node.versions if node else None, trace if len(trace.counters) else None
     yardstick = Yardstick(calibrations, versions, counted, operator_input)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
-    view = _against(
-        _view(manifest, trace, chosen), yardstick, trace, node.cpu_model if node else ""
-    )
+    view = _view(manifest, trace, chosen)
+    view = _against(view, yardstick, trace, node.cpu_model if node else "")
     by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
-    summaries = [result.summary for result in results]
     rows = pass_rows(view, trace)
     figures = _run_figures(view, trace)
     cores_of_steps = step_cores(manifest, trace, view.telemetry)
     of_telemetry = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
     measured = _measured_findings(view, trace, device, results)
-    eased = eased_by_pressure(measured, summaries, of_telemetry)
+    eased = eased_by_pressure(measured, [each.summary for each in results], of_telemetry)
     added = (*_overhead_findings(rows), *of_telemetry, *package_findings(view.packages))
     of = by_point(findings := _unique((*eased, *added)))
-    points = _in_order(tuple(_judged(summary, of, cores) for summary in summaries))
+    points = _in_order(tuple(_judged(each.summary, of, cores) for each in results))
     metrics = {
         **device.metrics,
         **ceilings_of_points(points[0].metrics if points else None, device.metrics),

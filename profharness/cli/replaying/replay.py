@@ -75,6 +75,14 @@ class ReplayLine(msgspec.Struct, frozen=True, kw_only=True):
             names=("--pass",),
         ),
     ] = None
+    pmc: Annotated[
+        tuple[str, ...],
+        Option(
+            'Also count, under rocprofv3 on an AMD device: "C1 C2" or C1,C2 in one execution. '
+            "Repeatable: one execution for each.",
+            metavar="COUNTERS",
+        ),
+    ] = ()
     write_scripts: Annotated[
         Path | None,
         Option(
@@ -89,7 +97,7 @@ class ReplayLine(msgspec.Struct, frozen=True, kw_only=True):
 def replay(line: ReplayLine) -> None:
     """Run the hottest operators of a trace alone, and say what is their own."""
     from profharness.cli.listing.line import say
-    from profharness.cli.replaying import scripts
+    from profharness.cli.replaying import counting, scripts
     from profharness.cli.replaying.rounds import replay_hottest
     from profharness.measure.alone.process import Asked
     from profharness.report.replay.text import replay_text
@@ -114,7 +122,11 @@ def replay(line: ReplayLine) -> None:
     )
     calls = min(line.top, len(given.hot.calls))
     mention(f"replaying {calls} calls, each for about {4 * line.min_seconds:.3g} s")
+    if line.pmc:
+        counting.check(line.pmc, asked, given)
     done = replay_hottest(given, line.top, line.namespace, asked)
+    if line.pmc:
+        done = counting.counted(done, line.pmc, asked)
     if line.write_scripts is not None:
         scripts.write(line.write_scripts, done)
     if line.json:
