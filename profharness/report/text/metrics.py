@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from profharness.analysis.records import Partition, Summary
 from profharness.findings import problem_text
+from profharness.report import batches
 from profharness.report.tables import (
-    batches,
     communication,
     counters,
     runtime_logs,

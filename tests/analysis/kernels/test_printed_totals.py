@@ -8,7 +8,8 @@ import msgspec
 from profharness.analysis.kernels import hotspots
 from profharness.analysis.kernels.hotspots import tally
 from profharness.analysis.kernels.tally import join
-from profharness.cli.hotspots import Form, text_of
+from profharness.cli.hotspots import text_of
+from profharness.cli.listing.forms import Form
 from profharness.report.text.hotspots import plain_table
 from profharness.trace import merge
 from profharness.trace.model import Source, Strings, Trace
