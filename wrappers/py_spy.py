@@ -303,13 +303,24 @@ def main(arguments: List[str]) -> NoReturn:
     child.outlive_signals()
     command = int(_line(ended) or b"0")
     if command:
-        _record(folder, command, py_spy, said)
+        _record(folder, command, py_spy, (said, ended))
     status = _line(ended)
     child.end_as(int(status) if status else -signal.SIGKILL)
 
 
-def _record(folder: str, command: int, py_spy: int, said: int) -> None:
+def _await(command: int, ended: int) -> None:
+    """Wait for the command where it outlives py-spy, and say so if it runs Python again: py-spy
+    ends with the last Python process that it knows.
+    """
+    while not select.select([ended], [], [], LOOK_S)[0]:
+        if any(runs_python(pid) for pid in processes(command)):
+            _say("it had ended when a further Python process was started, which is not sampled")
+            return
+
+
+def _record(folder: str, command: int, py_spy: int, pipes: Tuple[int, int]) -> None:
     """Follow py-spy until it has ended, and write what its trace does not say."""
+    said, ended = pipes
     output = os.path.join(folder, "py-spy-%d.json" % command)
     watched = Watched(command, output[: -len(".json")] + ".log")
     stamp = _line(said)
@@ -321,6 +332,7 @@ def _record(folder: str, command: int, py_spy: int, said: int) -> None:
     _follow(watched, py_spy, said)
     if watched.wrote_ns:
         watched.note(output + ".profharness.json")
+        _await(command, ended)
         return
     reasons = [line.decode("utf-8", "replace") for line in _ERROR.findall(watched.said)]
     told_all = "; ".join(dict.fromkeys(reasons[-3:]))

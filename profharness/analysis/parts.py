@@ -39,7 +39,7 @@ from profharness.analysis.records import (
     TraceCounts,
 )
 from profharness.analysis.summarise import summarise_trace
-from profharness.analysis.time.counts import device_keys
+from profharness.analysis.time.counts import device_keys, ranks_of
 from profharness.analysis.time.timeline import add
 from profharness.analysis.use.device_use import UseSums, files_use, use_sums
 from profharness.analysis.verdict.records import Grounds, add_grounds
@@ -161,9 +161,7 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         operator_share=add_operator_shares(summary.operator_share for summary in summaries),
         hotspots=(table,),
         communication=talk,
-        memory=merge_memory(
-            [(_file_name(summary.source), summary.memory) for summary in summaries]
-        ),
+        memory=merge_memory([(_file_name(one.source), one.memory) for one in summaries]),
         copies_by=merge_copy_rows(summary.copies_by for summary in summaries),
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
         device_names=tuple(
@@ -210,7 +208,12 @@ def _counts(parts: Sequence[Part], distinct: int) -> TraceCounts:
         copies=total(lambda c: c.copies),
         devices=total(lambda c: c.devices),
         streams=total(lambda c: c.streams),
-        ranks=len({rank for file_part in parts for rank in file_part.ranks}),
+        ranks=len(
+            ranks_of(
+                {rank for file_part in parts for rank in file_part.ranks},
+                of_run=any(file_part.passes for file_part in parts),
+            )
+        ),
         span_ns=_span_ns(parts) if placed else None,
         busy_ns=total(lambda c: c.busy_ns or 0) if placed else None,
         busy_any_ns=total(lambda c: c.busy_any_ns or 0) if placed else None,

@@ -72,7 +72,7 @@ def summarise_trace(
         *communication_findings(talk, split),
         *misfits(whole.facts),
     )
-    values, points = figures(whole), _points(whole, every_finding)
+    values, points = figures(whole), _points(whole, every_finding, allowed_cores)
     every_finding = (
         *every_finding,
         *_above_peak(whole, values, points),
@@ -110,14 +110,6 @@ def summarise_trace(
     )
 
 
-def _points(whole: Measurement, findings: Sequence[Finding]) -> tuple[PointSummary, ...]:
-    cores, known = whole.allowed_cores, whole.whole
-    return tuple(
-        summarise_point(whole.trace, point, findings, allowed_cores=cores, known=known)
-        for point in points_of(whole.trace)
-    )
-
-
 def host_time(m: Measurement) -> HostTime | None:
     """What the host was in while the devices were idle, or in the whole window where none works."""
     if m.timeless or not m.when.total:
@@ -125,6 +117,18 @@ def host_time(m: Measurement) -> HostTime | None:
     if m.devices:
         return of_idle(m.trace, m.whole.idle, m.devices, m.windows)
     return of_window(m.trace, m.windows)
+
+
+def _points(
+    whole: Measurement, findings: Sequence[Finding], allowed_cores: float | None
+) -> tuple[PointSummary, ...]:
+    """The points of the trace, each measured in its own window."""
+    return tuple(
+        summarise_point(
+            whole.trace, point, findings, allowed_cores=allowed_cores, known=whole.whole
+        )
+        for point in points_of(whole.trace)
+    )
 
 
 def _default_table(m: Measurement, devices: Sequence[DeviceCounts]) -> Hotspots:

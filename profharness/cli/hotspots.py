@@ -200,57 +200,43 @@ def _code_rows(line: HotspotsLine) -> CodeBy | None:
 
 
 def _list_python(line: HotspotsLine) -> bool:
-    """Print the lines or functions of Python, where they are asked for and stacks were sampled, or
-    nothing else can be listed of the files; whether that was done. Raises UsageError for options
-    that mean nothing for them.
+    """Print the lines or functions of Python where rows are these; whether that was done. Raises
+    UsageError for options that mean nothing for them.
     """
-    from profharness.understand.code_spots import holds_code
-    from profharness.understand.loose.python_lines import only_samples, python_lines
+    from profharness.understand.loose.python_lines import asked_lines
 
-    asked = line.by in (By.LINE, By.FUNCTION)
-    if not asked and (line.by is not None or not only_samples(line.paths)):
+    found = asked_lines(line.paths, "" if line.by is None else line.by.value, line.pass_name)
+    if found is None:
         return False
-    if line.by is By.LINE and all(map(holds_code, line.paths)):
-        return False
-    found = python_lines(
-        line.paths, "function" if line.by is By.FUNCTION else "line", line.pass_name
-    )
-    if found.table is None and line.by is not By.FUNCTION:
-        return False
-    if line.samples or line.formulas or line.shown is Form.MD:
-        option = next(
-            name
-            for name, given in (
-                ("--samples", line.samples),
-                ("--formulas", line.formulas),
-                ("--format md", True),
-            )
-            if given
-        )
-        raise UsageError(f"{option} is not for rows of Python", "leave it out")
+    from profharness.report.csv import host_csv
+    from profharness.report.tables.python_lines import host_text
+
+    _refuse_rates(line, "rows of Python")
     say(found.problems)
     if found.table is None:
         mention(f"{line.paths[0]}: nothing to list by function; {_OF_PYTHON}")
         return True
-    from profharness.report.csv import host_csv
-    from profharness.report.tables.python_lines import host_text
-
     as_csv = partial(host_csv, raw=line.raw_csv)
     sys.stdout.write(_in_form(found.table, line.shown, line.top, (host_text, as_csv)))
     return True
 
 
+def _refuse_rates(line: HotspotsLine, rows: str) -> None:
+    """Raises UsageError for options that need rows with a time on a device or in an operator."""
+    if line.samples or line.formulas:
+        option = "--samples" if line.samples else "--formulas"
+        raise UsageError(f"{option} is not for {rows}", "leave it out")
+    if line.shown is Form.MD:
+        raise UsageError(f"--format md is not for {rows}", "use --format csv or json")
+
+
 def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
-    """Print the lines or instructions of kernels. Raises UsageError for options that mean nothing
-    for them.
-    """
+    """Print the lines or instructions of kernels, as `_list_python` does."""
     from profharness.report.csv import code_csv
     from profharness.report.tables.code_spots import code_text
     from profharness.understand import code_spots
 
-    if line.samples or line.formulas:
-        option = "--samples" if line.samples else "--formulas"
-        raise UsageError(f"{option} is not for rows by {by}", "leave it out")
+    _refuse_rates(line, f"rows by {by}")
     if line.pass_name is not None and not of_run:
         raise UsageError(
             f"--pass {line.pass_name}: no such pass", "trace files have no passes: leave --pass out"
@@ -263,8 +249,6 @@ def _list_code(line: HotspotsLine, by: CodeBy, *, of_run: bool) -> None:
     say(found.problems)
     if not found.table.rows:
         mention(f"{line.paths[0]}: nothing to list by {by}; {found.why or _OF_CODE}")
-    if line.shown is Form.MD:
-        raise UsageError(f"--format md is not for rows by {by}", "use --format csv or json")
     as_csv = partial(code_csv, raw=line.raw_csv)
     sys.stdout.write(_in_form(found.table, line.shown, line.top, (code_text, as_csv)))
 

@@ -18,6 +18,7 @@ from profharness.options.steps import StepRange
 from profharness.understand.operator_work import operator_input
 
 if TYPE_CHECKING:
+    from profharness.analysis.operators.engine import OperatorInput
     from profharness.analysis.records import Summary
     from profharness.understand.many.jobs import Workers
 
@@ -45,6 +46,19 @@ class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
         ),
     ] = ""
     step_range: StepRange = ""
+    critical_path: Annotated[
+        bool,
+        Option("Also the critical path: what each instant of the steps waited for."),
+    ] = False
+    what_if: Annotated[
+        tuple[str, ...],
+        Option(
+            "What a change would be worth, from the critical path: kernel:REGEX=FACTOR, "
+            "op:REGEX=FACTOR, graphs, no-sync, hide-communication, dataloader, batch=N or "
+            "batch=OLD:NEW. Repeatable.",
+            metavar="CHANGE",
+        ),
+    ] = ()
     samples: Annotated[
         str,
         Option(
@@ -66,6 +80,11 @@ def metrics(line: MetricsLine) -> None:
         raise UsageError(
             "--samples belongs to --steps",
             "`hotspots RUN --samples LIST` joins telemetry to kernels",
+        )
+    if line.steps and (line.critical_path or line.what_if):
+        raise UsageError(
+            "--steps does not go with --critical-path and --what-if",
+            "leave it out: the critical path is divided by steps with --json",
         )
     if line.steps:
         from profharness.analysis.time.step_summaries import parse
@@ -93,9 +112,31 @@ def metrics(line: MetricsLine) -> None:
             steps=each,
             findings=(*summary.findings, *steps_above_peak(each, summary.findings)),
         )
+    elif line.critical_path or line.what_if:
+        _with_critical_path(line, given)
+        return
     else:
         summary = summarise_paths(line.paths, line.step_range, given, _workers(line))
     sys.stdout.write(_text(line, summary, shown))
+
+
+def _with_critical_path(line: MetricsLine, given: OperatorInput) -> None:
+    """Show the figures, and the critical path behind them."""
+    import msgspec
+
+    from profharness.analysis.critical.changes import parse
+    from profharness.report.json import metrics_json
+    from profharness.report.text.measured.critical_path import critical_path_text
+    from profharness.understand.many.critical import summary_with_path
+
+    changes = [parse(text) for text in line.what_if]
+    summary, path = summary_with_path(line.paths, changes, line.step_range, given, _workers(line))
+    if line.json or line.form is Form.JSON:
+        beside = {"critical_path": msgspec.to_builtins(path)}
+        sys.stdout.write(metrics_json(summary, beside).decode())
+        return
+    sys.stdout.write(_text(line, summary, ()))
+    sys.stdout.write(critical_path_text(path))
 
 
 def _text(line: MetricsLine, summary: Summary, shown: Sequence[str]) -> str:

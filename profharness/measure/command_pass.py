@@ -62,7 +62,7 @@ class CommandPass:
     def execute(self, tool: ToolPass) -> Execution:
         """Start the command and wait for it; watch for frameworks that run without our hooks."""
         run_plan, sampler = self.run_plan, self.sampler
-        observer = Observer(self.where.hooks)
+        observer = Observer(self.where.hooks, self.plan.name)
         tool.ready(hooked_command(run_plan, self.where))
 
         def started(pid: int) -> None:

@@ -7,6 +7,7 @@ its own names. Rank 0 owns the manifest; the lowest local rank of a node owns th
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -24,7 +25,7 @@ from profharness.measure.passes import EndedPass
 from profharness.measure.plan import RunPlan
 from profharness.measure.recorder import Recorder
 from profharness.rundir.lost import LostFile, lost_finding
-from profharness.rundir.manifest import RankOutcome
+from profharness.rundir.manifest import NodeRecord, RankOutcome
 from profharness.rundir.paths import RunDir, write_atomic
 from profharness.supervise.pass_plan import PassPlan
 
@@ -85,7 +86,10 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
         time.sleep(0.02)
     present = [path for path in expected if path.exists()]
     outcomes = tuple(msgspec.json.decode(path.read_bytes(), type=RankOutcome) for path in present)
-    recorder.update(rank_outcomes=(*recorder.manifest.rank_outcomes, *outcomes))
+    recorder.update(
+        rank_outcomes=(*recorder.manifest.rank_outcomes, *outcomes),
+        nodes=tuple(with_cpus_of_ranks(node, outcomes) for node in recorder.manifest.nodes),
+    )
     for rank_finding in rank_findings(outcomes):
         recorder.add_finding(rank_finding)
     missing = [rank for rank, path in enumerate(expected) if not path.exists()]
@@ -101,6 +105,17 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     if plan.counters:
         write_atomic(_verdict(recorder.run, plan), msgspec.json.encode(refused))
     return refused
+
+
+def with_cpus_of_ranks(node: NodeRecord, outcomes: Sequence[RankOutcome]) -> NodeRecord:
+    """The node with the CPUs of all its ranks: a launcher may bind each to its own, and what they
+    use is told of them together.
+    """
+    bound = {
+        cpu for outcome in outcomes if outcome.host == node.host for cpu in outcome.cpus_allowed
+    }
+    allowed = tuple(sorted({*node.cpus_allowed, *bound}))
+    return msgspec.structs.replace(node, cpus_allowed=allowed)
 
 
 def _behind_s(run_plan: RunPlan, ended: EndedPass) -> float:
@@ -173,6 +188,7 @@ def _write_outcome(
         start_boot_ns=outcome.start_boot_ns,
         end_boot_ns=outcome.end_boot_ns,
         findings=findings,
+        cpus_allowed=tuple(sorted(os.sched_getaffinity(0))),
         refused=refused,
     )
     path = _folder(RunDir(run_plan.root)) / f"{plan.name}-{rank}.json"

@@ -58,11 +58,11 @@ def run_json(summary: Summary) -> bytes:
     )
 
 
-def metrics_json(summary: Summary) -> bytes:
-    """`metrics FILE|RUN --json`: whole-file counts, figures per device, point and window. Ends with
-    a newline.
+def metrics_json(summary: Summary, beside: Mapping[str, object] = {}) -> bytes:
+    """`metrics FILE|RUN --json`: whole-file counts, figures per device, point and window; `beside`
+    stands behind them. Ends with a newline.
     """
-    return _document(metrics_object(summary))
+    return _document({**metrics_object(summary), **beside})
 
 
 def metrics_object(summary: Summary) -> dict[str, object]:

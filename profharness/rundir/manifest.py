@@ -237,7 +237,7 @@ class RankOutcome(_Record, frozen=True, kw_only=True):
     """How one rank of a command ended, written by its own harness under control/ranks/.
 
     `findings` are on the tool around this rank; `refused`: it did not take the counters of the
-    pass.
+    pass; `cpus_allowed` are those that its launcher bound it to.
     """
 
     rank: int
@@ -249,6 +249,7 @@ class RankOutcome(_Record, frozen=True, kw_only=True):
     end_boot_ns: int
     findings: tuple[Finding, ...] = ()
     refused: bool = False
+    cpus_allowed: tuple[int, ...] = ()
 
 
 class LayerOutcome(_Record, frozen=True, kw_only=True):

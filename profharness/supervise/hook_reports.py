@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -34,8 +34,9 @@ class Observer:
     missed.
     """
 
-    def __init__(self, hooks: Path) -> None:
-        self._hooks = hooks
+    def __init__(self, hooks: Path, pass_name: str = "") -> None:
+        """The pass is named where several leave their hello files in one folder."""
+        self._hooks, self._pass = hooks, pass_name
         self._root: int | None = None
         self._next = 0.0
         self._seen: dict[int, tuple[str, str]] = {}
@@ -56,20 +57,24 @@ class Observer:
 
     def report(self, add: Callable[[Finding], None]) -> None:
         """One finding for each process that used a framework without a hook; the hooks end at a
-        fork without exec.
+        fork without exec, of which only a pass that was to record something says so.
         """
         hellos = read_hellos(self._hooks)
         helloed = {hello.pid for hello in hellos}
-        for hello in hellos:
-            if hello.forked and hello.used:
-                add(
-                    finding(
-                        "fork-not-recorded",
-                        f"process {hello.pid} was forked and used {', '.join(hello.used)}: "
-                        "nothing of it is recorded",
-                        pid=hello.pid,
-                    )
+        for used, pids in self._forked(hellos).items():
+            several = len(pids) > 1
+            figures: dict[str, Any] = {"pid": pids[0]}
+            if several:
+                figures["processes"] = len(pids)
+            add(
+                finding(
+                    "fork-not-recorded",
+                    f"process{'es' if several else ''} {', '.join(map(str, pids))} "
+                    f"{'were' if several else 'was'} forked and used {used}: "
+                    f"nothing of {'them' if several else 'it'} is recorded",
+                    **figures,
                 )
+            )
         for pid, (framework, line) in sorted(self._seen.items()):
             if pid not in helloed:
                 add(
@@ -80,6 +85,17 @@ class Observer:
                         pid=pid,
                     )
                 )
+
+    def _forked(self, hellos: Sequence[Hello]) -> dict[str, list[int]]:
+        """The forked processes of this pass that used a framework which it was to record, by the
+        framework.
+        """
+        groups: dict[str, list[int]] = {}
+        for hello in hellos:
+            of_pass = not self._pass or (hello.layers and hello.pass_name in ("", self._pass))
+            if hello.forked and hello.used and of_pass:
+                groups.setdefault(", ".join(hello.used), []).append(hello.pid)
+        return groups
 
 
 def read_hellos(folder: Path) -> tuple[Hello, ...]:

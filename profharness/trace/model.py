@@ -172,6 +172,7 @@ class Marks(Table):
     point: I32 = code("point of the scan")
     items: I64 = int64("items processed inside", "items")
     number: I64 = int64("which step it is, where its name does not say it")
+    cpu_ns: I64 = int64("processor time that its thread took inside", "ns")
     collective: I32 = code("what a collective on the CPU does, as text of `trace.collectives`")
     host: I32 = code("host name")
     rank: I32 = int32("global rank")
@@ -224,6 +225,23 @@ class Requests(Table):
 
 
 @dataclass(frozen=True, eq=False)
+class HostSamples(Table):
+    """Where a thread of Python stood at one time, as a sampler in its process saw it. Instants, not
+    spans: what the thread did between two of them is told by its processor time alone.
+    """
+
+    at_ns: I64 = ns("when the sampler saw the thread: no earlier than it wanted to, by `delay_ns`")
+    host: I32 = code("host name")
+    rank: I32 = int32("global rank")
+    pid: I64 = int64("process")
+    tid: I64 = int64("thread")
+    stack: I32 = code("lines of Python as text of `trace.columns.stacks`; NULL where not known")
+    cpu_ns: I64 = int64("processor time that the thread has taken since it began", "ns")
+    delay_ns: I64 = int64("how much later than wanted: native code held the interpreter", "ns")
+    source: I32 = index("sources", "where the record came from")
+
+
+@dataclass(frozen=True, eq=False)
 class Allocations(Table):
     """What a framework's allocator gave out and took back, in order of time per process."""
 
@@ -240,23 +258,6 @@ class Allocations(Table):
     tid: I64 = int64("thread")
     op: I32 = index("ops", "innermost framework op that was open")
     point: I32 = code("point of the scan")
-    source: I32 = index("sources", "where the record came from")
-
-
-@dataclass(frozen=True, eq=False)
-class HostSamples(Table):
-    """Where a thread of Python stood at one time, as a sampler in its process saw it. Instants, not
-    spans: what the thread did between two of them is told by its processor time alone.
-    """
-
-    at_ns: I64 = ns("when the sampler saw the thread: no earlier than it wanted to, by `delay_ns`")
-    host: I32 = code("host name")
-    rank: I32 = int32("global rank")
-    pid: I64 = int64("process")
-    tid: I64 = int64("thread")
-    stack: I32 = code("lines of Python as text of `trace.columns.stacks`; NULL where not known")
-    cpu_ns: I64 = int64("processor time that the thread has taken since it began", "ns")
-    delay_ns: I64 = int64("how much later than wanted: native code held the interpreter", "ns")
     source: I32 = index("sources", "where the record came from")
 
 
@@ -324,8 +325,8 @@ _TABLES = (
     "samples",
     "counters",
     "requests",
-    "allocations",
     "host_samples",
+    "allocations",
 )
 
 
@@ -345,8 +346,8 @@ class Trace:
     samples: Samples = field(default_factory=Samples.empty)
     counters: Counters = field(default_factory=Counters.empty)
     requests: Requests = field(default_factory=Requests.empty)
-    allocations: Allocations = field(default_factory=Allocations.empty)
     host_samples: HostSamples = field(default_factory=HostSamples.empty)
+    allocations: Allocations = field(default_factory=Allocations.empty)
     problems: tuple[Problem, ...] = ()
     statistics: tuple[StatRow, ...] = ()
     tool_metrics: tuple[ToolMetric, ...] = ()

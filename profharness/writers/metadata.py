@@ -76,10 +76,10 @@ def outline(trace: Trace) -> Outline:
     """The outline of one part."""
     content, firsts = [], []
     for name, table in trace.tables():
-        if name == "allocations":  # they are not written: what they add up to are samples
-            continue
         if name == "host_samples" and not len(table):
             continue  # the identity of a trace without them is that of earlier versions
+        if name == "allocations":  # they are not written: what they add up to are samples
+            continue
         content.append(f"{name} {len(table)}".encode())
         if name != "counters" and len(table):
             start, dur = span(table)

@@ -4,9 +4,11 @@ test_amd_splitting.
 
 from __future__ import annotations
 
+import msgspec
+
 from profharness.findings import finding
-from profharness.measure.rank_exchange import rank_findings
-from profharness.rundir.manifest import RankOutcome
+from profharness.measure.rank_exchange import rank_findings, with_cpus_of_ranks
+from profharness.rundir.manifest import NodeRecord, RankOutcome
 
 
 def outcome(rank: int, *messages: str) -> RankOutcome:
@@ -40,3 +42,14 @@ def test_the_same_finding_of_several_ranks_is_one() -> None:
 def test_many_ranks_are_not_all_listed() -> None:
     (found,) = rank_findings([outcome(rank, "it left no files") for rank in range(1, 64)])
     assert found.message == "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 55 more: it left no files"
+
+
+def test_the_cpus_of_a_node_are_those_of_all_its_ranks() -> None:
+    """A launcher binds each rank to a core of its own; a rank elsewhere has other cores."""
+    bound = [
+        msgspec.structs.replace(outcome(0), cpus_allowed=(0,)),
+        msgspec.structs.replace(outcome(1), cpus_allowed=(1,)),
+        msgspec.structs.replace(outcome(2), host="elsewhere", cpus_allowed=(5,)),
+    ]
+    node = NodeRecord(host="n", cpus=8, cpus_allowed=(0,))
+    assert with_cpus_of_ranks(node, bound).cpus_allowed == (0, 1)

@@ -116,6 +116,25 @@ def test_a_forked_user_of_a_framework_is_advised_to_spawn(tmp_path: Path) -> Non
     assert "PYTHONPATH" not in found[0].advice
 
 
+def test_forked_processes_are_told_once_of_the_pass_that_was_to_record_them(
+    tmp_path: Path,
+) -> None:
+    """Two children of a bare pass, and the two of the pass under torch."""
+    for pid, pass_name in ((5, "bare"), (6, "bare"), (7, "torch"), (8, "torch")):
+        layers = ("torch",) if pass_name == "torch" else ()
+        child = Hello(pid=pid, forked=True, used=("torch",), layers=layers, pass_name=pass_name)
+        (tmp_path / f"hello-{pid}.json").write_bytes(msgspec.json.encode(child))
+    found: list[Finding] = []
+    for pass_name in ("bare", "torch"):
+        Observer(tmp_path, pass_name).report(found.append)
+    assert [(one.id, one.message) for one in found] == [
+        (
+            "fork-not-recorded",
+            "processes 7, 8 were forked and used torch: nothing of them is recorded",
+        )
+    ]
+
+
 def test_processes_without_messages_say_nothing() -> None:
     assert message_findings([hello(1), hello(2, window="exported")]) == ()
 

@@ -5,6 +5,8 @@ its tensors, how much memory it may take, and what it refuses.
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -190,6 +192,33 @@ def test_what_a_call_writes_is_put_back(worker):
     runner.restore()
     assert torch.equal(call.positional[0], first)
     assert runner.writes
+
+
+def test_waiting_for_a_core_is_taken_off(workloads, monkeypatch):
+    from profharness_workloads.replay import waiting
+
+    told = iter([{"1": 100, "2": 0}, {"1": 400, "2": 900, "3": 5}, {"1": 0}, {"1": 9999}])
+    monkeypatch.setattr(waiting, "delays", lambda: next(told))
+    clock = waiting.Waiting(counts=True)
+    clock.begin()
+    assert clock.off(1000.0) == 100.0  # the second thread waited longest
+    assert clock.share() == 0.9
+    clock.begin()
+    assert clock.off(1000.0) == 20.0  # never less than a little of it
+    assert waiting.Waiting(counts=False).off(1000.0) == 1000.0
+
+
+def test_what_is_left_is_the_time_on_a_core(workloads):
+    from profharness_workloads.replay import waiting
+
+    assert str(os.getpid()) in waiting.delays()
+    clock = waiting.Waiting(counts=True)
+    clock.begin()
+    start, used = time.perf_counter_ns(), time.thread_time_ns()
+    while time.thread_time_ns() - used < 50_000_000:
+        pass
+    left = clock.off(time.perf_counter_ns() - start)
+    assert 0.8 * 50e6 < left < 1.3 * 50e6
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def sampled_stacks(trace: Trace, table: HostLines) -> Trace:
     for key, of_key in _by_thread(trace, rows):
         if (key.pid, key.tid) not in chosen:
             continue
-        low, high = _steps(trace, key) or (0, np.iinfo(np.int64).max)
+        low, high, _ = _steps(trace, key) or (0, np.iinfo(np.int64).max, NULL)
         start = np.maximum(marks.start_ns[of_key], low)
         end = np.minimum(marks.start_ns[of_key] + marks.dur_ns[of_key], high)
         inside = end > start
@@ -161,7 +161,8 @@ def _thread(
     trace: Trace, key: _ThreadKey, rows: I64, places: dict[int, _Place], rate: int | None
 ) -> tuple[HostThread, list[HostRow]] | None:
     """One thread and its rows; None where its samples lie outside of the steps."""
-    marks, window = trace.marks, _steps(trace, key)
+    marks, steps = trace.marks, _steps(trace, key)
+    window = None if steps is None else steps[:2]
     start, end = marks.start_ns[rows], marks.start_ns[rows] + marks.dur_ns[rows]
     if window is not None:
         start, end = np.maximum(start, window[0]), np.minimum(end, window[1])
@@ -171,7 +172,8 @@ def _thread(
     sums.add(zip(start[kept].tolist(), end[kept].tolist(), names, strict=True))
     if not sums.total:
         return None
-    rank = None if key.rank == NULL else key.rank
+    known_rank = key.rank if steps is None or key.rank != NULL else steps[2]
+    rank = None if known_rank == NULL else known_rank
     named = {(one.pid, one.tid): one.name for one in trace.sources[key.source].names}
     thread_name = named.get((key.pid, key.tid), "")
     waiting = sum(ns for place, ns in sums.own.items() if _WAITING.fullmatch(place.file))
@@ -220,8 +222,10 @@ def _rows(thread: HostThread, sums: _Sums, rate: int | None) -> Iterator[HostRow
         )
 
 
-def _steps(trace: Trace, key: _ThreadKey) -> tuple[int, int] | None:
-    """From the first to the last step of the thread's process in its pass; None without steps."""
+def _steps(trace: Trace, key: _ThreadKey) -> tuple[int, int, int] | None:
+    """From the first to the last step of the thread's process in its pass, and the rank of these;
+    None without steps.
+    """
     marks, source = trace.marks, trace.sources[key.source]
     same_pass = np.array([one.pass_name == source.pass_name for one in trace.sources], np.bool_)
     rows = np.flatnonzero(
@@ -233,7 +237,8 @@ def _steps(trace: Trace, key: _ThreadKey) -> tuple[int, int] | None:
     if not len(rows):
         return None
     start = marks.start_ns[rows]
-    return int(start.min()), int((start + marks.dur_ns[rows]).max())
+    end = start + marks.dur_ns[rows]
+    return int(start.min()), int(end.max()), int(marks.rank[rows].max())
 
 
 def _order(found: tuple[HostThread, list[HostRow]]) -> tuple[bool, bool, bool, int, int, int]:

@@ -70,6 +70,12 @@ class HostLines(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> tuple[HostRow, ...]:
-        """Rows of main threads, and of others that do not wait."""
-        chosen = {(one.pid, one.tid) for one in self.threads if one.is_main or not one.waits}
-        return tuple(row for row in self.rows if (row.pid, row.tid) in chosen)
+        """Rows of main threads, and of others that do not wait: first of threads that do not wait,
+        by falling time.
+        """
+        waits = {(one.pid, one.tid): one.waits for one in self.threads}
+        mains = {(one.pid, one.tid) for one in self.threads if one.is_main}
+        chosen = [
+            row for row in self.rows if (row.pid, row.tid) in mains or not waits[row.pid, row.tid]
+        ]
+        return tuple(sorted(chosen, key=lambda row: (waits[row.pid, row.tid], -row.self_ns)))

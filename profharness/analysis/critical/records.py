@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import msgspec
 
+KEPT_ROWS = 100
+
 
 class PathPart(msgspec.Struct, frozen=True, kw_only=True):
     """What one class of time holds of a path: `ns` of it in so many `segments`."""
@@ -63,7 +65,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 class RankPath(msgspec.Struct, frozen=True, kw_only=True):
     """The critical path of one process. `segments` holds every class that occurs, largest first;
-    they sum to `window_ns` exactly.
+    they sum to `window_ns` exactly. `rows` are the `KEPT_ROWS` largest.
     """
 
     process: str
@@ -76,7 +78,11 @@ class RankPath(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[PathRow, ...]
     steps: tuple[PathStep, ...]
     what_if: tuple[Forecast, ...] = ()
-    notes: tuple[str, ...] = ()
+
+    @property
+    def step_ns(self) -> float | None:
+        """The window by its steps; None where no steps are marked."""
+        return self.window_ns / len(self.steps) if self.steps else None
 
 
 class CriticalPath(msgspec.Struct, frozen=True, kw_only=True):

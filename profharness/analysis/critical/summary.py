@@ -12,6 +12,7 @@ from profharness.analysis.critical.changes import Change
 from profharness.analysis.critical.forecast import forecast, unchanged
 from profharness.analysis.critical.graph import Graph, graph_of
 from profharness.analysis.critical.records import (
+    KEPT_ROWS,
     CriticalPath,
     Forecast,
     PathPart,
@@ -36,7 +37,15 @@ def critical_path(
     """The paths of all processes of one pass, with what each change is worth; None where no process
     recorded operators or host calls. `batches` are the batch sizes of points.
     """
-    paths = [_of_process(scope, changes, batches) for scope in scopes(trace)]
+    return _of_all([_of_process(scope, changes, batches) for scope in scopes(trace)])
+
+
+def together(paths: Sequence[CriticalPath]) -> CriticalPath | None:
+    """The paths of several files; None of none."""
+    return _of_all([path for found in paths for path in found.processes])
+
+
+def _of_all(paths: Sequence[RankPath]) -> CriticalPath | None:
     if not paths:
         return None
     total: dict[str, PathPart] = {}
@@ -135,7 +144,8 @@ def _rows(scope: Scope, found: Segments) -> tuple[PathRow, ...]:
         )
         for group, row in enumerate(first.tolist())
     ]
-    return tuple(sorted(rows, key=lambda row: (-row.ns, row.kind, row.name, row.operator)))
+    rows.sort(key=lambda row: (-row.ns, row.kind, row.name, row.operator))
+    return tuple(rows[:KEPT_ROWS])
 
 
 def _step(step: Step, found: Segments) -> PathStep:

@@ -18,7 +18,7 @@ def step_threads(trace: Trace, rows: HostRows, when: Intervals) -> list[int]:
     `HostRows.thread`, rising.
     """
     ops = rows.table == OPS
-    outer = np.flatnonzero(ops)[trace.ops.depth[rows.row[ops]] == 0]
+    outer = np.flatnonzero(ops)[trace.ops.depth[rows.row[ops]] <= 0]
     inside = intervals.inside_ns(Intervals(rows.start[outer], rows.end[outer]), when)
     in_ops = np.bincount(rows.thread[outer], inside, len(rows.owners))
     marking = _marking(trace, rows)

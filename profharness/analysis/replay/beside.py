@@ -107,6 +107,7 @@ def row_of(call: HotCall, line: ReplayLine) -> ReplayRow:
         reading=reading_of(times, split),
         chosen=line.chosen,
         steady=line.warm.steady,
+        waited=line.warm.waited,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.stats.estimate import Estimate
 
 Reading = Literal["own", "cold-caches", "surroundings", "doubtful"]
@@ -29,6 +30,9 @@ class ReplayRow(msgspec.Struct, frozen=True, kw_only=True):
 
     `alone` is warm, `profiled` the same under torch's profiler, `cold` with its arguments out of
     the caches. `ratio` is in-trace time over profiled time. `chosen` names what no trace records.
+    `waited` is the share of the time alone in which other programs had the cores: it is taken off
+    the times alone. `counters` are hardware counters of the call's kernels, where they were asked
+    for.
     """
 
     name: str
@@ -49,6 +53,8 @@ class ReplayRow(msgspec.Struct, frozen=True, kw_only=True):
     reading: Reading
     chosen: tuple[str, ...] = ()
     steady: bool = True
+    waited: float = 0.0
+    counters: tuple[CounterRow, ...] = ()
 
 
 class NotReplayed(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,9 @@ from collections.abc import Collection
 
 TORCH = "aten"
 _NAME = re.compile(r"([A-Za-z_]\w{0,63})::(\w{1,128})", re.ASCII)
-_NODE = re.compile(r"(autograd::engine::evaluate_function: )?\w+Backward\d*|torch::autograd::\w+")
+_NODE = re.compile(
+    r"(autograd::engine::evaluate_function: )?(\w+Backward\d*|torch::autograd::\w+)", re.ASCII
+)
 _DENIED = re.compile(
     r"from_file|save|load|_print|warn|record_stream|set_|set_data|requires_grad_|retain_grad|"
     r"_backward|_version|is_pinned|_?pin_memory|_cufft_\w+|_debug_\w+|_test_\w+|manual_seed|"

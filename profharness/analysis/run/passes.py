@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from profharness.analysis.records import TRACED_RANKS, Estimate, PassRow, RunInfo
 from profharness.analysis.run.overhead import layer_overhead
 from profharness.analysis.run.points import UNTIMED_LAYERS, overheads
@@ -59,6 +61,8 @@ _SERVED = (
     "ragged",
     "body",
 )
+FEWEST = 2
+"""Steps from which a mean of them says something."""
 _DIRECT = frozenset({"trials", "min_seconds", "warmup", "isolate", "order"})
 _THREADS = frozenset(
     {
@@ -173,10 +177,13 @@ def _of_steps(trace: Trace, pass_name: str, hooked: frozenset[str]) -> Estimate 
         steady_steps(trace, BARE, hooked=hooked),
         steady_steps(trace, pass_name, profiled=True, hooked=hooked),
     )
-    numbers = bare.numbers
-    if numbers is not None and layer.numbers is not None:
-        bare, layer = bare.of_numbers(layer.numbers), layer.of_numbers(numbers)
-    if min(len(bare), len(layer)) < 2:
+    if bare.numbers is not None and layer.numbers is not None:
+        numbers = layer.numbers
+        if layer.where == "inside" and len(layer) > FEWEST:  # the first one may hold the opening
+            numbers = numbers[numbers > numbers.min()]
+        common = np.intersect1d(bare.numbers, numbers)
+        bare, layer = bare.of_numbers(common), layer.of_numbers(common)
+    if min(len(bare), len(layer)) < FEWEST:
         return None
     return layer_overhead([bare.rates], [layer.rates], seed=pass_name)
 

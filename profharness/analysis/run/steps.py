@@ -26,7 +26,6 @@ from profharness.trace.model import F64, FIRST_STEP, I64, STEPS, ClockDomain, So
 from profharness.trace.parts.select import by_source
 
 OWN_LAYER = "steps"
-FEWEST = 2
 ENOUGH = 5
 """Steps of a process from which those outside of the capture window speak alone."""
 
@@ -192,12 +191,11 @@ def _chosen(group: list[Step], windows: list[tuple[int, int]], *, profiled: bool
     for wanted in () if profiled else (after & ~inside & ~edge, ~inside & ~edge):
         if int(wanted.sum()) >= ENOUGH:
             return _Group(*_steady_of(group, wanted), "outside")
-    # The first step that touches a window may hold its opening, the last one its end and the
-    # writing of its trace.
-    first, last = inside & ~np.append(False, inside[:-1]), inside & ~np.append(inside[1:], False)
-    choices = (inside & ~first & ~last, inside & ~last, inside)
-    within = next((rows for rows in choices if int(rows.sum()) >= FEWEST), inside)
-    return _Group(*_steady_of(group, within), "inside")
+    # The last step that touches a window may hold the writing of its trace.
+    last = inside & np.append(~inside[1:], False)
+    return _Group(
+        *_steady_of(group, inside & ~last if (inside & ~last).any() else inside), "inside"
+    )
 
 
 def _steady_of(

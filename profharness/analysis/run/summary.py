@@ -32,6 +32,7 @@ from profharness.analysis.run.passes import allowed_cores, drifts, pass_rows, re
 from profharness.analysis.run.provider_findings import provider_findings
 from profharness.analysis.run.runtime_logs import runtime_log
 from profharness.analysis.run.series import eased_by_pressure, run_series
+from profharness.analysis.run.step_cores import step_cores
 from profharness.analysis.run.steps import step_figures
 from profharness.analysis.run.trial_findings import drift_finding
 from profharness.analysis.run.trials import BARE, Trials, base_of, collect, reference_pass
@@ -79,23 +80,24 @@ def summarise_run(
     view = _against(view, yardstick, trace, node.cpu_model if node else "")
     by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
-    summaries = [result.summary for result in results]
     rows = pass_rows(view, trace)
     figures = _run_figures(view, trace)
+    cores_of_steps = step_cores(manifest, trace, view.telemetry)
     of_telemetry = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
     measured = _measured_findings(view, trace, device, results)
-    eased = eased_by_pressure(measured, summaries, of_telemetry)
+    eased = eased_by_pressure(measured, [each.summary for each in results], of_telemetry)
     added = (*_overhead_findings(rows), *of_telemetry, *package_findings(view.packages))
     of = by_point(findings := _unique((*eased, *added)))
-    points = _in_order(tuple(_judged(summary, of, cores) for summary in summaries))
+    points = _in_order(tuple(_judged(each.summary, of, cores) for each in results))
     metrics = {
         **device.metrics,
         **ceilings_of_points(points[0].metrics if points else None, device.metrics),
         **figures,
         **step_figures(manifest, trace),
+        **cores_of_steps.shown,
         **step_energy(view, trace),
     }
-    verdict_figures = for_verdict(metrics, trace)
+    verdict_figures = for_verdict({**metrics, **cores_of_steps.verdict}, trace)
     judged = _judged_run(device, verdict_figures, findings, slowed=chosen in slowing)
     on_curves = tuple(point for point in points if point.backend not in SHARED)
     return msgspec.structs.replace(

@@ -5,7 +5,7 @@ of half-open intervals, in ns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -63,7 +63,9 @@ def count(
                 )
             )
         ),
-        ranks=len({source.rank for source in _working_sources(trace)}),
+        ranks=len(
+            ranks_of({source.rank for source in _working_sources(trace)}, of_run=_is_run(trace))
+        ),
         span_ns=(int(ends.max() - starts.min()) if len(starts) else 0) if placed else None,
         busy_ns=sum(device.busy_ns or 0 for device in per_device) if placed else None,
         busy_any_ns=sum(device.busy_any_ns or 0 for device in per_device) if placed else None,
@@ -205,6 +207,18 @@ def _device_sources(trace: Trace) -> list[int]:
         for position in distinct(np.concatenate((trace.kernels.source, trace.copies.source)))
         if position != NULL
     ]
+
+
+def ranks_of(ranks: Collection[int | None], *, of_run: bool) -> frozenset[int | None]:
+    """The ranks among those of sources. In a run whose processes say theirs, one without is the
+    launcher's own, or telemetry, and no rank; among loose files it counts as one.
+    """
+    named = frozenset(ranks) - {None}
+    return named if of_run and named else frozenset(ranks)
+
+
+def _is_run(trace: Trace) -> bool:
+    return any(source.pass_name for source in trace.sources)
 
 
 def _working_sources(trace: Trace) -> list[Source]:

@@ -23,8 +23,14 @@ BUSY = 0.9
 ONE_CORE = 0.9  # below this the process itself pauses: more threads would pause with it
 HALF_A_CORE = 0.5  # a process that wants less would sleep on a quiet node too
 MOSTLY = 0.8  # of what others used
+HALF = 0.5  # of the free cores: below it they are called idle
 SHORTEST_NS = 1_000_000_000
+TENTH = 0.1  # cores below it are said with two digits
+NOISE = 0.03
+"""What the mean of cores may be off by, as a share of it, where no interval was computed."""
 CORES_BUSY, CORES_IDLE = "Cores busy", "Cores idle"
+HALF_BUSY, ONE_BUSY = "About half of the cores busy", "About one core busy"
+"""What is said where the interval of the measurement holds the limit between two words."""
 QUIET_NODE = "a quiet node"
 """How the needs of a verdict begin that other work kept from being made."""
 _PACED = ("steps_per_second", "throughput")
@@ -49,7 +55,7 @@ def cpu_verdict(
     used, allowed = value_of(figures, "cores_used"), value_of(figures, "cores_allowed")
     if used is None or not allowed:
         return None
-    evidence = f"the process ran on {used:.1f} of {allowed:g} allowed cores"
+    evidence = _evidence(figures, used)
     if used / allowed >= BUSY:
         return verdict_of(
             "undetermined",
@@ -61,7 +67,14 @@ def cpu_verdict(
     why = _too_short(figures) or ("" if sleeps else _held(figures, findings, used, allowed))
     if why:
         return Withheld(f"{why}; {evidence}")
-    free = allowed - _others(figures, used)
+    return _of_what_is_left(figures, findings, used, allowed - _others(figures, used))
+
+
+def _of_what_is_left(
+    figures: Mapping[str, Figure], findings: Sequence[Finding], used: float, free: float
+) -> Verdict:
+    """Of a process that could have had more cores, `free` with its own."""
+    evidence = _evidence(figures, used)
     talking = _waiting_for_ranks(findings)
     if talking >= 0.5:
         return verdict_of(
@@ -71,12 +84,16 @@ def cpu_verdict(
             f"compute; {evidence}",
             1 / (1 - talking) if talking < 1 and _paced(figures) else None,
         )
+    low, high = _interval(figures, used)
+    for limit, opening in ((ONE_CORE, ONE_BUSY), (HALF * free, HALF_BUSY)):
+        if low < limit <= high:
+            return _between(used, free, evidence, opening, paced=_paced(figures))
     if used < ONE_CORE:
         return verdict_of(
             "idle-waiting",
             1 - min(used, 1.0),
             "for input, output, a timer or another process: "
-            f"it ran on {used:.2g} of {allowed:g} allowed cores",
+            + evidence.replace("the process ran on", "it ran on"),
             opening="The process waits",
         )
     return _of_free_cores(used, free, evidence, paced=_paced(figures))
@@ -98,9 +115,34 @@ def _paced(figures: Mapping[str, Figure]) -> bool:
     return any(value_of(figures, name) is not None for name in _PACED)
 
 
+def _evidence(figures: Mapping[str, Figure], used: float) -> str:
+    cores = f"{used:.1f}" if used == 0 or used >= TENTH else f"{used:.2g}"
+    of_steps = " in its steps" if value_of(figures, "cores_used_steps") is not None else ""
+    allowed = value_of(figures, "cores_allowed")
+    return f"the process ran on {cores} of {allowed:g} allowed cores{of_steps}"
+
+
+def _interval(figures: Mapping[str, Figure], used: float) -> tuple[float, float]:
+    """The 95 % interval of the cores used: that of the figure, else what such a mean may be off
+    by.
+    """
+    figure = figures["cores_used"]
+    low, high = figure.low, figure.high
+    return (
+        used * (1 - NOISE) if low is None else min(low, used),
+        used * (1 + NOISE) if high is None else max(high, used),
+    )
+
+
+def _between(used: float, free: float, evidence: str, opening: str, *, paced: bool) -> Verdict:
+    busy = min(used / free, 1.0)
+    gain = f"; using the others gains at most {1 / busy:.2f}x" if paced and busy < BUSY else ""
+    return verdict_of("undetermined", busy, f"{evidence}{gain}", opening=opening)
+
+
 def _of_free_cores(used: float, free: float, evidence: str, *, paced: bool) -> Verdict:
     busy = min(used / free, 1.0)
-    if busy < 0.5:
+    if busy < HALF:
         return verdict_of(
             "idle-cores", 1 - busy, evidence, 1 / busy if paced else None, opening=CORES_IDLE
         )

@@ -75,12 +75,29 @@ class ReplayLine(msgspec.Struct, frozen=True, kw_only=True):
             names=("--pass",),
         ),
     ] = None
+    pmc: Annotated[
+        tuple[str, ...],
+        Option(
+            'Also count, under rocprofv3 on an AMD device: "C1 C2" or C1,C2 in one execution. '
+            "Repeatable: one execution for each.",
+            metavar="COUNTERS",
+        ),
+    ] = ()
+    write_scripts: Annotated[
+        Path | None,
+        Option(
+            "Also write a script for each call into this new folder, which runs it with torch "
+            "alone.",
+            metavar="FOLDER",
+        ),
+    ] = None
     json: Annotated[bool, Option("Print one JSON object.")] = False
 
 
 def replay(line: ReplayLine) -> None:
     """Run the hottest operators of a trace alone, and say what is their own."""
     from profharness.cli.hotspots import say
+    from profharness.cli.replaying import counting, scripts
     from profharness.cli.replaying.rounds import replay_hottest
     from profharness.measure.alone.process import Asked
     from profharness.report.replay.text import replay_text
@@ -90,6 +107,8 @@ def replay(line: ReplayLine) -> None:
         raise UsageError(
             f"--device: there is no device {line.device!r}", "auto, cpu, cuda or cuda:INDEX"
         )
+    if line.write_scripts is not None:
+        scripts.check(line.write_scripts)
     given = recorded(line.paths, line.pass_name)
     say(given.problems)
     asked = Asked(
@@ -103,7 +122,13 @@ def replay(line: ReplayLine) -> None:
     )
     calls = min(line.top, len(given.hot.calls))
     mention(f"replaying {calls} calls, each for about {4 * line.min_seconds:.3g} s")
+    if line.pmc:
+        counting.check(line.pmc, asked, given)
     done = replay_hottest(given, line.top, line.namespace, asked)
+    if line.pmc:
+        done = counting.counted(done, line.pmc, asked)
+    if line.write_scripts is not None:
+        scripts.write(line.write_scripts, done)
     if line.json:
         sys.stdout.write(msgspec.json.format(encoded(done.table), indent=2).decode() + "\n")
         return

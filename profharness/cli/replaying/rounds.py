@@ -13,7 +13,7 @@ from profharness.analysis.replay.hottest import HotCall
 from profharness.analysis.replay.records import NotReplayed, ReplayRow, Replays
 from profharness.analysis.replay.tasks import Tasks, narrower, tasks_of
 from profharness.measure.alone.process import Answers, Asked, replay
-from profharness.trace.calls.plan import ReplayLine
+from profharness.trace.calls.plan import CallTask, ReplayLine
 from profharness.understand.alone.recorded import Recorded
 
 _NO_ANSWER = "its process ended before it was reached"
@@ -21,10 +21,11 @@ _NO_ANSWER = "its process ended before it was reached"
 
 @dataclass(frozen=True)
 class Done:
-    """The table, and for each of its rows what the worker answered."""
+    """The table, and for each of its rows what the worker answered and what it was asked."""
 
     table: Replays
     lines: tuple[ReplayLine, ...]
+    tasks: tuple[CallTask, ...]
 
 
 def replay_hottest(given: Recorded, top: int, allowed: tuple[str, ...], asked: Asked) -> Done:
@@ -37,6 +38,7 @@ def replay_hottest(given: Recorded, top: int, allowed: tuple[str, ...], asked: A
     return Done(
         _table(given, calls, (tasks, answers, rows), asked),
         tuple(answers.results[number] for number in sorted(rows)),
+        tuple(task for task in tasks.tasks if task.id in rows),
     )
 
 

@@ -63,6 +63,12 @@ class PySpyLayer(Layer):
                 _FORBIDDEN,
             ),
             Sign(
+                r"^profharness: py-spy: it had ended when .*$",
+                "known-fault",
+                "py-spy ends with the last Python process that it knows",
+                "record that program in a run of its own",
+            ),
+            Sign(
                 r"^profharness: py-spy: .*[Nn]o [Pp]ython process.*$",
                 "profiler-failed",
                 "it met no Python process",

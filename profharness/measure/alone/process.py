@@ -68,11 +68,9 @@ def replay(tasks: Sequence[CallTask], asked: Asked) -> Answers:
         left = tuple(tasks)
         while left:
             results = folder / f"results-{len(left)}.jsonl"
-            plan = _plan(left, asked, results)
-            path = results.with_suffix(".plan.json")
-            path.write_bytes(msgspec.json.encode(plan))
+            path = write_plan(left, asked, results)
             ended = _ended(path, asked, len(left))
-            begun = _take(results, answers)
+            begun = take(results, answers)
             if ended is not None:
                 _blame(begun, ended, asked, answers)
             left = tuple(task for task in left if not answers.answered(task.id))
@@ -81,8 +79,9 @@ def replay(tasks: Sequence[CallTask], asked: Asked) -> Answers:
     return answers
 
 
-def _plan(tasks: tuple[CallTask, ...], asked: Asked, results: Path) -> ReplayPlan:
-    return ReplayPlan(
+def write_plan(tasks: tuple[CallTask, ...], asked: Asked, results: Path, count: int = 0) -> Path:
+    """The plan of one process as a file beside that of its results."""
+    plan = ReplayPlan(
         device=asked.device,
         threads=asked.threads or 0,
         seed=asked.seed,
@@ -92,21 +91,29 @@ def _plan(tasks: tuple[CallTask, ...], asked: Asked, results: Path) -> ReplayPla
         results=str(results),
         profiler=asked.profiler,
         calls=tasks,
+        count=count,
     )
+    path = results.with_suffix(".plan.json")
+    path.write_bytes(msgspec.json.encode(plan))
+    return path
+
+
+def worker_words(asked: Asked, plan: Path) -> tuple[str, ...]:
+    """The line that starts one process."""
+    script = wrappers_dir() / "profharness_workloads" / "replay" / "replay_torch.py"
+    return (asked.python or sys.executable, str(script), "--plan", str(plan))
 
 
 def _ended(plan: Path, asked: Asked, count: int) -> Unavailable | None:
     """Run one process to its end; what went wrong, None for nothing."""
-    script = wrappers_dir() / "profharness_workloads" / "replay" / "replay_torch.py"
-    command = Command((asked.python or sys.executable, str(script), "--plan", str(plan)))
     try:
-        LocalLauncher().capture(command, START_S + count * asked.limit_s)
+        LocalLauncher().capture(Command(worker_words(asked, plan)), START_S + count * asked.limit_s)
     except Unavailable as error:
         return error
     return None
 
 
-def _take(results: Path, answers: Answers) -> int | None:
+def take(results: Path, answers: Answers) -> int | None:
     """Add the answers of one process; the number of the call that it began last without an
     answer.
     """

@@ -6,6 +6,7 @@ row.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -17,18 +18,20 @@ from profharness.readers.bytes.limits import Nanoseconds, Whole
 from profharness.readers.own.lines import lines_of, pid_of
 from profharness.rundir.foreign.limits import WHOLE
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import ClockDomain, Marks, Problem, Source, Strings, Trace
+from profharness.trace.model import I64, ClockDomain, Marks, Problem, Source, Strings, Trace
 
 
 class Line(msgspec.Struct, frozen=True):
     """Step `n` ended at `monotonic_ns`, having processed `items`; a source `mark` is the script's
-    own word.
+    own word. Thread `tid` made it, which had taken `cpu_ns` of processor time by then.
     """
 
     n: Whole
     monotonic_ns: Nanoseconds
     items: Whole | None = None
     source: Literal["optimizer", "mark"] = "optimizer"
+    tid: Whole = NULL
+    cpu_ns: Whole = NULL
 
 
 _LINE = msgspec.json.Decoder(Line)
@@ -50,6 +53,8 @@ def read(path: Path) -> Trace:
         items=items[1:],
         kind=strings.code("step"),
         name=strings.codes(f"step {line.n}" for line in chosen[1:]),
+        tid=np.array([line.tid for line in chosen[1:]], np.int64),
+        cpu_ns=_spent(chosen),
         pid=pid_of(path),
         source=0,
     )
@@ -74,6 +79,19 @@ def read(path: Path) -> Trace:
         details=(("steps_by", chosen[0].source),) if chosen else (),
     )
     return Trace(sources=(source,), strings=strings, marks=marks, problems=problems)
+
+
+def _spent(steps: list[Line]) -> I64:
+    """What the thread of each step but the first took of its processor's time; NULL where another
+    thread made the step before, or the log is of an earlier version.
+    """
+    spent = [
+        after.cpu_ns - before.cpu_ns
+        if before.tid == after.tid != NULL and 0 <= before.cpu_ns <= after.cpu_ns
+        else NULL
+        for before, after in pairwise(steps)
+    ]
+    return np.array(spent, np.int64)
 
 
 def lines(path: Path) -> tuple[Line, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from profharness.analysis.replay.records import Reading, ReplayRow, Replays
 from profharness.report.table import Cell, Column, Table, row_of
+from profharness.report.tables.counters import lines as counter_lines
 from profharness.report.tables.hotspot_names import with_inputs
 from profharness.report.text.figures import finite, interval_text
 from profharness.report.text.listing import listing
@@ -61,6 +62,10 @@ def _lines(found: Replays) -> Iterator[str]:
         yield "chosen, since no trace holds it (values of other numbers lie between 0.5 and 1):"
         for number, row in chosen:
             yield f"  row {number}: {'; '.join(row.chosen)}"
+    for number, row in enumerate(found.rows, 1):
+        if row.counters:
+            yield f"row {number}, {row.name}:"
+            yield from counter_lines(row.counters)
     if found.not_replayed:
         yield "not replayed:"
         columns = (Column(align="right"), Column(), Column())
@@ -106,6 +111,12 @@ def answer(found: Replays) -> str:
         texts.append(
             f"{format_number(doubtful)} of the calls took longer alone than in the trace: run "
             "them with the threads, on the machine and under the load of the trace (--threads)."
+        )
+    waited = max(row.waited for row in rows)
+    if waited > _LITTLE:
+        texts.append(
+            f"Other programs ran here: alone, calls waited up to {format_share(waited)} of the "
+            "time for a core, which is taken off."
         )
     return " ".join(texts)
 

@@ -8,6 +8,7 @@ import re
 import signal
 from collections.abc import Sequence
 
+from profharness.analysis.host.records import HostTime
 from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
 from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
@@ -16,7 +17,7 @@ from profharness.findings import Finding, ways
 from profharness.report.tables import python_lines, runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
-from profharness.report.text.figures import brief_text, cores_text, finite
+from profharness.report.text.figures import brief_text, finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
@@ -27,7 +28,9 @@ from profharness.report.text.measured.host_time import (
     idle_advice,
     idle_reason,
     step_sentence,
+    without_waits,
 )
+from profharness.report.text.measured.step_cores import cores_kept_busy
 from profharness.units import format_ns, format_number, format_share
 
 OTHER_WORK = (
@@ -58,7 +61,7 @@ def answer(summary: Summary) -> str:
         _gpu_percent(summary),
         _counted(summary),
         top or logged or _sampled(summary),
-        _cores(summary),
+        cores_kept_busy(summary),
     ]
     text = " ".join(part for part in parts if part) or _counts(summary) or _nothing(summary)
     run = summary.run
@@ -81,8 +84,16 @@ def _of_host(summary: Summary) -> str:
     """Where the step went, on a run whose work is the host's; else the operation or kernel that
     takes most time.
     """
+    host = _host(summary)
+    return step_sentence(host) if host is not None else top_row(summary)
+
+
+def _host(summary: Summary) -> HostTime | None:
+    """What the steps of a run on the CPU went to; None on a device."""
     host = summary.host
-    return step_sentence(host) if host is not None and host.of == "window" else top_row(summary)
+    if host is None or host.of != "window" or not on_cpu(summary):
+        return None
+    return without_waits(host) if under_pressure(summary) else host
 
 
 def _nothing(summary: Summary) -> str:
@@ -176,8 +187,8 @@ def next_step(summary: Summary) -> str:
 
 def _outside_operations(summary: Summary) -> str:
     """What to change where operations are not what most of the step goes to; else empty."""
-    host = summary.host
-    if host is None or host.of != "window" or not on_cpu(summary):
+    host = _host(summary)
+    if host is None:
         return ""
     largest = groups(host)[0]
     if largest.key == "operations":
@@ -372,20 +383,6 @@ def first_hotspots(summary: Summary) -> Hotspots | None:
 
 def _kind(table: Hotspots) -> str:
     return {"kernel": "kernels", "op": "operations", "category": "all categories"}[table.by]
-
-
-def _cores(summary: Summary) -> str:
-    used, allowed = summary.metrics.get(names.CORES_USED), summary.metrics.get(names.CORES_ALLOWED)
-    if used is None or used.value is None or not on_cpu(summary):
-        return ""
-    of = (
-        f" of {brief_text(allowed.value, 3)}"
-        if allowed is not None and allowed.value is not None
-        else ""
-    )
-    attached = summary.run is not None and summary.run.attached is not None
-    who = "process" if attached else "command" if is_command(summary) else "workload"
-    return f"The {who} kept {cores_text(used.value)}{of} cores busy."
 
 
 def _share(ns: int, partition: Partition) -> str:

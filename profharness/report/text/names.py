@@ -27,6 +27,8 @@ POWER_SATURATION = "power_saturation"
 POWER_W = "power_w"
 ENERGY_PER_ITEM = "energy_per_item"
 CORES_USED = "cores_used"
+CORES_USED_STEPS = "cores_used_steps"
+STARTUP = "startup_time"
 CORES_ALLOWED = "cores_allowed"
 MEMORY_ACTIVITY = "memory_activity"
 BANDWIDTH_SHARE = "bandwidth_share"
@@ -239,6 +241,10 @@ _TITLES = {
     CORES_USED: MetricTitle(
         "cores used", "CPU cores that the process tree ran on, averaged over the point"
     ),
+    CORES_USED_STEPS: MetricTitle(
+        "cores used in the steps", "CPU cores that the process tree ran on during its steps"
+    ),
+    STARTUP: MetricTitle("start-up", "from the start of the pass to the end of its first step"),
     CORES_ALLOWED: MetricTitle("cores allowed", "CPU cores that the process tree may run on"),
     MEMORY_ACTIVITY: MetricTitle(
         "memory activity", "share of time in which the memory controller worked, sampled"

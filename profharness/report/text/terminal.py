@@ -178,11 +178,11 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
         yield from labelled(
             "why idle", wrapped_items(idle_items(summary.partition), width - _LABELS)
         )
-    yield from labelled("copies", copy_items(summary.copies_by))
     if summary.host is not None:
         of_window = summary.host.of == "window"
         label = "where the time went" if of_window else "the host meanwhile"
         yield from labelled(label, wrapped_items(kind_items(summary.host), width - _LABELS))
+    yield from labelled("copies", copy_items(summary.copies_by))
     table = first_hotspots(summary)
     if table is not None:
         label = {"kernel": "top kernels", "op": "top operations", "category": "by category"}[

@@ -60,7 +60,8 @@ class ProfilerOptions(msgspec.Struct, frozen=True):
 
 class ReplayPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What one process has to do. `threads` 0 leaves their number to torch, `memory_limit` 0 is
-    half of what is free; `limit_s` bounds each call with its repetitions.
+    half of what is free; `limit_s` bounds each call with its repetitions. With `count` each call is
+    made so many times for a tool that counts around the process, and not timed.
     """
 
     device: str
@@ -72,17 +73,20 @@ class ReplayPlan(msgspec.Struct, frozen=True, kw_only=True):
     results: str
     profiler: ProfilerOptions
     calls: tuple[CallTask, ...]
+    count: int = 0
 
 
 class Warm(msgspec.Struct, frozen=True):
     """Warm calls: ns of one call, by batches of `calls`; how many calls warmed up, and whether
-    they became steady.
+    they became steady. `waited` is the share of the whole time that the process waited for a core;
+    it is taken off all times.
     """
 
     ns: tuple[float, ...] = ()
     calls: int = 1
     warm_up: int = 0
     steady: bool = True
+    waited: float = 0.0
 
 
 class PassedTensor(msgspec.Struct, frozen=True):
@@ -107,7 +111,9 @@ class Passed(msgspec.Struct, frozen=True):
 
 
 class ReplayLine(msgspec.Struct, frozen=True):
-    """One line of the answers; which fields are set depends on `kind`."""
+    """One line of the answers; which fields are set depends on `kind`. `windows` are when the calls
+    ran that were counted: starts and ends in CLOCK_BOOTTIME ns, the device idle at both.
+    """
 
     kind: Literal["hello", "begin", "result", "refused", "bye"]
     id: int = -1
@@ -118,6 +124,7 @@ class ReplayLine(msgspec.Struct, frozen=True):
     warm: Warm = Warm()
     profiled: tuple[float, ...] = ()
     cold: tuple[float, ...] = ()
+    windows: tuple[tuple[int, int], ...] = ()
     torch: str = ""
     device: str = ""
     device_name: str = ""

@@ -30,8 +30,8 @@ TIME_COLUMNS: dict[str, tuple[str, ...]] = {
     "marks": ("start_ns",),
     "samples": ("at_ns", "until_ns"),
     "requests": ("intended_ns", "sent_ns", "done_ns", "server_start_ns"),
-    "allocations": ("at_ns",),
     "host_samples": ("at_ns",),
+    "allocations": ("at_ns",),
 }
 RECORDED_CLOCK = "recorded_clock"
 _LONGEST = 1 << 52  # ns, 52 days: float64 holds such numbers exactly

@@ -66,8 +66,8 @@ def sketch(trace: Trace) -> Trace:
         samples=Samples.empty(),
         counters=Counters.empty(),
         requests=Requests.empty(),
-        allocations=Allocations.empty(),
         host_samples=HostSamples.empty(),
+        allocations=Allocations.empty(),
         statistics=(),
         tool_metrics=(),
     )

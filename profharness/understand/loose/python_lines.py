@@ -11,7 +11,7 @@ from profharness.errors import UsageError
 from profharness.readers.border import reading
 from profharness.readers.py_spy import reader
 from profharness.rundir.blocks import read_head
-from profharness.rundir.paths import RunDir
+from profharness.rundir.paths import MANIFEST, RunDir
 
 if TYPE_CHECKING:
     from profharness.analysis.code.host_records import By, HostLines
@@ -28,7 +28,22 @@ class PythonLines:
     problems: tuple[Problem, ...] = ()
 
 
-def only_samples(paths: Sequence[Path]) -> bool:
+def asked_lines(paths: Sequence[Path], by: str, pass_name: str | None = None) -> PythonLines | None:
+    """The lines or functions of Python where rows `by` are these: where functions are asked for, or
+    lines and stacks were sampled, or nothing is asked for and nothing else was recorded. None where
+    rows are of another kind. Raises as `python_lines` does.
+    """
+    from profharness.understand.code_spots import holds_code
+
+    if by == "function":
+        return python_lines(paths, "function", pass_name)
+    if (by == "line" and not all(map(holds_code, paths))) or (not by and _only_samples(paths)):
+        found = python_lines(paths, "line", pass_name)
+        return None if found.table is None else found
+    return None
+
+
+def _only_samples(paths: Sequence[Path]) -> bool:
     """Whether the files are all of py-spy, or the layers of a run are none but that."""
     if len(paths) == 1 and paths[0].is_dir():
         return _layers_of(paths[0]) == {reader.name}
@@ -60,8 +75,11 @@ def python_lines(paths: Sequence[Path], by: By, pass_name: str | None = None) ->
 
 
 def _layers_of(root: Path) -> set[str]:
-    """The layers of all passes of a run. Raises InputError for a folder that is no run."""
-    return {layer for record in RunDir.open(root).read_manifest().passes for layer in record.layers}
+    """The layers of all passes of a run; none of another folder."""
+    if not (root / MANIFEST).is_file():
+        return set()
+    passes = RunDir.open(root).read_manifest().passes
+    return {layer for record in passes for layer in record.layers}
 
 
 def _is_sampled(path: Path) -> bool:

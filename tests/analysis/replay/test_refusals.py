@@ -29,6 +29,10 @@ def test_operators_of_torch_run(name):
         ("autograd::engine::evaluate_function: AddmmBackward0", "graph of gradients"),
         ("AddmmBackward0", "graph of gradients"),
         ("torch::autograd::AccumulateGrad", "graph of gradients"),
+        (
+            "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+            "graph of gradients",
+        ),
         ("Optimizer.step#SGD.step", "none of an operator"),
     ],
 )

@@ -60,8 +60,10 @@ def test_each_call_stands_beside_its_trace(trace):
 
 
 @pytest.mark.slow
-def test_a_sentence_answers_first(trace):
-    done = started.run("replay", str(trace), "--top", "1", *QUICK)
+def test_a_sentence_answers_first_and_a_script_is_left(trace, tmp_path):
+    folder = tmp_path / "scripts"
+    words = ("--top", "1", "--write-scripts", str(folder))
+    done = started.run("replay", str(trace), *words, *QUICK)
     assert done.returncode == 0, done.stderr
     first, _, where, heads, row, *_ = done.stdout.splitlines()
     assert first.startswith("Of 2.000 s that the hottest call took in the trace, ")
@@ -69,6 +71,9 @@ def test_a_sentence_answers_first(trace):
     assert where.startswith("alone on cpu, 1 thread, torch ")
     assert heads.split()[:3] == ["row", "share", "calls"]
     assert row.endswith("surroundings  aten::mm(64×32, 32×16) fp32")
+    assert [path.name for path in folder.iterdir()] == ["01-aten-mm.py"]
+    text = (folder / "01-aten-mm.py").read_text()
+    assert "tensor((64, 32), (32, 1), 'float32'),  # self\n" in text
 
 
 @pytest.mark.parametrize(
@@ -77,6 +82,7 @@ def test_a_sentence_answers_first(trace):
         (("--device", "tpu"), 2, "there is no device 'tpu'"),
         (("--device", "cuda"), 2, "ran on the CPU"),
         (("--python", "/nowhere/python"), 3, "no such program"),
+        (("--write-scripts", "/usr"), 2, "is not empty"),
     ],
 )
 def test_what_cannot_be_done_says_so(trace, words, status, says):

@@ -59,6 +59,11 @@ def test_doubtful_rows_are_counted_with_what_to_do():
     assert "longer alone" not in answer(table(row()))
 
 
+def test_a_busy_machine_is_told():
+    assert "up to 40.0 % of the time for a core" in answer(table(row(waited=0.4), row()))
+    assert "Other programs" not in answer(table(row(waited=0.01)))
+
+
 def test_rows_with_their_choices_and_what_was_left_out():
     left = NotReplayed(
         name="x::y", shapes="", dtypes="", calls=3, share=0.1, reason="it is an operator of x"

@@ -1,16 +1,18 @@
 """The log of steps: artifacts/steps/<host>/<rank or pid>/steps-<pid>.jsonl, written in every pass,
 the bare one too.
 
-One line per completed step: {"n": 0, "monotonic_ns": 123, "items": null, "source": "optimizer"}. n
-counts from 0 for each source; the stamp is CLOCK_MONOTONIC at the step's end; items is what the
-script said it processed, or null. A step is a step() of the first optimizer that made one
-(accumulated gradients count once, a second optimizer not at all). Once the script marks steps
-itself (profharness_mark.step), only its marks are logged, and lines of the source "mark" stand for
-the whole run: readers drop the others.
+One line per completed step: {"n": 0, "monotonic_ns": 123, "items": null, "source": "optimizer",
+"tid": 4, "cpu_ns": 56}. n counts from 0 for each source; the stamp is CLOCK_MONOTONIC at the step's
+end; items is what the script said it processed, or null; tid is the thread that made the step, and
+cpu_ns the processor time that this thread has taken since it began. A step is a step() of the first
+optimizer that made one (accumulated gradients count once, a second optimizer not at all). Once the
+script marks steps itself (profharness_mark.step), only its marks are logged, and lines of the
+source "mark" stand for the whole run: readers drop the others.
 """
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 import time
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 # What is buffered is never older than this when the next step comes, so a kill loses the steps of
 # 0.1 s at most.
 FLUSH_NS = 100_000_000
+_LINE = '{"n": %d, "monotonic_ns": %d, "items": %s, "source": "%s", "tid": %d, "cpu_ns": %d}\n'
 
 
 class Recorder:
@@ -78,11 +81,13 @@ class Recorder:
     def _record(self, items: int | None, source: str) -> None:
         now = time.monotonic_ns()
         with self._lock:
-            line = '{"n": %d, "monotonic_ns": %d, "items": %s, "source": "%s"}\n' % (
+            line = _LINE % (
                 self.done,
                 now,
                 "null" if items is None else int(items),
                 source,
+                _thread.get_native_id(),
+                time.thread_time_ns(),
             )
             if not self._unwritable:
                 self._lines.append(line)

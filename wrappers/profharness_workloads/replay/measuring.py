@@ -1,15 +1,18 @@
 """How long one call takes: warm, with its arguments out of the caches, and under torch's profiler.
 
 All times are nanoseconds of one call. Warm calls are timed in batches, since a clock costs as much
-as a short call; each batch is one sample.
+as a short call; each batch is one sample. On a CPU the time that the process waited for a core,
+because other programs had them, is taken off each sample and told apart (`waiting`).
 """
 
 from __future__ import annotations
 
 import os
+import time
 from time import perf_counter_ns
 from typing import Any, Callable, Dict, List, NamedTuple, Tuple
 
+from profharness_workloads.replay.waiting import Waiting
 from profharness_workloads.shared import timing
 
 BATCH_NS = 200_000
@@ -24,13 +27,14 @@ LARGEST_CACHE = 128 << 20
 
 class Runner(NamedTuple):
     """One call, made ready: `run` makes it, `restore` puts back what it wrote, `synchronise` waits
-    for the device.
+    for the device. `waiting` knows how long this process waited for cores.
     """
 
     run: Callable[[], Any]
     restore: Callable[[], None]
     synchronise: Callable[[], None]
     writes: bool
+    waiting: Waiting
 
 
 def warm(runner: Runner, min_seconds: float) -> Dict[str, Any]:
@@ -57,6 +61,7 @@ def warm(runner: Runner, min_seconds: float) -> Dict[str, Any]:
         "calls": calls,
         "warm_up": len(first.durations_ns),
         "steady": first.agreed,
+        "waited": runner.waiting.share(),
     }
 
 
@@ -67,16 +72,17 @@ def _goes_on(samples: int, spent_ns: float, wanted_ns: float) -> bool:
 
 
 def _batch(runner: Runner, calls: int) -> float:
-    run, restore, synchronise, _ = runner
-    restore()
-    synchronise()
+    run = runner.run
+    runner.restore()
+    runner.synchronise()
+    runner.waiting.begin()
     start = perf_counter_ns()
     for _ in range(calls):
         out = run()
-    synchronise()
+    runner.synchronise()
     stop = perf_counter_ns()
     del out
-    return (stop - start) / calls
+    return runner.waiting.off(stop - start) / calls
 
 
 def cold(runner: Runner, evict: Callable[[], None], min_seconds: float) -> List[float]:
@@ -85,15 +91,25 @@ def cold(runner: Runner, evict: Callable[[], None], min_seconds: float) -> List[
     with timing.collection_off():
         end, begin = min_seconds * 1e9, perf_counter_ns()
         while len(samples) < 3 or (len(samples) < MOST and perf_counter_ns() - begin < end):
-            runner.restore()
             evict()
-            runner.synchronise()
-            start = perf_counter_ns()
-            out = runner.run()
-            runner.synchronise()
-            samples.append(float(perf_counter_ns() - start))
-            del out
+            samples.append(_batch(runner, 1))
     return samples
+
+
+def windows(runner: Runner, calls: int) -> List[Tuple[int, int]]:
+    """When calls ran, in CLOCK_BOOTTIME ns, for a tool that records around the process: the device
+    is idle at both ends, so that all of its work inside of a window is the call's.
+    """
+    found: List[Tuple[int, int]] = []
+    for _ in range(calls):
+        runner.restore()
+        runner.synchronise()
+        start = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        out = runner.run()
+        runner.synchronise()
+        found.append((start, time.clock_gettime_ns(time.CLOCK_BOOTTIME)))
+        del out
+    return found
 
 
 def cache_bytes(torch: Any, place: Any) -> int:
@@ -138,13 +154,26 @@ def profiled(
     if place.type != "cpu":
         activities.append(ProfilerActivity.CUDA)
     with _Quiet(), profile(activities=activities, **options) as recorded:
-        for _ in range(FIRST + int(calls)):
-            runner.restore()
-            out = runner.run()
-            runner.synchronise()
-            del out
-    found = _host_times(recorded, name) if place.type == "cpu" else _device_times(recorded, name)
-    return found[FIRST:]
+        waited = [_waited(runner) for _ in range(FIRST + int(calls))]
+    if place.type != "cpu":
+        return _device_times(recorded, name)[FIRST:]
+    found = _host_times(recorded, name)
+    if len(found) != len(waited):
+        return found[FIRST:]
+    return [time_ns * (1 - share) for time_ns, share in zip(found, waited)][FIRST:]
+
+
+def _waited(runner: Runner) -> float:
+    """Make one call; the share of its time that was spent waiting for a core."""
+    runner.restore()
+    runner.synchronise()
+    runner.waiting.begin()
+    start = perf_counter_ns()
+    out = runner.run()
+    runner.synchronise()
+    whole = perf_counter_ns() - start
+    del out
+    return 1 - runner.waiting.off(whole) / max(1, whole)
 
 
 def _host_times(recorded: Any, name: str) -> List[float]:

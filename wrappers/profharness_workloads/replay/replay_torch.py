@@ -27,6 +27,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from profharness_workloads.replay import arguments, measuring, values
 from profharness_workloads.replay.overloads import Choice, Unfit, choose
+from profharness_workloads.replay.waiting import Waiting
 
 MISSING = 3
 SPARE = 2 << 30  # address space beyond the limit: stacks of threads, libraries that come late
@@ -115,12 +116,15 @@ class Session:
             for tensor, first in written:
                 tensor.copy_(first)
 
-        return measuring.Runner(make, restore, self.synchronise, bool(written))
+        waiting = Waiting(counts=self.place.type == "cpu")
+        return measuring.Runner(make, restore, self.synchronise, bool(written), waiting)
 
     def _measured(self, runner: measuring.Runner, name: str) -> Dict[str, Any]:
         seconds = float(self.plan["min_seconds"])
         runner.run()  # what cannot run says so before anything is timed
         self.synchronise()
+        if self.plan.get("count"):
+            return {"windows": measuring.windows(runner, int(self.plan["count"]))}
         warm = measuring.warm(runner, seconds)
         usual = sorted(warm["ns"])[len(warm["ns"]) // 2]
         calls = min(measuring.MOST_PROFILED, max(5, seconds * 1e9 / max(usual, 1.0)))

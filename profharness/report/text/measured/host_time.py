@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from profharness.analysis.host.kinds import LABELS, Kind
-from profharness.analysis.host.records import HostPart, HostTime
+from profharness.analysis.host.records import AfterWait, HostPart, HostTime
 from profharness.report.text.folding import fold_kernel_name
 from profharness.rundir.shown.screen import one_line
 from profharness.units import format_ns, format_number, format_share
@@ -96,7 +98,17 @@ def groups(host: HostTime) -> list[Group]:
 def idle_advice(host: HostTime | None) -> str:
     """What to change where the host does one kind of thing in at least half of the idle time."""
     kind = _main_kind(host)
+    if host is not None and _main_wait(host) is not None:
+        return _DEVICE_ADVICE[Kind.SYNCHRONISATION]
     return "" if kind is None else _DEVICE_ADVICE.get(kind[0], "")
+
+
+def without_waits(host: HostTime) -> HostTime:
+    """The same without how much of its parts the thread ran: where other work held the cores, it
+    may have stood in line for one, and waited for nothing of its own.
+    """
+    parts = tuple(msgspec.structs.replace(part, running=None) for part in host.parts)
+    return msgspec.structs.replace(host, parts=parts)
 
 
 def step_sentence(host: HostTime) -> str:
@@ -197,9 +209,8 @@ def idle_reason(host: HostTime | None) -> str:
     """
     if host is None or host.of != "idle" or not host.total_ns:
         return ""
-    main = _main_kind(host)
-    after = max(host.after_waits, key=lambda wait: wait.ns, default=None)
-    if after is not None and after.ns >= max(_MOST * host.total_ns, main[1] if main else 0):
+    main, after = _main_kind(host), _main_wait(host)
+    if after is not None:
         waited = fold_kernel_name(after.name, 48)
         return f"{format_share(after.share)} in gaps that follow {waited}"
     if main is None:
@@ -210,6 +221,16 @@ def idle_reason(host: HostTime | None) -> str:
     told = kind in (Kind.GARBAGE_COLLECTION, Kind.DATA_LOADER)
     name = f" ({_name(top)})" if top is not None and not told and 2 * top.ns >= ns else ""
     return f"{format_share(ns / host.window_ns)} while {_BUSY_WITH[kind]}{name}"
+
+
+def _main_wait(host: HostTime) -> AfterWait | None:
+    """The waiting call that at least half of the idle time follows, and more of it than the host
+    spends in one kind of thing.
+    """
+    main = _main_kind(host)
+    after = max(host.after_waits, key=lambda wait: wait.ns, default=None)
+    least = max(_MOST * host.total_ns, main[1] if main else 0)
+    return after if host.total_ns and after is not None and after.ns >= least else None
 
 
 def _main_kind(host: HostTime | None) -> tuple[Kind, int] | None:
