@@ -161,9 +161,7 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         operator_share=add_operator_shares(summary.operator_share for summary in summaries),
         hotspots=(table,),
         communication=talk,
-        memory=merge_memory(
-            [(_file_name(summary.source), summary.memory) for summary in summaries]
-        ),
+        memory=merge_memory([(_file_name(one.source), one.memory) for one in summaries]),
         copies_by=merge_copy_rows(summary.copies_by for summary in summaries),
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
         device_names=tuple(
