@@ -131,9 +131,7 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         return msgspec.structs.replace(parts[0].summary, use=use, pictures=parts[0].pictures)
     summaries = [file_part.summary for file_part in parts]
     figures = _figures(summaries)
-    split = _partition(
-        [summary.partition for summary in summaries if summary.partition is not None]
-    )
+    split = _partition([one.partition for one in summaries if one.partition is not None])
     talk = merge_communication(
         [(_file_name(summary.source), summary.communication) for summary in summaries],
         relabelled(
@@ -164,9 +162,7 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         memory=merge_memory([(_file_name(one.source), one.memory) for one in summaries]),
         copies_by=merge_copy_rows(summary.copies_by for summary in summaries),
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
-        device_names=tuple(
-            dict.fromkeys(name for summary in summaries for name in summary.device_names)
-        ),
+        device_names=tuple(dict.fromkeys(name for one in summaries for name in one.device_names)),
         use=use,
         pictures=_pictures(parts),
         host=add_host_times(summary.host for summary in summaries),
