@@ -30,6 +30,7 @@ TINY = {
         ("--levels", "10", "--errors", "0.05", "--ratios", "1.3", "--seeds", "2"),
         "5.0 %",
     ),
+    "vit_in_plain_layers": (("--steps", "2", "--batch", "1"), "s per step"),
     "write_perfetto": (("--kernels", "100", "--samples", "100"), '"kernels": 100'),
 }
 
@@ -83,7 +84,9 @@ def test_every_benchmark_is_here() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", but_for(TINY, ("step_detection", "write_perfetto").__contains__))
+@pytest.mark.parametrize(
+    "name", but_for(TINY, ("step_detection", "vit_in_plain_layers", "write_perfetto").__contains__)
+)
 def test_it_measures_and_prints(name: str) -> None:
     words, said = TINY[name]
     done = start(name, *words)

@@ -211,7 +211,9 @@ def test_metrics_json(capsys, kineto):
         "findings",
         "problems",
         "operator_share",
+        "copies_by",
         "queues",
+        "host",
     ]
     assert document["source"] == str(kineto)
     assert document["trace"] == {

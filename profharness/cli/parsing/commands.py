@@ -137,8 +137,12 @@ def _callback(
 def _names_files(parameter: inspect.Parameter) -> bool:
     """Whether a parameter is an argument that names files or folders, which may come by a pipe."""
     kind, *declarations = get_args(parameter.annotation) or (None,)
-    kinds = {kind, *get_args(kind)}
-    return Path in kinds and any(isinstance(one, ArgumentInfo) for one in declarations)
+    return _holds_path(kind) and any(isinstance(one, ArgumentInfo) for one in declarations)
+
+
+def _holds_path(kind: Any) -> bool:
+    """Whether a type is a path, or made of paths: one that may be left out, or several."""
+    return kind is Path or any(map(_holds_path, get_args(kind)))
 
 
 def _names_runs(parameter: inspect.Parameter) -> bool:

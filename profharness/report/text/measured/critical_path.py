@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from profharness.analysis.critical.classes import HOST_PREFIX, LABELS
 from profharness.analysis.critical.records import CriticalPath, Forecast, PathRow, RankPath
+from profharness.findings import ways
 from profharness.report.text.folding import fold_kernel_name
 from profharness.rundir.shown.screen import lines_text, one_line
 from profharness.units import format_exact_ns, format_ns, format_number, format_share
@@ -15,7 +16,7 @@ _NAME = 80
 _SEEN = 0.0005
 NONE = (
     "critical path  none: no process recorded operators or host calls, and a path needs to know "
-    "what launched the work (record with --profile torch, or rocprofv3 with --hip-trace)"
+    f"what launched the work (record with {ways.CALLS})"
 )
 
 
