@@ -9,7 +9,7 @@ share out all of the time that they follow, and no part is counted twice.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -76,24 +76,43 @@ def share_out(trace: Trace, samples: ThreadSamples, held: Intervals) -> list[Sam
         for code in np.unique(samples.stack[1:][seen])
     }
     running = _running(samples, ns)
-    time, count, ran = Counter[Spot](), Counter[Spot](), Counter[Spot]()
-    lines: dict[Spot, Counter[int]] = {}
+    found: dict[Spot, _Sum] = {}
     for at in seen.tolist():
-        spot, line = places[int(samples.stack[at + 1])]
-        time[spot] += int(ns[at])
-        count[spot] += 1
-        ran[spot] += int(running[at])
-        lines.setdefault(spot, Counter())[line] += int(ns[at])
+        place = places[int(samples.stack[at + 1])]
+        found.setdefault(place.spot, _Sum()).add(place, int(ns[at]), int(running[at]))
     known = bool((samples.cpu != NULL).all())
     return [
-        SampledPart(
-            spot.text(lines[spot].most_common(1)[0][0]),
-            total,
-            count[spot],
-            ran[spot] if known else None,
-        )
-        for spot, total in sorted(time.items(), key=lambda item: (-item[1], item[0]))
+        SampledPart(one.name(spot), one.ns, one.samples, one.running if known else None)
+        for spot, one in sorted(found.items(), key=lambda item: (-item[1].ns, item[0]))
     ]
+
+
+@dataclass
+class _Sum:
+    """What one spot has been seen for so far; of its lines and of what they called, how long."""
+
+    ns: int = 0
+    samples: int = 0
+    running: int = 0
+    lines: Counter[int] = field(default_factory=Counter)
+    called: Counter[str] = field(default_factory=Counter)
+
+    def add(self, place: Place, ns: int, running: int) -> None:
+        self.ns += ns
+        self.samples += 1
+        self.running += running
+        self.lines[place.line] += ns
+        self.called[place.called] += ns
+
+    def name(self, spot: Spot) -> str:
+        """`train.py:31 tokenise`, by the line that was seen longest; `train.py:40 > logging.debug`
+        where one call of a library takes at least half of the time.
+        """
+        file = spot.file.replace(chr(92), "/").rpartition("/")[2]
+        function = f" {spot.function}" if spot.function else ""
+        called, of_call = self.called.most_common(1)[0]
+        behind = f" > {called}" if called and 2 * of_call >= self.ns else ""
+        return f"{file}:{self.lines.most_common(1)[0][0]}{function}{behind}"
 
 
 def _reach(samples: ThreadSamples) -> I64:
@@ -112,31 +131,31 @@ def _running(samples: ThreadSamples, ns: I64) -> I64:
 
 
 class Spot(NamedTuple):
-    """A function of the program (outside of any, one of its lines), and what it called there."""
+    """A function of the program; outside of any, one of its lines."""
 
     file: str
     function: str
     line: int
+
+
+class Place(NamedTuple):
+    """Where a stack stands: the spot, the line in it, and what it called in a library."""
+
+    spot: Spot
+    line: int
     called: str
 
-    def text(self, line: int) -> str:
-        """`train.py:31 tokenise`, `train.py:40 > logging.handle`."""
-        name = self.file.replace(chr(92), "/").rpartition("/")[2]
-        function = f" {self.function}" if self.function else ""
-        return f"{name}:{line}{function}{f' > {self.called}' if self.called else ''}"
 
-
-def place_of(frames: tuple[Frame, ...]) -> tuple[Spot, int]:
-    """The place of the program that a stack stands for, and its line: the innermost frame that is
-    not of Python's own or an installed library; of a stack without one the innermost frame.
+def place_of(frames: tuple[Frame, ...]) -> Place:
+    """The place of the program that a stack stands for: the innermost frame that is not of Python's
+    own or an installed library; of a stack without one the innermost frame.
     """
     own = next((at for at, frame in enumerate(frames) if not is_library(frame.file)), 0)
     frame = frames[own] if frames else Frame("?", 0, "")
     called = f"{_module(frames[own - 1].file)}.{frames[own - 1].function}" if own else ""
     at_top = frame.function == "<module>"
-    return Spot(
-        frame.file, "" if at_top else frame.function, frame.line if at_top else 0, called
-    ), frame.line
+    spot = Spot(frame.file, "" if at_top else frame.function, frame.line if at_top else 0)
+    return Place(spot, frame.line, called)
 
 
 def is_library(file: str) -> bool:
