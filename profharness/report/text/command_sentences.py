@@ -23,11 +23,13 @@ from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
 from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.host_time import (
+    FEWER_CALLS,
     advice_for,
     bound,
     groups,
     idle_advice,
     idle_reason,
+    short_calls,
     step_sentence,
     without_waits,
 )
@@ -87,7 +89,13 @@ def _of_host(summary: Summary) -> str:
     takes most time.
     """
     host = _host(summary)
-    return step_sentence(host) if host is not None else top_row(summary)
+    if host is None:
+        return top_row(summary)
+    return step_sentence(host, short_calls(_operators(summary)))
+
+
+def _operators(summary: Summary) -> Hotspots | None:
+    return next((table for table in summary.hotspots if table.by == "op"), None)
 
 
 def _host(summary: Summary) -> HostTime | None:
@@ -188,13 +196,15 @@ def next_step(summary: Summary) -> str:
 
 
 def _outside_operations(summary: Summary) -> str:
-    """What to change where operations are not what most of the step goes to; else empty."""
+    """What to change where what operations compute is not what most of the step goes to; else
+    empty.
+    """
     host = _host(summary)
     if host is None:
         return ""
     largest = groups(host)[0]
     if largest.key == "operations":
-        return ""
+        return f"Try {FEWER_CALLS}." if short_calls(_operators(summary)) else ""
     most = bound(host, largest)
     gain = f"; it gains at most {brief_text(most, 3)}x" if most is not None and most > 1 else ""
     return f"Try {advice_for(largest)}{gain}."

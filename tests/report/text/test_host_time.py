@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from profharness.analysis.host.records import HostPart, HostTime
-from profharness.analysis.records import Summary
+from profharness.analysis.records import HotspotRow, Hotspots, Summary
 from profharness.analysis.summarise import summarise_trace
 from profharness.report.text.measured.host_time import (
     advice_for,
@@ -16,6 +16,7 @@ from profharness.report.text.measured.host_time import (
     host_lines,
     idle_advice,
     kind_items,
+    short_calls,
     step_sentence,
     without_waits,
 )
@@ -113,6 +114,30 @@ def test_a_step_of_operations_names_the_largest():
     assert step_sentence(host) == (
         "Operations take 100.0 % of each step (50 ns), aten::mm alone 90.0 %."
     )
+
+
+def operators(calls: int, total_ns: int) -> Hotspots:
+    row = HotspotRow(
+        name="aten::add",
+        category="other",
+        calls=calls,
+        total_ns=total_ns,
+        share=1.0,
+        mean_ns=None,
+        median_ns=None,
+        min_ns=None,
+        max_ns=None,
+        std_ns=None,
+    )
+    return Hotspots(by="op", total_ns=total_ns, rows=(row,))
+
+
+def test_operations_that_last_no_longer_than_their_call_are_told_so():
+    host = on_cpu(part("operator", 1000, "aten::add"))
+    short = short_calls(operators(800, 2_400_000))
+    assert "at 3.0 µs a call that is what calling them costs" in step_sentence(host, short)
+    assert short_calls(operators(800, 24_000_000)) == ""
+    assert short_calls(None) == ""
 
 
 def test_a_step_of_the_loader_speaks_of_waiting_for_it():

@@ -12,6 +12,7 @@ import msgspec
 
 from profharness.analysis.host.kinds import LABELS, Kind
 from profharness.analysis.host.records import AfterWait, HostPart, HostTime
+from profharness.analysis.records import Hotspots
 from profharness.report.text.folding import fold_kernel_name
 from profharness.rundir.shown.screen import one_line
 from profharness.units import format_ns, format_number, format_share
@@ -19,6 +20,7 @@ from profharness.units import format_ns, format_number, format_share
 _SEEN = 0.0005  # smaller shares would print as 0.0 %
 _WORTH_A_WORD = 0.05
 _MOST = 0.5
+_SHORT_CALL_NS = 10_000  # an operator of torch costs its caller some microseconds
 _KINDS = {kind.key: kind for kind in Kind}
 OPERATIONS = (
     Kind.OPERATOR,
@@ -37,6 +39,10 @@ _GROUPS: dict[str, tuple[Kind, ...]] = {
     "outside": (Kind.OPTIMIZER, Kind.RANGE, Kind.PYTHON, Kind.NOTHING),
 }
 
+FEWER_CALLS = (
+    "fewer and larger operations: foreach=True or fused=True in the optimizer, one tensor for "
+    "many, torch.compile; more threads gain nothing"
+)
 RECORD_LINES = (
     "--profile py-spy, which names the Python lines that the time outside of operations goes to"
 )
@@ -111,8 +117,21 @@ def without_waits(host: HostTime) -> HostTime:
     return msgspec.structs.replace(host, parts=parts)
 
 
-def step_sentence(host: HostTime) -> str:
-    """`Garbage collection takes 98.2 % of each step (243.6 ms); operations take 1.8 %.`"""
+def short_calls(table: Hotspots | None) -> str:
+    """`3.1 µs a call`: the mean own time of operators, where it is so short that the time goes to
+    calling them; else empty.
+    """
+    if table is None or table.by != "op" or not table.total_ns:
+        return ""
+    calls = sum(row.calls for row in table.rows)
+    mean = table.total_ns / calls if calls else 0.0
+    return f"{format_ns(mean, 2)} a call" if 0 < mean < _SHORT_CALL_NS else ""
+
+
+def step_sentence(host: HostTime, short: str = "") -> str:
+    """`Garbage collection takes 98.2 % of each step (243.6 ms); operations take 1.8 %.` `short` is
+    what `short_calls` says.
+    """
     ordered = groups(host)
     first = ordered[0]
     rest = [
@@ -121,6 +140,8 @@ def step_sentence(host: HostTime) -> str:
         if group.ns >= _WORTH_A_WORD * host.window_ns or group.key == "operations"
     ]
     text = _first(first, host)
+    if short and first.key == "operations":
+        text += f": at {short} that is what calling them costs"
     return f"{'; '.join([text, *rest])}."
 
 
