@@ -108,13 +108,15 @@ def summarise_trace(
     )
 
 
-def host_time(m: Measurement) -> HostTime | None:
-    """What the host was in while the devices were idle, or in the whole window where none works."""
+def host_time(m: Measurement, shown: Trace | None = None) -> HostTime | None:
+    """What the host was in while the devices were idle, or in the whole window where none works.
+    `shown` is the same trace with Python's functions and modules.
+    """
     if m.timeless or not m.when.total:
         return None
     if m.devices:
-        return of_idle(m.trace, m.whole.idle, m.devices, m.windows)
-    return of_window(m.trace, m.windows)
+        return of_idle(shown or m.trace, m.whole.idle, m.devices, m.windows)
+    return of_window(shown or m.trace, m.windows)
 
 
 def _points(

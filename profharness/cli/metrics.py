@@ -102,8 +102,11 @@ def metrics(line: MetricsLine) -> None:
 
         from profharness.analysis.power.sample_joins import named
         from profharness.analysis.verdict.above_peak import steps_above_peak
+        from profharness.trace.wanted import Wanted
+        from profharness.understand.load import told
 
-        loaded = with_captures(understand.load(line.paths), given.captures)
+        loaded = told(understand.load(line.paths, wanted=Wanted.SHOWN))
+        loaded = with_captures(loaded, given.captures)
         summary = understand.summarise(loaded, line.step_range, given)
         shown = named(line.samples, loaded.trace) if line.samples else ()
         each = understand.step_by_step(loaded, line.steps, line.step_range, given)

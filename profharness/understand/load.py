@@ -32,7 +32,8 @@ class Loaded:
 
     `steps_from` says which ranges of the program are its steps (`steps.stepped`); empty where
     marks of tools or hooks are. `counted` are the records with the counters, where a merged file
-    holds them in another pass.
+    holds them in another pass, and `shown` those with Python's functions and modules, by which what
+    the host did is told.
     """
 
     trace: Trace
@@ -41,6 +42,17 @@ class Loaded:
     findings: tuple[Finding, ...] = ()
     steps_from: str = ""
     counted: Trace | None = None
+    shown: Trace | None = None
+
+
+def told(loaded: Loaded) -> Loaded:
+    """What was read with Python's functions and modules (Wanted.SHOWN), as figures take it: these
+    stand in `shown` alone, where there are any.
+    """
+    from profharness.trace.parts.select import without_frames
+
+    plain = without_frames(loaded.trace)
+    return loaded if plain is loaded.trace else replace(loaded, trace=plain, shown=loaded.trace)
 
 
 def load(

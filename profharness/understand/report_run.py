@@ -19,7 +19,7 @@ from profharness.node import ceilings as calibration
 from profharness.rundir.outputs import can_keep, require_writable
 from profharness.rundir.paths import MANIFEST
 from profharness.rundir.private.folders import private_folder
-from profharness.understand.load import Loaded, load, no_run, of_records
+from profharness.understand.load import Loaded, load, no_run, of_records, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,7 +157,6 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
     one group of its files after the other.
     """
     from profharness.trace.parts.cutting import Cut
-    from profharness.trace.parts.select import without_frames
     from profharness.trace.wanted import Wanted
     from profharness.understand.merge.command import fits_in_memory
     from profharness.understand.merge.figures import teller
@@ -180,10 +179,10 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
     loaded = load([root], wanted=Wanted.SHOWN)
     shown = loaded.trace
     stated = attributes(loaded.source, manifest, shown.sources)
-    plain = without_frames(shown)
+    loaded = told(loaded)
     return _Records(
-        replace(loaded, trace=plain),
-        None if plain is shown else shown,
+        loaded,
+        loaded.shown,
         lambda: perfetto.write(shown, merged, attributes=stated, options=options),
     )
 
@@ -266,10 +265,23 @@ def summarise(
             loaded.manifest, loaded.trace, loaded.source, calibrations, operator_input
         )
     return msgspec.structs.replace(
-        without_sleep(summary, loaded.findings),
+        without_sleep(_told_by_frames(summary, loaded), loaded.findings),
         steps_from=loaded.steps_from,
         findings=_once((*_incomplete(loaded), *summary.findings, *loaded.findings)),
     )
+
+
+def _told_by_frames(summary: Summary, loaded: Loaded) -> Summary:
+    """The summary whose host is told by Python's functions too, where these were read."""
+    if loaded.shown is None or summary.host is None:
+        return summary
+    from profharness.analysis.measurement import measure
+    from profharness.analysis.summarise import host_time
+    from profharness.understand.hotspots import records_of
+
+    _, records = records_of(loaded)
+    _, shown = records_of(replace(loaded, trace=loaded.shown))
+    return msgspec.structs.replace(summary, host=host_time(measure(records), shown))
 
 
 def step_by_step(

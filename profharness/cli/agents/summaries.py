@@ -137,9 +137,11 @@ def compare(roots: Roots, a: str, b: str, fail_on: str = "", top: int = 20) -> C
 
 
 def _summary(path: Path) -> Summary:
+    from profharness.trace.wanted import Wanted
     from profharness.understand import report_run as understand
+    from profharness.understand.load import told
 
-    return understand.summarise(understand.load([path]))
+    return understand.summarise(told(understand.load([path], wanted=Wanted.SHOWN)))
 
 
 def _shown(verdict: Verdict | None) -> ShownVerdict | None:

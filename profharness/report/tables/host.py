@@ -6,6 +6,7 @@ from profharness.analysis.host.kinds import LABELS, Kind
 from profharness.analysis.host.records import HostPart, HostTime
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text.folding import fold_kernel_name
+from profharness.report.text.measured.host_time import name_of
 from profharness.units import format_ns, format_number, format_share, format_share_interval
 
 _LABELS = {kind.key: LABELS[kind] for kind in Kind}
@@ -47,13 +48,7 @@ def host_table(host: HostTime | None) -> Table | None:
 
 
 def _row(part: HostPart, host: HostTime, *, idle: bool) -> tuple[Cell, ...]:
-    name = (
-        f"{format_number(part.others)} smaller parts"
-        if part.others
-        else part.name
-        if part.samples is not None
-        else fold_kernel_name(part.name, 60)
-    )
+    name = f"{format_number(part.others)} smaller parts" if part.others else name_of(part, 60)
     share = (
         format_share(part.share)
         if part.low is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +10,9 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.records import Summary
 from profharness.rundir.paths import MANIFEST
-from profharness.trace.parts.select import without_frames
 from profharness.trace.wanted import Wanted
 from profharness.understand import report_run
-from profharness.understand.load import Loaded, check_paths, load
+from profharness.understand.load import Loaded, check_paths, load, told
 from profharness.understand.loose.scans import is_scan, read_scan
 from profharness.understand.replays import with_captures
 
@@ -46,8 +45,7 @@ def read_side(path: Path, step_range: str = "", operator_input: OperatorInput = 
         scan = read_scan(path)
         return Side(path, scan.summary, scan.series)
     shown = load([path], wanted=Wanted.SHOWN)
-    plain = replace(shown, trace=without_frames(shown.trace))
-    loaded = with_captures(plain, operator_input.captures)
+    loaded = with_captures(told(shown), operator_input.captures)
     summary = report_run.summarise(loaded, step_range, operator_input)
     return Side(path, summary, content=content_of_loaded(shown, step_range, operator_input))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
-from profharness.trace.parts.select import without_frames
 from profharness.trace.wanted import Wanted
 from profharness.understand import report_run
-from profharness.understand.load import Loaded, check_paths, load, load_files
+from profharness.understand.load import Loaded, check_paths, load, load_files, told
 from profharness.understand.replays import with_captures
 
 if TYPE_CHECKING:
@@ -51,7 +50,8 @@ def summarise_paths(
         shown = load_files(paths, wanted=Wanted.SHOWN)
         return _with_page(summary, _Shown(shown, step_range, operator_input))
     if not for_page:
-        loaded = with_captures(load(paths), operator_input.captures)
+        shown = told(load(paths, wanted=Wanted.SHOWN))
+        loaded = with_captures(shown, operator_input.captures)
         return report_run.summarise(loaded, step_range, operator_input)
     of_page = _Shown(load(paths, wanted=Wanted.SHOWN), step_range, operator_input)
     summary = report_run.summarise(of_page.figures, step_range, operator_input)
@@ -71,8 +71,7 @@ class _Shown:
     @cached_property
     def figures(self) -> Loaded:
         """What figures are made of: the same without these functions and modules."""
-        plain = replace(self.loaded, trace=without_frames(self.loaded.trace))
-        return with_captures(plain, self.operator_input.captures)
+        return with_captures(told(self.loaded), self.operator_input.captures)
 
 
 def _with_page(summary: Summary, shown: _Shown) -> Summary:

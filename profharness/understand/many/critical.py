@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +12,10 @@ import numpy as np
 from profharness.analysis.critical.changes import Change
 from profharness.analysis.critical.records import CriticalPath, Forecast, RankPath
 from profharness.analysis.critical.summary import critical_path, together
-from profharness.trace.parts.select import without_frames
 from profharness.trace.wanted import Wanted
 from profharness.understand import report_run
 from profharness.understand.hotspots import records_of
-from profharness.understand.load import Loaded, load
+from profharness.understand.load import Loaded, load, told
 from profharness.understand.loose.summaries import summarise_paths
 from profharness.understand.replays import with_captures
 from profharness.understand.steps import stepped
@@ -43,8 +41,7 @@ def summary_with_path(
         each = [path_of(load([path], wanted=Wanted.SHOWN), changes, step_range) for path in paths]
         return summary, together([found for found in each if found is not None])
     shown = load(paths, wanted=Wanted.SHOWN)
-    plain = replace(shown, trace=without_frames(shown.trace))
-    figures = with_captures(plain, operator_input.captures)
+    figures = with_captures(told(shown), operator_input.captures)
     summary = report_run.summarise(figures, step_range, operator_input)
     return summary, path_of(shown, changes, step_range)
 

@@ -37,10 +37,8 @@ def steps_with(*what: tuple[str, str, int, int]) -> Summary:
         scene.mark("step", at, at + STEP, f"ProfilerStep#{step}")
         scene.kernel(at, at + KERNEL, scene.launch(at - 10_000, at - 5_000))
         for table, name, start, end in what:
-            if table == "range":
-                scene.mark("range", at + start, at + end, name)
-            elif table == "gc":
-                scene.mark("gc", at + start, at + end, name)
+            if table in ("range", "gc", "frame"):
+                scene.mark(table, at + start, at + end, name)
             elif table == "op":
                 scene.op(name, at + start, at + end)
             else:
@@ -97,6 +95,18 @@ def test_a_cause_that_holds_less_than_half_of_the_idle_time_is_not_the_reason():
     said = sentences(steps_with(("range", LOADER, 110_000, 400_000)))
     assert "DataLoader" not in said.answer
     assert said.answer.endswith("mostly host not ready (89.1 %).")
+
+
+def test_frames_of_python_name_the_line_that_took_most():
+    summary = steps_with(
+        ("frame", "transforms.py(390): normalize", 110_000, 400_000),
+        ("frame", "pipeline.py(20): read", 400_000, 800_000),
+        ("frame", "pipeline.py(40): crop", 800_000, 980_000),
+    )
+    assert (
+        "87.0 % while the host runs Python (most in pipeline.py(20): read: 40.0 %)"
+        in sentences(summary).answer
+    )
 
 
 def on_cpu(*parts: HostPart, steps: int = 20) -> HostTime:

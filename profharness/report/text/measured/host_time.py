@@ -13,7 +13,7 @@ import msgspec
 from profharness.analysis.host.kinds import LABELS, Kind
 from profharness.analysis.host.records import AfterWait, HostPart, HostTime
 from profharness.analysis.records import Hotspots
-from profharness.report.text.folding import fold_kernel_name
+from profharness.report.text.folding import cut_middle, fold_kernel_name
 from profharness.rundir.shown.screen import one_line
 from profharness.units import format_ns, format_number, format_share
 
@@ -191,10 +191,16 @@ def _share_of(part: HostPart, host: HostTime) -> str:
 
 
 def _name(part: HostPart) -> str:
-    """The name, short enough for a sentence; places in the program stay whole."""
-    if part.samples is not None:
-        return one_line(part.name)
-    return fold_kernel_name(part.name, 48)
+    return name_of(part, 48)
+
+
+def name_of(part: HostPart, room: int) -> str:
+    """The name of a part in `room` characters. Names of operators, calls and kernels are folded;
+    places in the program are no such names, and only cut.
+    """
+    if part.kind == Kind.PYTHON.key:
+        return cut_middle(one_line(part.name), room)
+    return fold_kernel_name(part.name, room)
 
 
 def _window(host: HostTime) -> str:
@@ -240,7 +246,11 @@ def idle_reason(host: HostTime | None) -> str:
     named = [part for part in host.parts if part.kind == kind.key and part.name]
     top = max(named, key=lambda part: part.ns, default=None)
     told = kind in (Kind.GARBAGE_COLLECTION, Kind.DATA_LOADER)
-    name = f" ({_name(top)})" if top is not None and not told and 2 * top.ns >= ns else ""
+    name = ""
+    if top is not None and not told and 2 * top.ns >= ns:
+        name = f" ({_name(top)})"
+    elif top is not None and kind is Kind.PYTHON and top.ns >= _WORTH_A_WORD * host.window_ns:
+        name = f" (most in {_name(top)}: {_share_of(top, host)})"
     return f"{format_share(ns / host.window_ns)} while {_BUSY_WITH[kind]}{name}"
 
 
