@@ -30,7 +30,7 @@ from profharness.analysis.kernels.tally import (
     Tally,
 )
 from profharness.analysis.operators.nests import nests, self_time
-from profharness.analysis.operators.span_hotspots import of_spans
+from profharness.analysis.operators.span_hotspots import of_op_categories, of_spans
 from profharness.analysis.operators.sums import host_times, kernel_sums, operator_sums
 from profharness.analysis.records import DeviceCounts, HotspotRow, Hotspots
 from profharness.analysis.time.counts import counts_of_devices, devices_with_work, pass_of
@@ -260,7 +260,8 @@ def compact_json(text: str) -> str:
 
 def _of_categories(trace: Trace) -> Tally:
     if not len(trace.kernels) and not len(trace.copies):
-        return _printed("category", trace, category_rows(trace))
+        rows = category_rows(trace)
+        return _printed("category", trace, rows) if rows else of_op_categories(trace)
     kernel_codes = category_codes(trace.kernels, trace.strings)
     copies = np.full(len(trace.copies), categories.CATEGORIES.index("copy"), np.int64)
     groups = group(
