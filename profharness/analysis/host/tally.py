@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -20,6 +21,7 @@ from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
+_ADDRESS = re.compile(r" (object )?at 0x[0-9a-fA-F]+")  # of methods of single objects
 KEPT = 30
 """Parts with a name of their own; smaller ones are taken together, by cause and kind."""
 _Key = tuple[str, str, str]
@@ -83,7 +85,8 @@ class HostTally:
         sums = np.zeros(len(first), np.int64)
         np.add.at(sums, group, inside[seen])
         for at, ns in zip(first.tolist(), sums.tolist(), strict=True):
-            self._times[cause, Kind(int(kind[at])).key, self.trace.strings[int(named[at])]] += ns
+            name = _ADDRESS.sub("", self.trace.strings[int(named[at])])
+            self._times[cause, Kind(int(kind[at])).key, name] += ns
 
     def _add_samples(self, cause: str, unknown: Intervals, samples: ThreadSamples) -> None:
         told = 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from profharness.analysis.records import Summary
+from profharness.report.page.critical import critical_tables
 from profharness.report.page.findings import FindingBox, finding_boxes
 from profharness.report.page.headline import Tile, subtitle, tiles, title
 from profharness.report.page.provenance import provenance
@@ -81,6 +82,7 @@ class Content:
     shared: Table | None
     parts: Table | None
     host: Table | None
+    critical: tuple[Table, ...]
     gaps: str
     use: UseSection
     causes: tuple[tuple[str, str], ...]
@@ -140,6 +142,7 @@ def content(summary: Summary) -> Content:
         shared=sharing_table(summary),
         parts=partition_table(summary),
         host=host_table(summary.host),
+        critical=critical_tables(None if summary.pictures is None else summary.pictures.critical),
         gaps=gaps_text(summary),
         use=use_section(summary),
         causes=causes_note(summary),

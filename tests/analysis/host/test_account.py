@@ -239,3 +239,11 @@ def test_the_loader_of_a_recorded_training_is_named():
     found = of_idle(trace, whole.whole.idle, whole.devices, whole.windows)
     assert found.parts[0].kind == "data_loader"
     assert found.parts[0].share == pytest.approx(0.336, abs=0.001)
+
+
+def test_methods_of_many_objects_are_one():
+    scene = between_kernels()
+    scene.mark("frame", 210, 310, "<built-in method astype of numpy.ndarray object at 0x7f70>")
+    scene.mark("frame", 400, 450, "<built-in method astype of numpy.ndarray object at 0x7fab>")
+    found = told(idle(scene, 100, 1100))
+    assert found["host_not_ready", "python", "<built-in method astype of numpy.ndarray>"] == 150
