@@ -147,7 +147,8 @@ def alignment(sources: tuple[SourceRow, ...]) -> str:
         _layer_alignment(name, group) for name, group in layers.items() if any(map(_stated, group))
     ]
     plain = [name for name, group in layers.items() if not any(map(_stated, group))]
-    parts = [*checked, f"{' and '.join(plain)} by the host's clock readings"] if plain else checked
+    named = " and ".join([", ".join(plain[:-1]), plain[-1]] if len(plain) > 1 else plain)
+    parts = [*checked, f"{named} by the host's clock readings"] if plain else checked
     return (
         f"{len(sources)} sources {f'read, {lost} not aligned' if lost else 'aligned'}: "
         f"{', '.join(parts)}"
