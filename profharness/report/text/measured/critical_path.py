@@ -69,7 +69,8 @@ def _row(row: PathRow) -> str:
     on_host = row.kind.startswith(HOST_PREFIX)
     name = one_line(row.name, _NAME) if on_host else fold_kernel_name(row.name, _NAME)
     by = f" of {fold_kernel_name(row.operator, _NAME)}" if row.operator else ""
-    return f"{LABELS[row.kind]}: {name}{by}, {format_number(row.segments)} times"
+    times = "once" if row.segments == 1 else f"{format_number(row.segments)} times"
+    return f"{LABELS[row.kind]}: {name}{by}, {times}"
 
 
 def _columns(rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
