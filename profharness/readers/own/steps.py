@@ -23,13 +23,14 @@ from profharness.trace.model import I64, ClockDomain, Marks, Problem, Source, St
 
 class Line(msgspec.Struct, frozen=True):
     """Step `n` ended at `monotonic_ns`, having processed `items`; a source `mark` is the script's
-    own word. Thread `tid` made it, which had taken `cpu_ns` of processor time by then.
+    own word, and `backward` a backward pass of a script without an optimizer. Thread `tid` made it,
+    which had taken `cpu_ns` of processor time by then.
     """
 
     n: Whole
     monotonic_ns: Nanoseconds
     items: Whole | None = None
-    source: Literal["optimizer", "mark"] = "optimizer"
+    source: Literal["backward", "optimizer", "mark"] = "optimizer"
     tid: Whole = NULL
     cpu_ns: Whole = NULL
 
@@ -112,7 +113,11 @@ def _read(path: Path) -> tuple[list[Line], int]:
             continue
         if max(abs(line.n), abs(line.monotonic_ns), abs(line.items or 0)) <= WHOLE:
             decoded.append(line)
-    chosen = [line for line in decoded if line.source == "mark"] or decoded
+    chosen = decoded
+    for source in ("mark", "optimizer"):
+        if told := [line for line in decoded if line.source == source]:
+            chosen = told
+            break
     latest = np.maximum.accumulate([line.monotonic_ns for line in chosen] or [0])
     in_order = [line for line, ns in zip(chosen, latest, strict=False) if line.monotonic_ns == ns]
     return in_order, len(raw) - len(decoded) + len(chosen) - len(in_order)

@@ -44,3 +44,16 @@ def test_no_number_makes_a_time_below_zero(tmp_path: Path, values: list[tuple[in
     marks = read(write(tmp_path / "steps-9.jsonl", *lines)).marks
     assert len(marks) == max(len(values) - 1, 0)
     assert all(cpu >= NULL for cpu in marks.cpu_ns.tolist())
+
+
+def test_backward_passes_count_only_where_nothing_better_told_of_steps(tmp_path: Path) -> None:
+    def line(n: int, at: int, source: str) -> dict[str, object]:
+        return {"n": n, "monotonic_ns": at, "source": source}
+
+    by_hand = [line(n, 10 * n, "backward") for n in range(3)]
+    optimized = [line(n, 100 + 7 * n, "optimizer") for n in range(4)]
+    path = tmp_path / "steps-9.jsonl"
+    assert read(write(path, *by_hand)).marks.dur_ns.tolist() == [10, 10]
+    assert read(write(path, *by_hand, *optimized)).marks.dur_ns.tolist() == [7, 7, 7]
+    marked = [line(n, 200 + n, "mark") for n in range(2)]
+    assert read(write(path, *by_hand, *optimized, *marked)).marks.dur_ns.tolist() == [1]

@@ -1,4 +1,6 @@
-"""Makes every optimizer of torch report its steps, outside of the optimizer's own range."""
+"""Makes every optimizer of torch report its steps, outside of the optimizer's own range, and
+backward passes of programs that have none.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,29 @@ def watch(torch: Any, seen: Callable[[Any], None]) -> None:
             kind.step = _reporting(kind.step, seen)
 
     Optimizer.__init__ = made
+
+
+def watch_backward(torch: Any, seen: Callable[[], None], is_wanted: Callable[[], bool]) -> None:
+    """Call `seen()` after each backward pass that the program asks for, as long as that is wanted;
+    passes inside of another one (of checkpoints) are part of it.
+    """
+    original = torch.autograd.backward
+    open_ = [0]
+
+    @functools.wraps(original)
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        open_[0] += 1
+        try:
+            result = original(*args, **kwargs)
+        finally:
+            open_[0] -= 1
+        if not open_[0]:
+            seen()
+            if not is_wanted() and torch.autograd.backward is backward:
+                torch.autograd.backward = original
+        return result
+
+    torch.autograd.backward = backward
 
 
 def _reporting(step: Any, seen: Callable[[Any], None]) -> Any:

@@ -5,9 +5,12 @@ One line per completed step: {"n": 0, "monotonic_ns": 123, "items": null, "sourc
 "tid": 4, "cpu_ns": 56}. n counts from 0 for each source; the stamp is CLOCK_MONOTONIC at the step's
 end; items is what the script said it processed, or null; tid is the thread that made the step, and
 cpu_ns the processor time that this thread has taken since it began. A step is a step() of the first
-optimizer that made one (accumulated gradients count once, a second optimizer not at all). Once the
-script marks steps itself (profharness_mark.step), only its marks are logged, and lines of the
-source "mark" stand for the whole run: readers drop the others.
+optimizer that made one (accumulated gradients count once, a second optimizer not at all). In a
+script that changes its parameters by hand, without an optimizer of torch, it is a backward pass,
+from the 31st on: before that many, gradients may be accumulated for the first step of an optimizer.
+Once the script marks steps itself (profharness_mark.step), only its marks are logged, and lines of
+the source "mark" stand for the whole run, as those of the source "optimizer" do before lines of the
+source "backward": readers drop the others.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 # What is buffered is never older than this when the next step comes, so a kill loses the steps of
 # 0.1 s at most.
 FLUSH_NS = 100_000_000
+# Backward passes without a step of an optimizer after which each of them is taken for a step.
+PATIENCE = 30
 _LINE = '{"n": %d, "monotonic_ns": %d, "items": %s, "source": "%s", "tid": %d, "cpu_ns": %d}\n'
 
 
@@ -44,6 +49,7 @@ class Recorder:
         self._written_ns = 0
         self._optimizer: weakref.ref[Any] | None = None
         self._marks = False
+        self._backwards = 0
         self._asleep = False
         self._unwritable = False
         self._lock = threading.Lock()
@@ -67,10 +73,27 @@ class Recorder:
             return
         first = self._optimizer() if self._optimizer is not None else None
         if first is None:
+            if self._optimizer is None and self._backwards > PATIENCE:
+                self.done = 0  # backward passes were taken for steps until now
             self._optimizer = weakref.ref(optimizer)
         elif first is not optimizer:
             return
         self._record(None, "optimizer")
+
+    @property
+    def steps_are_unknown(self) -> bool:
+        """Whether neither the script nor an optimizer has told of a step yet."""
+        return not self._marks and self._optimizer is None
+
+    def backward(self) -> None:
+        """Called when a backward pass has ended: it is a step where no optimizer made one for many
+        of them.
+        """
+        if not self.steps_are_unknown or self._asleep:
+            return
+        self._backwards += 1
+        if self._backwards > PATIENCE:
+            self._record(None, "backward")
 
     def mark(self, items: int | None) -> None:
         """Log a step that the script marks, with its number of items or None."""

@@ -40,6 +40,9 @@ def attach(process: Process, torch: Any) -> None:
 
     steps = step_log.recorder(process)
     optimizers.watch(torch, step_log.guarded(process, steps.optimizer))
+    optimizers.watch_backward(
+        torch, step_log.guarded(process, steps.backward), lambda: steps.steps_are_unknown
+    )
     atexit.register(step_log.guarded(process, lambda: note_devices(process, torch)))
     if "torch" not in process.settings.layers:
         return

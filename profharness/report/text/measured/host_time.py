@@ -168,15 +168,20 @@ def _first(group: Group, host: HostTime) -> str:
     if group.key == "operations":
         return f"Operations take {share} of {of}{_alone(most, host)}"
     text = f"{share} of {of} is outside of any operation"
-    if most is not None and most.ns >= _MOST * group.ns:
+    if most is not None and _surely(most, host) >= _MOST * group.ns:
         return f"{text}: {_share_of(most, host)} in {_name(most)}{_waiting(most)}"
-    return f"{text}{_alone(most, host)}"
+    return f"{text}{_alone(most, host)}" if most is None or most.low is None else text
 
 
 def _alone(part: HostPart | None, host: HostTime) -> str:
     if part is None or part.ns < _WORTH_A_WORD * host.window_ns:
         return ""
     return f", {_name(part)} alone {_share_of(part, host)}"
+
+
+def _surely(part: HostPart, host: HostTime) -> float:
+    """The time of a part in ns; of a sampled one the lower end of its interval."""
+    return part.ns if part.low is None else part.low * host.window_ns
 
 
 def _waiting(part: HostPart) -> str:
