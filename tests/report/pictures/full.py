@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from profharness.analysis.pictures.flame import ROOT, Tree
-from profharness.analysis.pictures.flame_layout import flame_of
+from profharness.analysis.pictures.flame_layout import SAMPLED, flame_of
 from profharness.analysis.pictures.records import KINDS, Band, Pictures, RankShare, Strip, Strips
 from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.report.text import names
@@ -68,8 +68,9 @@ def _pictures() -> Pictures:
         layer = tree.frame(model, f"Linear_{place}", "module")
         op = tree.frame(layer, "aten::mm", "op")
         tree.own_ns[tree.frame(op, HOSTILE, "kernel")] += 1_000 * (place + 1)
-    flame = flame_of(tree, "module")
+    flame, sampled = flame_of(tree, "module"), flame_of(tree, SAMPLED)
     assert flame is not None
+    assert sampled is not None
     exact = Strip(
         device="0",
         start_ns=0,
@@ -96,7 +97,7 @@ def _pictures() -> Pictures:
     )
     return Pictures(
         strips=Strips(strips=(exact, binned)),
-        flames=(flame,),
+        flames=(flame, sampled),
         ranks=tuple(
             RankShare(
                 device=f"node0/{rank}/0",

@@ -24,7 +24,7 @@ _DIRECTIONS = {
 }
 _NOT_KNOWN = "not known"
 _COLUMNS = (
-    Column("copies", meaning="from where to where, and the kind of the host's memory if recorded"),
+    Column("direction", meaning="from where to where, and the kind of the host's memory if recorded"),
     Column("size"),
     Column("calls", "right"),
     Column("bytes", "right", wide=True),
