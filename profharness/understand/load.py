@@ -46,13 +46,15 @@ class Loaded:
 
 
 def told(loaded: Loaded) -> Loaded:
-    """What was read with Python's functions and modules (Wanted.SHOWN), as figures take it: these
-    stand in `shown` alone, where there are any.
+    """What was read with Python's functions and modules (Wanted.SHOWN), as figures take it: without
+    them. Of loose files they stand in `shown`, where there are any; a run that is too large for
+    memory is read without them, and its figures are to be the same as those of a small one.
     """
     from profharness.trace.parts.select import without_frames
 
     plain = without_frames(loaded.trace)
-    return loaded if plain is loaded.trace else replace(loaded, trace=plain, shown=loaded.trace)
+    shown = None if plain is loaded.trace or loaded.manifest is not None else loaded.trace
+    return replace(loaded, trace=plain, shown=shown)
 
 
 def load(

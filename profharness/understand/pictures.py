@@ -62,13 +62,15 @@ def pictures_of(
 
 def _critical(loaded: Loaded, shown: Trace | None, step_range: str) -> CriticalPath | None:
     """The critical path of the steps; None for a scan, whose trials stand for themselves, and where
-    nothing is known of the host.
+    nothing is known of the host. Of a run it goes without Python's functions (see `load.told`).
     """
     if loaded.manifest is not None and loaded.manifest.kind == "scan":
         return None
     from profharness.understand.many.critical import path_of
 
-    return path_of(loaded if shown is None else replace(loaded, trace=shown), (), step_range)
+    if shown is not None and loaded.manifest is None:
+        loaded = replace(loaded, trace=shown)
+    return path_of(loaded, (), step_range)
 
 
 def pictures_of_one(loaded: Loaded, shown: Trace, pieces: int, *, partitioned: bool) -> Pictures:

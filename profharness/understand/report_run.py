@@ -179,10 +179,10 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
     loaded = load([root], wanted=Wanted.SHOWN)
     shown = loaded.trace
     stated = attributes(loaded.source, manifest, shown.sources)
-    loaded = told(loaded)
+    plain = told(loaded)
     return _Records(
-        loaded,
-        loaded.shown,
+        plain,
+        None if plain.trace is loaded.trace else loaded.trace,
         lambda: perfetto.write(shown, merged, attributes=stated, options=options),
     )
 
