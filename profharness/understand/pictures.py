@@ -66,7 +66,7 @@ def _critical(loaded: Loaded, shown: Trace | None, step_range: str) -> CriticalP
     """
     if loaded.manifest is not None and loaded.manifest.kind == "scan":
         return None
-    from profharness.understand.many.critical import path_of
+    from profharness.understand.loose.critical import path_of
 
     if shown is not None and loaded.manifest is None:
         loaded = replace(loaded, trace=shown)

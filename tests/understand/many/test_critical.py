@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profharness.understand.many.critical import through_others
+from profharness.understand.loose.critical import through_others
 
 
 def test_a_line_through_the_other_sizes() -> None:

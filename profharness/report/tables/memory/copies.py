@@ -24,9 +24,7 @@ _DIRECTIONS = {
 }
 _NOT_KNOWN = "not known"
 _COLUMNS = (
-    Column(
-        "direction", meaning="from where to where, and the host's kind of memory if recorded"
-    ),
+    Column("direction", meaning="from where to where, and the host's kind of memory if recorded"),
     Column("size"),
     Column("calls", "right"),
     Column("bytes", "right", wide=True),
