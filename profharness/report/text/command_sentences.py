@@ -17,19 +17,17 @@ from profharness.findings import Finding, ways
 from profharness.report.tables import runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
-from profharness.report.text.figures import brief_text, finite
+from profharness.report.text.figures import finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
 from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.host_time import (
-    FEWER_CALLS,
-    advice_for,
-    bound,
-    groups,
+    crowded,
     idle_advice,
     idle_reason,
     short_calls,
+    step_advice,
     step_sentence,
     without_waits,
 )
@@ -91,7 +89,8 @@ def _of_host(summary: Summary) -> str:
     host = _host(summary)
     if host is None:
         return top_row(summary)
-    return step_sentence(host, short_calls(_operators(summary)))
+    said = step_sentence(host, short_calls(_operators(summary)))
+    return f"{said} {crowded(summary.findings)}".strip()
 
 
 def _operators(summary: Summary) -> Hotspots | None:
@@ -202,12 +201,7 @@ def _outside_operations(summary: Summary) -> str:
     host = _host(summary)
     if host is None:
         return ""
-    largest = groups(host)[0]
-    if largest.key == "operations":
-        return f"Try {FEWER_CALLS}." if short_calls(_operators(summary)) else ""
-    most = bound(host, largest)
-    gain = f"; it gains at most {brief_text(most, 3)}x" if most is not None and most > 1 else ""
-    return f"Try {advice_for(largest)}{gain}."
+    return step_advice(host, short_calls(_operators(summary)), summary.findings)
 
 
 def _without_limit(summary: Summary) -> str:

@@ -9,9 +9,12 @@ import pytest
 
 from profharness.analysis.host.records import HostPart, HostTime
 from profharness.analysis.records import HotspotRow, Hotspots, Summary
+from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.summarise import summarise_trace
+from profharness.findings import finding
 from profharness.report.text.measured.host_time import (
     advice_for,
+    crowded,
     groups,
     host_lines,
     idle_advice,
@@ -182,3 +185,14 @@ def test_kinds_and_lines_leave_out_what_the_host_did_not_hold_up():
     assert shown[0].startswith("host      DataLoader 87.0 %")
     assert "host not ready: DataLoader, enumerate#_MultiProcessingDataLo" in shown[1]
     assert idle_advice(None) == ""
+
+
+def test_threads_that_hold_one_another_up_are_told():
+    waited = finding("cpu-pressure", "the workload waited for a core", waiting_share=0.84)
+    alone = msgspec.structs.replace(waited, advice=NOBODY)
+    assert crowded([alone]) == (
+        "Its own threads hold one another up: they wait for a core 84 % of the time."
+    )
+    assert crowded([waited]) == ""  # other work may have held them
+    few = finding("cpu-pressure", "the workload waited for a core", waiting_share=0.1)
+    assert crowded([msgspec.structs.replace(few, advice=NOBODY)]) == ""

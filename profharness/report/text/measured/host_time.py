@@ -5,7 +5,7 @@ step went.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -13,6 +13,9 @@ import msgspec
 from profharness.analysis.host.kinds import LABELS, Kind
 from profharness.analysis.host.records import AfterWait, HostPart, HostTime
 from profharness.analysis.records import Hotspots
+from profharness.analysis.run.checks import NOBODY
+from profharness.findings import Finding
+from profharness.report.text.figures import brief_text
 from profharness.report.text.folding import cut_middle, fold_kernel_name
 from profharness.rundir.shown.screen import one_line
 from profharness.units import format_ns, format_number, format_share
@@ -20,7 +23,7 @@ from profharness.units import format_ns, format_number, format_share
 _SEEN = 0.0005  # smaller shares would print as 0.0 %
 _WORTH_A_WORD = 0.05
 _MOST = 0.5
-_SHORT_CALL_NS = 10_000  # an operator of torch costs its caller some microseconds
+_SHORT_CALL_NS = 5_000  # an operator of torch costs its caller some microseconds
 _KINDS = {kind.key: kind for kind in Kind}
 OPERATIONS = (
     Kind.OPERATOR,
@@ -39,6 +42,10 @@ _GROUPS: dict[str, tuple[Kind, ...]] = {
     "outside": (Kind.OPTIMIZER, Kind.RANGE, Kind.PYTHON, Kind.NOTHING),
 }
 
+_CROWDED = 0.3  # of the time that its threads wanted a core, they waited for one
+FEWER_THREADS = (
+    "fewer threads (OMP_NUM_THREADS, torch.set_num_threads): no more than the cores that it may use"
+)
 FEWER_CALLS = (
     "fewer and larger operations: foreach=True or fused=True in the optimizer, one tensor for "
     "many, torch.compile; more threads gain nothing"
@@ -115,6 +122,18 @@ def without_waits(host: HostTime) -> HostTime:
     """
     parts = tuple(msgspec.structs.replace(part, running=None) for part in host.parts)
     return msgspec.structs.replace(host, parts=parts)
+
+
+def crowded(findings: Sequence[Finding]) -> str:
+    """`Its threads wait for one another: ...`, where they waited for cores though nothing else ran
+    there; else empty.
+    """
+    for item in findings:
+        waited = item.figures.get("waiting_share")
+        if item.id == "cpu-pressure" and item.advice == NOBODY and float(waited or 0) > _CROWDED:
+            share = format_share(float(waited or 0), 0)
+            return f"Its own threads hold one another up: they wait for a core {share} of the time."
+    return ""
 
 
 def short_calls(table: Hotspots | None) -> str:
@@ -227,6 +246,19 @@ def advice_for(group: Group) -> str:
         if waits
         else f"making {_name(place)} faster, or moving it out of the loop or to another process"
     )
+
+
+def step_advice(host: HostTime, short: str, findings: Sequence[Finding]) -> str:
+    """What to change where what operations compute is not what most of the step goes to; else
+    empty. `short` is what `short_calls` says.
+    """
+    largest = groups(host)[0]
+    if largest.key == "operations":
+        fewer = FEWER_THREADS if crowded(findings) else FEWER_CALLS if short else ""
+        return f"Try {fewer}." if fewer else ""
+    most = bound(host, largest)
+    gain = f"; it gains at most {brief_text(most, 3)}x" if most is not None and most > 1 else ""
+    return f"Try {advice_for(largest)}{gain}."
 
 
 def bound(host: HostTime, group: Group) -> float | None:
