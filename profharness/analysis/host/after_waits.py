@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.tally import HostTally
-from profharness.analysis.host.timeline import timeline
 from profharness.analysis.time.idle import Gaps, IdleAnalysis
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -51,8 +50,7 @@ def opened_by_waits(
 def _following(tally: HostTally, thread: int, gaps: Gaps, mine: I64) -> tuple[I64, I64]:
     """Of the gaps those that a waiting call opened, and the row of the call."""
     rows = tally.rows
-    within = intervals.merge(Intervals(gaps.start[mine], gaps.end[mine]))
-    line = timeline(rows, thread, within)
+    line = tally.line(thread)
     waits = (line.kind == Kind.SYNCHRONISATION) | (line.kind == Kind.COPY_CALL)
     holder = np.unique(line.holder[waits])
     if not len(holder):

@@ -38,6 +38,7 @@ class HostTally:
     _samples: Counter[_Key] = field(default_factory=Counter, init=False)
     _running: dict[_Key, int | None] = field(default_factory=dict, init=False)
     _of_thread: dict[int, ThreadSamples] = field(default_factory=dict, init=False)
+    _lines: dict[int, Timeline] = field(default_factory=dict, init=False)
 
     @property
     def total_ns(self) -> int:
@@ -63,7 +64,7 @@ class HostTally:
         unknown = held
         if thread != NULL:
             samples = self._samples_of(thread)
-            line = timeline(self.rows, thread, held)
+            line = self.line(thread)
             if len(samples):
                 line = _without_ranges(line)
             self._add_line(cause, held, line)
@@ -99,6 +100,12 @@ class HostTally:
             self._running[key] = (before or 0) + (part.running_ns or 0) if known else None
             told += part.ns
         self._times[cause, Kind.NOTHING.key, ""] += unknown.total - told
+
+    def line(self, thread: int) -> Timeline:
+        """The whole timeline of a thread: once, since each cause of idle time asks for it."""
+        if thread not in self._lines:
+            self._lines[thread] = timeline(self.rows, thread)
+        return self._lines[thread]
 
     def _samples_of(self, thread: int) -> ThreadSamples:
         if thread not in self._of_thread:
