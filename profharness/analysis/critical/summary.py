@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -23,6 +24,7 @@ from profharness.analysis.critical.records import (
 from profharness.analysis.critical.scope import Scope, scopes
 from profharness.analysis.critical.segments import Segments, segments_of
 from profharness.analysis.critical.walk import path_of
+from profharness.analysis.host.kinds import without_address
 from profharness.analysis.time.steps import Step
 from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
@@ -131,18 +133,24 @@ def _rows(scope: Scope, found: Segments) -> tuple[PathRow, ...]:
     strings = scope.trace.strings
 
     def text(code: int) -> str:
-        return strings[code] if code != NULL else ""
+        return without_address(strings[code]) if code != NULL else ""
 
+    ns, segments = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
+    for group, row in enumerate(first.tolist()):
+        of = text(int(found.name[row])), text(int(found.operator[row]))
+        named = classes.KEYS[int(found.kind[row])], *of
+        ns[named] += int(length[group])
+        segments[named] += int(count[group])
     rows = [
         PathRow(
-            kind=classes.KEYS[int(found.kind[row])],
-            name=text(int(found.name[row])),
-            operator=text(int(found.operator[row])),
-            ns=int(length[group]),
-            share=int(length[group]) / scope.window_ns,
-            segments=int(count[group]),
+            kind=named[0],
+            name=named[1],
+            operator=named[2],
+            ns=total,
+            share=total / scope.window_ns,
+            segments=segments[named],
         )
-        for group, row in enumerate(first.tolist())
+        for named, total in ns.items()
     ]
     rows.sort(key=lambda row: (-row.ns, row.kind, row.name, row.operator))
     return tuple(rows[:KEPT_ROWS])

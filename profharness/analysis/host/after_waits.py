@@ -53,6 +53,9 @@ def _following(tally: HostTally, thread: int, gaps: Gaps, mine: I64) -> tuple[I6
     line = tally.line(thread)
     waits = (line.kind == Kind.SYNCHRONISATION) | (line.kind == Kind.COPY_CALL)
     holder = np.unique(line.holder[waits])
+    # a fill hands its work over and returns: it waits for nothing
+    fills = [tally.trace.strings[int(code)].find("Memset") >= 0 for code in rows.name[holder]]
+    holder = holder[~np.array(fills, np.bool_)]
     if not len(holder):
         return mine[:0], holder
     holder = holder[np.argsort(rows.end[holder], kind="stable")]

@@ -70,6 +70,7 @@ HOLDING = (
     Kind.ALLOCATOR,
 )
 
+_ADDRESS: Pattern[str] = re.compile(r" (object )?at 0x[0-9a-fA-F]+")
 _LOADER: Pattern[str] = re.compile(r"^enumerate\(DataLoader\)|DataLoaderIter\b.*__next__")
 _OPTIMIZER: Pattern[str] = re.compile(r"^Optimizer\.")
 _COLLECTOR: Pattern[str] = re.compile(r"^Python GC|^garbage collection|<built-in function collect>")
@@ -87,6 +88,13 @@ _NAMED_KINDS: tuple[tuple[Pattern[str], Kind], ...] = (
     (_LOADER, Kind.DATA_LOADER),
     (_OPTIMIZER, Kind.OPTIMIZER),
 )
+
+
+def without_address(name: str) -> str:
+    """The name of a built-in method without the address of the object that it was called on, so
+    that calls on all objects are one row: `<built-in method astype of numpy.ndarray>`.
+    """
+    return _ADDRESS.sub("", name) if " at 0x" in name else name
 
 
 def of_marks(strings: Strings, marks: Marks) -> I8:
@@ -140,4 +148,4 @@ def _by_name(
     return of_code[names]
 
 
-__all__ = ["HOLDING", "LABELS", "Kind", "of_calls", "of_marks", "of_operators"]
+__all__ = ["HOLDING", "LABELS", "Kind", "of_calls", "of_marks", "of_operators", "without_address"]

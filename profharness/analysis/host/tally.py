@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.host.kinds import Kind
+from profharness.analysis.host.kinds import Kind, without_address
 from profharness.analysis.host.python_lines import ThreadSamples, of_thread, share_out
 from profharness.analysis.host.records import HostPart
 from profharness.analysis.host.timeline import HostRows, Timeline, thread_of, timeline
@@ -21,7 +20,6 @@ from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
-_ADDRESS = re.compile(r" (object )?at 0x[0-9a-fA-F]+")  # of methods of single objects
 KEPT = 30
 """Parts with a name of their own; smaller ones are taken together, by cause and kind."""
 _Key = tuple[str, str, str]
@@ -86,7 +84,7 @@ class HostTally:
         sums = np.zeros(len(first), np.int64)
         np.add.at(sums, group, inside[seen])
         for at, ns in zip(first.tolist(), sums.tolist(), strict=True):
-            name = _ADDRESS.sub("", self.trace.strings[int(named[at])])
+            name = without_address(self.trace.strings[int(named[at])])
             self._times[cause, Kind(int(kind[at])).key, name] += ns
 
     def _add_samples(self, cause: str, unknown: Intervals, samples: ThreadSamples) -> None:
@@ -121,15 +119,17 @@ class HostTally:
             ((key, ns) for key, ns in self._times.items() if ns),
             key=lambda item: (-item[1], item[0]),
         )
-        rest, others = Counter[_Key](), Counter[_Key]()
-        for (cause, kind, _), ns in ordered[KEPT:]:
-            rest[cause, kind, ""] += ns
-            others[cause, kind, ""] += 1
         kept = [self._part(key, ns, window_ns) for key, ns in ordered[:KEPT]]
-        kept += [
-            HostPart(cause=key[0], kind=key[1], ns=ns, share=ns / window_ns, others=others[key])
-            for key, ns in rest.items()
-        ]
+        rest: dict[tuple[str, str], list[tuple[_Key, int]]] = {}
+        for key, ns in ordered[KEPT:]:
+            rest.setdefault(key[:2], []).append((key, ns))
+        for (cause, kind), smaller in rest.items():
+            if len(smaller) == 1:  # nothing to take together
+                kept.append(self._part(*smaller[0], window_ns))
+                continue
+            ns = sum(one for _, one in smaller)
+            share, count = ns / window_ns, len(smaller)
+            kept.append(HostPart(cause=cause, kind=kind, ns=ns, share=share, others=count))
         return tuple(sorted(kept, key=lambda part: (-part.ns, part.cause, part.kind, part.name)))
 
     def _part(self, key: _Key, ns: int, window_ns: int) -> HostPart:

@@ -10,6 +10,7 @@ from profharness.report.text.measured.host_time import name_of
 from profharness.units import format_ns, format_number, format_share, format_share_interval
 
 _LABELS = {kind.key: LABELS[kind] for kind in Kind}
+_SEEN = 0.0005  # smaller shares would print as 0.0 %
 _NOT_HELD_UP = "the host did not hold it up"
 
 
@@ -20,11 +21,14 @@ def host_table(host: HostTime | None) -> Table | None:
     if host is None or not host.total_ns:
         return None
     idle = host.of == "idle"
-    rows = [_row(part, host, idle=idle) for part in host.parts]
+    seen = [part for part in host.parts if part.share >= _SEEN]
+    rows = [_row(part, host, idle=idle) for part in seen]
     rows += [
         (
             *((Cell("of which after a wait"),) if idle else ()),
-            Cell(f"{format_number(wait.gaps)} gaps", emphasis="muted"),
+            Cell(
+                "1 gap" if wait.gaps == 1 else f"{format_number(wait.gaps)} gaps", emphasis="muted"
+            ),
             Cell(f"after {fold_kernel_name(wait.name, 60)}", full=wait.name, emphasis="muted"),
             Cell(format_share(wait.share), emphasis="muted"),
             Cell(format_ns(wait.ns), emphasis="muted"),

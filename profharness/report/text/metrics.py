@@ -21,7 +21,7 @@ from profharness.report.text.labels import point_names, point_names_by_id
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.blocks import Block, block_lines
-from profharness.report.text.measured.host_time import host_lines
+from profharness.report.text.measured.host_time import host_time_lines
 from profharness.report.text.measured.lacking import lacking_lines, problem_lines
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.terminal import idle_items, partition_items
@@ -57,7 +57,7 @@ def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
     if verdict:
         yield f"verdict   {verdict}"
     yield from _partition_lines(summary.partition)
-    yield from host_lines(summary.host)
+    yield from host_time_lines(summary.host)
     yield from _coverage_lines(summary)
     if summary.communication is not None:
         yield from communication.lines(summary.communication)

@@ -16,7 +16,7 @@ from profharness.report.text.measured.host_time import (
     advice_for,
     crowded,
     groups,
-    host_lines,
+    host_time_lines,
     idle_advice,
     kind_items,
     short_calls,
@@ -181,7 +181,7 @@ def test_kinds_and_lines_leave_out_what_the_host_did_not_hold_up():
     summary = steps_with(("range", LOADER, 110_000, 980_000))
     assert summary.host is not None
     assert kind_items(summary.host)[0] == "DataLoader 87.0 %"
-    shown = list(host_lines(summary.host))
+    shown = list(host_time_lines(summary.host))
     assert shown[0].startswith("host      DataLoader 87.0 %")
     assert "host not ready: DataLoader, enumerate#_MultiProcessingDataLo" in shown[1]
     assert idle_advice(None) == ""
@@ -191,7 +191,8 @@ def test_threads_that_hold_one_another_up_are_told():
     waited = finding("cpu-pressure", "the workload waited for a core", waiting_share=0.84)
     alone = msgspec.structs.replace(waited, advice=NOBODY)
     assert crowded([alone]) == (
-        "Its own threads hold one another up: they wait for a core 84 % of the time."
+        "Its threads wait for a core 84 % of the time although nothing else ran here, as "
+        "more threads than cores do."
     )
     assert crowded([waited]) == ""  # other work may have held them
     few = finding("cpu-pressure", "the workload waited for a core", waiting_share=0.1)

@@ -125,14 +125,17 @@ def without_waits(host: HostTime) -> HostTime:
 
 
 def crowded(findings: Sequence[Finding]) -> str:
-    """`Its threads wait for one another: ...`, where they waited for cores though nothing else ran
-    there; else empty.
+    """`Its threads wait for a core 84 % of the time ...`, where nothing else ran there; else
+    empty.
     """
     for item in findings:
         waited = item.figures.get("waiting_share")
         if item.id == "cpu-pressure" and item.advice == NOBODY and float(waited or 0) > _CROWDED:
             share = format_share(float(waited or 0), 0)
-            return f"Its own threads hold one another up: they wait for a core {share} of the time."
+            return (
+                f"Its threads wait for a core {share} of the time although nothing else ran here, "
+                "as more threads than cores do."
+            )
     return ""
 
 
@@ -328,7 +331,7 @@ def kind_items(host: HostTime) -> list[str]:
     ]
 
 
-def host_lines(host: HostTime | None, top: int = 8) -> Iterator[str]:
+def host_time_lines(host: HostTime | None, top: int = 8) -> Iterator[str]:
     """The host's time by kind, then its largest parts: cause of idle time, kind, name, time."""
     if host is None or not host.total_ns:
         return
