@@ -69,8 +69,8 @@ class NotReplayed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replays(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was replayed. `sum` is the split of the time of all rows, each call counted once;
-    `total_ns` the self time of all operators of the trace.
+    """All that was replayed. `sum` is the split of `in_trace_ns`, the time of all rows but the
+    doubtful ones, each call counted once; `total_ns` the self time of all operators of the trace.
     """
 
     schema: int = 1

@@ -86,13 +86,22 @@ def heading(found: Replays) -> str:
     return f"{parts}, torch {found.torch}; {of}"
 
 
+_LONGER = (
+    "took longer alone than in the trace: run them with the threads, on the machine and under the "
+    "load of the trace (--threads)."
+)
+
+
 def answer(found: Replays) -> str:
     """The sentence that answers first."""
     rows = found.rows
     if not rows:
         return "None of the hottest calls could be replayed."
-    total = found.in_trace_ns
-    calls = f"the {len(rows)} hottest calls" if len(rows) > 1 else "the hottest call"
+    total, doubtful = found.in_trace_ns, sum(row.reading == "doubtful" for row in rows)
+    if doubtful == len(rows):
+        return f"What is the calls' own cannot be told: all of them {_LONGER}"
+    hottest = f"the {len(rows)} hottest calls" if len(rows) > 1 else "the hottest call"
+    calls = f"{len(rows) - doubtful} of {hottest}" if doubtful else hottest
     parts = found.sum
     first = (
         f"Of {format_ns(total)} that {calls} took in the trace, "
@@ -106,12 +115,9 @@ def answer(found: Replays) -> str:
             f"cold caches explain {_share(parts.cold_ns, total)} at most; the profiler costs "
             f"{_share(parts.profiler_ns, total)}."
         )
-    doubtful = sum(row.reading == "doubtful" for row in rows)
     if doubtful:
-        texts.append(
-            f"{format_number(doubtful)} of the calls took longer alone than in the trace: run "
-            "them with the threads, on the machine and under the load of the trace (--threads)."
-        )
+        one = "The other one" if doubtful == 1 else f"The other {format_number(doubtful)}"
+        texts.append(f"{one} {_LONGER}")
     waited = max(row.waited for row in rows)
     if waited > _LITTLE:
         texts.append(

@@ -55,8 +55,16 @@ def test_where_all_is_their_own_nothing_else_is_told():
 
 
 def test_doubtful_rows_are_counted_with_what_to_do():
-    assert "1 of the calls took longer alone" in answer(table(row(reading="doubtful"), row()))
+    said = answer(table(row(reading="doubtful"), row()))
+    assert said.startswith("Of 10.00 ms that 1 of the 2 hottest calls took in the trace, ")
+    assert "The other one took longer alone than in the trace" in said
     assert "longer alone" not in answer(table(row()))
+
+
+def test_where_all_rows_are_doubtful_nothing_is_claimed():
+    said = answer(table(row(reading="doubtful"), row(reading="doubtful")))
+    assert said.startswith("What is the calls' own cannot be told: all of them took longer alone")
+    assert "%" not in said
 
 
 def test_a_busy_machine_is_told():
