@@ -75,6 +75,31 @@ def test_a_range_that_torch_does_not_end_is_said_to_cost_the_steps(runner: Runne
     ]
 
 
+# What a signal that arrives between the count of a step and the word of it does.
+SAFE_POINT_BETWEEN = """
+import gc, torch
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+for step in range(30):
+    if step == 1:
+        log = next(item for item in gc.get_objects() if type(item).__name__ == 'Recorder')
+        controller = log.listener.__self__
+        log.host_step = lambda: controller._at_safe_point()
+    model(torch.randn(4, 8)).sum().backward(); optimizer.step()
+"""
+
+
+@pytest.mark.slow
+def test_a_safe_point_before_the_word_of_a_step_does_not_mark_it_twice(runner: Runner) -> None:
+    ran = runner.run(runner.script(SAFE_POINT_BETWEEN), PROFHARNESS_LAYERS="torch")
+    assert (ran.status, ran.err) == (0, "")
+    (path,) = ran.files("torch")
+    trace = reader.read(path)
+    of_step = trace.marks.kind == trace.strings.find("step")
+    names = [trace.strings[code] for code in trace.marks.name[of_step].tolist()]
+    assert names == [f"profharness.step:{number}" for number in range(5, 25)]
+
+
 def test_a_recording_that_none_may_follow_is_kept_on_until_the_steps_come() -> None:
     rule = policy("default", max_events=1000)
     rule.device_work(0)

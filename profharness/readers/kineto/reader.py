@@ -41,7 +41,7 @@ from profharness.trace.model import (
     Strings,
     Trace,
 )
-from profharness.trace.parts.started import without_lead_in
+from profharness.trace.parts.started import without_lead_in, without_step
 from profharness.trace.wanted import Wanted
 
 name = "kineto"
@@ -142,6 +142,8 @@ def read_blocks(
         counters=tables.counters,
         problems=tuple(problems),
     )
+    if beside.window.unfinished_step is not None:
+        trace = without_step(trace, beside.window.unfinished_step)
     first = beside.window.first_step if beside.window.lead_in else None
     return trace if first is None else without_lead_in(trace, first)
 

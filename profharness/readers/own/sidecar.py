@@ -28,7 +28,8 @@ PROCESS_ENDED = (
 class Window(msgspec.Struct, frozen=True):
     """The stretch of the run that the file covers; `truncated` when a limit ended it early, with
     the `reason`. `lead_in`: the file also holds what came before the first step, which readers
-    leave out.
+    leave out. `unfinished_step` is the number of the step that the recording ended in, whose range
+    stands for a part of it only.
     """
 
     kind: str = "all"
@@ -37,6 +38,7 @@ class Window(msgspec.Struct, frozen=True):
     truncated: bool = False
     reason: str = ""
     lead_in: bool = False
+    unfinished_step: int | None = None
 
 
 class Sidecar(msgspec.Struct, frozen=True):

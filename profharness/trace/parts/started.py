@@ -51,3 +51,18 @@ def without_lead_in(trace: Trace, first_step: int) -> Trace:
     kept = _kept(trace, np.array([low], np.int64), np.array([high], np.int64))
     kept["marks"] |= (marks.kind == find("marker")) & (marks.kind != NULL)
     return select.rows(trace, kept)
+
+
+def without_step(trace: Trace, number: int) -> Trace:
+    """A trace of one source without the last range of the step of that number: its recording ended
+    inside of that step, so that the range is no step's length. What ran in it stays.
+    """
+    marks, find = trace.marks, trace.strings.find
+    rows = np.flatnonzero(
+        (marks.kind == find("step")) & (marks.name == find(f"profharness.step:{number}"))
+    )
+    if not len(rows) or find("step") == NULL:
+        return trace
+    kept = np.ones(len(marks), np.bool_)
+    kept[rows[np.argmax(marks.start_ns[rows])]] = False
+    return select.rows(trace, {"marks": kept})

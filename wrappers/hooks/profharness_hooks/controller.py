@@ -126,6 +126,8 @@ class Controller:
     def _step(self, done: int) -> None:
         if self._capturing():
             return
+        if self._span is not None and done == self._policy.steps:
+            return  # a safe point came between the count of this step and the word of it
         self._stepped_ns = time.monotonic_ns()
         self._leave_span()
         self._policy.patient = process_groups.in_use()
@@ -217,7 +219,7 @@ class Controller:
         window, self._window = self._window, None
         if window is not None:
             window.end()
-            self._leave_span()
+            self._leave_span(window)
             self._probed = window.count() if self._window_mode == "probe" else None
             can_go_on = self._release(window)
             if not can_go_on or self._inside_call:
@@ -288,7 +290,7 @@ class Controller:
             return
         self._window = None
         window.end()
-        self._leave_span()  # afterwards: torch warns where it ends before ranges inside of it
+        self._leave_span(window)  # afterwards: torch warns where it ends before ranges inside of it
         # recording may go on or start again, ours or the script's own
         stuck = ended != AT_EXIT and not self._release(window)
         if cut and mode == "main" and (stuck or self._inside_call):
@@ -308,14 +310,15 @@ class Controller:
             self._policy.ended()
 
     def _keep(self, window: windows.Window, ended: str) -> int:
-        """Export an ended window and return its number of events. A window without any event leaves
-        no file.
-        """
-        window.extra["window"] = self._policy.window_facts(
+        """Export an ended window; its number of events. One without any leaves no file."""
+        facts = self._policy.window_facts(
             self._window_mode, self._first_step, self._steps.done - self._first_step, ended
         )
         if self._lead_in:
-            window.extra["window"]["lead_in"] = True
+            facts["lead_in"] = True
+        if window.unfinished_step is not None:
+            facts["unfinished_step"] = window.unfinished_step
+        window.extra["window"] = facts
         return self._files.keep(window, early=self._window_mode == "early")
 
     # ranges, memory, devices
@@ -325,15 +328,16 @@ class Controller:
         self._span.__enter__()
         window.own_events += 1
 
-    def _leave_span(self) -> None:
+    def _leave_span(self, ended: windows.Window | None = None) -> None:
+        """End the range of the step, which is not over where its window has `ended`."""
         span, self._span = self._span, None
         if span is not None:
+            if ended is not None:
+                ended.unfinished_step = self._steps.done
             span.__exit__(None, None, None)
 
     def _grown(self) -> int:
-        """Estimate how many events the open window holds from the memory that the process has taken
-        since it was opened. Other growth counts too.
-        """
+        """About how many events the open window holds, by all memory that was taken since."""
         return (resident_bytes() - self._resident) // EVENT_BYTES if self._window is not None else 0
 
     def _age_ns(self) -> int:

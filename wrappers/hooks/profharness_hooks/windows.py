@@ -171,6 +171,7 @@ class Window:
         self._end_ns = 0
         self.range: Any = None
         self.own_events = 0
+        self.unfinished_step: int | None = None
 
     def __enter__(self) -> Window:  # noqa: PYI034 - Self came with 3.11
         self.start()
