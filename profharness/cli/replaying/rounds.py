@@ -92,6 +92,7 @@ def _table(
         device_name=answers.hello.device_name,
         torch=answers.hello.torch,
         threads=answers.hello.threads,
+        threads_by=asked.threads_by,
         seed=asked.seed,
         on_device=given.hot.on_device,
         total_ns=given.hot.total_ns,

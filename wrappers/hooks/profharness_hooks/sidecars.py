@@ -1,11 +1,14 @@
 """The sidecar of a recorded file: `<file>.profharness.json` tells a reader what the profiler's own
-file cannot (rank, clock, window, self-check markers). Also counts the events of a recorded file.
+file cannot (rank, clock, window, threads, self-check markers). Also counts the events of a recorded
+file.
 """
 
 from __future__ import annotations
 
 import json
 import os
+
+from profharness_hooks import thread_counts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +50,8 @@ def sidecar(path: str, tool: str, **fields: Any) -> None:
         },
         "markers": [],
     }
+    if tool == "torch":
+        record["threads"] = thread_counts.known()
     record.update(fields)
     target = path + ".profharness.json"
     with open(target + ".part", "w", encoding="ascii") as file:
