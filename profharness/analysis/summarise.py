@@ -4,7 +4,7 @@ points.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -108,15 +108,16 @@ def summarise_trace(
     )
 
 
-def host_time(m: Measurement, shown: Trace | None = None) -> HostTime | None:
+def host_time(m: Measurement, shown: Iterable[Trace] = ()) -> HostTime | None:
     """What the host was in while the devices were idle, or in the whole window where none works.
-    `shown` is the same trace with Python's functions and modules.
+    `shown` is the same trace with Python's functions and modules, in parts that each hold all
+    records of their processes; without any the trace itself tells.
     """
     if m.timeless or not m.when.total:
         return None
     if m.devices:
-        return of_idle(shown or m.trace, m.whole.idle, m.devices, m.windows)
-    return of_window(shown or m.trace, m.windows)
+        return of_idle(m.trace, m.whole.idle, m.devices, m.windows, shown)
+    return of_window(m.trace, m.windows, shown)
 
 
 def _points(

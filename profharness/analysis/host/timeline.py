@@ -59,6 +59,11 @@ class HostRows:
     def __len__(self) -> int:
         return len(self.start)
 
+    def owner(self, thread: int) -> tuple[int, int, int]:
+        """Recording, process and thread id of a thread."""
+        recording, pid, tid = (int(value) for value in self.owners[thread])
+        return recording, pid, tid
+
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
