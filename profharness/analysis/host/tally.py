@@ -121,7 +121,8 @@ class HostTally:
     def _add_samples(self, cause: str, unknown: Intervals, samples: ThreadSamples) -> None:
         told = 0
         for part in share_out(self.trace, samples, unknown):
-            key = cause, Kind.PYTHON.key, part.name
+            kind = Kind.WRITING if part.writes else Kind.PYTHON
+            key = cause, kind.key, part.name
             self._times[key] += part.ns
             self._samples[key] += part.samples
             before = self._running.get(key, 0)
