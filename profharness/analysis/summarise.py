@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 
 from profharness.analysis.batches.figures import batches
-from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.communication.figures import communication, communication_findings
 from profharness.analysis.efficiency.checks import efficiency_findings
 from profharness.analysis.host.account import of_idle, of_window
+from profharness.analysis.host.line_tables import line_table
 from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels import hotspots
 from profharness.analysis.kernels.columns import with_rates
@@ -101,7 +101,7 @@ def summarise_trace(
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
-        host_lines=host_lines(trace),
+        host_lines=line_table(trace),
         host=host_time(whole),
         batches=batches(trace),
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),

@@ -1,5 +1,6 @@
-"""Which of the program's Python lines the time outside of operators went to, by samples of its
-thread (docs/metrics.md#what-the-host-did).
+"""Which of the program's Python lines the time outside of operators went to, by the samples that
+the hook beside torch takes of its thread (docs/metrics.md#what-the-host-did). What py-spy samples
+has tables of its own (`line_tables`).
 
 A sample stands for the time since the one before it: native code that holds the interpreter makes
 the sampler late, and the line that it then sees is the one that called that code. So the samples

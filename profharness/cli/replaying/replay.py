@@ -14,7 +14,7 @@ from profharness.options.declared import Limit, Option
 from profharness.rundir.shown.screen import encoded, mention
 
 if TYPE_CHECKING:
-    from profharness.understand.alone.recorded import Recorded
+    from profharness.understand.replay.recorded import Recorded
 
 TOP = 10
 
@@ -100,9 +100,9 @@ def replay(line: ReplayLine) -> None:
     from profharness.cli.listing.forms import say
     from profharness.cli.replaying import counting, scripts
     from profharness.cli.replaying.rounds import replay_hottest
-    from profharness.measure.alone.process import Asked
+    from profharness.measure.replay.process import Asked
     from profharness.report.replay.text import replay_text
-    from profharness.understand.alone.recorded import recorded
+    from profharness.understand.replay.recorded import recorded
 
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", line.device):
         raise UsageError(

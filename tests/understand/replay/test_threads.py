@@ -8,8 +8,8 @@ import pytest
 
 from profharness.readers.own import sidecar
 from profharness.trace.model import Source
-from profharness.understand.alone.recorded import recorded
-from profharness.understand.alone.threads import RecordedThreads, recorded_threads
+from profharness.understand.replay.recorded import recorded
+from profharness.understand.replay.threads import RecordedThreads, recorded_threads
 from tests.analysis.replay.calls import relu, written
 from tests.readers.kineto.kineto_files import write
 

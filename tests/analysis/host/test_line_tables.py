@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness import readers
-from profharness.analysis.code.host_lines import host_lines, sampled_stacks, without_samples
-from profharness.analysis.code.host_records import HostLines
+from profharness.analysis.host.line_records import LineTable
+from profharness.analysis.host.line_tables import line_table, sampled_stacks, without_samples
 from profharness.report.text.measured.python_lines import answer_of, answering, host_text
 from profharness.trace.model import Marks, Trace
 from tests.readers.py_spy.written import Sample, Stack, write
@@ -37,8 +37,8 @@ def trace_of(
     )
 
 
-def table_of(trace: Trace, by: str = "line") -> HostLines:
-    table = host_lines(trace, "function" if by == "function" else "line")
+def table_of(trace: Trace, by: str = "line") -> LineTable:
+    table = line_table(trace, "function" if by == "function" else "line")
     assert table is not None
     return table
 
@@ -124,8 +124,8 @@ def test_threads_that_wait_do_not_speak_and_are_left_out(tmp_path: Path) -> None
 
 def test_no_samples_no_table(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, [(MAIN,)])
-    assert host_lines(without_samples(trace)) is None
-    assert host_lines(trace, "line", "another pass") is None
+    assert line_table(without_samples(trace)) is None
+    assert line_table(trace, "line", "another pass") is None
 
 
 FRAMES = st.sampled_from([MAIN, LOAD, HOT, WAIT])

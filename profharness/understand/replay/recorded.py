@@ -14,13 +14,13 @@ from profharness.errors import InputError
 from profharness.trace.calls.plan import ProfilerOptions
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
-from profharness.understand.alone.threads import (
+from profharness.understand.hotspots import passes_in_order
+from profharness.understand.load import load
+from profharness.understand.replay.threads import (
     RecordedThreads,
     cores_here,
     recorded_threads,
 )
-from profharness.understand.hotspots import passes_in_order
-from profharness.understand.load import load
 
 SHAPES = (
     "record them with record_shapes=True of torch.profiler; `profharness run --profile torch` "

@@ -1,5 +1,6 @@
-"""Which lines and functions of Python the host was in, from sampled stacks
-(docs/metrics.md#python-lines).
+"""Which lines and functions of Python the host was in, from the stacks that py-spy samples
+(docs/metrics.md#python-lines). What the hook beside torch samples names what the host did
+(`python_lines`).
 
 Samples lie at equal distances, so that the time between them is their count. A thread's shares are
 of its own time: threads that wait for each other would else hide each other. Where the process
@@ -16,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profharness.analysis.code.host_records import By, HostLines, HostRow, HostThread
+from profharness.analysis.host.line_records import By, LineRow, LineTable, LineThread
 from profharness.stats.proportion import wilson
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
@@ -75,7 +76,7 @@ class _Sums:
         return self.own.total()
 
 
-def host_lines(trace: Trace, by: By = "line", pass_name: str | None = None) -> HostLines | None:
+def line_table(trace: Trace, by: By = "line", pass_name: str | None = None) -> LineTable | None:
     """The table of all sampled threads; None where the trace holds no samples of Python."""
     sampled = [
         position
@@ -93,7 +94,7 @@ def host_lines(trace: Trace, by: By = "line", pass_name: str | None = None) -> H
     found = [_thread(trace, key, of_key, places, rate) for key, of_key in _by_thread(trace, rows)]
     ordered = sorted((one for one in found if one is not None), key=_order)
     passes = {trace.sources[position].pass_name for position in sampled}
-    return HostLines(
+    return LineTable(
         by=by,
         pass_name=(passes.pop() or None) if len(passes) == 1 else None,
         rate_hz=rate,
@@ -102,7 +103,7 @@ def host_lines(trace: Trace, by: By = "line", pass_name: str | None = None) -> H
     )
 
 
-def sampled_stacks(trace: Trace, table: HostLines) -> Trace:
+def sampled_stacks(trace: Trace, table: LineTable) -> Trace:
     """The frames alone of the threads whose rows are shown, in their window of steps or the whole
     of it: what a flame graph of the samples draws.
     """
@@ -159,7 +160,7 @@ def _by_thread(trace: Trace, rows: I64) -> Iterator[tuple[_ThreadKey, I64]]:
 
 def _thread(
     trace: Trace, key: _ThreadKey, rows: I64, places: dict[int, _Place], rate: int | None
-) -> tuple[HostThread, list[HostRow]] | None:
+) -> tuple[LineThread, list[LineRow]] | None:
     """One thread and its rows; None where its samples lie outside of the steps."""
     marks, steps = trace.marks, _steps(trace, key)
     window = None if steps is None else steps[:2]
@@ -177,7 +178,7 @@ def _thread(
     named = {(one.pid, one.tid): one.name for one in trace.sources[key.source].names}
     thread_name = named.get((key.pid, key.tid), "")
     waiting = sum(ns for place, ns in sums.own.items() if _WAITING.fullmatch(place.file))
-    thread = HostThread(
+    thread = LineThread(
         rank=rank,
         process=named.get((key.pid, NULL), ""),
         pid=key.pid,
@@ -196,7 +197,7 @@ def _samples(ns: int, rate: int) -> int:
     return round(ns * rate / 1_000_000_000)
 
 
-def _rows(thread: HostThread, sums: _Sums, rate: int | None) -> Iterator[HostRow]:
+def _rows(thread: LineThread, sums: _Sums, rate: int | None) -> Iterator[LineRow]:
     for place, inclusive in sums.inclusive.items():
         own = sums.own[place]
         low: float | None = None
@@ -205,7 +206,7 @@ def _rows(thread: HostThread, sums: _Sums, rate: int | None) -> Iterator[HostRow
         if hits is not None and thread.samples:
             low, high = wilson(min(hits, thread.samples), thread.samples)
         share = own / sums.total
-        yield HostRow(
+        yield LineRow(
             file=place.file,
             line=place.line or None,
             function=place.function,
@@ -241,7 +242,7 @@ def _steps(trace: Trace, key: _ThreadKey) -> tuple[int, int, int] | None:
     return int(start.min()), int(end.max()), int(marks.rank[rows].max())
 
 
-def _order(found: tuple[HostThread, list[HostRow]]) -> tuple[bool, bool, bool, int, int, int]:
+def _order(found: tuple[LineThread, list[LineRow]]) -> tuple[bool, bool, bool, int, int, int]:
     """Threads of processes with steps, main threads and those that do not wait come first, then by
     falling time.
     """
@@ -256,5 +257,5 @@ def _order(found: tuple[HostThread, list[HostRow]]) -> tuple[bool, bool, bool, i
     )
 
 
-def _row_order(row: HostRow) -> tuple[int, int, str, int, str]:
+def _row_order(row: LineRow) -> tuple[int, int, str, int, str]:
     return -row.self_ns, -row.inclusive_ns, row.file, row.line or 0, row.function
