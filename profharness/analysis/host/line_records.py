@@ -13,7 +13,8 @@ By = Literal["line", "function"]
 class LineThread(msgspec.Struct, frozen=True, kw_only=True):
     """A sampled thread. `ns` is the time for which its stack is known in the window, which is that
     of the process's steps (`from_steps`) or all of it; `samples` what that makes at the rate.
-    `waits`: at least half of it is spent in calls of Python's own library that wait.
+    `waits`: at least half of it is spent in calls of Python's own library that wait. `hooks_ns` is
+    the time that profharness's own hooks took there, which is no part of `ns`.
     """
 
     rank: int | None
@@ -25,6 +26,7 @@ class LineThread(msgspec.Struct, frozen=True, kw_only=True):
     from_steps: bool
     waits: bool
     ns: int
+    hooks_ns: int = 0
     samples: int | None = None
 
 

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.analysis.host.line_records import By, LineRow, LineTable, LineThread
+from profharness.analysis.host.own_frames import cut_out, is_own
 from profharness.stats.proportion import wilson
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
@@ -116,10 +118,13 @@ def sampled_stacks(trace: Trace, table: LineTable) -> Trace:
         low, high, _ = _steps(trace, key) or (0, np.iinfo(np.int64).max, NULL)
         start = np.maximum(marks.start_ns[of_key], low)
         end = np.minimum(marks.start_ns[of_key] + marks.dur_ns[of_key], high)
+        own = _of_hooks(trace, of_key)
         inside = end > start
-        kept.append(of_key[inside])
-        starts.append(start[inside])
-        ends.append(end[inside])
+        start, end, _ = cut_out(start[inside], end[inside], own[inside])
+        others = ~own[inside] & (end > start)
+        kept.append(of_key[inside][others])
+        starts.append(start[others])
+        ends.append(end[others])
     if not kept:
         return Trace(sources=trace.sources, strings=trace.strings)
     start, end = np.concatenate(starts), np.concatenate(ends)
@@ -167,10 +172,12 @@ def _thread(
     start, end = marks.start_ns[rows], marks.start_ns[rows] + marks.dur_ns[rows]
     if window is not None:
         start, end = np.maximum(start, window[0]), np.minimum(end, window[1])
-    kept = end > start
-    names = [places[code] for code in marks.name[rows[kept]].tolist()]
+    kept, own = end > start, _of_hooks(trace, rows)
+    start, end, hooks_ns = cut_out(start[kept], end[kept], own[kept])
+    others = ~own[kept] & (end > start)
+    names = [places[code] for code in marks.name[rows[kept][others]].tolist()]
     sums = _Sums()
-    sums.add(zip(start[kept].tolist(), end[kept].tolist(), names, strict=True))
+    sums.add(zip(start[others].tolist(), end[others].tolist(), names, strict=True))
     if not sums.total:
         return None
     known_rank = key.rank if steps is None or key.rank != NULL else steps[2]
@@ -188,9 +195,17 @@ def _thread(
         from_steps=window is not None,
         waits=2 * waiting >= sums.total,
         ns=sums.total,
+        hooks_ns=hooks_ns,
         samples=None if rate is None else _samples(sums.total, rate),
     )
     return thread, sorted(_rows(thread, sums, rate), key=_row_order)
+
+
+def _of_hooks(trace: Trace, rows: I64) -> npt.NDArray[np.bool_]:
+    """Whether each of these frames is one of profharness's own hooks."""
+    names = trace.marks.name[rows]
+    own = [code for code in np.unique(names).tolist() if is_own(trace.strings[code])]
+    return np.isin(names, own)
 
 
 def _samples(ns: int, rate: int) -> int:

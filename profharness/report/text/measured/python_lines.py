@@ -153,9 +153,17 @@ def _heading(table: LineTable) -> str:
 
 
 def _notes(table: LineTable) -> list[str]:
-    if table.rate_hz:
-        return ["share: of a thread's samples, with its 95 % sampling error"]
-    return ["share: of a thread's time; the file does not say how often it was sampled"]
+    notes = (
+        ["share: of a thread's samples, with its 95 % sampling error"]
+        if table.rate_hz
+        else ["share: of a thread's time; the file does not say how often it was sampled"]
+    )
+    ours = sum(one.hooks_ns for one in table.threads)
+    if ours:
+        every = ours + sum(one.ns for one in table.threads)
+        share = format_share(ours / every)
+        notes.append(f"left out: {share} of the time, which profharness's own hooks took")
+    return notes
 
 
 def _thread_name(table: LineTable, thread: LineThread) -> str:
