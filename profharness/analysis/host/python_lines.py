@@ -138,8 +138,8 @@ class Spot(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a stack stands: the spot, the line in it, what it called in a library, and whether that
-    writes logs or files.
+    """Where a stack stands: the spot, the line in it, what it called in a library, and whether it
+    is in one that writes logs or files.
     """
 
     spot: Spot
@@ -157,7 +157,8 @@ def place_of(frames: tuple[Frame, ...]) -> Place:
     called = f"{_module(frames[own - 1].file)}.{frames[own - 1].function}" if own else ""
     at_top = frame.function == "<module>"
     spot = Spot(frame.file, "" if at_top else frame.function, frame.line if at_top else 0)
-    writing = any(writes(f"{one.file}({one.line}): {one.function}") for one in frames[:own])
+    # also what the program does for such a library: a handler or a stream of its own
+    writing = any(writes(f"{one.file}({one.line}): {one.function}") for one in frames)
     return Place(spot, frame.line, called, writing)
 
 

@@ -92,6 +92,13 @@ def test_logging_to_a_slow_disk_is_named_by_sampled_lines():
     assert "QueueHandler" in said.next
 
 
+def test_a_handler_of_the_programs_own_is_writing_too():
+    handler = Frame("/home/me/handlers.py", 7, "flush")
+    trace = sampled(traced(), 0.05, (0, (STEP_LINE,)), (150_000, (handler, LOGGING, STEP_LINE)))
+    said = sentences(summarise_trace(trace, "made.json"))
+    assert "while the host writes logs or files (handlers.py:7 flush)" in said.answer
+
+
 def test_files_that_the_program_writes_itself_are_lines_that_wait():
     """No frame tells that they write: the line is named."""
     trace = sampled(traced(), 0.05, (0, (STEP_LINE,)))
