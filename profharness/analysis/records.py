@@ -12,9 +12,9 @@ from typing import Literal
 import msgspec
 
 from profharness.analysis.batches.records import Batches
-from profharness.analysis.code.host_records import HostLines
 from profharness.analysis.communication.records import Communication
 from profharness.analysis.curves.records import Series
+from profharness.analysis.host.line_records import LineTable
 from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
@@ -367,7 +367,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[QueueRow, ...] = ()
     use: DeviceUse | None = None
     log: RuntimeLog | None = None
-    host_lines: HostLines | None = None
+    host_lines: LineTable | None = None
     device_names: tuple[str, ...] = ()
     pictures: Pictures | None = None
     host: HostTime | None = None

@@ -4,16 +4,16 @@ points.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
 
 from profharness.analysis.batches.figures import batches
-from profharness.analysis.code.host_lines import host_lines
 from profharness.analysis.communication.figures import communication, communication_findings
 from profharness.analysis.efficiency.checks import efficiency_findings
 from profharness.analysis.host.account import of_idle, of_window
+from profharness.analysis.host.line_tables import line_table
 from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels import hotspots
 from profharness.analysis.kernels.columns import with_rates
@@ -101,22 +101,23 @@ def summarise_trace(
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
-        host_lines=host_lines(trace),
+        host_lines=line_table(trace),
         host=host_time(whole),
         batches=batches(trace),
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
     )
 
 
-def host_time(m: Measurement, shown: Trace | None = None) -> HostTime | None:
+def host_time(m: Measurement, shown: Iterable[Trace] = ()) -> HostTime | None:
     """What the host was in while the devices were idle, or in the whole window where none works.
-    `shown` is the same trace with Python's functions and modules.
+    `shown` is the same trace with Python's functions and modules, in parts that each hold all
+    records of their processes; without any the trace itself tells.
     """
     if m.timeless or not m.when.total:
         return None
     if m.devices:
-        return of_idle(shown or m.trace, m.whole.idle, m.devices, m.windows)
-    return of_window(shown or m.trace, m.windows)
+        return of_idle(m.trace, m.whole.idle, m.devices, m.windows, shown)
+    return of_window(m.trace, m.windows, shown)
 
 
 def _points(

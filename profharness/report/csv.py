@@ -10,8 +10,8 @@ import csv
 import io
 from collections.abc import Mapping
 
-from profharness.analysis.code.host_records import HostLines
 from profharness.analysis.code.records import CodeHotspots
+from profharness.analysis.host.line_records import LineTable
 from profharness.analysis.records import Hotspots, Summary
 from profharness.report.table import Table
 from profharness.report.tables.code_spots import code_values
@@ -52,7 +52,7 @@ def code_csv(table: CodeHotspots, *, raw: bool = False) -> str:
     return csv_text(code_values(table), raw=raw)
 
 
-def host_csv(table: HostLines, *, raw: bool = False) -> str:
+def host_csv(table: LineTable, *, raw: bool = False) -> str:
     """One row per line or function of Python, as `host_values` of
     `report.text.measured.python_lines` lists them.
     """

@@ -301,6 +301,11 @@ FIRST_STEP, STEPS = "capture.first_step", "capture.steps"
 digits.
 """
 
+INTRA_OP_THREADS, THREAD_VARIABLE = "threads.intra_op", "threads.variable."
+"""Entries of `Source.details` where torch computed on the CPU: the number of its threads, in
+digits, and the beginning of entries of a variable of OpenMP, MKL or OpenBLAS that was set.
+"""
+
 NODES = "nodes"
 """Beginning of entries of `Source.details` in profiles of onnxruntime: behind it an execution
 provider, as the value its nodes by operator (`MatMul 2, Relu 1`), each node once.

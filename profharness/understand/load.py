@@ -7,7 +7,7 @@ without identity stay apart, and the passes of several runs carry the run's name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,8 +32,8 @@ class Loaded:
 
     `steps_from` says which ranges of the program are its steps (`steps.stepped`); empty where
     marks of tools or hooks are. `counted` are the records with the counters, where a merged file
-    holds them in another pass, and `shown` those with Python's functions and modules, by which what
-    the host did is told.
+    holds them in another pass, and `shown` gives those with Python's functions and modules, by
+    which what the host did is told: in parts that each hold all of their processes.
     """
 
     trace: Trace
@@ -42,18 +42,17 @@ class Loaded:
     findings: tuple[Finding, ...] = ()
     steps_from: str = ""
     counted: Trace | None = None
-    shown: Trace | None = None
+    shown: Callable[[], Iterable[Trace]] | None = None
 
 
 def told(loaded: Loaded) -> Loaded:
     """What was read with Python's functions and modules (Wanted.SHOWN), as figures take it: without
-    them. Of loose files they stand in `shown`, where there are any; a run that is too large for
-    memory is read without them, and its figures are to be the same as those of a small one.
+    them. They stand in `shown`, where there are any.
     """
     from profharness.trace.parts.select import without_frames
 
-    plain = without_frames(loaded.trace)
-    shown = None if plain is loaded.trace or loaded.manifest is not None else loaded.trace
+    whole, plain = loaded.trace, without_frames(loaded.trace)
+    shown = None if plain is whole else lambda: (whole,)
     return replace(loaded, trace=plain, shown=shown)
 
 
@@ -208,7 +207,9 @@ def of_records(records: RunRecords, root: Path) -> Loaded:
     """What was read of a run, without secrets."""
     from profharness.secrets.discretion import without_secrets
 
-    return Loaded(without_secrets(records.trace), str(root), records.manifest, records.findings)
+    loaded = Loaded(without_secrets(records.trace), str(root), records.manifest, records.findings)
+    shown = records.shown
+    return loaded if shown is None else replace(loaded, shown=lambda: map(without_secrets, shown()))
 
 
 def _load_tools_folder(folder: Path) -> Loaded | None:

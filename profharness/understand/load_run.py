@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,13 +26,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class RunRecords:
     """The records of a run on one clock, its manifest, and what the checks of its clocks found.
-    `flames` are its flame graphs where the functions and modules that they show are not kept.
+    `flames` are its flame graphs where the functions and modules that they show are not kept, and
+    `shown` reads the records with these once more, part after part.
     """
 
     trace: Trace
     manifest: Manifest
     findings: tuple[Finding, ...]
     flames: tuple[Flame, ...] | None = None
+    shown: Callable[[], Iterable[Trace]] | None = None
 
 
 def load_run(root: Path, wanted: Wanted = Wanted.ALL) -> RunRecords:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from profharness.analysis.code.host_lines import host_lines, sampled_stacks, without_samples
+from profharness.analysis.host.line_tables import line_table, sampled_stacks, without_samples
 from profharness.analysis.pictures.bands import bands
 from profharness.analysis.pictures.flame import tree_of
 from profharness.analysis.pictures.flame_layout import MOST_FRAMES as ALL_FRAMES
@@ -26,8 +26,8 @@ from profharness.understand.steps import stepped
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from profharness.analysis.code.host_records import HostLines
     from profharness.analysis.critical.records import CriticalPath
+    from profharness.analysis.host.line_records import LineTable
     from profharness.analysis.records import Summary
     from profharness.trace.model import Trace
     from profharness.understand.load import Loaded
@@ -82,7 +82,7 @@ def pictures_of_one(loaded: Loaded, shown: Trace, pieces: int, *, partitioned: b
         strips=_strips(loaded.trace, pieces) if partitioned else Strips(),
         flames=(
             *_flames(without_samples(shown), MOST_FRAMES),
-            *_sampled(shown, host_lines(shown), MOST_FRAMES),
+            *_sampled(shown, line_table(shown), MOST_FRAMES),
         ),
     )
 
@@ -118,7 +118,7 @@ def _strips(trace: Trace, pieces: int = ALL_PIECES) -> Strips:
     return device_strips(trace, measured(trace).when, IdleAnalysis(trace), pieces)
 
 
-def _sampled(trace: Trace, table: HostLines | None, most: int = ALL_FRAMES) -> Iterator[Flame]:
+def _sampled(trace: Trace, table: LineTable | None, most: int = ALL_FRAMES) -> Iterator[Flame]:
     """The flame graph of the stacks of Python that were sampled."""
     if table is not None:
         tree = tree_of(sampled_stacks(trace, table), "stack")

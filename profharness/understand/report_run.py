@@ -83,8 +83,11 @@ def finish(
         require_writable(report, "name another place with -o")
     elif not (keeps or outputs.figures_alone):
         require_writable(run.report, _READ_ONLY)
-    with nullcontext(root) if keeps else private_folder() as folder:
-        records = _loaded(root, run, folder / run.merged.name)
+    with (
+        nullcontext(root) if keeps else private_folder() as folder,
+        private_folder(folder) as aside,
+    ):
+        records = _loaded(root, run, folder / run.merged.name, aside)
         loaded = with_captures(records.loaded, operator_input.captures)
         summary = summarise(loaded, step_range, operator_input)
         summary = msgspec.structs.replace(
@@ -152,9 +155,9 @@ class _Records:
     flames: tuple[Flame, ...] | None = None
 
 
-def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
+def _loaded(root: Path, run: RunDir, merged: Path, aside: Path) -> _Records:
     """The records of a run, whose trace goes to `merged`: of a large run that was done on the way,
-    one group of its files after the other.
+    one group of its files after the other, which lie `aside` while the records are in use.
     """
     from profharness.trace.parts.cutting import Cut
     from profharness.trace.wanted import Wanted
@@ -174,7 +177,7 @@ def _loaded(root: Path, run: RunDir, merged: Path) -> _Records:
             options,
             lambda sources: attributes(str(root), manifest, sources),
         )
-        if (records := merge_and_load(root, job)) is not None:
+        if (records := merge_and_load(root, job, aside)) is not None:
             return _Records(of_records(records, root), None, lambda: None, records.flames)
     loaded = load([root], wanted=Wanted.SHOWN)
     shown = loaded.trace
@@ -248,6 +251,7 @@ def summarise(
     `step_range`.
     """
     from profharness.analysis.verdict.asleep import without_sleep
+    from profharness.understand.host_frames import told_by_frames
     from profharness.understand.steps import stepped
 
     loaded = stepped(loaded, step_range)
@@ -265,23 +269,10 @@ def summarise(
             loaded.manifest, loaded.trace, loaded.source, calibrations, operator_input
         )
     return msgspec.structs.replace(
-        without_sleep(_told_by_frames(summary, loaded), loaded.findings),
+        without_sleep(told_by_frames(summary, loaded), loaded.findings),
         steps_from=loaded.steps_from,
         findings=_once((*_incomplete(loaded), *summary.findings, *loaded.findings)),
     )
-
-
-def _told_by_frames(summary: Summary, loaded: Loaded) -> Summary:
-    """The summary whose host is told by Python's functions too, where these were read."""
-    if loaded.shown is None or summary.host is None:
-        return summary
-    from profharness.analysis.measurement import measure
-    from profharness.analysis.summarise import host_time
-    from profharness.understand.hotspots import records_of
-
-    _, records = records_of(loaded)
-    _, shown = records_of(replace(loaded, trace=loaded.shown))
-    return msgspec.structs.replace(summary, host=host_time(measure(records), shown))
 
 
 def step_by_step(

@@ -1,8 +1,8 @@
 """A trace as a Perfetto file: one plain protobuf `Trace`, written in chunks by a column encoder.
 
-Kernels, copies and fills become GpuRenderStageEvents; host calls, ops, marks and requests
-TrackEvent slices; telemetry TrackEvent counters. Times are written as they are, as CLOCK_BOOTTIME
-nanoseconds. Equal traces and options give equal bytes.
+Kernels, copies and fills become GpuRenderStageEvents; host calls, ops, marks, requests and sampled
+lines of Python TrackEvent slices; telemetry TrackEvent counters. Times are written as they are, as
+CLOCK_BOOTTIME nanoseconds. Equal traces and options give equal bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from profharness.writers.options import ClockReading, HostFacts, LeftOut, WriteO
 from profharness.writers.output import Output, replacing
 from profharness.writers.selection import select
 from profharness.writers.slices import SliceWriter
-from profharness.writers.spans import benchmark_spans, flat, lay_out, nested, thread_spans
+from profharness.writers.spans import (
+    benchmark_spans,
+    flat,
+    lay_out,
+    nested,
+    sampled_spans,
+    thread_spans,
+)
 from profharness.writers.tracks import Registry, track_packet
 
 __all__ = [
@@ -150,9 +157,17 @@ class _Job:
         launches = find_launches(trace, self._events)
         threads = lay_out(thread_spans(trace, registry, registry.process_rows(trace.api)), nested)
         benchmark = lay_out(benchmark_spans(trace, registry), flat)
+        of_samples = sampled_spans(trace, registry)
+        sampled = lay_out(of_samples.spans, nested)
         queues = self._queues(trace, kernels, copies)
         self._declare(
-            np.concatenate((kernels, copies, threads.spans.process, benchmark.spans.process))
+            np.concatenate(
+                (
+                    kernels,
+                    copies,
+                    *(one.spans.process for one in (threads, benchmark, sampled)),
+                )
+            )
         )
         # host spans come first: an arrow of the track-event kind needs its start before its end
         # where times are equal
@@ -161,6 +176,7 @@ class _Job:
         )
         slices.write_threads(threads)
         slices.write_benchmark(benchmark)
+        slices.write_sampled(sampled, of_samples.widths)
         tell = self._options.tell_kernels
         figures = tell(trace) if tell is not None and len(trace.kernels) else None
         device = (
@@ -177,7 +193,7 @@ class _Job:
             before,
             kernels=before.kernels + len(trace.kernels),
             copies=before.copies + len(trace.copies),
-            slices=before.slices + len(threads.spans) + len(benchmark.spans),
+            slices=before.slices + sum(len(one.spans) for one in (threads, benchmark, sampled)),
             samples=before.samples + len(trace.samples),
             flows=before.flows + int(launches.linked.sum()),
         )

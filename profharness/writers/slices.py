@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from profharness.trace.model import I64, Trace
+from profharness.units import format_ns
 from profharness.writers.annotations import Texts, collect_texts, label_entries, notes
 from profharness.writers.colours import Colours
 from profharness.writers.groups import Ints, group_rows
@@ -81,6 +83,12 @@ class SliceWriter:
     def write_benchmark(self, laned: Laned) -> None:
         """Points, trials, steps and requests."""
         self._write(laned, self._benchmark_tracks)
+
+    def write_sampled(self, laned: Laned, widths: Mapping[tuple[int, int], int]) -> None:
+        """Lines of Python as samples saw them: one track for each thread, which says how far apart
+        the samples are.
+        """
+        self._write(laned, partial(self._sampled_tracks, widths))
 
     def _write(self, laned: Laned, declare: Declare) -> None:
         """One sequence per process; events come sorted by process."""
@@ -194,6 +202,18 @@ class SliceWriter:
                     uuid,
                     child_track(uuid, process.uuid, f"thread {tid}: spans that cross"),
                 )
+
+    def _sampled_tracks(
+        self, widths: Mapping[tuple[int, int], int], laned: Laned, process: Process, used: I64
+    ) -> Iterator[tuple[int, int, bytes]]:
+        for track in used:
+            span = laned.tracks.first[track]
+            tid = int(laned.spans.place[span])
+            width = format_ns(widths[int(laned.spans.process[span]), tid])
+            uuid = self.registry.uuid()
+            of = "" if tid == process.key.pid else f" of thread {tid}"
+            name = f"Python lines{of} (sampled, a step is {width})"
+            yield int(track), uuid, child_track(uuid, process.uuid, name)
 
     def _benchmark_tracks(
         self, laned: Laned, process: Process, used: I64

@@ -1,13 +1,15 @@
 """Host-side spans of a trace in one form, with the track that each belongs to.
 
 Calls, ops and user ranges of a thread nest on its track. Points, trials, steps and requests stand
-under "Benchmark" of their process, one track per kind, side by side where they overlap.
+under "Benchmark" of their process, one track per kind, side by side where they overlap. Lines of
+Python that samples saw stand on a track beside their thread's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -15,14 +17,16 @@ import numpy.typing as npt
 
 from profharness.trace.columns.build import per_text
 from profharness.trace.columns.column import compact, concat_columns, repeated, taken
+from profharness.trace.columns.stacks import Frame, frames_of
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Marks, Strings, Trace
+from profharness.trace.model import I64, HostSamples, Marks, Strings, Trace
+from profharness.trace.parts.sampled import step_width_ns, told_since
 from profharness.writers.groups import Groups, Ints, group_rows
 from profharness.writers.lanes import Events, flat_lanes, nested_lanes, order_events
 from profharness.writers.selection import span
 from profharness.writers.tracks import Registry
 
-API, OPS, MARKS, REQUESTS = range(4)
+API, OPS, MARKS, REQUESTS, SAMPLED = range(5)
 BENCHMARK_KINDS = (
     "point",
     "warmup",
@@ -37,6 +41,7 @@ BENCHMARK_KINDS = (
 )
 _THREAD_KINDS = ("range", "marker", "frame", "gc")
 _FRAME_CATEGORIES = ("module", "python_function")
+SAMPLED_LINE = "sampled_line"
 _MODULE = "nn.Module: "  # as torch begins the names of its modules' calls
 
 
@@ -175,6 +180,92 @@ def benchmark_spans(trace: Trace, registry: Registry) -> Spans:
         ),
     )
     return Spans(strings, *(concat_columns(column) for column in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class SampledSpans:
+    """Lines of Python as spans, and the usual distance of the samples in ns by the position of the
+    process and the thread id.
+    """
+
+    spans: Spans
+    widths: Mapping[tuple[int, int], int]
+
+
+def sampled_spans(trace: Trace, registry: Registry) -> SampledSpans:
+    """What samples of Python's lines say, as one span for each line of a stack and for as long as
+    samples in a row saw it: from the sample before the first to the last of them. Where the sampler
+    paused there is no span.
+    """
+    table, strings = trace.host_samples, Strings(trace.strings.texts)
+    process = registry.process_rows(table)
+    known = np.flatnonzero(table.stack != NULL)
+    order = known[np.lexsort((table.at_ns[known], table.tid[known], process[known]))]
+    groups = group_rows(process[order], table.tid[order])
+    found: list[tuple[int, int, int, int, int]] = []  # process, thread, start, end, name
+    widths: dict[tuple[int, int], int] = {}
+    for group in range(len(groups)):
+        rows = order[groups.of == group]
+        owner = int(process[rows[0]]), int(table.tid[rows[0]])
+        if len(rows) > 1 and (width := step_width_ns(table.at_ns[rows])):
+            widths[owner] = width
+            lines = _sampled_lines(table, rows, strings)
+            found += ((*owner, start, end, name) for start, end, name in lines)
+    columns = np.array(found, np.int64).reshape(-1, 5).T
+    start, end = columns[2], columns[3]
+    category = np.full(len(found), strings.code(SAMPLED_LINE))
+    part = _part(
+        SAMPLED,
+        np.arange(len(found)),
+        columns[0],
+        columns[1],
+        (start, end - start),
+        columns[4],
+        category,
+    )
+    return SampledSpans(Spans(strings, *part), widths)
+
+
+def _sampled_lines(
+    table: HostSamples, rows: I64, strings: Strings
+) -> Iterator[tuple[int, int, int]]:
+    """Start, end and name of the lines of one thread, those around others first where they begin
+    together. `rows` are its samples in order of time.
+    """
+    at, stack = table.at_ns[rows], table.stack[rows]
+    since = told_since(at, table.delay_ns[rows])
+    frames = {
+        code: frames_of(strings[code])[::-1] for code in np.unique(stack).tolist()
+    }  # the outermost first
+    names = {frame: strings.code(_line(frame)) for one in frames.values() for frame in one}
+    open_lines: list[tuple[int, Frame]] = []
+    spans: list[tuple[int, int, int, int]] = []  # start, minus end, depth, name: outer ones first
+    until = int(at[0])
+
+    def close(depth: int) -> None:
+        while len(open_lines) > depth:
+            start, frame = open_lines.pop()
+            if until > start:
+                spans.append((start, -until, len(open_lines), names[frame]))
+
+    for start, end, code in zip(since.tolist(), at[1:].tolist(), stack[1:].tolist(), strict=True):
+        if start > until:
+            close(0)
+        shared = 0
+        for (_, here), frame in zip(open_lines, frames[code], strict=False):
+            if here != frame:
+                break
+            shared += 1
+        close(shared)
+        open_lines += ((start, frame) for frame in frames[code][shared:])
+        until = end
+    close(0)
+    return ((start, -end, name) for start, end, _, name in sorted(spans))
+
+
+def _line(frame: Frame) -> str:
+    """`train.py:31 tokenise`."""
+    return f"{PurePosixPath(frame.file).name}:{frame.line} {frame.function}".rstrip()
 
 
 def lay_out(spans: Spans, lanes: Callable[[Events, I64, I64], I64]) -> Laned:

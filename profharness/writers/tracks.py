@@ -16,14 +16,26 @@ import numpy as np
 
 from profharness.rundir.shown.screen import one_line
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I32, I64, Api, Copies, Kernels, Marks, Ops, Source, Trace
+from profharness.trace.model import (
+    I32,
+    I64,
+    Api,
+    Copies,
+    HostSamples,
+    Kernels,
+    Marks,
+    Ops,
+    Source,
+    Trace,
+)
 from profharness.writers.groups import group_rows
 from profharness.writers.protobuf import wire
 from profharness.writers.protobuf.schema import STATE_CLEARED, Packet, Track
 
 _FIRST_STAND_IN = 5_000_000  # Linux pids end at 2**22
 _PID_LIMIT = 1 << 31
-HostRows = Kernels | Copies | Api | Ops | Marks  # tables whose rows belong to processes
+# tables whose rows belong to processes
+HostRows = Kernels | Copies | Api | Ops | Marks | HostSamples
 _UNKNOWN_SOURCE = Source(path="", format="")
 _OF_THE_LOAD = ("requests", "level")  # formats of what a load generator wrote
 

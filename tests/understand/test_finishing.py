@@ -75,7 +75,7 @@ def test_the_same_records_trace_and_figures(tmp_path, monkeypatch, seed, ranks, 
     load = merger.merge_and_load
     monkeypatch.setattr(command, "LARGE", 1)
     monkeypatch.setattr(
-        merger, "merge_and_load", lambda root, job: seen.append(load(root, job)) or seen[-1]
+        merger, "merge_and_load", lambda *given: seen.append(load(*given)) or seen[-1]
     )
     in_parts = understand.finish(run.root)
     assert_equal(of_records(seen[0], run.root).trace, of_records(expected, run.root).trace)
@@ -124,6 +124,9 @@ def test_a_large_run_has_the_flame_graphs_of_functions_and_modules(tmp_path, mon
     assert "outside of recorded functions" in flames[2].names
     assert in_parts.pictures is not None
     assert in_parts.pictures.flames == flames
+    assert in_memory.host is not None
+    assert any(part.name == "nn.Module: Net_0" for part in in_memory.host.parts)
+    assert in_parts.host == in_memory.host
     assert run.report.read_bytes() == page
 
 

@@ -110,7 +110,7 @@ def trained(shared_runner: Callable[[str], Runner]) -> Ran:
     ran = run(
         shared_runner("trained"),
         TRAIN
-        + f"bare = {BARE!r}; train(30); exec(bare); train(10)\n"
+        + f"torch.set_num_threads(2); bare = {BARE!r}; train(30); exec(bare); train(10)\n"
         + "print('trained'); exec(bare)\nraise ValueError('at the end')",
         PROFHARNESS_RANK="2",
     )
@@ -180,6 +180,8 @@ def test_sidecar_and_hello_name_the_process(trained: Ran) -> None:
         "start_ns": None,
         "role": "trace",
     }
+    assert sidecar["threads"]["intra_op"] == 2  # the program's own word, after the variable's
+    assert sidecar["threads"]["variables"]["OMP_NUM_THREADS"] == "1"
     assert hello["hooks"] == ["sitecustomize", "torch"]
     assert hello["frameworks"]["torch"].startswith("2")
     assert (hello["window"], hello["windows"], hello["messages"]) == ("exported", [path.name], [])

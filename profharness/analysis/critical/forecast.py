@@ -1,4 +1,4 @@
-"""What a change is worth: the window as a replay of the changed graph gives it, and what limits it
+"""What a change is worth: the window as a rerun of the changed graph gives it, and what limits it
 then.
 """
 
@@ -12,7 +12,7 @@ from profharness.analysis.critical.changes import NO_CHANGE, Change, Changed, ap
 from profharness.analysis.critical.graph import OWN, STREAM, Graph
 from profharness.analysis.critical.host_points import Role
 from profharness.analysis.critical.records import Forecast
-from profharness.analysis.critical.replay import Replay, path_nodes, replay
+from profharness.analysis.critical.rerun import Rerun, path_nodes, rerun
 from profharness.analysis.critical.segments import cut_host, work_classes
 from profharness.analysis.critical.walk import Edges, path_of
 from profharness.analysis.host.kinds import Kind
@@ -21,19 +21,19 @@ I64 = npt.NDArray[np.int64]
 
 
 def unchanged(graph: Graph) -> Forecast:
-    """The replay of no change: its residual is the check of the graph."""
-    run = replay(graph, graph.cause, graph.lag)
+    """The rerun of no change: its residual is the check of the graph."""
+    run = rerun(graph, graph.cause, graph.lag)
     return _forecast(graph, NO_CHANGE, Changed(graph.cause, graph.lag, 0), run, 0)
 
 
 def forecast(graph: Graph, change: Change, residual_ns: int) -> Forecast:
-    """What the change makes of the window; `residual_ns` is what the replay of no change missed."""
+    """What the change makes of the window; `residual_ns` is what the rerun of no change missed."""
     changed = apply(graph, change)
-    run = replay(graph, changed.cause, changed.lag)
+    run = rerun(graph, changed.cause, changed.lag)
     return _forecast(graph, change.text, changed, run, residual_ns)
 
 
-def _forecast(graph: Graph, text: str, changed: Changed, run: Replay, residual_ns: int) -> Forecast:
+def _forecast(graph: Graph, text: str, changed: Changed, run: Rerun, residual_ns: int) -> Forecast:
     window = graph.scope.window_ns
     limit, held = _next_limit(graph, changed, run)
     return Forecast(
@@ -61,9 +61,9 @@ def _at_most(graph: Graph, changed: Changed) -> int | None:
     return int(np.maximum(before - after, 0).sum())
 
 
-def _next_limit(graph: Graph, changed: Changed, run: Replay) -> tuple[str, int]:
-    """The class that holds most of the replay's path, and its time on it. The host's own time is
-    divided as it was measured.
+def _next_limit(graph: Graph, changed: Changed, run: Rerun) -> tuple[str, int]:
+    """The class that holds most of the path of the rerun, and its time on it. The host's own time
+    is divided as it was measured.
     """
     nodes = path_nodes(run, changed.cause)
     column = run.binding[nodes]

@@ -3,8 +3,8 @@ has arrived.
 
 Nodes are the starts of device work, its ends, and the points of host threads, in this order. Of the
 causes of a node the one that arrived last binds it: its lag is what was measured. The others keep
-the shortest lag that is usual for their kind, so that a replay with other times finds the next
-limit. A replay of the graph as it is gives the measured times exactly.
+the shortest lag that is usual for their kind, so that a rerun with other times finds the next
+limit. A rerun of the graph as it is gives the measured times exactly.
 """
 
 from __future__ import annotations

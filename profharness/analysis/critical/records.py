@@ -40,7 +40,7 @@ class PathStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change would make of a window. `residual_ns` is what the replay of no change misses
+    """What a change would make of a window. `residual_ns` is what the rerun of no change misses
     the measured window by; `next_limit` is the class that then holds most of the path.
 
     `at_most_ns` is the time that the change takes from the measured path, which no forecast can

@@ -4,32 +4,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
 from profharness.analysis.host.after_waits import Opened, opened_by_waits
 from profharness.analysis.host.records import AfterWait, HostTime
 from profharness.analysis.host.step_threads import step_threads
 from profharness.analysis.host.tally import KEPT, HostTally
 from profharness.analysis.host.timeline import host_rows
-from profharness.analysis.time.idle import IdleAnalysis, Stretches
+from profharness.analysis.time.idle import Gaps, HostThread, IdleAnalysis, Stretches
 from profharness.analysis.time.idle_spans import host_sets
 from profharness.analysis.time.steps import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
 
-def of_idle(trace: Trace, idle: IdleAnalysis, devices: tuple[int, ...], when: Windows) -> HostTime:
-    """What the host did while each of the devices was idle. Causes sum as in the partition."""
-    tally, opened = HostTally(trace, host_rows(trace)), Opened()
+def of_idle(
+    trace: Trace,
+    idle: IdleAnalysis,
+    devices: tuple[int, ...],
+    when: Windows,
+    shown: Iterable[Trace] = (),
+) -> HostTime:
+    """What the host did while each of the devices was idle. Causes sum as in the partition. `shown`
+    are the same records with Python's functions, in parts that each hold all of their processes.
+    """
+    tally, opened = HostTally(), Opened()
+    asked = _Asked(when.when)
     for device in devices if len(when.when) else ():
         gaps = idle.gaps(device, int(when.when.start[0]), int(when.when.end[-1]))
         stretches = idle.stretches(device, gaps)
-        opened_by_waits(tally, idle, gaps, when.when, opened)
+        asked.gaps.append(gaps)
         elsewhere = intervals.intersect(idle.remote_copies(device), when.when)
-        _after_launch(tally, idle, stretches, elsewhere, when.when)
+        _after_launch(tally, idle, stretches, elsewhere, asked)
         for host, stretch in stretches.before:
-            within = intervals.intersect(intervals.merge(stretch), when.when)
-            for cause, held in host_sets(host, within).items():
-                tally.add(cause.removesuffix("_ns"), held, tally.thread(host))
+            for cause, held in host_sets(host, asked.inside(stretch)).items():
+                asked.add(cause.removesuffix("_ns"), held, host)
+    for part in _or_plain(trace, shown):
+        tally.turn_to(part)
+        asked.answer(tally)
+        for gaps in asked.gaps:
+            opened_by_waits(tally, idle, gaps, when.when, opened)
+    asked.answer(tally, all_of_it=True)
     window_ns = when.when.total * len(devices)
     return HostTime(
         of="idle",
@@ -44,25 +62,73 @@ def of_idle(trace: Trace, idle: IdleAnalysis, devices: tuple[int, ...], when: Wi
     )
 
 
-def of_window(trace: Trace, when: Windows) -> HostTime | None:
+def of_window(trace: Trace, when: Windows, shown: Iterable[Trace] = ()) -> HostTime | None:
     """What the thread that runs the steps was in over the window, for each process that recorded
-    operators in it; None without any.
+    operators in it; None without any. `shown` is as for `of_idle`.
     """
     rows = host_rows(trace)
-    tally, threads = HostTally(trace, rows), step_threads(trace, rows, when.when)
-    for thread in threads:
-        tally.add("", when.when, thread)
-    window_ns = when.when.total * len(threads)
+    left = [rows.owner(thread) for thread in step_threads(trace, rows, when.when)]
+    window_ns = when.when.total * len(left)
     if not window_ns:
         return None
+    processes, tally = len(left), HostTally()
+    for part in _or_plain(trace, shown):
+        tally.turn_to(part)
+        found = {owner: tally.thread_of(owner) for owner in left}
+        for thread in (thread for thread in found.values() if thread != NULL):
+            tally.add("", when.when, thread)
+        left = [owner for owner in left if found[owner] == NULL]
+    for _ in left:
+        tally.add("", when.when, NULL)
     return HostTime(
         of="window",
         window_ns=window_ns,
         total_ns=window_ns,
         steps=when.steps,
-        processes=len(threads),
+        processes=processes,
         parts=tally.parts(window_ns),
     )
+
+
+def _or_plain(trace: Trace, shown: Iterable[Trace]) -> Iterator[Trace]:
+    """The parts, else the records without Python's functions. Whether the program has a device to
+    wait for is told by all of its records.
+    """
+    any_part = False
+    for part in shown:
+        any_part = True
+        yield replace(part, kernels=trace.kernels, copies=trace.copies)
+        del part
+    if not any_part:
+        yield trace
+
+
+@dataclass(eq=False)
+class _Asked:
+    """Idle time that the host held up, by cause and thread, until a trace is there that tells of
+    the thread. Not frozen, as it fills and empties.
+    """
+
+    windows: Intervals
+    gaps: list[Gaps] = field(default_factory=list)
+    times: list[tuple[str, Intervals, HostThread]] = field(default_factory=list)
+
+    def inside(self, stretch: Intervals) -> Intervals:
+        return intervals.intersect(intervals.merge(stretch), self.windows)
+
+    def add(self, cause: str, held: Intervals, host: HostThread) -> None:
+        self.times.append((cause, held, host))
+
+    def answer(self, tally: HostTally, *, all_of_it: bool = False) -> None:
+        """Tally what the trace at hand tells of; with `all_of_it` the rest as not known."""
+        left = []
+        for cause, held, host in self.times:
+            thread = tally.thread(host)
+            if thread != NULL or all_of_it:
+                tally.add(cause, held, thread)
+            else:
+                left.append((cause, held, host))
+        self.times = left
 
 
 def _after_launch(
@@ -70,27 +136,23 @@ def _after_launch(
     idle: IdleAnalysis,
     stretches: Stretches,
     elsewhere: Intervals,
-    windows: Intervals,
+    asked: _Asked,
 ) -> None:
     """Idle time that the host did not cause: its launching calls had begun. Where the host may
     have, since a stream can wait for what it did next, its time is split too. `elsewhere` are the
     copies of other engines.
     """
-
-    def inside(stretch: Intervals) -> Intervals:
-        return intervals.intersect(intervals.merge(stretch), windows)
-
-    tally.add_device("no_host_record", inside(stretches.unlinked).total)
-    behind, queued = stretches.behind_wait, inside(stretches.queued)
+    tally.add_device("no_host_record", asked.inside(stretches.unlinked).total)
+    behind, queued = stretches.behind_wait, asked.inside(stretches.queued)
     for host, own in idle.by_thread(stretches.behind_by):
-        held = inside(Intervals(behind.start[own], behind.end[own]))
-        tally.add("waiting_copy_or_event", held, tally.thread(host))
+        held = asked.inside(Intervals(behind.start[own], behind.end[own]))
+        asked.add("waiting_copy_or_event", held, host)
     waiting = intervals.intersect(queued, elsewhere).total
     tally.add_device("waiting_copy_or_event", waiting)
     tally.add_device("queued_gap", queued.total - waiting)
     launching = stretches.launching
     for host, own in idle.by_thread(stretches.launched_by):
-        within = inside(Intervals(launching.start[own], launching.end[own]))
+        within = asked.inside(Intervals(launching.start[own], launching.end[own]))
         moved = intervals.intersect(within, elsewhere)
         tally.add_device("waiting_copy_or_event", moved.total)
-        tally.add("launch_in_progress", intervals.subtract(within, moved), tally.thread(host))
+        asked.add("launch_in_progress", intervals.subtract(within, moved), host)

@@ -23,16 +23,18 @@ class Kind(IntEnum):
 
     GARBAGE_COLLECTION = 0
     DATA_LOADER = 1
-    SYNCHRONISATION = 2
-    COPY_CALL = 3
-    ALLOCATOR = 4
-    LAUNCH_CALL = 5
-    RUNTIME_CALL = 6
-    OPERATOR = 7
-    OPTIMIZER = 8
-    RANGE = 9
-    PYTHON = 10
-    NOTHING = 11
+    WRITING = 2
+    """Python that writes logs or files. It holds for the Python inside of it alone."""
+    SYNCHRONISATION = 3
+    COPY_CALL = 4
+    ALLOCATOR = 5
+    LAUNCH_CALL = 6
+    RUNTIME_CALL = 7
+    OPERATOR = 8
+    OPTIMIZER = 9
+    RANGE = 10
+    PYTHON = 11
+    NOTHING = 12
     """Nothing is recorded here: no operator, no call, no range and no Python frame."""
 
     @property
@@ -48,6 +50,7 @@ class Kind(IntEnum):
 LABELS: dict[Kind, str] = {
     Kind.GARBAGE_COLLECTION: "garbage collection",
     Kind.DATA_LOADER: "DataLoader",
+    Kind.WRITING: "writing of logs and files",
     Kind.SYNCHRONISATION: "synchronisation",
     Kind.COPY_CALL: "copy calls",
     Kind.ALLOCATOR: "allocator",
@@ -74,6 +77,12 @@ _ADDRESS: Pattern[str] = re.compile(r" (object )?at 0x[0-9a-fA-F]+")
 _LOADER: Pattern[str] = re.compile(r"^enumerate\(DataLoader\)|DataLoaderIter\b.*__next__")
 _OPTIMIZER: Pattern[str] = re.compile(r"^Optimizer\.")
 _COLLECTOR: Pattern[str] = re.compile(r"^Python GC|^garbage collection|<built-in function collect>")
+_LIBRARIES_THAT_WRITE = r"(?:^|/)(?:logging|torch/utils/tensorboard|tensorboardX?|wandb)/"
+_WRITES: Pattern[str] = re.compile(
+    _LIBRARIES_THAT_WRITE + r"|(?:^|/)torch/serialization\.py\(\d+\): _?(?:legacy_)?save\b|"
+    r"^<built-in (?:method (?:write|writelines|flush|writerows?) of (?:_io\.|_csv\.)|"
+    r"method (?:fsync|fdatasync) of |function (?:fsync|fdatasync|print)\b|method print of )"
+)
 _ALLOCATOR: Pattern[str] = re.compile(
     r"^(cuda|hip)(Host)?(Malloc|Free|Alloc)|^cuMem(Alloc|Free|Create|Map)|"
     r"^hsa_(amd_)?memory_(pool_)?(allocate|free)"
@@ -83,6 +92,7 @@ _READS_A_VALUE: Pattern[str] = re.compile(
     r"^aten::(item|_local_scalar_dense|nonzero|is_nonzero|masked_select|_unique2?|unique_dim|"
     r"unique_consecutive|equal|to_dense)$"
 )
+_WRITING: tuple[tuple[Pattern[str], Kind], ...] = ((_WRITES, Kind.WRITING),)
 _NAMED_KINDS: tuple[tuple[Pattern[str], Kind], ...] = (
     (_COLLECTOR, Kind.GARBAGE_COLLECTION),
     (_LOADER, Kind.DATA_LOADER),
@@ -97,13 +107,22 @@ def without_address(name: str) -> str:
     return _ADDRESS.sub("", name) if " at 0x" in name else name
 
 
+def writes(place: str) -> bool:
+    """Whether a function of a library, as `.../logging/__init__.py(1477): info`, writes logs or
+    files.
+    """
+    return _WRITES.search(place) is not None
+
+
 def of_marks(strings: Strings, marks: Marks) -> I8:
-    """The kind of each mark: a collection, the loader and the optimizer by name, frames are Python,
-    and all else a range.
+    """The kind of each mark: a collection, the loader and the optimizer by name, frames are Python
+    that writes or other Python, and all else a range.
     """
     frame = strings.find("frame")
     kinds = np.full(len(marks), Kind.RANGE, np.int8)
-    kinds[(marks.kind == frame) & (frame != NULL)] = Kind.PYTHON
+    is_frame = (marks.kind == frame) & (frame != NULL)
+    kinds[is_frame] = Kind.PYTHON
+    kinds[is_frame & (_by_name(strings, marks.name, _WRITING) >= 0)] = Kind.WRITING
     named = _by_name(strings, marks.name, _NAMED_KINDS)
     collection = strings.find("gc")
     named[(marks.kind == collection) & (collection != NULL)] = Kind.GARBAGE_COLLECTION
@@ -148,4 +167,13 @@ def _by_name(
     return of_code[names]
 
 
-__all__ = ["HOLDING", "LABELS", "Kind", "of_calls", "of_marks", "of_operators", "without_address"]
+__all__ = [
+    "HOLDING",
+    "LABELS",
+    "Kind",
+    "of_calls",
+    "of_marks",
+    "of_operators",
+    "without_address",
+    "writes",
+]

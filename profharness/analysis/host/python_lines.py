@@ -1,5 +1,6 @@
-"""Which of the program's Python lines the time outside of operators went to, by samples of its
-thread (docs/metrics.md#what-the-host-did).
+"""Which of the program's Python lines the time outside of operators went to, by the samples that
+the hook beside torch takes of its thread (docs/metrics.md#what-the-host-did). What py-spy samples
+has tables of its own (`line_tables`).
 
 A sample stands for the time since the one before it: native code that holds the interpreter makes
 the sampler late, and the line that it then sees is the one that called that code. So the samples
@@ -15,23 +16,26 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from profharness.analysis.host.kinds import writes
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.stacks import Frame, frames_of
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
+from profharness.trace.parts.sampled import told_since
 
 I64 = npt.NDArray[np.int64]
-_LATE = 4  # a pause of more than so many usual distances that no delay explains: nobody looked
 
 
 @dataclass(frozen=True)
 class SampledPart:
     """One place of the program: `ns` of the time that was asked for, the number of samples that saw
-    it, and how much of that time the thread ran on a core (None: not known).
+    it, and how much of that time the thread ran on a core (None: not known). `writes`: it was in
+    what a library does to write logs or files.
     """
 
     name: str
+    writes: bool
     ns: int
     samples: int
     running_ns: int | None
@@ -68,7 +72,7 @@ def share_out(trace: Trace, samples: ThreadSamples, held: Intervals) -> list[Sam
     """
     if len(samples) < 2:
         return []
-    since = np.maximum(samples.at[:-1], samples.at[1:] - _reach(samples))
+    since = told_since(samples.at, samples.delay)
     ns = intervals.inside_ns(Intervals(since, samples.at[1:]), held)
     seen = np.flatnonzero(ns > 0)
     places = {
@@ -76,14 +80,15 @@ def share_out(trace: Trace, samples: ThreadSamples, held: Intervals) -> list[Sam
         for code in np.unique(samples.stack[1:][seen])
     }
     running = _running(samples, ns)
-    found: dict[Spot, _Sum] = {}
+    found: dict[tuple[Spot, bool], _Sum] = {}
     for at in seen.tolist():
         place = places[int(samples.stack[at + 1])]
-        found.setdefault(place.spot, _Sum()).add(place, int(ns[at]), int(running[at]))
+        key = place.spot, place.writes
+        found.setdefault(key, _Sum()).add(place, int(ns[at]), int(running[at]))
     known = bool((samples.cpu != NULL).all())
     return [
-        SampledPart(one.name(spot), one.ns, one.samples, one.running if known else None)
-        for spot, one in sorted(found.items(), key=lambda item: (-item[1].ns, item[0]))
+        SampledPart(one.name(spot), writes, one.ns, one.samples, one.running if known else None)
+        for (spot, writes), one in sorted(found.items(), key=lambda item: (-item[1].ns, item[0]))
     ]
 
 
@@ -115,12 +120,6 @@ class _Sum:
         return f"{file}:{self.lines.most_common(1)[0][0]}{function}{behind}"
 
 
-def _reach(samples: ThreadSamples) -> I64:
-    """How far back each sample but the first speaks: a few usual distances, and its own delay."""
-    usual = int(np.median(np.diff(samples.at)))
-    return _LATE * usual + np.maximum(samples.delay[1:], 0)
-
-
 def _running(samples: ThreadSamples, ns: I64) -> I64:
     """The thread's time on a core in the part of each distance that is asked for, as much of it as
     of the whole distance.
@@ -139,11 +138,14 @@ class Spot(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a stack stands: the spot, the line in it, and what it called in a library."""
+    """Where a stack stands: the spot, the line in it, what it called in a library, and whether it
+    is in one that writes logs or files.
+    """
 
     spot: Spot
     line: int
     called: str
+    writes: bool
 
 
 def place_of(frames: tuple[Frame, ...]) -> Place:
@@ -155,7 +157,9 @@ def place_of(frames: tuple[Frame, ...]) -> Place:
     called = f"{_module(frames[own - 1].file)}.{frames[own - 1].function}" if own else ""
     at_top = frame.function == "<module>"
     spot = Spot(frame.file, "" if at_top else frame.function, frame.line if at_top else 0)
-    return Place(spot, frame.line, called)
+    # also what the program does for such a library: a handler or a stream of its own
+    writing = any(writes(f"{one.file}({one.line}): {one.function}") for one in frames)
+    return Place(spot, frame.line, called, writing)
 
 
 def is_library(file: str) -> bool:

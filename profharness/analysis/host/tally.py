@@ -11,7 +11,13 @@ import numpy.typing as npt
 from profharness.analysis.host.kinds import Kind, without_address
 from profharness.analysis.host.python_lines import ThreadSamples, of_thread, share_out
 from profharness.analysis.host.records import HostPart
-from profharness.analysis.host.timeline import HostRows, Timeline, thread_of, timeline
+from profharness.analysis.host.timeline import (
+    HostRows,
+    Timeline,
+    host_rows,
+    thread_of,
+    timeline,
+)
 from profharness.analysis.time.idle import HostThread
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -28,15 +34,33 @@ _Key = tuple[str, str, str]
 
 @dataclass(eq=False)
 class HostTally:
-    """Times by cause, kind and name. Not frozen, as it grows with each thread and cause."""
+    """Times by cause, kind and name, of threads that one trace after the other tells of. Not
+    frozen, as it grows with each thread and cause.
+    """
 
-    trace: Trace
-    rows: HostRows
+    _trace: Trace | None = field(default=None, init=False)
     _times: Counter[_Key] = field(default_factory=Counter, init=False)
     _samples: Counter[_Key] = field(default_factory=Counter, init=False)
     _running: dict[_Key, int | None] = field(default_factory=dict, init=False)
     _of_thread: dict[int, ThreadSamples] = field(default_factory=dict, init=False)
     _lines: dict[int, Timeline] = field(default_factory=dict, init=False)
+
+    def turn_to(self, trace: Trace) -> None:
+        """From now on threads are those of this trace."""
+        self._trace = trace
+        self._of_thread.clear()
+        self._lines.clear()
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that threads are looked up in."""
+        assert self._trace is not None
+        return self._trace
+
+    @property
+    def rows(self) -> HostRows:
+        """What its threads did."""
+        return host_rows(self.trace)
 
     @property
     def total_ns(self) -> int:
@@ -46,6 +70,13 @@ class HostTally:
         """The number of a thread in `HostRows.thread`; of several the first that has any rows."""
         numbers = (thread_of(self.rows, *owner) for owner in host.owners)
         return next((number for number in numbers if number != NULL), NULL)
+
+    def thread_of(self, owner: tuple[int, int, int]) -> int:
+        """The number of the thread of a recording, process and thread id; NULL where it has no
+        row.
+        """
+        found = np.flatnonzero((self.rows.owners == np.array(owner)).all(axis=1))
+        return int(found[0]) if len(found) else NULL
 
     def add_device(self, cause: str, ns: int) -> None:
         """Time that the host did not hold up."""
@@ -90,7 +121,8 @@ class HostTally:
     def _add_samples(self, cause: str, unknown: Intervals, samples: ThreadSamples) -> None:
         told = 0
         for part in share_out(self.trace, samples, unknown):
-            key = cause, Kind.PYTHON.key, part.name
+            kind = Kind.WRITING if part.writes else Kind.PYTHON
+            key = cause, kind.key, part.name
             self._times[key] += part.ns
             self._samples[key] += part.samples
             before = self._running.get(key, 0)
@@ -107,10 +139,8 @@ class HostTally:
 
     def _samples_of(self, thread: int) -> ThreadSamples:
         if thread not in self._of_thread:
-            recording, pid, tid = (int(value) for value in self.rows.owners[thread])
-            self._of_thread[thread] = of_thread(
-                self.trace, self.rows.recording, (recording, pid, tid)
-            )
+            owner = self.rows.owner(thread)
+            self._of_thread[thread] = of_thread(self.trace, self.rows.recording, owner)
         return self._of_thread[thread]
 
     def parts(self, window_ns: int) -> tuple[HostPart, ...]:

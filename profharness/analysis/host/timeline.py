@@ -59,6 +59,11 @@ class HostRows:
     def __len__(self) -> int:
         return len(self.start)
 
+    def owner(self, thread: int) -> tuple[int, int, int]:
+        """Recording, process and thread id of a thread."""
+        recording, pid, tid = (int(value) for value in self.owners[thread])
+        return recording, pid, tid
+
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
@@ -179,17 +184,25 @@ def timeline(rows: HostRows, thread: int, within: Intervals | None = None) -> Ti
 
 def _holders(kind: I8, depth: I32, parent: I64) -> I64:
     """For each row the outermost row around it (or itself) that holds for all inside of it; a
-    garbage collection holds before all others. Itself where there is none.
+    garbage collection holds before all others. Writing holds for Python alone, and only where
+    nothing else does. Itself where there is none.
     """
     holds = np.isin(kind, np.array(HOLDING, np.int8))
     collects = kind == Kind.GARBAGE_COLLECTION
+    writes = kind == Kind.WRITING
+    may_write = writes | (kind == Kind.PYTHON)
     holder = np.where(holds, np.arange(len(kind)), NULL)
+    writer = np.where(writes, np.arange(len(kind)), NULL)
     order = np.argsort(depth, kind="stable")
     for level in np.split(order, np.flatnonzero(np.diff(depth[order])) + 1):
         inner = level[parent[level] != NULL]
         above = holder[parent[inner]]
         takes = (above != NULL) & ~(collects[inner] & ~collects[above])
         holder[inner[takes]] = above[takes]
+        above = writer[parent[inner]]
+        takes = (above != NULL) & may_write[inner]
+        writer[inner[takes]] = above[takes]
+    holder = np.where(holder == NULL, writer, holder)
     return np.where(holder == NULL, np.arange(len(kind)), holder)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.stats.estimate import Estimate
+from profharness.trace.calls.plan import ThreadsBy
 
 Reading = Literal["own", "cold-caches", "surroundings", "doubtful"]
 
@@ -71,6 +72,7 @@ class NotReplayed(msgspec.Struct, frozen=True, kw_only=True):
 class Replays(msgspec.Struct, frozen=True, kw_only=True):
     """All that was replayed. `sum` is the split of `in_trace_ns`, the time of all rows but the
     doubtful ones, each call counted once; `total_ns` the self time of all operators of the trace.
+    `threads_by` says what the number of `threads` follows.
     """
 
     schema: int = 1
@@ -80,6 +82,7 @@ class Replays(msgspec.Struct, frozen=True, kw_only=True):
     device_name: str = ""
     torch: str = ""
     threads: int = 0
+    threads_by: ThreadsBy = ""
     seed: int = 0
     on_device: bool = False
     total_ns: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from profharness.analysis.code.host_lines import host_lines
+from profharness.analysis.host.line_tables import line_table
 from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.records import TRACED_RANKS, Estimate, PassRow, RunInfo
 from profharness.analysis.run.overhead import layer_overhead
@@ -301,5 +301,5 @@ def of_all_passes(trace: Trace) -> dict[str, object]:
     return {
         "counters": counter_rows(trace),
         "log": runtime_log(trace),
-        "host_lines": host_lines(trace),
+        "host_lines": line_table(trace),
     }

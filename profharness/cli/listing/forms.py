@@ -13,14 +13,14 @@ from profharness.rundir.shown.screen import encoded, mention
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from profharness.analysis.code.host_records import HostLines
     from profharness.analysis.code.records import CodeHotspots
+    from profharness.analysis.host.line_records import LineTable
     from profharness.analysis.kernels.tally import Grouping
     from profharness.analysis.records import Hotspots
     from profharness.analysis.sequences.records import Sequences
     from profharness.trace.model import Problem
 
-TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "HostLines", "Sequences")
+TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "LineTable", "Sequences")
 TABLE_ROWS = 20
 
 

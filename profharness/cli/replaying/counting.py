@@ -7,12 +7,12 @@ import msgspec
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.cli.replaying.rounds import Done
 from profharness.errors import UsageError
-from profharness.measure.alone import counting
-from profharness.measure.alone.process import Asked
+from profharness.measure.replay import counting
+from profharness.measure.replay.process import Asked
 from profharness.rundir.private.folders import private_folder
 from profharness.rundir.shown.screen import mention
-from profharness.understand.alone.counted import counters_of
-from profharness.understand.alone.recorded import Recorded
+from profharness.understand.replay.counted import counters_of
+from profharness.understand.replay.recorded import Recorded
 
 
 def check(groups: tuple[str, ...], asked: Asked, given: Recorded) -> None:

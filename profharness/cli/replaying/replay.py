@@ -14,7 +14,7 @@ from profharness.options.declared import Limit, Option
 from profharness.rundir.shown.screen import encoded, mention
 
 if TYPE_CHECKING:
-    from profharness.understand.alone.recorded import Recorded
+    from profharness.understand.replay.recorded import Recorded
 
 TOP = 10
 
@@ -41,7 +41,8 @@ class ReplayLine(msgspec.Struct, frozen=True, kw_only=True):
     threads: Annotated[
         int | None,
         Option(
-            "CPU threads (default: those that the run set, else those of torch).",
+            "CPU threads (default: as recorded where the trace or the run says it, else those of "
+            "torch).",
             limit=Limit(least=1),
         ),
     ] = None
@@ -99,9 +100,9 @@ def replay(line: ReplayLine) -> None:
     from profharness.cli.listing.forms import say
     from profharness.cli.replaying import counting, scripts
     from profharness.cli.replaying.rounds import replay_hottest
-    from profharness.measure.alone.process import Asked
+    from profharness.measure.replay.process import Asked
     from profharness.report.replay.text import replay_text
-    from profharness.understand.alone.recorded import recorded
+    from profharness.understand.replay.recorded import recorded
 
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", line.device):
         raise UsageError(
@@ -114,12 +115,15 @@ def replay(line: ReplayLine) -> None:
     asked = Asked(
         device=_device(line.device, given),
         python=line.python,
-        threads=line.threads or given.threads,
+        threads=line.threads or given.threads.count,
+        threads_by="asked" if line.threads else given.threads.told_by,
         min_seconds=line.min_seconds,
         seed=line.seed,
         memory_limit=int((line.memory_limit or 0) * 1e9),
         profiler=given.profiler,
     )
+    for note in () if line.threads else given.threads.notes:
+        mention(note)
     calls = min(line.top, len(given.hot.calls))
     mention(f"replaying {calls} calls, each for about {4 * line.min_seconds:.3g} s")
     if line.pmc:

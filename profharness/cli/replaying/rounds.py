@@ -12,9 +12,9 @@ from profharness.analysis.replay.beside import left_out, row_of, summed
 from profharness.analysis.replay.hottest import HotCall
 from profharness.analysis.replay.records import NotReplayed, ReplayRow, Replays
 from profharness.analysis.replay.tasks import Tasks, narrower, tasks_of
-from profharness.measure.alone.process import Answers, Asked, replay
+from profharness.measure.replay.process import Answers, Asked, replay
 from profharness.trace.calls.plan import CallTask, ReplayLine
-from profharness.understand.alone.recorded import Recorded
+from profharness.understand.replay.recorded import Recorded
 
 _NO_ANSWER = "its process ended before it was reached"
 
@@ -92,6 +92,7 @@ def _table(
         device_name=answers.hello.device_name,
         torch=answers.hello.torch,
         threads=answers.hello.threads,
+        threads_by=asked.threads_by,
         seed=asked.seed,
         on_device=given.hot.on_device,
         total_ns=given.hot.total_ns,

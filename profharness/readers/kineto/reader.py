@@ -197,7 +197,7 @@ def _source(
         point=beside.point,
         has_host_calls=tables.has_calls,
         tool_version=header.tool_version,
-        details=(*header.details, *beside.captured),
+        details=(*header.details, *beside.details),
     )
 
 

@@ -7,6 +7,7 @@ relative, how much of the run the file covers, and the clock readings around eac
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -16,7 +17,13 @@ from profharness.readers.bytes.limits import Nanoseconds, Rank, Whole
 from profharness.rundir.foreign.limits import SIDECAR_BYTES
 from profharness.rundir.foreign.records import check_numbers
 from profharness.rundir.foreign.small_files import read_file
-from profharness.trace.model import FIRST_STEP, STEPS, Problem
+from profharness.trace.model import (
+    FIRST_STEP,
+    INTRA_OP_THREADS,
+    STEPS,
+    THREAD_VARIABLE,
+    Problem,
+)
 
 SUFFIX = ".profharness.json"
 VERSION = 1
@@ -41,13 +48,25 @@ class Window(msgspec.Struct, frozen=True):
     unfinished_step: int | None = None
 
 
+_Text = Annotated[str, msgspec.Meta(max_length=200)]
+
+
+class Threads(msgspec.Struct, frozen=True):
+    """With how many threads torch computed on the CPU, and the variables of OpenMP, MKL and
+    OpenBLAS that were set.
+    """
+
+    intra_op: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
+    variables: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=32)] = {}
+
+
 class Sidecar(msgspec.Struct, frozen=True):
     """Version 1 of the sidecar. `markers[i]` are the CLOCK_MONOTONIC times (ns) just before and
     after marker i.
 
     `start_ns` is the CLOCK_REALTIME (ns) that the file's times count from, where they do not hold
     it themselves. In a file of the role `marker`, only the markers are of interest. `groups` are
-    the ranks of each process group.
+    the ranks of each process group; `threads` are told by the hook of torch.
     """
 
     v: int
@@ -63,6 +82,12 @@ class Sidecar(msgspec.Struct, frozen=True):
     window: Window = Window()
     markers: tuple[tuple[Nanoseconds, Nanoseconds], ...] = ()
     groups: tuple[tuple[int, ...], ...] = ()
+    threads: Threads | None = None
+
+    @property
+    def details(self) -> tuple[tuple[str, str], ...]:
+        """Entries for `Source.details`: what the window went by, and the threads."""
+        return (*self.captured, *self.threading)
 
     @property
     def captured(self) -> tuple[tuple[str, str], ...]:
@@ -70,6 +95,17 @@ class Sidecar(msgspec.Struct, frozen=True):
         if self.window.first_step is None or not self.window.steps:
             return ()
         return (FIRST_STEP, str(self.window.first_step)), (STEPS, str(self.window.steps))
+
+    @property
+    def threading(self) -> tuple[tuple[str, str], ...]:
+        """Entries for `Source.details` of the threads; empty where they are not known."""
+        if self.threads is None:
+            return ()
+        variables = sorted(self.threads.variables.items())
+        return (
+            (INTRA_OP_THREADS, str(self.threads.intra_op)),
+            *((f"{THREAD_VARIABLE}{name}", text) for name, text in variables),
+        )
 
 
 def load(trace_file: Path) -> Sidecar | None:

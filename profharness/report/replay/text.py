@@ -14,6 +14,7 @@ from profharness.report.text.figures import finite, interval_text
 from profharness.report.text.listing import listing
 from profharness.rundir.shown.screen import lines_text
 from profharness.stats.estimate import Estimate
+from profharness.trace.calls.plan import ThreadsBy
 from profharness.units import format_ns, format_number, format_share
 
 _LITTLE = 0.05  # of the time, below which surroundings are no subject
@@ -79,13 +80,20 @@ def _lines(found: Replays) -> Iterator[str]:
 
 
 def heading(found: Replays) -> str:
-    """Where it was run: `alone on cpu, 2 threads, torch 2.13.0, pass torch of RUN`."""
+    """Where it was run: `alone on cpu, 2 threads as recorded, torch 2.13.0, pass torch of RUN`."""
     threads = f", {format_number(found.threads)} thread{'s' * (found.threads != 1)}"
+    threads += _FOLLOWS[found.threads_by]
     parts = f"alone on {found.device_name or found.device}{threads if found.threads else ''}"
     of = f"pass {found.pass_name} of {found.source}" if found.pass_name else found.source
     return f"{parts}, torch {found.torch}; {of}"
 
 
+_FOLLOWS: dict[ThreadsBy, str] = {
+    "": "",
+    "asked": "",
+    "trace": " as recorded",
+    "run": " as the run set",
+}
 _LONGER = (
     "took longer alone than in the trace: run them with the threads, on the machine and under the "
     "load of the trace (--threads)."

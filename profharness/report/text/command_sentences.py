@@ -189,7 +189,7 @@ def next_step(summary: Summary) -> str:
         clause = clause_of(verdict, summary.partition, device_word(summary))
         advice = limit_of(verdict, summary.partition).advice
         if verdict.idle:
-            advice = idle_advice(summary.host) or advice
+            advice = idle_advice(summary.host, summary.findings) or advice
         return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {advice}."
     return _without_limit(summary)
 
@@ -312,7 +312,8 @@ def _partition(summary: Summary) -> str:
         else ""
     )
     reason = idle_reason(summary.host) if why else ""
-    return f"{text}{idle}{why}{f': {reason}' if reason else ''}."
+    threads = crowded(summary.findings) if why else ""
+    return f"{text}{idle}{why}{f': {reason}' if reason else ''}. {threads}".rstrip()
 
 
 def _gpu_percent(summary: Summary) -> str:

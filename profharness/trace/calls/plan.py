@@ -8,6 +8,11 @@ from typing import Literal
 
 import msgspec
 
+ThreadsBy = Literal["", "asked", "trace", "run"]
+"""What the number of CPU threads follows: the user's word, the trace, what the run set, or nothing
+but torch's own choice.
+"""
+
 
 class TensorGiven(msgspec.Struct, frozen=True, tag="tensor", tag_field="kind"):
     """A tensor: extents, element type by torch's name (empty: not known), strides in elements

@@ -14,7 +14,7 @@ from profharness.rundir.blocks import read_head
 from profharness.rundir.paths import MANIFEST, RunDir
 
 if TYPE_CHECKING:
-    from profharness.analysis.code.host_records import By, HostLines
+    from profharness.analysis.host.line_records import By, LineTable
     from profharness.trace.model import Problem
 
 _HEAD_BYTES = 1 << 14
@@ -24,7 +24,7 @@ _HEAD_BYTES = 1 << 14
 class PythonLines:
     """The table, None where no stacks of Python were sampled, and what the readers lost."""
 
-    table: HostLines | None
+    table: LineTable | None
     problems: tuple[Problem, ...] = ()
 
 
@@ -54,7 +54,7 @@ def python_lines(paths: Sequence[Path], by: By, pass_name: str | None = None) ->
     """The table of one run, or of files together. Raises as `load` does, and UsageError for a pass
     of files, or one that the run does not have.
     """
-    from profharness.analysis.code.host_lines import host_lines
+    from profharness.analysis.host.line_tables import line_table
     from profharness.understand.load import load
 
     of_run = len(paths) == 1 and paths[0].is_dir()
@@ -71,7 +71,7 @@ def python_lines(paths: Sequence[Path], by: By, pass_name: str | None = None) ->
     names = dict.fromkeys(source.pass_name for source in loaded.trace.sources if source.pass_name)
     if pass_name is not None and pass_name not in names:
         raise UsageError(f"--pass {pass_name}: no such pass", f"the passes are {', '.join(names)}")
-    return PythonLines(host_lines(loaded.trace, by, pass_name), loaded.trace.problems)
+    return PythonLines(line_table(loaded.trace, by, pass_name), loaded.trace.problems)
 
 
 def _layers_of(root: Path) -> set[str]:

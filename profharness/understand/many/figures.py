@@ -19,9 +19,9 @@ from profharness.analysis.pictures.of_files import pieces_of_one
 from profharness.analysis.records import ProblemRow, Summary
 from profharness.errors import UsageError
 from profharness.node import ceilings as calibration
-from profharness.trace.parts.select import without_frames
 from profharness.trace.wanted import Wanted
-from profharness.understand.load import load_files
+from profharness.understand.host_frames import told_by_frames
+from profharness.understand.load import load_files, told
 from profharness.understand.many.jobs import (
     IN_ONE,
     FileGroup,
@@ -90,14 +90,13 @@ def part_of(
     Raises InputError for files that cannot be read.
     """
     captures, for_page = yardstick.operator_input.captures, pieces is not None
-    read = load_files(group.paths, wanted=Wanted.SHOWN if for_page else Wanted.ALL)
+    read = load_files(group.paths, wanted=Wanted.SHOWN)
     shown = read.trace
-    if for_page:
-        read = replace(read, trace=without_frames(shown))
-    loaded = stepped(with_captures(read, captures), step_range, must=False)
+    loaded = stepped(with_captures(told(read), captures), step_range, must=False)
     yardstick = replace(yardstick, counted=loaded.counted)
     part = parts.part(loaded.trace, group.path, loaded.findings, yardstick, with_use=for_page)
-    summary = msgspec.structs.replace(part.summary, steps_from=loaded.steps_from)
+    of_part = told_by_frames(part.summary, loaded)
+    summary = msgspec.structs.replace(of_part, steps_from=loaded.steps_from)
     if pieces is None:
         return replace(part, summary=summary)
     partitioned = summary.partition is not None

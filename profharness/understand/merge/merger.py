@@ -59,27 +59,28 @@ def merge_spilled_parts(paths: Sequence[Path], job: MergeJob) -> Merged:
         return merger.write(paths)
 
 
-def merge_and_load(root: Path, job: MergeJob) -> RunRecords | None:
+def merge_and_load(root: Path, job: MergeJob, scratch: Path) -> RunRecords | None:
     """Write the trace of one run, and give what `load_run` does: its files are read once, and no
-    more than its columns are kept.
+    more than its columns are kept. `scratch` is where its records are set aside, for as long as
+    what comes back is in use.
 
     None, and no trace, where nothing could be read.
     """
-    with private_folder(job.target.parent) as scratch:
-        keep = Spill(scratch, job.cut)
-        run = read_run(root, keep, job.workers, job.cut.ranks, records=Wanted.SHOWN)
-        if not run.parts:
-            return None
-        merger = Merger(job, scratch, several=False)
-        section = merger.add_run(run, "")
-        merger.write([root])
-        shown = merge_spilled(run.parts)
-        whole = without_frames(shown)
-        framed = whole is not shown
-        del shown  # the records to be drawn are read again, one group after the other
-        records = complete_run(whole, run.notes)
-        if framed and section is not None:
-            records = replace(records, flames=flames_of_groups(section.each(), records))
+    keep = Spill(scratch, job.cut)
+    run = read_run(root, keep, job.workers, job.cut.ranks, records=Wanted.SHOWN)
+    if not run.parts:
+        return None
+    merger = Merger(job, scratch, several=False)
+    section = merger.add_run(run, "")
+    merger.write([root])
+    shown = merge_spilled(run.parts)
+    whole = without_frames(shown)
+    framed = whole is not shown
+    del shown  # the records to be drawn are read again, one group after the other
+    records = complete_run(whole, run.notes)
+    if framed and section is not None:
+        flames = flames_of_groups(section.each(), records)
+        records = replace(records, flames=flames, shown=section.each)
     return records
 
 

@@ -11,7 +11,7 @@ from profharness.analysis.critical.changes import parse
 from profharness.analysis.critical.graph import STREAM, Graph, graph_of
 from profharness.analysis.critical.host_points import Role
 from profharness.analysis.critical.records import KEPT_ROWS, CriticalPath
-from profharness.analysis.critical.replay import replay
+from profharness.analysis.critical.rerun import rerun
 from profharness.analysis.critical.scope import scopes
 from profharness.analysis.critical.segments import segments_of, work_names
 from profharness.analysis.critical.summary import critical_path
@@ -71,7 +71,7 @@ def test_segments_sum_to_the_window_and_a_replay_gives_it(name: str) -> None:
         assert (found.length > 0).all()
         assert found.start[0] == graph.scope.start
         assert (found.start[1:] == found.end[:-1]).all()
-        again = replay(graph, graph.cause, graph.lag)
+        again = rerun(graph, graph.cause, graph.lag)
         assert again.window_ns == graph.scope.window_ns
         assert (again.time == graph.time).all()
 

@@ -8,7 +8,7 @@ import pytest
 
 from profharness.analysis.critical.graph import Graph, graph_of
 from profharness.analysis.critical.host_points import Role
-from profharness.analysis.critical.replay import replay
+from profharness.analysis.critical.rerun import rerun
 from profharness.analysis.critical.scope import scopes
 from profharness.analysis.critical.segments import segments_of
 from profharness.analysis.critical.walk import Edges, path_of
@@ -64,7 +64,7 @@ def _check(seed: int) -> None:
     made = graph(world)
     usual = made.arrived.latency_ns, made.arrived.gap_ns
     assert chain_of(made, path_of(made)) == brute_force(world, usual), seed
-    again = replay(made, made.cause, made.lag)
+    again = rerun(made, made.cause, made.lag)
     assert again.window_ns == made.scope.window_ns
     assert (again.time == made.time).all()
 

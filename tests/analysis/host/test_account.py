@@ -145,7 +145,7 @@ def test_samples_share_out_the_time_outside_of_operators():
     assert told(found) == {
         ("", "operator", "aten::mm"): 110,
         ("", "python", "train.py:7 tokenise"): 590,
-        ("", "python", "train.py:9 > logging.emit"): 300,
+        ("", "writing", "train.py:9 > logging.emit"): 300,
     }
     parts = {part.name: part for part in found.parts}
     assert parts["train.py:7 tokenise"].running == 1.0

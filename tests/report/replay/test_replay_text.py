@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from profharness.analysis.replay.records import NotReplayed, ReplayRow, Replays, Split
-from profharness.report.replay.text import answer, replay_text
+from profharness.report.replay.text import answer, heading, replay_text
 from profharness.stats.estimate import Estimate
 
 PARTS = Split(own_ns=6e6, profiler_ns=1e6, cold_ns=2e6, rest_ns=1e6)
@@ -83,6 +85,19 @@ def test_rows_with_their_choices_and_what_was_left_out():
     assert "10.00 µs ± 2 %" in lines[4]
     assert "  row 1: tensors: element type fp32" in lines
     assert lines[-1] == "  10.0 %  x::y  it is an operator of x"
+
+
+@pytest.mark.parametrize(
+    ("follows", "says"),
+    [
+        ("", "2 threads,"),
+        ("asked", "2 threads,"),
+        ("trace", "2 threads as recorded,"),
+        ("run", "2 threads as the run set,"),
+    ],
+)
+def test_it_is_told_where_the_number_of_threads_is_from(follows: str, says: str):
+    assert heading(table(row(), threads_by=follows)).startswith(f"alone on cpu, {says}")
 
 
 def test_without_rows_it_says_so():

@@ -4,6 +4,8 @@ planted, and from records of runs on the CPU.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -11,7 +13,7 @@ from profharness.analysis.host.records import HostPart, HostTime
 from profharness.analysis.records import HotspotRow, Hotspots, Summary
 from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.summarise import summarise_trace
-from profharness.findings import finding
+from profharness.findings import Finding, finding
 from profharness.report.text.measured.host_time import (
     advice_for,
     crowded,
@@ -24,13 +26,15 @@ from profharness.report.text.measured.host_time import (
     without_waits,
 )
 from profharness.report.text.sentences import sentences
+from profharness.trace.columns.stacks import Frame, text_of
+from profharness.trace.model import HostSamples, Trace
 from tests.analysis.scene import Scene
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 STEP, KERNEL = 1_000_000, 100_000
 
 
-def steps_with(*what: tuple[str, str, int, int]) -> Summary:
+def traced(*what: tuple[str, str, int, int]) -> Trace:
     """Ten steps of 1 ms, each with one kernel of 0.1 ms; between its end and the next launch the
     host is in `what`: table, name, start and end within the step.
     """
@@ -47,7 +51,85 @@ def steps_with(*what: tuple[str, str, int, int]) -> Summary:
             else:
                 scene.call(name, at + start, at + end)
     scene.call("hipGetDevice", 11 * STEP, 11 * STEP + 10)
-    return summarise_trace(scene.build(), "made.json")
+    return scene.build()
+
+
+def steps_with(*what: tuple[str, str, int, int]) -> Summary:
+    return summarise_trace(traced(*what), "made.json")
+
+
+def sampled(trace: Trace, runs: float, *seen: tuple[int, tuple[Frame, ...]]) -> Trace:
+    """The trace with samples of its thread every 10 µs: in each step it is from a time on in the
+    stack after it, and runs on a core for this share of the time.
+    """
+    width = 10_000
+    at = list(range(0, 11 * STEP, width))
+    stacks = [[stack for start, stack in seen if start <= now % STEP][-1] for now in at]
+    samples = HostSamples.build(
+        len(at),
+        at_ns=at,
+        pid=7,
+        tid=1,
+        stack=[trace.strings.code(text_of(stack)) for stack in stacks],
+        cpu_ns=[round(number * width * runs) for number in range(len(at))],
+        delay_ns=0,
+        source=0,
+    )
+    return replace(trace, host_samples=samples)
+
+
+STEP_LINE = Frame("/home/me/train.py", 12, "step")
+LOGGING = Frame("/usr/lib/python3.11/logging/__init__.py", 1477, "info")
+FLUSH = Frame("/usr/lib/python3.11/logging/__init__.py", 1082, "flush")
+
+
+def test_logging_to_a_slow_disk_is_named_by_sampled_lines():
+    trace = sampled(traced(), 0.05, (0, (STEP_LINE,)), (150_000, (FLUSH, LOGGING, STEP_LINE)))
+    said = sentences(summarise_trace(trace, "made.json"))
+    # the first sample there speaks from the one before it on
+    named = "85.0 % while the host writes logs or files (train.py:12 step > logging.info)"
+    assert named in said.answer
+    assert "QueueHandler" in said.next
+
+
+def test_a_handler_of_the_programs_own_is_writing_too():
+    handler = Frame("/home/me/handlers.py", 7, "flush")
+    trace = sampled(traced(), 0.05, (0, (STEP_LINE,)), (150_000, (handler, LOGGING, STEP_LINE)))
+    said = sentences(summarise_trace(trace, "made.json"))
+    assert "while the host writes logs or files (handlers.py:7 flush)" in said.answer
+
+
+def test_files_that_the_program_writes_itself_are_lines_that_wait():
+    """No frame tells that they write: the line is named."""
+    trace = sampled(traced(), 0.05, (0, (STEP_LINE,)))
+    said = sentences(summarise_trace(trace, "made.json"))
+    assert "while the host runs Python (train.py:12 step)" in said.answer
+
+
+def crowd(share: float, advice: str = NOBODY) -> Finding:
+    waited = finding("cpu-pressure", "the workload waited for a core", waiting_share=share)
+    return msgspec.structs.replace(waited, advice=advice)
+
+
+def test_a_device_that_waits_for_threads_without_cores_is_told_what_to_change():
+    summary = steps_with(("op", "aten::linear", 110_000, 980_000))
+    said = sentences(msgspec.structs.replace(summary, findings=(crowd(0.84),)))
+    assert said.answer.endswith(
+        "87.0 % while the host works through operators (aten::linear). Its threads wait for a core "
+        "84 % of the time although nothing else ran here, as more threads than cores do."
+    )
+    assert "fewer threads (OMP_NUM_THREADS" in said.next
+    quiet = sentences(msgspec.structs.replace(summary, findings=(crowd(0.1),)))
+    assert "threads" not in quiet.answer
+    assert "fewer threads" not in quiet.next
+    others = sentences(msgspec.structs.replace(summary, findings=(crowd(0.84, "other work"),)))
+    assert "threads" not in others.answer
+
+
+def test_what_fewer_threads_do_not_help_keeps_its_advice():
+    summary = steps_with(("range", LOADER, 110_000, 980_000))
+    said = sentences(msgspec.structs.replace(summary, findings=(crowd(0.84),)))
+    assert "num_workers" in said.next
 
 
 PLANTED = {
@@ -77,6 +159,29 @@ PLANTED = {
         (("op", "aten::empty", 110_000, 980_000), ("call", "hipMalloc", 120_000, 970_000)),
         "85.0 % while the host allocates device memory (hipMalloc)",
         "expandable_segments",
+    ),
+    "logging to a slow disk, by functions": (
+        (
+            ("frame", "train.py(12): report", 110_000, 985_000),
+            ("frame", "logging/__init__.py(1477): info", 112_000, 980_000),
+            ("frame", "logging/__init__.py(1082): flush", 150_000, 970_000),
+            (
+                "frame",
+                "<built-in method flush of _io.TextIOWrapper object at 0x7f>",
+                160_000,
+                960_000,
+            ),
+        ),
+        "86.8 % while the host writes logs or files (logging/__init__.py(1477): info)",
+        "QueueHandler",
+    ),
+    "a checkpoint that is written in the loop": (
+        (
+            ("frame", "torch/serialization.py(943): save", 110_000, 980_000),
+            ("op", "aten::empty", 300_000, 310_000),
+        ),
+        "86.0 % while the host writes logs or files (torch/serialization.py(943): save)",
+        "writing less often",
     ),
     "operators": (
         (("op", "aten::miopen_convolution", 110_000, 980_000),),
@@ -159,6 +264,16 @@ def test_a_step_of_the_loader_speaks_of_waiting_for_it():
         "87.0 % of each step (50 ns) goes to waiting for the DataLoader; operations take 13.0 %."
     )
     assert "num_workers" in advice_for(groups(host)[0])
+
+
+def test_a_step_of_writing_names_the_place_and_that_it_waits():
+    line = part("writing", 870, "t.py:9 step > logging.info", samples=99, low=0.8, running=0.1)
+    host = on_cpu(line, part("operator", 130, "aten::mm"))
+    assert step_sentence(host) == (
+        "87.0 % of each step (50 ns) goes to writing logs or files (t.py:9 step > logging.info, "
+        "which waits 90 % of that time); operations take 13.0 %."
+    )
+    assert "QueueHandler" in advice_for(groups(host)[0])
 
 
 def test_a_line_that_waits_is_told_only_where_nothing_else_held_the_cores():

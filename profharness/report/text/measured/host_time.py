@@ -38,6 +38,7 @@ OPERATIONS = (
 _GROUPS: dict[str, tuple[Kind, ...]] = {
     "garbage": (Kind.GARBAGE_COLLECTION,),
     "loader": (Kind.DATA_LOADER,),
+    "writing": (Kind.WRITING,),
     "operations": OPERATIONS,
     "outside": (Kind.OPTIMIZER, Kind.RANGE, Kind.PYTHON, Kind.NOTHING),
 }
@@ -58,12 +59,15 @@ ADVICE = {
     "data and the model are there, a higher gc.set_threshold()",
     "loader": "more workers (DataLoader(num_workers=...)), with persistent_workers and "
     "prefetch_factor, or preparing the data once",
+    "writing": "writing less often, to a local disk, or from another thread (QueueHandler of "
+    "logging.handlers; checkpoints of a copy)",
     "outside": RECORD_LINES,
 }
 
 _BUSY_WITH: dict[Kind, str] = {
     Kind.GARBAGE_COLLECTION: "the host collects garbage",
     Kind.DATA_LOADER: "the host waits for the DataLoader",
+    Kind.WRITING: "the host writes logs or files",
     Kind.SYNCHRONISATION: "the host is in a synchronisation",
     Kind.COPY_CALL: "the host is in a copy call",
     Kind.ALLOCATOR: "the host allocates device memory",
@@ -79,10 +83,14 @@ _BUSY_WITH: dict[Kind, str] = {
 _DEVICE_ADVICE: dict[Kind, str] = {
     Kind.GARBAGE_COLLECTION: ADVICE["garbage"],
     Kind.DATA_LOADER: ADVICE["loader"],
+    Kind.WRITING: ADVICE["writing"],
     Kind.ALLOCATOR: "keeping device memory: no torch.cuda.empty_cache() in the loop, the same "
     "shapes in each step, PYTORCH_ALLOC_CONF=expandable_segments:True",
     Kind.SYNCHRONISATION: "removing .item(), .cpu() and explicit synchronisation from the loop",
 }
+
+
+_NO_THREADS_HELP = (Kind.GARBAGE_COLLECTION, Kind.DATA_LOADER, Kind.WRITING)
 
 
 @dataclass(frozen=True)
@@ -95,8 +103,8 @@ class Group:
 
 
 def groups(host: HostTime) -> list[Group]:
-    """The window's time as garbage collection, DataLoader, operations and what is outside of these,
-    the largest first.
+    """The window's time as garbage collection, DataLoader, writing, operations and what is outside
+    of these, the largest first.
     """
     found = []
     for key, kinds in _GROUPS.items():
@@ -108,9 +116,13 @@ def groups(host: HostTime) -> list[Group]:
     return sorted(found, key=lambda group: -group.ns)
 
 
-def idle_advice(host: HostTime | None) -> str:
-    """What to change where the host does one kind of thing in at least half of the idle time."""
+def idle_advice(host: HostTime | None, findings: Sequence[Finding] = ()) -> str:
+    """What to change where the host does one kind of thing in at least half of the idle time, or
+    its threads take the cores from one another.
+    """
     kind = _main_kind(host)
+    if crowded(findings) and not (kind is not None and kind[0] in _NO_THREADS_HELP):
+        return FEWER_THREADS
     if host is not None and _main_wait(host) is not None:
         return _DEVICE_ADVICE[Kind.SYNCHRONISATION]
     return "" if kind is None else _DEVICE_ADVICE.get(kind[0], "")
@@ -170,6 +182,7 @@ def step_sentence(host: HostTime, short: str = "") -> str:
 _NOUN = {
     "garbage": "garbage collection",
     "loader": "the DataLoader",
+    "writing": "writing of logs and files",
     "operations": "operations",
     "outside": "what is outside of them",
 }
@@ -189,6 +202,9 @@ def _first(group: Group, host: HostTime) -> str:
     most = group.largest
     if group.key == "operations":
         return f"Operations take {share} of {of}{_alone(most, host)}"
+    if group.key == "writing":
+        where = "" if most is None else f" ({_name(most)}{_waiting(most)})"
+        return f"{share} of {of} goes to writing logs or files{where}"
     text = f"{share} of {of} is outside of any operation"
     if most is not None and _surely(most, host) >= _MOST * group.ns:
         return f"{text}: {_share_of(most, host)} in {_name(most)}{_waiting(most)}"
@@ -225,7 +241,7 @@ def name_of(part: HostPart, room: int) -> str:
     """The name of a part in `room` characters. Names of operators, calls and kernels are folded;
     places in the program are no such names, and only cut.
     """
-    if part.kind == Kind.PYTHON.key:
+    if part.kind in (Kind.PYTHON.key, Kind.WRITING.key):
         return cut_middle(one_line(part.name), room)
     return fold_kernel_name(part.name, room)
 
@@ -286,10 +302,11 @@ def idle_reason(host: HostTime | None) -> str:
     named = [part for part in host.parts if part.kind == kind.key and part.name]
     top = max(named, key=lambda part: part.ns, default=None)
     told = kind in (Kind.GARBAGE_COLLECTION, Kind.DATA_LOADER)
+    of_lines = kind in (Kind.PYTHON, Kind.WRITING)
     name = ""
     if top is not None and not told and 2 * top.ns >= ns:
         name = f" ({_name(top)})"
-    elif top is not None and kind is Kind.PYTHON and top.ns >= _WORTH_A_WORD * host.window_ns:
+    elif top is not None and of_lines and top.ns >= _WORTH_A_WORD * host.window_ns:
         name = f" (most in {_name(top)}: {_share_of(top, host)})"
     return f"{format_share(ns / host.window_ns)} while {_BUSY_WITH[kind]}{name}"
 

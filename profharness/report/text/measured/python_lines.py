@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profharness.analysis.code.host_records import HostLines, HostRow, HostThread
+from profharness.analysis.host.line_records import LineRow, LineTable, LineThread
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.folding import cut_middle
 from profharness.report.text.listing import listing
@@ -33,7 +33,7 @@ _KEYS = (
 )
 
 
-def answer_of(table: HostLines) -> str:
+def answer_of(table: LineTable) -> str:
     """`71 % of the samples of the main thread are in train.py:31 tokenise.`, of the program's
     thread.
     """
@@ -42,7 +42,7 @@ def answer_of(table: HostLines) -> str:
     return f"{share} of the samples of {_thread_name(table, thread)} are in {_place(row)}."
 
 
-def next_of(table: HostLines) -> str:
+def next_of(table: LineTable) -> str:
     """What to look at, and by which command."""
     row = table.rows[0]
     return (
@@ -52,12 +52,12 @@ def next_of(table: HostLines) -> str:
     )
 
 
-def answering(table: HostLines | None) -> HostLines | None:
+def answering(table: LineTable | None) -> LineTable | None:
     """The table where it can answer: its first thread is one that does not only wait."""
     return table if table is not None and table.rows and not table.threads[0].waits else None
 
 
-def host_text(table: HostLines, top: int, width: int | None) -> str:
+def host_text(table: LineTable, top: int, width: int | None) -> str:
     """The first `top` rows as aligned lines, the place last, cut to `width` characters; None leaves
     it whole. Above stands what was sampled, below what holds of all rows.
     """
@@ -73,7 +73,7 @@ def host_text(table: HostLines, top: int, width: int | None) -> str:
     return "\n".join([*text, *_notes(table)]) + "\n"
 
 
-def host_values(table: HostLines) -> Table:
+def host_values(table: LineTable) -> Table:
     """One row per line or function and thread, for programs; shares between 0 and 1."""
     return Table(
         f"by {table.by}",
@@ -82,28 +82,28 @@ def host_values(table: HostLines) -> Table:
     )
 
 
-def summary_lines(table: HostLines | None, width: int) -> Iterator[tuple[str, list[str]]]:
+def summary_lines(table: LineTable | None, width: int) -> Iterator[tuple[str, list[str]]]:
     """Label and lines of the terminal's summary: the hottest lines."""
     if table is not None and table.shown:
         shown = _listed(table, table.shown[:_SHOWN], width)
         yield "top Python lines", list(listing(shown))
 
 
-def section(table: HostLines | None) -> Iterator[str]:
+def section(table: LineTable | None) -> Iterator[str]:
     """The section of `metrics`; nothing without samples."""
     if table is not None and table.rows:
         yield f"Python lines, {_heading(table)}:"
         yield from (f"  {line}" for _, lines in summary_lines(table, 100) for line in lines)
 
 
-def page_tables(table: HostLines | None) -> tuple[Table, ...]:
+def page_tables(table: LineTable | None) -> tuple[Table, ...]:
     """The table of the report; none without samples."""
     if table is None or not table.shown:
         return ()
     return (_listed(table, table.shown[:_ON_PAGE], None),)
 
 
-def note(table: HostLines | None) -> str:
+def note(table: LineTable | None) -> str:
     """What holds of the samples as a whole; empty without them."""
     if table is None or not table.rows:
         return ""
@@ -112,7 +112,7 @@ def note(table: HostLines | None) -> str:
     return f"{answer_of(table)} {notes}"
 
 
-def _listed(table: HostLines, rows: Sequence[HostRow], width: int | None) -> Table:
+def _listed(table: LineTable, rows: Sequence[LineRow], width: int | None) -> Table:
     several = len({(row.pid, row.tid) for row in table.shown}) > 1
     threads = {(one.pid, one.tid): one for one in table.threads}
     columns = [
@@ -138,11 +138,11 @@ def _listed(table: HostLines, rows: Sequence[HostRow], width: int | None) -> Tab
     return Table(f"Python by {table.by}", tuple(columns), tuple(lines))
 
 
-def _place(row: HostRow) -> str:
+def _place(row: LineRow) -> str:
     return visible(row.place)
 
 
-def _heading(table: HostLines) -> str:
+def _heading(table: LineTable) -> str:
     """`by line, 1 473 samples of 1 thread at 100 Hz in the steps, pass py-spy`."""
     known = [one.samples for one in table.threads if one.samples is not None]
     count = _count(sum(known), "sample") if len(known) == len(table.threads) else "samples"
@@ -152,13 +152,21 @@ def _heading(table: HostLines) -> str:
     return f"{of}, pass {table.pass_name}" if table.pass_name else of
 
 
-def _notes(table: HostLines) -> list[str]:
-    if table.rate_hz:
-        return ["share: of a thread's samples, with its 95 % sampling error"]
-    return ["share: of a thread's time; the file does not say how often it was sampled"]
+def _notes(table: LineTable) -> list[str]:
+    notes = (
+        ["share: of a thread's samples, with its 95 % sampling error"]
+        if table.rate_hz
+        else ["share: of a thread's time; the file does not say how often it was sampled"]
+    )
+    ours = sum(one.hooks_ns for one in table.threads)
+    if ours:
+        every = ours + sum(one.ns for one in table.threads)
+        share = format_share(ours / every)
+        notes.append(f"left out: {share} of the time, which profharness's own hooks took")
+    return notes
 
 
-def _thread_name(table: HostLines, thread: HostThread) -> str:
+def _thread_name(table: LineTable, thread: LineThread) -> str:
     """`the main thread`, with its process where there are several, and in the steps where it had
     any.
     """
@@ -169,7 +177,7 @@ def _thread_name(table: HostLines, thread: HostThread) -> str:
     return f"{name} in the steps" if thread.from_steps else name
 
 
-def _short(thread: HostThread) -> str:
+def _short(thread: LineThread) -> str:
     process = f"rank {thread.rank}" if thread.rank is not None else str(thread.pid)
     own = "main" if thread.is_main else visible(thread.thread) or str(thread.tid)
     return cut_middle(f"{process} {own}", 28)

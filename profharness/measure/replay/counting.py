@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profharness.findings import Finding
-from profharness.measure.alone.process import Answers, Asked, take, worker_words, write_plan
 from profharness.measure.pass_records import FindSecrets
+from profharness.measure.replay.process import Answers, Asked, take, worker_words, write_plan
 from profharness.measure.wrap import execute, plan_wrap
 from profharness.options.request import Request
 from profharness.options.settings import COMMAND_LINE, from_mapping

@@ -14,7 +14,7 @@ I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
+class Rerun:
     """Times of the nodes of a graph, which cause bound each, and the length of the window, in
     ns.
     """
@@ -25,7 +25,7 @@ class Replay:
     last: int
 
 
-def replay(graph: Graph, cause: I64, lag: I64) -> Replay:
+def rerun(graph: Graph, cause: I64, lag: I64) -> Rerun:
     """The times that these causes and lags give; those of the graph itself give its own times."""
     order = graph.order.tolist()
     start = graph.scope.start
@@ -46,7 +46,7 @@ def replay(graph: Graph, cause: I64, lag: I64) -> Replay:
         time[node], binding[node] = at, bound
     times = np.array(time, np.int64)
     last = _last(graph, times)
-    return Replay(times, np.array(binding, np.int64), int(times[last]) - start, last)
+    return Rerun(times, np.array(binding, np.int64), int(times[last]) - start, last)
 
 
 def _last(graph: Graph, time: I64) -> int:
@@ -61,8 +61,8 @@ def _last(graph: Graph, time: I64) -> int:
     return work if time[work] > time[host] else host
 
 
-def path_nodes(run: Replay, cause: I64) -> I64:
-    """The nodes on the path of a replay, from its last end backwards to the window's start."""
+def path_nodes(run: Rerun, cause: I64) -> I64:
+    """The nodes on the path of a rerun, from its last end backwards to the window's start."""
     bound = np.take_along_axis(cause, run.binding[None, :], axis=0)[0].tolist()
     nodes, node = [], run.last
     while node != NULL:

@@ -20,7 +20,13 @@ from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.rundir.private.folders import private_folder
-from profharness.trace.calls.plan import CallTask, ProfilerOptions, ReplayLine, ReplayPlan
+from profharness.trace.calls.plan import (
+    CallTask,
+    ProfilerOptions,
+    ReplayLine,
+    ReplayPlan,
+    ThreadsBy,
+)
 
 START_S = 120.0  # to import torch on a busy machine
 LEAST_S = 60.0  # for one call and its repetitions
@@ -30,11 +36,14 @@ _LINE = msgspec.json.Decoder(ReplayLine)
 
 @dataclass(frozen=True)
 class Asked:
-    """How calls are to be run; the fields are those of `ReplayPlan`. `python` is the workload's."""
+    """How calls are to be run; the fields are those of `ReplayPlan`. `python` is the workload's,
+    and `threads_by` what the number of threads follows.
+    """
 
     device: str = "auto"
     python: str = ""
     threads: int | None = None
+    threads_by: ThreadsBy = ""
     min_seconds: float = 0.5
     seed: int = 0
     memory_limit: int = 0

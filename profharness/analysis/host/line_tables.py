@@ -1,5 +1,6 @@
-"""Which lines and functions of Python the host was in, from sampled stacks
-(docs/metrics.md#python-lines).
+"""Which lines and functions of Python the host was in, from the stacks that py-spy samples
+(docs/metrics.md#python-lines). What the hook beside torch samples names what the host did
+(`python_lines`).
 
 Samples lie at equal distances, so that the time between them is their count. A thread's shares are
 of its own time: threads that wait for each other would else hide each other. Where the process
@@ -15,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from profharness.analysis.code.host_records import By, HostLines, HostRow, HostThread
+from profharness.analysis.host.line_records import By, LineRow, LineTable, LineThread
+from profharness.analysis.host.own_frames import cut_out, is_own
 from profharness.stats.proportion import wilson
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
@@ -75,7 +78,7 @@ class _Sums:
         return self.own.total()
 
 
-def host_lines(trace: Trace, by: By = "line", pass_name: str | None = None) -> HostLines | None:
+def line_table(trace: Trace, by: By = "line", pass_name: str | None = None) -> LineTable | None:
     """The table of all sampled threads; None where the trace holds no samples of Python."""
     sampled = [
         position
@@ -93,7 +96,7 @@ def host_lines(trace: Trace, by: By = "line", pass_name: str | None = None) -> H
     found = [_thread(trace, key, of_key, places, rate) for key, of_key in _by_thread(trace, rows)]
     ordered = sorted((one for one in found if one is not None), key=_order)
     passes = {trace.sources[position].pass_name for position in sampled}
-    return HostLines(
+    return LineTable(
         by=by,
         pass_name=(passes.pop() or None) if len(passes) == 1 else None,
         rate_hz=rate,
@@ -102,7 +105,7 @@ def host_lines(trace: Trace, by: By = "line", pass_name: str | None = None) -> H
     )
 
 
-def sampled_stacks(trace: Trace, table: HostLines) -> Trace:
+def sampled_stacks(trace: Trace, table: LineTable) -> Trace:
     """The frames alone of the threads whose rows are shown, in their window of steps or the whole
     of it: what a flame graph of the samples draws.
     """
@@ -115,10 +118,13 @@ def sampled_stacks(trace: Trace, table: HostLines) -> Trace:
         low, high, _ = _steps(trace, key) or (0, np.iinfo(np.int64).max, NULL)
         start = np.maximum(marks.start_ns[of_key], low)
         end = np.minimum(marks.start_ns[of_key] + marks.dur_ns[of_key], high)
+        own = _of_hooks(trace, of_key)
         inside = end > start
-        kept.append(of_key[inside])
-        starts.append(start[inside])
-        ends.append(end[inside])
+        start, end, _ = cut_out(start[inside], end[inside], own[inside])
+        others = ~own[inside] & (end > start)
+        kept.append(of_key[inside][others])
+        starts.append(start[others])
+        ends.append(end[others])
     if not kept:
         return Trace(sources=trace.sources, strings=trace.strings)
     start, end = np.concatenate(starts), np.concatenate(ends)
@@ -159,17 +165,19 @@ def _by_thread(trace: Trace, rows: I64) -> Iterator[tuple[_ThreadKey, I64]]:
 
 def _thread(
     trace: Trace, key: _ThreadKey, rows: I64, places: dict[int, _Place], rate: int | None
-) -> tuple[HostThread, list[HostRow]] | None:
+) -> tuple[LineThread, list[LineRow]] | None:
     """One thread and its rows; None where its samples lie outside of the steps."""
     marks, steps = trace.marks, _steps(trace, key)
     window = None if steps is None else steps[:2]
     start, end = marks.start_ns[rows], marks.start_ns[rows] + marks.dur_ns[rows]
     if window is not None:
         start, end = np.maximum(start, window[0]), np.minimum(end, window[1])
-    kept = end > start
-    names = [places[code] for code in marks.name[rows[kept]].tolist()]
+    kept, own = end > start, _of_hooks(trace, rows)
+    start, end, hooks_ns = cut_out(start[kept], end[kept], own[kept])
+    others = ~own[kept] & (end > start)
+    names = [places[code] for code in marks.name[rows[kept][others]].tolist()]
     sums = _Sums()
-    sums.add(zip(start[kept].tolist(), end[kept].tolist(), names, strict=True))
+    sums.add(zip(start[others].tolist(), end[others].tolist(), names, strict=True))
     if not sums.total:
         return None
     known_rank = key.rank if steps is None or key.rank != NULL else steps[2]
@@ -177,7 +185,7 @@ def _thread(
     named = {(one.pid, one.tid): one.name for one in trace.sources[key.source].names}
     thread_name = named.get((key.pid, key.tid), "")
     waiting = sum(ns for place, ns in sums.own.items() if _WAITING.fullmatch(place.file))
-    thread = HostThread(
+    thread = LineThread(
         rank=rank,
         process=named.get((key.pid, NULL), ""),
         pid=key.pid,
@@ -187,16 +195,24 @@ def _thread(
         from_steps=window is not None,
         waits=2 * waiting >= sums.total,
         ns=sums.total,
+        hooks_ns=hooks_ns,
         samples=None if rate is None else _samples(sums.total, rate),
     )
     return thread, sorted(_rows(thread, sums, rate), key=_row_order)
+
+
+def _of_hooks(trace: Trace, rows: I64) -> npt.NDArray[np.bool_]:
+    """Whether each of these frames is one of profharness's own hooks."""
+    names = trace.marks.name[rows]
+    own = [code for code in np.unique(names).tolist() if is_own(trace.strings[code])]
+    return np.isin(names, own)
 
 
 def _samples(ns: int, rate: int) -> int:
     return round(ns * rate / 1_000_000_000)
 
 
-def _rows(thread: HostThread, sums: _Sums, rate: int | None) -> Iterator[HostRow]:
+def _rows(thread: LineThread, sums: _Sums, rate: int | None) -> Iterator[LineRow]:
     for place, inclusive in sums.inclusive.items():
         own = sums.own[place]
         low: float | None = None
@@ -205,7 +221,7 @@ def _rows(thread: HostThread, sums: _Sums, rate: int | None) -> Iterator[HostRow
         if hits is not None and thread.samples:
             low, high = wilson(min(hits, thread.samples), thread.samples)
         share = own / sums.total
-        yield HostRow(
+        yield LineRow(
             file=place.file,
             line=place.line or None,
             function=place.function,
@@ -241,7 +257,7 @@ def _steps(trace: Trace, key: _ThreadKey) -> tuple[int, int, int] | None:
     return int(start.min()), int(end.max()), int(marks.rank[rows].max())
 
 
-def _order(found: tuple[HostThread, list[HostRow]]) -> tuple[bool, bool, bool, int, int, int]:
+def _order(found: tuple[LineThread, list[LineRow]]) -> tuple[bool, bool, bool, int, int, int]:
     """Threads of processes with steps, main threads and those that do not wait come first, then by
     falling time.
     """
@@ -256,5 +272,5 @@ def _order(found: tuple[HostThread, list[HostRow]]) -> tuple[bool, bool, bool, i
     )
 
 
-def _row_order(row: HostRow) -> tuple[int, int, str, int, str]:
+def _row_order(row: LineRow) -> tuple[int, int, str, int, str]:
     return -row.self_ns, -row.inclusive_ns, row.file, row.line or 0, row.function

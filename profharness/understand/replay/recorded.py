@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Trace
 from profharness.understand.hotspots import passes_in_order
 from profharness.understand.load import load
-
-if TYPE_CHECKING:
-    from profharness.rundir.manifest import Manifest
+from profharness.understand.replay.threads import (
+    RecordedThreads,
+    cores_here,
+    recorded_threads,
+)
 
 SHAPES = (
     "record them with record_shapes=True of torch.profiler; `profharness run --profile torch` "
@@ -28,15 +30,13 @@ SHAPES = (
 
 @dataclass(frozen=True)
 class Recorded:
-    """The calls of one pass, hottest first. `threads` is the number that the run set, None where
-    it set none or none is known.
-    """
+    """The calls of one pass, hottest first, and with how many threads they were recorded."""
 
     source: str
     pass_name: str | None
     hot: HotCalls
     profiler: ProfilerOptions
-    threads: int | None
+    threads: RecordedThreads
     problems: tuple[Problem, ...]
 
 
@@ -62,16 +62,9 @@ def recorded(paths: Sequence[Path], pass_name: str | None = None) -> Recorded:
         name,
         hottest(records),
         _options(records),
-        _threads(loaded.manifest),
+        recorded_threads(records.sources, loaded.manifest, os.environ, cores_here()),
         records.problems,
     )
-
-
-def _threads(manifest: Manifest | None) -> int | None:
-    if manifest is None or manifest.scan is None:
-        return None
-    found = manifest.scan.settings.get("threads")
-    return found if isinstance(found, int) and found > 0 else None
 
 
 def _options(records: Trace) -> ProfilerOptions:

@@ -10,10 +10,11 @@ SCHEMA = 1
 By = Literal["line", "function"]
 
 
-class HostThread(msgspec.Struct, frozen=True, kw_only=True):
+class LineThread(msgspec.Struct, frozen=True, kw_only=True):
     """A sampled thread. `ns` is the time for which its stack is known in the window, which is that
     of the process's steps (`from_steps`) or all of it; `samples` what that makes at the rate.
-    `waits`: at least half of it is spent in calls of Python's own library that wait.
+    `waits`: at least half of it is spent in calls of Python's own library that wait. `hooks_ns` is
+    the time that profharness's own hooks took there, which is no part of `ns`.
     """
 
     rank: int | None
@@ -25,10 +26,11 @@ class HostThread(msgspec.Struct, frozen=True, kw_only=True):
     from_steps: bool
     waits: bool
     ns: int
+    hooks_ns: int = 0
     samples: int | None = None
 
 
-class HostRow(msgspec.Struct, frozen=True, kw_only=True):
+class LineRow(msgspec.Struct, frozen=True, kw_only=True):
     """One line or function on one thread (docs/metrics.md#python-lines). `self_ns` is the time in
     which it was innermost, `inclusive_ns` that in which it stood anywhere in the stack; `share`
     and `inclusive_share` are of the thread's time, the first with its 95 % interval. `line` is
@@ -56,7 +58,7 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
         return f"{at} {self.function}".strip()
 
 
-class HostLines(msgspec.Struct, frozen=True, kw_only=True):
+class LineTable(msgspec.Struct, frozen=True, kw_only=True):
     """Rows by thread (that of the program first, then main threads, then those that do not wait),
     then by falling `self_ns` and `inclusive_ns`. `rate_hz` is None where nobody said it.
     """
@@ -65,11 +67,11 @@ class HostLines(msgspec.Struct, frozen=True, kw_only=True):
     by: By
     pass_name: str | None = msgspec.field(default=None, name="pass")
     rate_hz: int | None
-    threads: tuple[HostThread, ...]
-    rows: tuple[HostRow, ...]
+    threads: tuple[LineThread, ...]
+    rows: tuple[LineRow, ...]
 
     @property
-    def shown(self) -> tuple[HostRow, ...]:
+    def shown(self) -> tuple[LineRow, ...]:
         """Rows of main threads, and of others that do not wait: first of threads that do not wait,
         by falling time.
         """

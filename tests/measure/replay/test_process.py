@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profharness.errors import Unavailable
-from profharness.measure.alone.process import Asked, replay
+from profharness.measure.replay.process import Asked, replay
 from profharness.trace.calls.plan import CallTask
 
 WORKER = """\

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness import readers
-from profharness.analysis.code.host_lines import host_lines, sampled_stacks, without_samples
-from profharness.analysis.code.host_records import HostLines
+from profharness.analysis.host.line_records import LineTable
+from profharness.analysis.host.line_tables import line_table, sampled_stacks, without_samples
+from profharness.analysis.pictures.flame import tree_of
 from profharness.report.text.measured.python_lines import answer_of, answering, host_text
 from profharness.trace.model import Marks, Trace
 from tests.readers.py_spy.written import Sample, Stack, write
@@ -28,6 +29,7 @@ def trace_of(
     folder: Path, stacks: list[Stack], *others: Sample, rate: dict[str, int] | None = None
 ) -> Trace:
     """One sample each 10 ms of the main thread 5 of process 5."""
+    folder.mkdir(exist_ok=True)
     samples = [Sample(10_000 * at, 5, 5, stack) for at, stack in enumerate(stacks, 1)]
     every = sorted((*samples, *others))
     return readers.read(
@@ -37,8 +39,8 @@ def trace_of(
     )
 
 
-def table_of(trace: Trace, by: str = "line") -> HostLines:
-    table = host_lines(trace, "function" if by == "function" else "line")
+def table_of(trace: Trace, by: str = "line") -> LineTable:
+    table = line_table(trace, "function" if by == "function" else "line")
     assert table is not None
     return table
 
@@ -124,8 +126,8 @@ def test_threads_that_wait_do_not_speak_and_are_left_out(tmp_path: Path) -> None
 
 def test_no_samples_no_table(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, [(MAIN,)])
-    assert host_lines(without_samples(trace)) is None
-    assert host_lines(trace, "line", "another pass") is None
+    assert line_table(without_samples(trace)) is None
+    assert line_table(trace, "line", "another pass") is None
 
 
 FRAMES = st.sampled_from([MAIN, LOAD, HOT, WAIT])
@@ -148,3 +150,30 @@ def test_rows_sum_to_the_samples(
         assert row.inclusive_ns == 10_000_000 * whole[place]
         assert row.samples == own[place]
     assert sum(row.share for row in table.rows) == pytest.approx(1)
+
+
+HOOKS = "/opt/wrappers/hooks/profharness_hooks"
+STEP_OF_HOOK = (f"{HOOKS}/optimizers.py", 61, "reporting_step")
+RECORD = (f"{HOOKS}/step_log.py", 113, "Recorder._record")
+SGD = ("/usr/lib/python3/dist-packages/torch/optim/sgd.py", 379, "step")
+
+
+def test_our_own_hooks_are_no_rows_and_take_no_time(tmp_path: Path) -> None:
+    """What the program called through them stays; what they did themselves is told by itself."""
+    plain = [(MAIN, LOAD)] * 6 + [(MAIN, SGD)] * 3 + [(MAIN,)]
+    hooked = (
+        [(MAIN, LOAD)] * 6
+        + [(MAIN, STEP_OF_HOOK, SGD)] * 3
+        + [(MAIN, STEP_OF_HOOK, RECORD)] * 4
+        + [(MAIN, STEP_OF_HOOK)]
+        + [(MAIN,)]
+    )
+    without = table_of(trace_of(tmp_path / "a", plain))
+    trace = trace_of(tmp_path / "b", hooked)
+    table = table_of(trace)
+    assert table.rows == without.rows
+    (thread,) = table.threads
+    assert (thread.hooks_ns, thread.ns, thread.samples) == (50_000_000, 100_000_000, 10)
+    tree = tree_of(sampled_stacks(trace, table), "stack")
+    assert not any("profharness" in name for name in tree.names)
+    assert sum(tree.own_ns) == 100_000_000
