@@ -51,7 +51,7 @@ def of_window(trace: Trace, when: Windows) -> HostTime | None:
     rows = host_rows(trace)
     tally, threads = HostTally(trace, rows), step_threads(trace, rows, when.when)
     for thread in threads:
-        tally.add("", when.when, thread)
+        tally.add_window(when.when, thread)
     window_ns = when.when.total * len(threads)
     if not window_ns:
         return None

@@ -16,7 +16,6 @@ from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.evidence import kind_of_cause
 from profharness.analysis.verdict.wording import verdict_of
 from profharness.findings import finding
-from profharness.report.text.command_sentences import ending
 from profharness.report.text.findings import (
     all_findings,
     finding_count,
@@ -31,6 +30,7 @@ from profharness.report.text.limits import (
     full_verdict,
     short_verdict,
 )
+from profharness.report.text.measured.endings import ending
 from profharness.report.text.sentences import sentences
 from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan
 

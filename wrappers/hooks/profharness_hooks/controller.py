@@ -74,6 +74,7 @@ class Controller:
         self._handing_over = False
         self._resume = False
         self._stepped_ns = 0
+        self._foreseen = 0
 
     def _plan(self) -> Plan:
         try:
@@ -117,7 +118,9 @@ class Controller:
         if in_main_thread() and not open_ranges.in_backward(self._torch):
             # the script itself is back from what a safe point may have interrupted
             self._inside_call = False
-            self._guarded(lambda: self._step(done))
+            foreseen, self._foreseen = self._foreseen, 0
+            if foreseen != done:  # a safe point between the count and this call was faster
+                self._guarded(lambda: self._step(done))
         elif self._window is not None or not self._policy.finished:
             self._process.hello.add("messages", IN_BACKWARD if in_main_thread() else OTHER_THREAD)
             self._safe_point.request()
@@ -149,6 +152,7 @@ class Controller:
             self._waiting_for_device = False
             self._act(self._policy.device_work(self._age_ns()))
         elif self._steps.done != self._policy.steps:
+            self._foreseen = self._steps.done
             self._step(self._steps.done)
         else:
             self._act(self._policy.tick(self._age_ns(), self._grown()))
