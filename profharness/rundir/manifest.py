@@ -218,6 +218,7 @@ class Hello(_Record, frozen=True, kw_only=True):
     """
 
     pid: int
+    parent_pid: int | None = None
     argv: tuple[str, ...] = ()
     executable: str = ""
     hooks: tuple[str, ...] = ()

@@ -21,6 +21,10 @@ _TELLING = (
 )  # messages of the hooks that explain why nothing came of a process
 
 
+EMPTY = "nothing recorded"
+"""What became of a window in which nothing happened."""
+
+
 @dataclass(frozen=True)
 class HookReports:
     """One pass as its hooks saw it.
@@ -56,7 +60,8 @@ def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
 
 def nothing_recorded(about: Description, reports: HookReports) -> tuple[Finding, ...]:
     """Why a layer inside the processes left no file; where it left some, only which processes lost
-    theirs at their end.
+    theirs at their end. A process that did nothing but fork others, which did the work, has lost
+    nothing: of these there is a finding.
     """
     layer = about.name
     started = [hello for hello in reports.hellos if not hello.forked]
@@ -85,7 +90,14 @@ def nothing_recorded(about: Description, reports: HookReports) -> tuple[Finding,
                 processes=len(started),
             ),
         )
-    causes = _grouped([(_cause(about, hello, reports), hello.pid) for hello in users])
+    forked = {hello.parent_pid for hello in reports.hellos if hello.forked and layer in hello.used}
+    causes = _grouped(
+        [
+            (_cause(about, hello, reports), hello.pid)
+            for hello in users
+            if not (hello.pid in forked and hello.window == EMPTY)
+        ]
+    )
     return tuple(_finding(layer, cause, pids, "error") for cause, pids in causes.items())
 
 
@@ -102,7 +114,7 @@ def _cause(about: Description, hello: Hello, reports: HookReports) -> str:
         return telling
     if _cut_off(hello, reports):
         return _CUT_OFF
-    if hello.window == "nothing recorded":
+    if hello.window == EMPTY:
         return "its window was open and held no event"
     if about.windowed and not hello.window and hello.pid in reports.byes:
         return (

@@ -17,7 +17,12 @@ from profharness.layers.torch import TorchLayer
 from profharness.rundir.manifest import Hello
 from profharness.rundir.paths import RunDir
 from profharness.supervise.hook_reports import Observer
-from profharness.supervise.missing_records import HookReports, message_findings, nothing_recorded
+from profharness.supervise.missing_records import (
+    EMPTY,
+    HookReports,
+    message_findings,
+    nothing_recorded,
+)
 from tests import started
 
 STOOD = "the script uses torch's profiler itself: ours stood back"
@@ -130,9 +135,23 @@ def test_forked_processes_are_told_once_of_the_pass_that_was_to_record_them(
     assert [(one.id, one.message) for one in found] == [
         (
             "fork-not-recorded",
-            "processes 7, 8 were forked and used torch: nothing of them is recorded",
+            (
+                "processes 7, 8 were forked and used torch, whose profiler does not survive that: "
+                "what they computed is in no trace"
+            ),
         )
     ]
+
+
+def test_a_process_that_only_forked_has_lost_nothing() -> None:
+    """The finding on its children says what is missing, and what to do."""
+    parent = hello(1, window=EMPTY)
+    child = Hello(pid=2, parent_pid=1, forked=True, used=("torch",))
+    assert nothing_recorded(TORCH, HookReports([parent, child], {1}, {}, ())) == ()
+    other = Hello(pid=2, parent_pid=9, forked=True, used=("torch",))
+    for children in ([], [other], [Hello(pid=2, parent_pid=1, forked=True)]):
+        (found,) = nothing_recorded(TORCH, HookReports([parent, *children], {1}, {}, ()))
+        assert "held no event" in found.message
 
 
 def test_processes_without_messages_say_nothing() -> None:

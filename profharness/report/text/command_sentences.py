@@ -4,6 +4,8 @@ to try.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from profharness.analysis.communication.records import SlowestRank
 from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.records import HostTime
@@ -11,7 +13,7 @@ from profharness.analysis.records import Hotspots, Partition, Summary
 from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
-from profharness.findings import ways
+from profharness.findings import Finding, ways
 from profharness.report.tables import runtime_logs
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
@@ -62,6 +64,8 @@ def answer(summary: Summary) -> str:
         top or logged or _sampled(summary),
         cores_kept_busy(summary),
     ]
+    if not any(parts[:-1]):
+        parts.insert(0, _forked(summary.findings))
     text = " ".join(part for part in parts if part) or _counts(summary) or _nothing(summary)
     run = summary.run
     return (
@@ -69,6 +73,16 @@ def answer(summary: Summary) -> str:
         if run is not None and is_command(summary) and run.exit_status
         else text
     )
+
+
+def _forked(findings: Sequence[Finding]) -> str:
+    """What a trace lacks where all of it was done in forked processes; empty where none was."""
+    forked = next((item for item in findings if item.id == "fork-not-recorded"), None)
+    if forked is None:
+        return ""
+    count = int(forked.figures.get("processes", 1))
+    where = "a forked process" if count == 1 else f"{count} forked processes"
+    return f"The work was done in {where}, of which no operation is recorded."
 
 
 def _sampled(summary: Summary) -> str:
