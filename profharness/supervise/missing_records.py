@@ -11,16 +11,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from profharness.findings import Finding, finding
 from profharness.layers.contract import Description
-from profharness.rundir.manifest import Hello
+from profharness.rundir.manifest import ENDED_BY, Hello
 
 _TELLING = (
     "stood back",
     " failed: ",
+    ENDED_BY,
 )  # messages of the hooks that explain why nothing came of a process
 
 
+REPAIR = "repair the command first: it ended before there was anything to record"
 EMPTY = "nothing recorded"
 """What became of a window in which nothing happened."""
 
@@ -132,12 +136,13 @@ def _cut_off(hello: Hello, reports: HookReports) -> bool:
 
 def _finding(layer: str, cause: str, pids: Sequence[int], severity: str) -> Finding:
     message = f"{layer} recorded nothing of {_processes(pids)}: {cause}"
-    return finding(
+    found = finding(
         "nothing-recorded",
         message,
         severity="error" if severity == "error" else "warning",
         processes=len(pids),
     )
+    return msgspec.structs.replace(found, advice=REPAIR) if cause.startswith(ENDED_BY) else found
 
 
 def _grouped(sentences: Sequence[tuple[str, int]]) -> dict[str, list[int]]:

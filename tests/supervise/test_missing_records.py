@@ -14,11 +14,12 @@ import pytest
 
 from profharness.findings import Finding
 from profharness.layers.torch import TorchLayer
-from profharness.rundir.manifest import Hello
+from profharness.rundir.manifest import ENDED_BY, Hello
 from profharness.rundir.paths import RunDir
 from profharness.supervise.hook_reports import Observer
 from profharness.supervise.missing_records import (
     EMPTY,
+    REPAIR,
     HookReports,
     message_findings,
     nothing_recorded,
@@ -152,6 +153,16 @@ def test_a_process_that_only_forked_has_lost_nothing() -> None:
     for children in ([], [other], [Hello(pid=2, parent_pid=1, forked=True)]):
         (found,) = nothing_recorded(TORCH, HookReports([parent, *children], {1}, {}, ()))
         assert "held no event" in found.message
+
+
+def test_a_program_that_died_is_to_be_repaired_and_not_measured_otherwise() -> None:
+    died = f"{ENDED_BY}ModuleNotFoundError: No module named 'x' (train.py:3)"
+    reports = HookReports([hello(window=EMPTY, messages=(died,))], {7}, {}, ())
+    (found,) = nothing_recorded(TORCH, reports)
+    assert (found.advice, found.message) == (
+        REPAIR,
+        f"torch recorded nothing of process 7: {died}",
+    )
 
 
 def test_processes_without_messages_say_nothing() -> None:

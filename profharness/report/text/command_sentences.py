@@ -22,7 +22,7 @@ from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
 from profharness.report.text.measured import python_lines, slow_rank
-from profharness.report.text.measured.endings import ending
+from profharness.report.text.measured.endings import ending, failed_before_anything
 from profharness.report.text.measured.host_time import (
     crowded,
     groups,
@@ -50,6 +50,11 @@ WAITS = (
     "Faster operations gain little here: find what it waits for first (imports and start-up "
     "count too, reading data, "
     "other processes). The merged trace shows when its cores idle."
+)
+FAILED = "First the command itself: it failed, and what it did until then need not be what it does."
+DIED = (
+    "First the command itself: it ended before there was anything to record, and the last lines of "
+    "its stderr say why."
 )
 
 
@@ -167,10 +172,7 @@ def next_step(summary: Summary) -> str:
     failed, to repair that first.
     """
     if is_command(summary) and summary.run is not None and summary.run.exit_status:
-        return (
-            "First the command itself: it failed, and what it did until then need not be "
-            "what it does."
-        )
+        return DIED if failed_before_anything(summary) else FAILED
     slowest = _slowest(summary)
     if slowest is not None and _waits_first(summary):
         return slow_rank.advice(slowest, own_pace=not under_pressure(summary))

@@ -8,9 +8,13 @@ from collections.abc import Sequence
 
 from profharness.analysis.records import RunInfo, Summary
 from profharness.findings import Finding
+from profharness.report.text.labels import is_command
+from profharness.rundir.manifest import ENDED_BY
 
 _SIGNALLED = 128
 _REFUSED = 3  # the status where the tool did not let the command come to its own
+_OF_HOOKS = ("hook-message", "nothing-recorded")
+_ENDED_BY = re.compile(rf"{ENDED_BY}(.+?)(?: \(process(?:es)? [0-9, and more]+\))?$", re.DOTALL)
 _KEPT_FROM_ITS_END = re.compile(r"(\S+) (did not start|aborted) the workload")
 
 
@@ -29,7 +33,27 @@ def ending(run: RunInfo, findings: Sequence[Finding] = ()) -> str:
         said = (item.message for item in findings if item.id == "profiler-failed")
         if by := next(filter(None, map(_KEPT_FROM_ITS_END.match, said)), None):
             return f"{by[1]} {by[2]} {program} (exit status {status})"
-    return f"{program} exited {status}"
+    return f"{program} exited {status}{_by_exception(findings)}"
+
+
+def _by_exception(findings: Sequence[Finding]) -> str:
+    """` by ModuleNotFoundError: No module named 'x' (train.py:3)`, as the hooks noted it."""
+    for item in findings:
+        told = _ENDED_BY.search(item.message) if item.id in _OF_HOOKS else None
+        if told:
+            return f" by {told[1]}"
+    return ""
+
+
+def failed_before_anything(summary: Summary) -> bool:
+    """Whether the command failed before a layer saw anything of it: what is missing then is missing
+    because of that.
+    """
+    run = summary.run
+    if run is None or not run.exit_status or not is_command(summary):
+        return False
+    kept = any(_KEPT_FROM_ITS_END.match(item.message) for item in summary.findings)
+    return not kept and not any(table.rows for table in summary.hotspots)
 
 
 def captured(summary: Summary) -> str:
