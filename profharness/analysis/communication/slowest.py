@@ -163,8 +163,12 @@ def _meanwhile(whole: _Compared, parts: Sequence[_Compared]) -> HostPart | None:
         if whole.surplus.get(key, 0.0) >= _NAMED * whole.waiting
         and _is_certain(named[key], whole.others)
     ]
-    steady = {key: _floor(key, parts) if parts else whole.surplus[key] for key in fitting}
-    most = max(fitting, key=lambda key: (steady[key], whole.surplus[key]), default=None)
+    shares = _shares(whole.own)
+    least = {key: _floor(key, parts) if parts else whole.surplus[key] for key in fitting}
+    # what only this rank does says more than what takes longer on it, as anything may on a crowded
+    # core
+    alone = {key: whole.surplus[key] / max(shares[key], whole.surplus[key]) for key in fitting}
+    most = max(fitting, key=lambda key: (alone[key] * least[key], whole.surplus[key]), default=None)
     if most is not None:
         return _part(named[most], whole.surplus[most], whole.own)
     operators = sum(share for key, share in whole.surplus.items() if key[0] == _OPERATOR)

@@ -135,6 +135,18 @@ def test_a_function_is_one_place_whatever_its_line_and_what_it_calls() -> None:
     assert found.meanwhile.name == "train.py:9 wait"
 
 
+def test_what_only_one_rank_does_is_named_before_what_takes_longer_on_it() -> None:
+    """On a crowded core an operator may take twice as long, in every part of the window."""
+    times = (
+        rank(0, 55, part("operator", "aten::mm", 25)),
+        rank(1, 5, part("operator", "aten::mm", 48), part("python", "ddp.py:7", 20)),
+    )
+    found = slowest(in_turn(), times, [times] * 4)
+    assert found is not None
+    assert found.meanwhile is not None
+    assert found.meanwhile.name == "ddp.py:7"
+
+
 def test_longer_kernels_of_the_last_rank_are_told_before_its_host() -> None:
     starts = np.arange(40) * 50_000_000 + np.zeros((2, 40), np.int64)
     starts[1] += 20_000_000

@@ -5,6 +5,7 @@ import math
 import msgspec
 import pytest
 
+from profharness.analysis.communication.records import Communication, SlowestRank
 from profharness.analysis.records import (
     Figure,
     Partition,
@@ -343,6 +344,35 @@ def test_a_command_that_died_before_anything_is_told_by_its_exception(kind: str)
     assert (
         sentences(msgspec.structs.replace(recorded, findings=())).next == command_sentences.FAILED
     )
+
+
+def waiting_for_a_rank(summary: Summary, **more: object) -> Summary:
+    """The same with a rank that the others wait for."""
+    slow = SlowestRank(
+        rank="rank 3", window_ns=10**9, steps=10, waiting_share=0.4, talking_share=0.1, **more
+    )
+    talk = Communication(devices=(), collectives=(), slowest=slow)
+    return msgspec.structs.replace(summary, communication=talk)
+
+
+def test_a_device_that_waits_for_the_slowest_rank_says_for_which() -> None:
+    job = waiting_for_a_rank(command(), is_largest=True, longer_kernels_ns=300_000_000)
+    words = sentences(job)
+    assert words.answer.startswith("The GPU computes")
+    assert (
+        "The other ranks wait for rank 3 for 40.0 % of each step (100.0 ms), and its kernels take "
+        "30.00 ms of each step more than theirs."
+    ) in words.answer
+    assert words.next == (
+        "Look at the device of rank 3 and at what it gets to compute: its kernels take 30.00 ms of "
+        "each step more than theirs; in step with the others the job gains at most 1.67x."
+    )
+
+
+def test_waiting_for_a_rank_that_is_not_the_largest_part_leaves_next_alone() -> None:
+    job = waiting_for_a_rank(command())
+    assert "wait for rank 3" in sentences(job).answer
+    assert sentences(job).next == sentences(command()).next
 
 
 def test_work_of_forked_processes_is_missed_by_name() -> None:
