@@ -9,7 +9,7 @@ its ends. Clocks need not agree for that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -17,7 +17,8 @@ import numpy as np
 
 from profharness.analysis.communication.collectives import Arrivals, arrivals, relabelled
 from profharness.analysis.communication.figures import merge_communication
-from profharness.analysis.communication.skew import straggler
+from profharness.analysis.communication.rank_times import times_of_file
+from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.host.sums import add_host_times
 from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
@@ -132,13 +133,16 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
     summaries = [file_part.summary for file_part in parts]
     figures = _figures(summaries)
     split = _partition([one.partition for one in summaries if one.partition is not None])
+    files = [_file_name(summary.source) for summary in summaries]
     talk = merge_communication(
-        [(_file_name(summary.source), summary.communication) for summary in summaries],
-        relabelled(
-            [(_file_name(file_part.summary.source), file_part.arrivals) for file_part in parts]
-        ),
+        [(file, summary.communication) for file, summary in zip(files, summaries, strict=True)],
+        relabelled([(file, one.arrivals) for file, one in zip(files, parts, strict=True)]),
+        [
+            (file, times_of_file(one.summary, tuple(one.ranks)))
+            for file, one in zip(files, parts, strict=True)
+        ],
     )
-    findings = (*_findings(summaries), *(straggler(talk.skew) if talk is not None else ()))
+    findings = (*_findings(summaries), *straggler(talk))
     grounds = _grounds(summaries)
     judged = judge(split, figures, findings, grounds)
     table = join(alike([file_part.tally for file_part in parts])).table()
@@ -159,7 +163,9 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         operator_share=add_operator_shares(summary.operator_share for summary in summaries),
         hotspots=(table,),
         communication=talk,
-        memory=merge_memory([(_file_name(one.source), one.memory) for one in summaries]),
+        memory=merge_memory(
+            [(file, one.memory) for file, one in zip(files, summaries, strict=True)]
+        ),
         copies_by=merge_copy_rows(summary.copies_by for summary in summaries),
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
         device_names=tuple(dict.fromkeys(name for one in summaries for name in one.device_names)),
@@ -339,20 +345,12 @@ def _figure(weighted: Sequence[tuple[Figure, int]], *, highest: bool) -> Figure:
     return msgspec.structs.replace(
         measured[0][0],
         value=value,
-        low=_least(lows),
-        high=_most(highs),
+        low=min(low for low in lows if low is not None),
+        high=max(high for high in highs if high is not None),
         source=measured[0][0].source,
         note="; ".join([way, *notes[:1]]),
         coverage=min(coverages) if coverages else None,
     )
-
-
-def _least(values: Iterable[float | None]) -> float:
-    return min(value for value in values if value is not None)
-
-
-def _most(values: Iterable[float | None]) -> float:
-    return max(value for value in values if value is not None)
 
 
 def _partition(splits: Sequence[Partition]) -> Partition | None:

@@ -66,7 +66,7 @@ def summarise_trace(
     facts = facts or KernelFacts(trace, yardstick)
     whole = measure(trace, allowed_cores=allowed_cores, known=Whole(trace, facts))
     split = device_partition(whole)
-    talk = None if whole.timeless else communication(trace, whole.when)
+    talk = None if whole.timeless else communication(trace, whole.windows)
     every_finding = (
         *integrity.findings(trace, whole.work),
         *findings,

@@ -210,6 +210,10 @@ class PointRecord(_Record, frozen=True, kw_only=True):
     notes: dict[str, str] = {}
 
 
+ENDED_BY = "the program ended by "
+"""How a message of the hooks begins that names the exception which ended the program."""
+
+
 class Hello(_Record, frozen=True, kw_only=True):
     """What a hook wrote when it loaded in a process (wrappers/hooks); absence is a finding.
 
@@ -218,6 +222,7 @@ class Hello(_Record, frozen=True, kw_only=True):
     """
 
     pid: int
+    parent_pid: int | None = None
     argv: tuple[str, ...] = ()
     executable: str = ""
     hooks: tuple[str, ...] = ()

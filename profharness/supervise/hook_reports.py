@@ -80,8 +80,8 @@ class Observer:
                 finding(
                     "fork-not-recorded",
                     f"process{'es' if several else ''} {', '.join(map(str, pids))} "
-                    f"{'were' if several else 'was'} forked and used {used}: "
-                    f"nothing of {'them' if several else 'it'} is recorded",
+                    f"{'were' if several else 'was'} forked and used {used}, whose profiler does "
+                    f"not survive that: what {'they' if several else 'it'} computed is in no trace",
                     **figures,
                 )
             )

@@ -11,14 +11,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from profharness.findings import Finding, finding
 from profharness.layers.contract import Description
-from profharness.rundir.manifest import Hello
+from profharness.rundir.manifest import ENDED_BY, Hello
 
 _TELLING = (
     "stood back",
     " failed: ",
+    ENDED_BY,
 )  # messages of the hooks that explain why nothing came of a process
+
+
+REPAIR = "repair the command first: it ended before there was anything to record"
+EMPTY = "nothing recorded"
+"""What became of a window in which nothing happened."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,8 @@ def message_findings(hellos: Sequence[Hello]) -> tuple[Finding, ...]:
 
 def nothing_recorded(about: Description, reports: HookReports) -> tuple[Finding, ...]:
     """Why a layer inside the processes left no file; where it left some, only which processes lost
-    theirs at their end.
+    theirs at their end. A process that did nothing but fork others, which did the work, has lost
+    nothing: of these there is a finding.
     """
     layer = about.name
     started = [hello for hello in reports.hellos if not hello.forked]
@@ -85,7 +94,14 @@ def nothing_recorded(about: Description, reports: HookReports) -> tuple[Finding,
                 processes=len(started),
             ),
         )
-    causes = _grouped([(_cause(about, hello, reports), hello.pid) for hello in users])
+    forked = {hello.parent_pid for hello in reports.hellos if hello.forked and layer in hello.used}
+    causes = _grouped(
+        [
+            (_cause(about, hello, reports), hello.pid)
+            for hello in users
+            if not (hello.pid in forked and hello.window == EMPTY)
+        ]
+    )
     return tuple(_finding(layer, cause, pids, "error") for cause, pids in causes.items())
 
 
@@ -102,7 +118,7 @@ def _cause(about: Description, hello: Hello, reports: HookReports) -> str:
         return telling
     if _cut_off(hello, reports):
         return _CUT_OFF
-    if hello.window == "nothing recorded":
+    if hello.window == EMPTY:
         return "its window was open and held no event"
     if about.windowed and not hello.window and hello.pid in reports.byes:
         return (
@@ -120,12 +136,13 @@ def _cut_off(hello: Hello, reports: HookReports) -> bool:
 
 def _finding(layer: str, cause: str, pids: Sequence[int], severity: str) -> Finding:
     message = f"{layer} recorded nothing of {_processes(pids)}: {cause}"
-    return finding(
+    found = finding(
         "nothing-recorded",
         message,
         severity="error" if severity == "error" else "warning",
         processes=len(pids),
     )
+    return msgspec.structs.replace(found, advice=REPAIR) if cause.startswith(ENDED_BY) else found
 
 
 def _grouped(sentences: Sequence[tuple[str, int]]) -> dict[str, list[int]]:

@@ -14,10 +14,16 @@ import pytest
 
 from profharness.findings import Finding
 from profharness.layers.torch import TorchLayer
-from profharness.rundir.manifest import Hello
+from profharness.rundir.manifest import ENDED_BY, Hello
 from profharness.rundir.paths import RunDir
 from profharness.supervise.hook_reports import Observer
-from profharness.supervise.missing_records import HookReports, message_findings, nothing_recorded
+from profharness.supervise.missing_records import (
+    EMPTY,
+    REPAIR,
+    HookReports,
+    message_findings,
+    nothing_recorded,
+)
 from tests import started
 
 STOOD = "the script uses torch's profiler itself: ours stood back"
@@ -130,9 +136,33 @@ def test_forked_processes_are_told_once_of_the_pass_that_was_to_record_them(
     assert [(one.id, one.message) for one in found] == [
         (
             "fork-not-recorded",
-            "processes 7, 8 were forked and used torch: nothing of them is recorded",
+            (
+                "processes 7, 8 were forked and used torch, whose profiler does not survive that: "
+                "what they computed is in no trace"
+            ),
         )
     ]
+
+
+def test_a_process_that_only_forked_has_lost_nothing() -> None:
+    """The finding on its children says what is missing, and what to do."""
+    parent = hello(1, window=EMPTY)
+    child = Hello(pid=2, parent_pid=1, forked=True, used=("torch",))
+    assert nothing_recorded(TORCH, HookReports([parent, child], {1}, {}, ())) == ()
+    other = Hello(pid=2, parent_pid=9, forked=True, used=("torch",))
+    for children in ([], [other], [Hello(pid=2, parent_pid=1, forked=True)]):
+        (found,) = nothing_recorded(TORCH, HookReports([parent, *children], {1}, {}, ()))
+        assert "held no event" in found.message
+
+
+def test_a_program_that_died_is_to_be_repaired_and_not_measured_otherwise() -> None:
+    died = f"{ENDED_BY}ModuleNotFoundError: No module named 'x' (train.py:3)"
+    reports = HookReports([hello(window=EMPTY, messages=(died,))], {7}, {}, ())
+    (found,) = nothing_recorded(TORCH, reports)
+    assert (found.advice, found.message) == (
+        REPAIR,
+        f"torch recorded nothing of process 7: {died}",
+    )
 
 
 def test_processes_without_messages_say_nothing() -> None:

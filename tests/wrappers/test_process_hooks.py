@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from profharness.rundir.manifest import Hello
+from profharness.rundir.manifest import ENDED_BY, Hello
 
 from .running import WRAPPERS, Runner, hooks_path
 
@@ -385,3 +385,41 @@ def test_a_program_that_rewrote_its_title_tells_no_value(runner: Runner) -> None
         "shown(['/bin/own', 'hunter2']), shown([]))"
     )
     assert runner.run("-c", program).out == "['python'] ['/bin/own', '...'] []\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            "def load():\n    import no_such_module\nload()",
+            "the program ended by ModuleNotFoundError: No module named 'no_such_module' (program.py:2)",
+        ),
+        (
+            "import json\njson.loads('hunter2')",
+            "the program ended by JSONDecodeError (program.py:2)",
+        ),
+        ("raise ValueError('hunter2')", "the program ended by ValueError (program.py:1)"),
+        ("raise KeyboardInterrupt", None),
+        ("raise SystemExit(3)", None),
+        ("try:\n    1 / 0\nexcept ZeroDivisionError:\n    pass", None),
+    ],
+)
+def test_an_exception_that_ends_the_program_is_noted_without_its_data(
+    runner: Runner, body: str, said: str | None
+) -> None:
+    ran = runner.run(runner.script(body))
+    assert ran.hello["messages"] == ([] if said is None else [said])
+    assert said is None or said.startswith(ENDED_BY)
+    assert "hunter2" not in json.dumps(ran.hello)
+
+
+def test_an_exception_in_a_forked_child_is_its_own(runner: Runner) -> None:
+    body = (
+        "import os\npid = os.fork()\nif pid == 0:\n    raise ValueError('x')\n"
+        "os.waitpid(pid, 0)\nprint(pid)"
+    )
+    ran = runner.run(runner.script(body))
+    assert {hello["pid"]: hello["messages"] for hello in ran.hellos} == {
+        ran.pid: [],
+        int(ran.out): ["the program ended by ValueError (program.py:4)"],
+    }

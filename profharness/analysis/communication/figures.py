@@ -18,15 +18,24 @@ from profharness.analysis.communication.collectives import (
     host_ranks,
     message_bytes,
 )
+from profharness.analysis.communication.rank_times import (
+    RankTimes,
+    quarters,
+    rank_times,
+    renamed,
+)
 from profharness.analysis.communication.records import (
     CollectiveRow,
     Communication,
     CommunicationTime,
 )
-from profharness.analysis.communication.skew import by_value, matched, skew, straggler, transfer_ns
+from profharness.analysis.communication.skew import by_value, matched, skew, transfer_ns
+from profharness.analysis.communication.slowest import slowest
+from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.kernels import patterns
 from profharness.analysis.records import Partition
 from profharness.analysis.time.counts import device_keys, devices_with_work
+from profharness.analysis.time.steps import Windows
 from profharness.analysis.time.timeline import timeline
 from profharness.findings import Finding, finding
 from profharness.stats import intervals
@@ -45,13 +54,23 @@ GROUPS = (
 _HANDING_OVER = re.compile(r"^c10d::")
 
 
-def communication(trace: Trace, windows: Intervals) -> Communication | None:
+def communication(trace: Trace, windows: Windows) -> Communication | None:
     """What a trace says; None without collectives and without copies between devices."""
-    rows = [*device_times(trace, windows), *host_times(trace, windows)]
+    rows = _times(trace, windows.when)
     ranks = arrivals(trace)
     if not ranks and not any(row.peer_copies for row in rows):
         return None
-    return summarise(rows, ranks)
+    found = summarise(rows, ranks)
+    times = rank_times(trace, rows, windows) if found.skew is not None else ()
+    parts = [
+        rank_times(trace, _times(trace, part.when), part)
+        for part in (quarters(windows) if len(times) > 1 else ())
+    ]
+    return msgspec.structs.replace(found, slowest=slowest(found.skew, times, parts))
+
+
+def _times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
+    return [*device_times(trace, windows), *host_times(trace, windows)]
 
 
 def summarise(devices: Sequence[CommunicationTime], ranks: Sequence[Arrivals]) -> Communication:
@@ -197,7 +216,7 @@ def communication_findings(
         return ()
     return (
         *(_exposed(split) if split is not None else _exposed_on_hosts(summary.devices)),
-        *straggler(summary.skew),
+        *straggler(summary),
     )
 
 
@@ -237,10 +256,12 @@ def _exposed_on_hosts(rows: Sequence[CommunicationTime]) -> tuple[Finding, ...]:
 
 
 def merge_communication(
-    parts: Sequence[tuple[str, Communication | None]], ranks: Sequence[Arrivals]
+    parts: Sequence[tuple[str, Communication | None]],
+    ranks: Sequence[Arrivals],
+    times: Sequence[tuple[str, Sequence[RankTimes]]] = (),
 ) -> Communication | None:
     """The communication of many files: the devices of each (under the file's name where two share
-    theirs), and all ranks together.
+    theirs), and all ranks together. `times` are those of the ranks of each file.
     """
     rows = [
         (file, row) for file, summary in parts if summary is not None for row in summary.devices
@@ -252,7 +273,10 @@ def merge_communication(
         msgspec.structs.replace(row, device=name if names.count(name) == 1 else f"{file} {name}")
         for (file, row), name in zip(rows, names, strict=True)
     ]
-    return summarise(devices, ranks)
+    found = summarise(devices, ranks)
+    known = [row.rank for row in found.skew.rows] if found.skew is not None else []
+    of_ranks = [one for file, group in times for one in renamed(group, known, file)]
+    return msgspec.structs.replace(found, slowest=slowest(found.skew, of_ranks))
 
 
 def _device(row: CommunicationTime) -> str:

@@ -4,7 +4,11 @@ computed here.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+from profharness.analysis.host.records import HostPart
 
 
 class CommunicationTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +92,28 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[RankRow, ...] = ()
 
 
+class SlowestRank(msgspec.Struct, frozen=True, kw_only=True):
+    """The rank that the others wait for, over the window of one rank with its `steps`.
+
+    `talking_share` is the share of its own window in which collectives run and nothing else of it;
+    `waiting_share` is how much more of it the other ranks have on average: they wait, and
+    `is_largest` says whether that is the largest part of their time. `meanwhile` is what its host
+    does more than theirs, and `longer_kernels_ns` how much longer its kernels take (both over the
+    window, less the mean of the other ranks; None where nothing stands out). `by` says what shows
+    it: that it arrives last, or that it does what the others do not.
+    """
+
+    rank: str
+    window_ns: int
+    steps: int = 0
+    waiting_share: float
+    talking_share: float
+    is_largest: bool = False
+    meanwhile: HostPart | None = None
+    longer_kernels_ns: int | None = None
+    by: Literal["arrivals", "work"] = "arrivals"
+
+
 class Communication(msgspec.Struct, frozen=True, kw_only=True):
     """Collectives and peer copies of a trace, of many files, or of a run. `skew` None: `needs` says
     what would give it.
@@ -97,3 +123,4 @@ class Communication(msgspec.Struct, frozen=True, kw_only=True):
     collectives: tuple[CollectiveRow, ...]
     skew: Skew | None = None
     needs: str = ""
+    slowest: SlowestRank | None = None

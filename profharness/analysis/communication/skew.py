@@ -18,7 +18,6 @@ import numpy.typing as npt
 from profharness.analysis.communication.collectives import Arrivals, described
 from profharness.analysis.communication.records import RankRow, Skew
 from profharness.analysis.communication.waits import Waits
-from profharness.findings import Finding, finding
 from profharness.trace.collectives import UNTOLD
 from profharness.trace.model import F64, I64
 from profharness.units import format_ns
@@ -32,7 +31,8 @@ _LATE = 0.5
 _REACH = 64
 _CLOCKS_NS = 1_000_000  # clocks of several nodes agree within about this
 _CHANCE = 1e-3
-_COSTS = 0.02
+COSTS = 0.02
+"""Of all ranks' time that they wait: below it nothing is to be gained."""
 _MOST = 0.8  # of all waiting: on hosts whose ranks share cores, every call has some
 _UNEVEN = frozenset({"all_to_all", "send_recv", "gather", "scatter", "collective"})
 _MEET = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
@@ -274,43 +274,20 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
     )
 
 
-def straggler(differences: Skew | None) -> tuple[Finding, ...]:
-    """A rank that comes last in at least half of the noticeable calls, or of the costly ones,
-    beyond chance, and costs the others at least 2 % of their time.
+def late(differences: Skew) -> tuple[RankRow, str] | None:
+    """The rank that comes last in at least half of the noticeable calls, or of the costly ones,
+    beyond chance, and how often in words.
     """
-    if differences is None or differences.wait_share < _COSTS:
-        return ()
-    late = max(differences.rows, key=lambda row: row.last)
+    last = max(differences.rows, key=lambda row: row.last)
     dear = max(differences.rows, key=lambda row: row.last_costly)
-    if _beyond_chance(late.last, differences.noticeable, differences.ranks):
-        how_often, rank = (
-            f"{late.last} of {differences.noticeable} collectives with a difference",
-            late,
+    if _beyond_chance(last.last, differences.noticeable, differences.ranks):
+        return last, f"{last.last} of {differences.noticeable} collectives with a difference"
+    if _beyond_chance(dear.last_costly, differences.costly, differences.ranks):
+        return dear, (
+            f"{dear.last_costly} of the {differences.costly} collectives that cost "
+            f"{100 * _MOST:.0f} % of the waiting"
         )
-    elif _beyond_chance(dear.last_costly, differences.costly, differences.ranks):
-        how_often, rank = (
-            (
-                f"{dear.last_costly} of the {differences.costly} collectives that cost "
-                f"{100 * _MOST:.0f} % of the waiting"
-            ),
-            dear,
-        )
-    else:
-        return ()
-    mean_wait = float(
-        np.mean([row.wait_ns / row.calls for row in differences.rows if row is not rank])
-    )
-    return (
-        finding(
-            "straggler",
-            f"{rank.rank} arrives last in {how_often}; the others wait {format_ns(mean_wait)} per "
-            f"collective on average ({100 * differences.wait_share:.1f} % of all ranks' time)",
-            rank=rank.rank,
-            last=rank.last,
-            collectives=differences.noticeable,
-            wait_share=differences.wait_share,
-        ),
-    )
+    return None
 
 
 def _beyond_chance(last: int, calls: int, ranks: int) -> bool:

@@ -76,7 +76,7 @@ def of_window(trace: Trace, when: Windows, shown: Iterable[Trace] = ()) -> HostT
         tally.turn_to(part)
         found = {owner: tally.thread_of(owner) for owner in left}
         for thread in (thread for thread in found.values() if thread != NULL):
-            tally.add("", when.when, thread)
+            tally.add_window(when.when, thread)
         left = [owner for owner in left if found[owner] == NULL]
     for _ in left:
         tally.add("", when.when, NULL)

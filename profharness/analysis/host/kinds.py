@@ -36,6 +36,9 @@ class Kind(IntEnum):
     PYTHON = 11
     NOTHING = 12
     """Nothing is recorded here: no operator, no call, no range and no Python frame."""
+    COLLECTIVE = 13
+    """A collective of the process runs and none of its operators, where no device works. No code in
+    `Timeline.kind`: collectives run in threads of their own."""
 
     @property
     def label(self) -> str:
@@ -61,6 +64,7 @@ LABELS: dict[Kind, str] = {
     Kind.RANGE: "ranges",
     Kind.PYTHON: "Python",
     Kind.NOTHING: "outside of what is recorded",
+    Kind.COLLECTIVE: "collectives",
 }
 
 # These hold for all that is called inside of them: an operator of the collate function is part of

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from profharness.analysis.host.in_collectives import in_collectives
 from profharness.analysis.host.kinds import Kind, without_address
 from profharness.analysis.host.python_lines import ThreadSamples, of_thread, share_out
 from profharness.analysis.host.records import HostPart
@@ -81,6 +82,16 @@ class HostTally:
     def add_device(self, cause: str, ns: int) -> None:
         """Time that the host did not hold up."""
         self._times[cause, "", ""] += ns
+
+    def add_window(self, when: Intervals, thread: int) -> None:
+        """Split a window by what a thread was in, collectives that none of its operators hides
+        first.
+        """
+        left = when
+        for name, held in in_collectives(self.trace, self.rows, thread, when):
+            self._times["", Kind.COLLECTIVE.key, name] += held.total
+            left = intervals.subtract(left, held)
+        self.add("", left, thread)
 
     def add(self, cause: str, held: Intervals, thread: int) -> None:
         """Split a merged set of intervals by what a thread was in (NULL: nothing is known of it).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profharness.analysis.records import TRACED_RANKS, Summary
-from profharness.report.text.command_sentences import captured
+from profharness.report.text.measured.endings import captured
 from profharness.report.text.sentences import execution_providers
 
 

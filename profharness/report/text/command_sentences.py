@@ -4,12 +4,12 @@ to try.
 
 from __future__ import annotations
 
-import re
-import signal
 from collections.abc import Sequence
 
+from profharness.analysis.communication.records import SlowestRank
+from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.records import HostTime
-from profharness.analysis.records import Hotspots, Partition, RunInfo, Summary
+from profharness.analysis.records import Hotspots, Partition, Summary
 from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
@@ -21,9 +21,11 @@ from profharness.report.text.figures import finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
-from profharness.report.text.measured import python_lines
+from profharness.report.text.measured import python_lines, slow_rank
+from profharness.report.text.measured.endings import ending, failed_before_anything
 from profharness.report.text.measured.host_time import (
     crowded,
+    groups,
     idle_advice,
     idle_reason,
     short_calls,
@@ -49,9 +51,11 @@ WAITS = (
     "count too, reading data, "
     "other processes). The merged trace shows when its cores idle."
 )
-_SIGNALLED = 128
-_REFUSED = 3  # the status where the tool did not let the command come to its own
-_KEPT_FROM_ITS_END = re.compile(r"(\S+) (did not start|aborted) the workload")
+FAILED = "First the command itself: it failed, and what it did until then need not be what it does."
+DIED = (
+    "First the command itself: it ended before there was anything to record, and the last lines of "
+    "its stderr say why."
+)
 
 
 def answer(summary: Summary) -> str:
@@ -65,6 +69,8 @@ def answer(summary: Summary) -> str:
         top or logged or _sampled(summary),
         cores_kept_busy(summary),
     ]
+    if not any(parts[:-1]):
+        parts.insert(0, _forked(summary.findings))
     text = " ".join(part for part in parts if part) or _counts(summary) or _nothing(summary)
     run = summary.run
     return (
@@ -72,6 +78,16 @@ def answer(summary: Summary) -> str:
         if run is not None and is_command(summary) and run.exit_status
         else text
     )
+
+
+def _forked(findings: Sequence[Finding]) -> str:
+    """What a trace lacks where all of it was done in forked processes; empty where none was."""
+    forked = next((item for item in findings if item.id == "fork-not-recorded"), None)
+    if forked is None:
+        return ""
+    count = int(forked.figures.get("processes", 1))
+    where = "a forked process" if count == 1 else f"{count} forked processes"
+    return f"The work was done in {where}, of which no operation is recorded."
 
 
 def _sampled(summary: Summary) -> str:
@@ -89,8 +105,32 @@ def _of_host(summary: Summary) -> str:
     host = _host(summary)
     if host is None:
         return top_row(summary)
-    said = step_sentence(host, short_calls(_operators(summary)))
+    slowest = slow_rank.worth_saying(_slowest(summary))
+    share = host.kind_ns(Kind.COLLECTIVE.key) / host.window_ns
+    said = step_sentence(
+        host,
+        short_calls(_operators(summary)),
+        slow_rank.sentence(slowest) if slowest is not None and _waits_first(summary) else "",
+        slow_rank.part_of_collectives(slowest, share),
+    )
     return f"{said} {crowded(summary.findings)}".strip()
+
+
+def _slowest(summary: Summary) -> SlowestRank | None:
+    return None if summary.communication is None else summary.communication.slowest
+
+
+def _waits_first(summary: Summary) -> bool:
+    """Whether waiting for the slowest rank is the largest part of what the others do, or, of all
+    ranks together, collectives are.
+    """
+    slowest = slow_rank.worth_saying(_slowest(summary))
+    if slowest is None:
+        return False
+    host, verdict = _host(summary), summary.verdict
+    if host is not None:
+        return slowest.is_largest or groups(host)[0].key == "collectives"
+    return slowest.is_largest or (verdict is not None and verdict.kind == "communication")
 
 
 def _operators(summary: Summary) -> Hotspots | None:
@@ -123,45 +163,6 @@ def _counts(summary: Summary) -> str:
     return f"{kernels}{of} were recorded, without times that could be laid on a common axis."
 
 
-def ending(run: RunInfo, findings: Sequence[Finding] = ()) -> str:
-    """How the command ended: `python exited 1`, `python was killed by signal 9 (137)`; a shell adds
-    128 to a signal. Where a tool kept it from its end, the status 3 is none of its own.
-    """
-    program, status = (
-        run.command[0].rsplit("/", 1)[-1] if run.command else "the command",
-        run.exit_status or 0,
-    )
-    number = -status if status < 0 else status - _SIGNALLED
-    if number in set(signal.Signals):
-        return f"{program} was killed by signal {number}" + (f" ({status})" if status > 0 else "")
-    if status == _REFUSED:
-        said = (item.message for item in findings if item.id == "profiler-failed")
-        if by := next(filter(None, map(_KEPT_FROM_ITS_END.match, said)), None):
-            return f"{by[1]} {by[2]} {program} (exit status {status})"
-    return f"{program} exited {status}"
-
-
-def captured(summary: Summary) -> str:
-    """`20 steps captured (10 to 29)` where the trace says it, else the window that was asked for;
-    empty for the default one.
-    """
-    for row in summary.passes:
-        if row.captured_steps:
-            steps = (
-                f"{row.captured_steps} {'step' if row.captured_steps == 1 else 'steps'} captured"
-            )
-            if row.first_step is None:
-                return steps
-            last = row.first_step + row.captured_steps - 1
-            return (
-                f"{steps} ({row.first_step})"
-                if row.captured_steps == 1
-                else f"{steps} ({row.first_step} to {last})"
-            )
-    asked = "" if summary.run is None else summary.run.capture
-    return f"capture {asked}" if asked not in ("", "default") else ""
-
-
 def _upper(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}" if text.startswith("the ") else text
 
@@ -171,10 +172,10 @@ def next_step(summary: Summary) -> str:
     failed, to repair that first.
     """
     if is_command(summary) and summary.run is not None and summary.run.exit_status:
-        return (
-            "First the command itself: it failed, and what it did until then need not be "
-            "what it does."
-        )
+        return DIED if failed_before_anything(summary) else FAILED
+    slowest = _slowest(summary)
+    if slowest is not None and _waits_first(summary):
+        return slow_rank.advice(slowest, own_pace=not under_pressure(summary))
     outside = _outside_operations(summary)
     if outside:
         return outside
@@ -312,8 +313,10 @@ def _partition(summary: Summary) -> str:
         else ""
     )
     reason = idle_reason(summary.host) if why else ""
-    threads = crowded(summary.findings) if why else ""
-    return f"{text}{idle}{why}{f': {reason}' if reason else ''}. {threads}".rstrip()
+    threads = f" {crowded(summary.findings)}" if why else ""
+    slowest = slow_rank.worth_saying(_slowest(summary))
+    ranks = f" {slow_rank.sentence(slowest)}." if slowest is not None else ""
+    return f"{text}{idle}{why}{f': {reason}' if reason else ''}.{threads.rstrip()}{ranks}"
 
 
 def _gpu_percent(summary: Summary) -> str:

@@ -14,6 +14,7 @@ from profharness.report.text import command_sentences, scan_sentences
 from profharness.report.text.figures import finite
 from profharness.report.text.findings import all_findings, finding_count, finding_place
 from profharness.report.text.labels import is_command, point_names_by_id
+from profharness.report.text.measured.endings import failed_before_anything
 from profharness.report.text.measured.vendors import for_device
 from profharness.trace.model import ClockDomain
 from profharness.units import format_ns
@@ -85,7 +86,9 @@ def _next_step(summary: Summary) -> str:
         (
             finding
             for finding in all_findings(summary)
-            if finding.severity == "error" and finding.advice
+            if finding.severity == "error"
+            and finding.advice
+            and not (finding.id == "nothing-recorded" and failed_before_anything(summary))
         ),
         None,
     )

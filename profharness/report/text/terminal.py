@@ -20,7 +20,7 @@ from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
 from profharness.report.tables.sharing import sharing_table
 from profharness.report.text import names
-from profharness.report.text.command_sentences import captured, ending, first_hotspots
+from profharness.report.text.command_sentences import first_hotspots
 from profharness.report.text.figures import cores_text, figure_text, finite, percent_text
 from profharness.report.text.findings import finding_lines
 from profharness.report.text.folding import distinct_names
@@ -28,6 +28,7 @@ from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
 from profharness.report.text.measured import python_lines
+from profharness.report.text.measured.endings import captured, ending
 from profharness.report.text.measured.host_time import kind_items
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.sentences import sentences

@@ -13,7 +13,9 @@ import pytest
 from profharness import readers
 from profharness.analysis.communication.collectives import Arrivals
 from profharness.analysis.communication.figures import communication_findings
-from profharness.analysis.communication.skew import FEWEST, matched, skew, straggler
+from profharness.analysis.communication.records import Communication, Skew
+from profharness.analysis.communication.skew import FEWEST, matched, skew
+from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.records import Figure
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.verdict.cpu import cpu_verdict
@@ -273,6 +275,10 @@ def arrivals_of(starts: I64) -> list[Arrivals]:
     ]
 
 
+def talk(found: Skew | None) -> Communication:
+    return Communication(devices=(), collectives=(), skew=found)
+
+
 def shared_cores(late: list[int], calls: int = 60) -> list[Arrivals]:
     """Arrivals that scatter by a millisecond either way on busy cores; in the calls listed rank 1
     is 20 ms late.
@@ -290,13 +296,13 @@ def test_a_rank_late_in_some_calls_is_found_through_the_scatter_of_busy_cores() 
     late = next(row for row in found.rows if row.rank == "rank 1")
     assert late.last_costly == found.costly
     assert FEWEST <= found.costly <= 20
-    (told,) = straggler(found)
+    (told,) = straggler(talk(found))
     assert told.figures["rank"] == "rank 1"
     assert f"of the {found.costly} collectives that cost 80 % of the waiting" in told.message
     few = shared_cores([0, 30])  # two stalls are no habit
-    assert straggler(skew(few, *matched(few))) == ()
+    assert straggler(talk(skew(few, *matched(few)))) == ()
     none = shared_cores([])
-    assert straggler(skew(none, *matched(none))) == ()
+    assert straggler(talk(skew(none, *matched(none)))) == ()
 
 
 @pytest.mark.parametrize(("share", "kind"), [(0.6, "communication"), (0.2, "undetermined")])

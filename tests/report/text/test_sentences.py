@@ -5,6 +5,7 @@ import math
 import msgspec
 import pytest
 
+from profharness.analysis.communication.records import Communication, SlowestRank
 from profharness.analysis.records import (
     Figure,
     Partition,
@@ -16,7 +17,7 @@ from profharness.analysis.run.checks import NOBODY
 from profharness.analysis.verdict.evidence import kind_of_cause
 from profharness.analysis.verdict.wording import verdict_of
 from profharness.findings import finding
-from profharness.report.text.command_sentences import ending
+from profharness.report.text import command_sentences
 from profharness.report.text.findings import (
     all_findings,
     finding_count,
@@ -31,8 +32,9 @@ from profharness.report.text.limits import (
     full_verdict,
     short_verdict,
 )
+from profharness.report.text.measured.endings import ending
 from profharness.report.text.sentences import sentences
-from tests.report.samples import SAMPLES, command, cpu_scan, empty, failing, gpu_scan
+from tests.report.samples import SAMPLES, command, cpu_ops, cpu_scan, empty, failing, gpu_scan
 
 
 def test_a_gpu_scan_is_answered_by_where_it_is_full_and_by_what_gpu_percent_hides() -> None:
@@ -321,6 +323,64 @@ def test_a_command_that_failed_is_repaired_first(status: int) -> None:
     assert sentences(
         msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, exit_status=status))
     ).next.startswith("First the command itself")
+
+
+@pytest.mark.parametrize("kind", ["nothing-recorded", "hook-message"])
+def test_a_command_that_died_before_anything_is_told_by_its_exception(kind: str) -> None:
+    died = "the program ended by ModuleNotFoundError: No module named 'x' (train.py:3)"
+    messages = {
+        "nothing-recorded": f"torch recorded nothing of process 7: {died}",
+        "hook-message": f"{died} (process 7)",
+    }
+    summary = idle_command(hotspots=(), findings=(finding(kind, messages[kind]),))
+    assert summary.run is not None
+    failed = msgspec.structs.replace(summary.run, exit_status=1)
+    words = sentences(msgspec.structs.replace(summary, run=failed))
+    assert words.answer.startswith(
+        "bash exited 1 by ModuleNotFoundError: No module named 'x' (train.py:3)."
+    )
+    assert words.next == command_sentences.DIED
+    recorded = msgspec.structs.replace(summary, run=failed, hotspots=(cpu_ops(),))
+    assert (
+        sentences(msgspec.structs.replace(recorded, findings=())).next == command_sentences.FAILED
+    )
+
+
+def waiting_for_a_rank(summary: Summary, **more: object) -> Summary:
+    """The same with a rank that the others wait for."""
+    slow = SlowestRank(
+        rank="rank 3", window_ns=10**9, steps=10, waiting_share=0.4, talking_share=0.1, **more
+    )
+    talk = Communication(devices=(), collectives=(), slowest=slow)
+    return msgspec.structs.replace(summary, communication=talk)
+
+
+def test_a_device_that_waits_for_the_slowest_rank_says_for_which() -> None:
+    job = waiting_for_a_rank(command(), is_largest=True, longer_kernels_ns=300_000_000)
+    words = sentences(job)
+    assert words.answer.startswith("The GPU computes")
+    assert (
+        "The other ranks wait for rank 3 for 40.0 % of each step (100.0 ms), and its kernels take "
+        "30.00 ms of each step more than theirs."
+    ) in words.answer
+    assert words.next == (
+        "Look at the device of rank 3 and at what it gets to compute: its kernels take 30.00 ms of "
+        "each step more than theirs; in step with the others the job gains at most 1.67x."
+    )
+
+
+def test_waiting_for_a_rank_that_is_not_the_largest_part_leaves_next_alone() -> None:
+    job = waiting_for_a_rank(command())
+    assert "wait for rank 3" in sentences(job).answer
+    assert sentences(job).next == sentences(command()).next
+
+
+def test_work_of_forked_processes_is_missed_by_name() -> None:
+    item = finding("fork-not-recorded", "processes 7, 8 were forked", pid=7, processes=2)
+    words = sentences(idle_command(hotspots=(), findings=(item,)))
+    assert words.answer.startswith(
+        "The work was done in 2 forked processes, of which no operation is recorded."
+    )
 
 
 def idle_command(**more: object) -> Summary:

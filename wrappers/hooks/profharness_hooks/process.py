@@ -324,8 +324,10 @@ class Goodbye:
     (see exit_status).
     """
 
-    def __init__(self, folder: str, notes_status: bool) -> None:
-        self._folder, self._notes_status = folder, notes_status
+    def __init__(self, process: "Process") -> None:
+        settings = process.settings
+        self._folder, self._notes_status = settings.hooks_dir, settings.notes_status
+        self._process = process  # whose hello is another one in a forked child
 
     def __call__(self) -> None:
         uncaught = hasattr(sys, "last_exc") or hasattr(sys, "last_type")
@@ -339,6 +341,8 @@ class Goodbye:
         try:
             with open(os.path.join(self._folder, "bye-%d.json" % os.getpid()), "wb") as file:
                 file.write(_json(facts))
+            if uncaught and (why := _sibling("uncaught").sentence()):
+                self._process.hello.add("messages", why)
             if self._notes_status:
                 from profharness_hooks import exit_status
 
@@ -367,7 +371,7 @@ def install(loader: str) -> None:
     _process.hello.update()
     import atexit
 
-    atexit.register(Goodbye(_process.settings.hooks_dir, _process.settings.notes_status))
+    atexit.register(Goodbye(_process))
     sys.meta_path.insert(0, Finder(_process.arm))
     os.register_at_fork(
         before=lambda: _process.around_fork(0),

@@ -40,6 +40,7 @@ _GROUPS: dict[str, tuple[Kind, ...]] = {
     "loader": (Kind.DATA_LOADER,),
     "writing": (Kind.WRITING,),
     "operations": OPERATIONS,
+    "collectives": (Kind.COLLECTIVE,),
     "outside": (Kind.OPTIMIZER, Kind.RANGE, Kind.PYTHON, Kind.NOTHING),
 }
 
@@ -61,6 +62,8 @@ ADVICE = {
     "prefetch_factor, or preparing the data once",
     "writing": "writing less often, to a local disk, or from another thread (QueueHandler of "
     "logging.handlers; checkpoints of a copy)",
+    "collectives": "overlapping collectives with compute: larger buckets, an earlier launch, or "
+    "fewer ranks per model",
     "outside": RECORD_LINES,
 }
 
@@ -77,6 +80,7 @@ _BUSY_WITH: dict[Kind, str] = {
     Kind.OPTIMIZER: "the host runs the optimizer's Python",
     Kind.RANGE: "the host runs Python inside of a range",
     Kind.PYTHON: "the host runs Python",
+    Kind.COLLECTIVE: "the host waits for other ranks",
 }
 
 
@@ -103,8 +107,8 @@ class Group:
 
 
 def groups(host: HostTime) -> list[Group]:
-    """The window's time as garbage collection, DataLoader, writing, operations and what is outside
-    of these, the largest first.
+    """The window's time as garbage collection, DataLoader, writing, operations, collectives with
+    nothing beside them and what is outside of all these, the largest first.
     """
     found = []
     for key, kinds in _GROUPS.items():
@@ -162,18 +166,22 @@ def short_calls(table: Hotspots | None) -> str:
     return f"{format_ns(mean, 2)} a call" if 0 < mean < _SHORT_CALL_NS else ""
 
 
-def step_sentence(host: HostTime, short: str = "") -> str:
+def step_sentence(host: HostTime, short: str = "", waits: str = "", beside: str = "") -> str:
     """`Garbage collection takes 98.2 % of each step (243.6 ms); operations take 1.8 %.` `short` is
-    what `short_calls` says.
+    what `short_calls` says. `waits` says what ranks wait for where that comes first, `beside` what
+    part of the time in collectives that is.
     """
     ordered = groups(host)
     first = ordered[0]
     rest = [
         f"{_NOUN[group.key]} {_verb(group)} {format_share(group.ns / host.window_ns)}"
-        for group in ordered[1:]
+        f"{beside if group.key == 'collectives' else ''}"
+        for group in (ordered if waits else ordered[1:])
         if group.ns >= _WORTH_A_WORD * host.window_ns or group.key == "operations"
     ]
-    text = _first(first, host)
+    if waits:
+        return f"{waits}. Over all ranks {', '.join(rest)}."
+    text = _first(first, host) + (beside if first.key == "collectives" else "")
     if short and first.key == "operations":
         text += f": at {short} that is what calling them costs"
     return f"{'; '.join([text, *rest])}."
@@ -184,22 +192,29 @@ _NOUN = {
     "loader": "the DataLoader",
     "writing": "writing of logs and files",
     "operations": "operations",
+    "collectives": "collectives with nothing to compute",
     "outside": "what is outside of them",
 }
 
 
+_WHOLE = {
+    "garbage": "Garbage collection takes {share} of {of}",
+    "loader": "{share} of {of} goes to waiting for the DataLoader",
+    "collectives": "Collectives with nothing to compute take {share} of {of}",
+}
+"""What is said of a group that needs no name of a part."""
+
+
 def _verb(group: Group) -> str:
-    return "take" if group.key == "operations" else "takes"
+    return "take" if group.key in ("operations", "collectives") else "takes"
 
 
 def _first(group: Group, host: HostTime) -> str:
     share = format_share(group.ns / host.window_ns)
     of = _window(host)
-    if group.key == "garbage":
-        return f"Garbage collection takes {share} of {of}"
-    if group.key == "loader":
-        return f"{share} of {of} goes to waiting for the DataLoader"
     most = group.largest
+    if group.key in _WHOLE:
+        return _WHOLE[group.key].format(share=share, of=of)
     if group.key == "operations":
         return f"Operations take {share} of {of}{_alone(most, host)}"
     if group.key == "writing":
