@@ -23,6 +23,11 @@ REACH = 16
 """Times the largest measured size, beyond which nothing is said: kernels change with the size."""
 MISFIT = 0.02
 """The share by which a peak may miss the line: algorithms with other workspaces change it so."""
+_OF_GROWTH = 0.05
+"""The same as a share of what the line grows by between its sizes: beside a large fixed part, any
+slope would do else."""
+_ROUNDING = 512
+"""Bytes to which allocators round, and which are no curve."""
 _LEAST = 3
 """Sizes that an interval needs."""
 
@@ -85,6 +90,13 @@ class Line:
         """The largest of these distances."""
         return float(np.max(np.abs(self.relative)))
 
+    @property
+    def holds(self) -> bool:
+        """Whether the peaks lie on it, as far as can be told."""
+        growth = abs(self.per_item) * (self.sizes[-1] - self.sizes[0])
+        missed = np.max(np.abs(self.relative) * self.peaks)
+        return bool(self.misfit <= MISFIT and missed <= max(_OF_GROWTH * growth, _ROUNDING))
+
     @cached_property
     def scale(self) -> float:
         """Half the interval of a peak as a share of it, were the line known."""
@@ -119,7 +131,7 @@ def line_of(peaks: Sequence[BatchPeak]) -> Line:
     """
     for first in range(max(1, len(peaks) - _LEAST + 1)):
         line = _line(peaks[first:])
-        if line.misfit <= MISFIT:
+        if line.holds:
             break
     return line
 
@@ -141,7 +153,7 @@ def memory_by_batch(place: Place, peaks: Sequence[BatchPeak]) -> BatchMemory:
         return _of_one(place, peaks[0])
     line = line_of(peaks)
     known = len(line.sizes) >= _LEAST
-    holds = line.misfit <= MISFIT if known else None
+    holds = line.holds if known else None
     limit = top if holds is False else top * REACH
     return BatchMemory(
         series=place.series,

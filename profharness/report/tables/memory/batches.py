@@ -63,6 +63,8 @@ def _line_text(row: BatchMemory, fixed: Estimate, per_item: Estimate) -> str:
     sizes = [one.batch_size for one in row.peaks if one.batch_size >= (row.from_batch or 0)]
     of = f"{len(sizes)} batch sizes from {sizes[0]} to {sizes[-1]}"
     off = "" if row.misfit is None else f", at most {format_share(row.misfit)} off"
+    if row.misfit is not None and row.misfit < _SEEN / 2:
+        off = ", which lie on one line"
     return f"{_bytes(fixed)} and {_bytes(per_item)} per item, by {of}{off}"
 
 
@@ -80,7 +82,7 @@ def _largest_text(row: BatchMemory, largest: Estimate, capacity: int) -> str:
     of = format_bytes(capacity)
     if len(row.peaks) == 1:
         return _from_one(row, largest, of)
-    beyond = f"beyond {REACH} times the largest size that was measured nothing is said"
+    beyond = f"nothing is said beyond {REACH} times the largest that was measured"
     if largest.low is not None and largest.low >= row.limit:
         return f"at least batch {format_number(row.limit)} fits in {of} ({beyond})"
     if largest.value is None and largest.low is None:
@@ -133,11 +135,14 @@ def batch_table(rows: Sequence[BatchMemory]) -> Table | None:
         TITLE,
         tuple(_COLUMNS[at] for at in kept),
         tuple(tuple(row[at] for at in kept) for row in cells),
-        note=f"The line is through the largest sizes, as many as lie on one. {_NOTE}",
+        note=_NOTE,
     )
 
 
-_NOTE = "Reserved and held by others take part of the room for larger batches."
+_NOTE = (
+    "The line goes through the largest sizes, as many as lie on one. What is reserved beyond the "
+    "peak and what others hold is no room for larger batches."
+)
 
 
 def _cells(row: BatchMemory, one: BatchPeak) -> tuple[Cell, ...]:

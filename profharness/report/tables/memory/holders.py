@@ -14,6 +14,8 @@ SHOWN = 6
 """Rows of owners in `metrics`."""
 LISTED = 20
 """Rows of owners on the page."""
+_BRIEF = 2
+"""Peaks that a paragraph tells of."""
 _NOTABLE = 1 << 20
 """Bytes: the peak of a process and place below it is told in one line, without its owners."""
 
@@ -173,6 +175,20 @@ def _call_facts(calls: Iterable[AllocatorCall], window_ns: int) -> Iterator[tupl
     for call in calls:
         name, _, said = _call_text(call, window_ns).partition(": ")
         yield name, f"{said}."
+
+
+def brief(memory: Memory | None) -> str:
+    """A paragraph: what is said of batch sizes, else of the highest peak of each place."""
+    if memory is None:
+        return ""
+    over = [
+        f"{batches.name(row)}, by batch size: {'; '.join(batches.sentences(row))}."
+        for row in batches.notable(memory.by_batch)
+    ]
+    return " ".join(
+        over
+        or [f"{place(use)}: {_peak_text(use)}." for use in told_with_owners(memory.uses)[:_BRIEF]]
+    )
 
 
 def page_tables(memory: Memory | None) -> tuple[Table, ...]:
