@@ -18,7 +18,7 @@ from profharness.analysis.host.line_records import LineTable
 from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels.counter_records import CounterRow
 from profharness.analysis.load.sharing_records import SharedLevel
-from profharness.analysis.memory.records import CopyRow, Memory
+from profharness.analysis.memory.records import CopyRow, HeldPeak, Memory
 from profharness.analysis.operators.records import KnownWork, OperatorShare
 from profharness.analysis.pictures.records import Pictures
 from profharness.analysis.run.runtime_logs import RuntimeLog
@@ -236,6 +236,7 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     trials_ms: tuple[float, ...] = ()
     work: KnownWork | None = None
     kernels: tuple[PointKernel, ...] = ()
+    held: tuple[HeldPeak, ...] = ()
     classic: Classic | None = None
 
 

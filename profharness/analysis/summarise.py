@@ -23,6 +23,8 @@ from profharness.analysis.kernels.point_kernels import notable_kernels
 from profharness.analysis.measurement import Measurement, measure
 from profharness.analysis.memory.allocator import memory
 from profharness.analysis.memory.copies import copy_rows
+from profharness.analysis.memory.held import held_peaks
+from profharness.analysis.memory.levels import over_batches
 from profharness.analysis.metrics import figures
 from profharness.analysis.operators.coverage import known_work, misfits, operator_share
 from profharness.analysis.records import (
@@ -38,6 +40,7 @@ from profharness.analysis.records import (
 from profharness.analysis.run.runtime_logs import runtime_log
 from profharness.analysis.time import counts
 from profharness.analysis.time.queue_series import queue_series
+from profharness.analysis.time.steps import steps
 from profharness.analysis.time.whole import Whole
 from profharness.analysis.verdict import integrity
 from profharness.analysis.verdict.above_peak import above_peak, kernels_above_peak
@@ -97,7 +100,7 @@ def summarise_trace(
         hotspots=(_default_table(whole, devices),),
         communication=talk,
         copies_by=copy_rows(whole),
-        memory=memory(whole),
+        memory=over_batches(memory(whole), points, sizes=_batch_sizes(whole, points)),
         counters=counter_rows(trace),
         queues=queue_series(whole),
         log=runtime_log(trace),
@@ -130,6 +133,19 @@ def _points(
         )
         for point in points_of(whole.trace)
     )
+
+
+def _batch_sizes(m: Measurement, points: Sequence[PointSummary]) -> dict[str, int]:
+    """The items of each step of the points that hold allocations, where all its marks say one
+    number.
+    """
+    found = {
+        point.point: {step.items for step in steps(m.trace, point.point)}
+        for point in points
+        if point.held
+    }
+    sizes = {point: items.pop() for point, items in found.items() if len(items) == 1}
+    return {point: items for point, items in sizes.items() if items}
 
 
 def _default_table(m: Measurement, devices: Sequence[DeviceCounts]) -> Hotspots:
@@ -190,6 +206,7 @@ def summarise_point(
         grounds=grounds,
         work=known_work(inside.facts, inside.work.links, inside.kernel_ns),
         kernels=notable_kernels(inside),
+        held=held_peaks(inside),
     )
 
 

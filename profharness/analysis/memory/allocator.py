@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -18,18 +17,17 @@ from profharness.analysis.memory.alive import (
     by_operator,
     by_process,
 )
+from profharness.analysis.memory.held import device_name, held
+from profharness.analysis.memory.levels import by_batch, of_uses
 from profharness.analysis.memory.records import AllocatorCall, Memory, MemoryUse
-from profharness.analysis.operators.nests import Mask
-from profharness.analysis.time.counts import device_keys
 from profharness.analysis.time.steps import Step
 from profharness.stats import intervals
 from profharness.stats.bootstrap import student95
 from profharness.stats.estimate import Estimate
-from profharness.stats.intervals import Intervals
 from profharness.trace.call_names import matching
 from profharness.trace.columns.keys import coded
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Trace
+from profharness.trace.model import I64
 
 _NO_ADDRESSES = "addresses of allocations, which torch records from 1.12 on"
 _NO_RELEASES = "the releases of all that is recorded as taken: the file lacks some"
@@ -54,11 +52,15 @@ def memory(m: Measurement) -> Memory | None:
         return None
     owners = (by_operator(m.trace), by_module(m.trace)) if groups else None
     uses = [_use(m, rows, owners) for rows in groups] if owners else []
+    found = tuple(sorted((use for use in uses if use is not None), key=_place))
     return Memory(
-        window_ns=m.when.total,
-        uses=tuple(use for use in uses if use is not None),
-        calls=calls,
+        window_ns=m.when.total, uses=found, calls=calls, by_batch=by_batch(of_uses(found))
     )
+
+
+def _place(use: MemoryUse) -> tuple[bool, str, int]:
+    """The host first; of one place in order of time."""
+    return use.device is not None, use.device or "", use.peak_ns
 
 
 def merge_memory(parts: Sequence[tuple[str, Memory | None]]) -> Memory | None:
@@ -79,12 +81,14 @@ def merge_memory(parts: Sequence[tuple[str, Memory | None]]) -> Memory | None:
                     total_ns=known.total_ns + call.total_ns,
                 )
             )
+    uses = tuple(
+        msgspec.structs.replace(use, file=label) for label, part in found for use in part.uses
+    )
     return Memory(
         window_ns=sum(part.window_ns for _, part in found),
-        uses=tuple(
-            msgspec.structs.replace(use, file=label) for label, part in found for use in part.uses
-        ),
+        uses=uses,
         calls=_in_order(calls.values()),
+        by_batch=by_batch(of_uses(uses)),
     )
 
 
@@ -110,73 +114,57 @@ def _calls(m: Measurement) -> tuple[AllocatorCall, ...]:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """One process's rows in order of time, and which of their values hold in the windows."""
-
-    rows: I64
-    at: I64
-    allocated: I64
-    inside: Mask
-
-
-def _held(m: Measurement, rows: I64) -> _Held:
-    table = m.trace.allocations
-    at = table.at_ns[rows]
-    end = max(int(m.when.end.max()), int(at[-1]))
-    holding = Intervals(at, np.append(at[1:], end))
-    inside = intervals.inside_ns(holding, m.when) > 0
-    return _Held(rows, at, table.allocated[rows], inside | intervals.contains(m.when, at))
-
-
 def _use(m: Measurement, rows: I64, owners: tuple[Owners, Owners | None]) -> MemoryUse | None:
-    table, held = m.trace.allocations, _held(m, rows)
-    if not held.inside.any():
+    table, own = m.trace.allocations, held(m, rows)
+    if not own.inside.any():
         return None
-    candidates = np.flatnonzero(held.inside)
-    peak = int(candidates[np.argmax(held.allocated[candidates])])
+    candidates = np.flatnonzero(own.inside)
+    peak = int(candidates[np.argmax(own.allocated[candidates])])
     began = int(m.when.start[0])
-    peak_at = max(int(held.at[peak]), began)
-    in_window = rows[intervals.contains(m.when, held.at)]
+    peak_at = max(int(own.at[peak]), began)
+    in_window = rows[intervals.contains(m.when, own.at)]
     taken = in_window[table.is_release[in_window] == 0]
     addressed = bool((table.address[rows] != NULL).all())
     alive = alive_after(table, rows[: peak + 1]) if addressed else rows[:0]
-    before = int(held.allocated[peak]) - int(table.bytes[alive].sum())
+    before = int(own.allocated[peak]) - int(table.bytes[alive].sum())
     matched = addressed and before >= 0
     reserved = table.reserved[rows]
     device = int(table.device[rows[0]])
-    reserves = device != NULL and bool((reserved[held.inside] != NULL).all())
-    kept = candidates[_thinned(held.allocated[candidates])]
+    reserves = device != NULL and bool((reserved[own.inside] != NULL).all())
+    kept = candidates[_thinned(own.allocated[candidates])]
     steps = _steps(m)
     return MemoryUse(
-        device=_device(m.trace, device),
+        device=device_name(m.trace, device),
+        point=m.trace.sources[int(table.source[rows[0]])].point,
         pid=int(table.pid[rows[0]]) if table.pid[rows[0]] != NULL else None,
         capacity_bytes=m.trace.devices[device].memory_bytes if device != NULL else None,
-        peak_bytes=int(held.allocated[peak]),
+        peak_bytes=int(own.allocated[peak]),
         peak_ns=peak_at - began,
         step=next((s.label for s in m.steps if s.start_ns <= peak_at < s.end_ns), None),
         reserved_bytes=int(reserved[peak]) if reserves else None,
-        reserved_peak_bytes=int(reserved[held.inside].max()) if reserves else None,
+        reserved_peak_bytes=int(reserved[own.inside].max()) if reserves else None,
         before_bytes=before if matched else None,
         allocations=len(taken),
         releases=len(in_window) - len(taken),
         allocated_bytes=int(table.bytes[taken].sum()),
         steps=m.windows.steps or None,
-        growth_bytes=None if steps is None else growth(steps, held.at, held.allocated),
+        batch_size=_batch_size(m),
+        growth_bytes=None if steps is None else growth(steps, own.at, own.allocated),
         operators=owners[0].rows(table, taken, alive, before) if matched else (),
         modules=owners[1].rows(table, taken, alive, before) if matched and owners[1] else (),
         needs="" if matched else _NO_RELEASES if addressed else _NO_ADDRESSES,
-        at_ns=tuple(np.maximum(held.at[kept] - began, 0).tolist()),
-        allocated=tuple(held.allocated[kept].tolist()),
+        at_ns=tuple(np.maximum(own.at[kept] - began, 0).tolist()),
+        allocated=tuple(own.allocated[kept].tolist()),
         reserved=tuple(reserved[kept].tolist()) if reserves else (),
     )
 
 
-def _device(trace: Trace, device: int) -> str | None:
-    if device == NULL:
-        return None
-    keys = device_keys(trace)
-    return keys.get(device, trace.devices[device].index)
+def _batch_size(m: Measurement) -> int | None:
+    """The items of each step in the window, where all its marks say one number."""
+    items = {
+        step.items for step in m.steps if intervals.contains(m.when, np.array([step.start_ns]))[0]
+    }
+    return items.pop() if len(items) == 1 else None
 
 
 def _steps(m: Measurement) -> list[Step] | None:

@@ -53,18 +53,20 @@ class MemoryRow(msgspec.Struct, frozen=True, kw_only=True):
 
 class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     """What one process held of the host's (`device` None) or of one device's memory in the window,
-    in bytes; `file` names the trace where there are several.
+    in bytes; `file` names the trace where there are several, `point` the point of a run.
 
     `peak_ns` is the time of the peak after the start of the window, `step` the step that it lies
     in. `reserved_bytes` is what the allocator had taken at the peak, `reserved_peak_bytes` at most;
     None where it reserves nothing ahead. `before_bytes` of the peak were taken before the
     recording. `operators` and `modules` sum to the peak (`kept_bytes`), and to all that was taken
-    in the window (`bytes`); `needs` says what is missing where there are none. `growth_bytes` per
-    step has a 95 % interval. The curve holds the lowest and highest values of short stretches.
+    in the window (`bytes`); `needs` says what is missing where there are none. `batch_size` is the
+    number of items of each step, where its marks say so. `growth_bytes` per step has a 95 %
+    interval. The curve holds the lowest and highest values of short stretches.
     """
 
     device: str | None
     file: str = ""
+    point: str = ""
     pid: int | None = None
     capacity_bytes: int | None = None
     peak_bytes: int
@@ -77,6 +79,7 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     releases: int
     allocated_bytes: int
     steps: int | None = None
+    batch_size: int | None = None
     growth_bytes: Estimate | None = None
     operators: tuple[MemoryRow, ...] = ()
     modules: tuple[MemoryRow, ...] = ()
@@ -84,6 +87,53 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     at_ns: tuple[int, ...] = ()
     allocated: tuple[int, ...] = ()
     reserved: tuple[int, ...] = ()
+
+
+class HeldPeak(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that allocators held of the host's (`device` None) or of one device's memory in the
+    windows of one point, in bytes; of several `processes` the sum of their peaks.
+    """
+
+    device: str | None
+    processes: int = 1
+    peak_bytes: int
+    reserved_peak_bytes: int | None = None
+    capacity_bytes: int | None = None
+
+
+class BatchPeak(msgspec.Struct, frozen=True, kw_only=True):
+    """What one batch size took of a memory, in bytes. `elsewhere_bytes` is what is held beside it
+    by others: other programs, the driver, and what of the same processes no allocator records.
+    """
+
+    batch_size: int
+    peak_bytes: int
+    reserved_bytes: int | None = None
+    elsewhere_bytes: int | None = None
+
+
+class BatchMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory against batch size of one series at one place (docs/metrics.md#memory-by-batch).
+
+    The line through the peaks of the sizes from `from_batch` on is `fixed_bytes` and `item_bytes`
+    per item. It misses the worst of them by the share `misfit`; it `holds` if that is little, which
+    two sizes cannot tell (None). `largest_batch` fits in `capacity_bytes`; ends beyond
+    `limit`, the largest size that the peaks speak for, are None. `needs` says what is missing.
+    """
+
+    series: str = ""
+    device: str | None
+    peaks: tuple[BatchPeak, ...]
+    from_batch: int | None = None
+    fixed_bytes: Estimate | None = None
+    item_bytes: Estimate | None = None
+    misfit: float | None = None
+    holds: bool | None = None
+    capacity_bytes: int | None = None
+    before_bytes: int | None = None
+    limit: int
+    largest_batch: Estimate | None = None
+    needs: str = ""
 
 
 class AllocatorCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,8 +147,9 @@ class AllocatorCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """What allocators did in the window, `window_ns` long."""
+    """What allocators did in the window, `window_ns` long, and over batch sizes."""
 
     window_ns: int
     uses: tuple[MemoryUse, ...] = ()
     calls: tuple[AllocatorCall, ...] = ()
+    by_batch: tuple[BatchMemory, ...] = ()

@@ -8,7 +8,9 @@ import numpy as np
 
 from profharness.analysis.host.line_tables import line_table
 from profharness.analysis.kernels.counter_table import counter_rows
-from profharness.analysis.records import TRACED_RANKS, Estimate, PassRow, RunInfo
+from profharness.analysis.memory.levels import over_batches
+from profharness.analysis.memory.records import Memory
+from profharness.analysis.records import TRACED_RANKS, Estimate, PassRow, PointSummary, RunInfo
 from profharness.analysis.run.overhead import layer_overhead
 from profharness.analysis.run.points import UNTIMED_LAYERS, overheads
 from profharness.analysis.run.runtime_logs import runtime_log
@@ -296,9 +298,14 @@ def allowed_cores(manifest: Manifest) -> float | None:
     return float(cores) if cores else None
 
 
-def of_all_passes(trace: Trace) -> dict[str, object]:
-    """Fields of the summary that records of any pass may fill."""
+def of_all_passes(
+    trace: Trace, node: NodeRecord | None, memory: Memory | None, points: Sequence[PointSummary]
+) -> dict[str, object]:
+    """Fields of the summary that records of any pass may fill, and `memory` over the batch sizes of
+    the points.
+    """
     return {
+        "memory": over_batches(memory, points, node.memory_bytes if node else None),
         "counters": counter_rows(trace),
         "log": runtime_log(trace),
         "host_lines": line_table(trace),

@@ -119,7 +119,7 @@ def summarise_run(
         verdict_needs=judged.needs,
         telemetry=run_telemetry.rows(trace),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
-        **of_all_passes(trace),
+        **of_all_passes(trace, node, device.memory, on_curves),
     )
 
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from profharness.analysis.records import Summary
 from profharness.report.page.headline import subtitle, title
+from profharness.report.page.tidy import filled
 from profharness.report.page.window import window_verdict
 from profharness.report.table import Table, first_rows
 from profharness.report.tables.hotspots import hotspot_tables
+from profharness.report.tables.memory import holders as memory
+from profharness.report.tables.memory.copies import copies_table
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.scan import scan_table
 from profharness.report.text.findings import finding_lines
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.sentences import sentences
 
-POINTS, HOTSPOTS = 24, 8
-"""Rows of the two tables: with the words above them they fill a page."""
+POINTS, HOTSPOTS, FURTHER = 24, 8, 8
+"""Rows of the first two tables, which with the words above them fill a page, and of each other."""
+_OF_MEMORY = 3
+"""Tables of memory: over batch sizes, and the owners of the highest peak."""
 VERDICT = "Verdict"
 _HOTSPOT_KEYS = ("name", "share", "total", "calls", "mean")
 
@@ -24,7 +30,8 @@ _HOTSPOT_KEYS = ("name", "share", "total", "calls", "mean")
 @dataclass(frozen=True)
 class Extract:
     """The page's parts in reading order. `of` is what the facts are of, as a label; `said` are
-    labelled sentences without empty ones, `findings` lines with their severity.
+    labelled sentences without empty ones, `findings` lines with their severity, and `further`
+    tables stand behind them where a page has room.
     """
 
     title: str
@@ -34,10 +41,13 @@ class Extract:
     tables: tuple[Table, ...]
     findings: tuple[tuple[str, str], ...]
     source: str
+    further: tuple[Table, ...] = ()
 
 
 def extract(summary: Summary) -> Extract:
-    """The parts of the one page of a summary: the main table, and the first hotspots."""
+    """The parts of the one page of a summary: the main table, the first hotspots, copies, and
+    memory.
+    """
     summary = as_read(summary)
     hotspots = hotspot_tables(summary)
     main = scan_table(summary) or partition_table(summary)
@@ -51,6 +61,7 @@ def extract(summary: Summary) -> Extract:
             ("Next", said.next),
             ("Trust", said.trust),
             (VERDICT, window_verdict(summary)),
+            ("Memory", memory.brief(summary.memory)),
         ),
         tables=(
             *([first_rows(main, POINTS)] if main is not None else []),
@@ -58,7 +69,23 @@ def extract(summary: Summary) -> Extract:
         ),
         findings=finding_lines(summary),
         source=summary.source,
+        further=tuple(_further(summary)),
     )
+
+
+def _further(summary: Summary) -> Iterator[Table]:
+    """Copies and memory, where there are any."""
+    for table in (
+        copies_table(summary.copies_by),
+        *memory.page_tables(summary.memory)[:_OF_MEMORY],
+    ):
+        short = filled(table)
+        if short is not None:
+            yield first_rows(_not_wide(short), FURTHER)
+
+
+def _not_wide(table: Table) -> Table:
+    return _of_columns(table, [at for at, one in enumerate(table.columns) if not one.wide])
 
 
 def labelled(*said: tuple[str, str]) -> tuple[tuple[str, str], ...]:
@@ -69,10 +96,12 @@ def labelled(*said: tuple[str, str]) -> tuple[tuple[str, str], ...]:
 def _narrow(table: Table) -> Table:
     """The columns of hotspots that a page is wide enough for."""
     kept = [at for at, column in enumerate(table.columns) if column.key in _HOTSPOT_KEYS]
-    return Table(
-        table.title,
-        tuple(table.columns[at] for at in kept),
-        tuple(tuple(row[at] for at in kept) for row in table.rows),
-        note=table.note,
-        left_out=table.left_out,
+    return _of_columns(table, kept)
+
+
+def _of_columns(table: Table, kept: Sequence[int]) -> Table:
+    return replace(
+        table,
+        columns=tuple(table.columns[at] for at in kept),
+        rows=tuple(tuple(row[at] for at in kept) for row in table.rows),
     )

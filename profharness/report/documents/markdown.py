@@ -34,7 +34,7 @@ def paragraph(label: str, text: str) -> str:
 def _blocks(page: Extract) -> Iterator[str]:
     yield from opening(page)
     yield from (paragraph(label, text) for label, text in page.said)
-    for table in page.tables:
+    for table in (*page.tables, *page.further):
         yield heading(table.title)
         yield table_markdown(table)
     if page.findings:

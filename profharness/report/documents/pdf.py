@@ -55,7 +55,9 @@ def pdf(page: Extract, draw: Draw) -> bytes:
         below = draw(figure, below)
         for number, table in enumerate(page.tables):
             below = _table(figure, table, _FURTHER if number else _ROWS, below)
-        _findings(figure, page.findings, below)
+        below = _findings(figure, page.findings, below)
+        for table in page.further:
+            below = _table(figure, table, _FURTHER, below)
         source = f"profharness {__version__}, from {page.source}"
         letters = len(source)
         while width_of(cut_middle(source, letters)) > _ROOM:
@@ -124,7 +126,7 @@ def _words(figure: Any, page: Extract) -> float:
 
 def _table(figure: Any, table: Table, most: int, below: float) -> float:
     """The first rows that fit; where the table ends."""
-    lines = int((below - _BOTTOM) / _LINE) - 2
+    lines = max(0, int((below - _BOTTOM) / _LINE) - 2)
     title, found = blocks(table, min(most, lines), _ROOM, width_of)
     if len(found) > 1:
         title, found = blocks(table, min(most, lines // len(found) - 1), _ROOM, width_of)
@@ -153,22 +155,23 @@ def _block(figure: Any, block: Block, at: float) -> float:
     return at - len(block[0].texts) * _LINE
 
 
-def _findings(figure: Any, findings: Sequence[tuple[str, str]], below: float) -> None:
-    """The first findings that have room."""
+def _findings(figure: Any, findings: Sequence[tuple[str, str]], below: float) -> float:
+    """The first findings that have room; where they end."""
     lines = [
         (severity, [one_line(line) for line in wrapped(text, _ROOM - _INDENT)])
         for severity, text in findings
     ]
     if not lines or below - (2.2 + len(lines[0][1])) * _LINE < _BOTTOM:
-        return
+        return below
     _say(figure, LEFT, below, "Findings", fontweight="bold")
     at = below - 1.2 * _LINE
     for place, (severity, said) in enumerate(lines):
         last = place == len(lines) - 1
         if at - (len(said) + (0 if last else 1)) * _LINE < _BOTTOM:
             _say(figure, LEFT, at, f"and {len(lines) - place} more", color=_SOFT)
-            return
+            return _BOTTOM
         _say(figure, LEFT, at, severity, color=_SEVERITY.get(severity, _INK), fontweight="bold")
         for line in said:
             _say(figure, LEFT + _INDENT / _POINTS, at, line)
             at -= _LINE
+    return at - _LINE / 2

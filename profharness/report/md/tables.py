@@ -35,7 +35,8 @@ def markdown(table: Table) -> str:
     ]
     lines = [_line(cells, widths, right) for cells in (heads, rule, *rows)]
     if table.left_out:
-        lines += ["", f"{table.left_out} further rows are not shown."]
+        are = "row is" if table.left_out == 1 else "rows are"
+        lines += ["", f"{table.left_out} further {are} not shown."]
     if table.note:
         lines += ["", escaped(table.note)]
     return "\n".join(lines) + "\n"

@@ -17,7 +17,6 @@ from profharness.trace.model import (
     Allocations,
     Counters,
     HostSamples,
-    Kernels,
     Marks,
     Ops,
     Requests,
@@ -121,13 +120,16 @@ def concat_parts(parts: Sequence[Trace]) -> Trace:
 
 
 def _shifted(table: Table, ops: int, kernels: int) -> Table:
-    if isinstance(table, Kernels | Allocations) and ops:
-        return table.with_columns(op=np.where(table.op == NULL, NULL, table.op + ops))
-    if isinstance(table, Counters) and kernels:
-        return table.with_columns(
-            kernel=np.where(table.kernel == NULL, NULL, table.kernel + kernels)
-        )
-    return table
+    """The table among the rows before it: its positions of operators and kernels moved by these."""
+    changed: dict[str, Any] = {}
+    for column in fields(table):
+        by = ops if column.metadata.get("of") == "ops" else 0
+        if isinstance(table, Counters) and column.name == "kernel":
+            by = kernels
+        if by:
+            values = getattr(table, column.name)
+            changed[column.name] = np.where(values == NULL, NULL, values + by)
+    return table.with_columns(**changed) if changed else table
 
 
 def _first(table: TableT, columns: Sequence[Integers]) -> TableT:

@@ -16,11 +16,12 @@ CUDA = 1
 @dataclass
 class Program:
     """A program that takes and frees memory of one device at whole microseconds, and what it holds;
-    `before` bytes were taken before the recording.
+    `before` bytes were taken before the recording. The device has `capacity` bytes.
     """
 
     before: int = 0
     chunk: int = 1 << 21
+    capacity: int | None = None
     events: list[dict[str, Any]] = field(default_factory=list)
     alive: dict[int, tuple[str, int]] = field(default_factory=dict)
     peak: int = 0
@@ -55,13 +56,14 @@ class Program:
             }
         )
 
-    def step(self, number: int, start: int, end: int) -> None:
-        """A step as torch's profiler marks it."""
+    def step(self, number: int, start: int, end: int, items: int | None = None) -> None:
+        """A step as torch's profiler marks it, or as a hook of ours that knows its items."""
+        own = f"profharness.step:{number}:{items}"
         self.events.append(
             {
                 "ph": "X",
                 "cat": "user_annotation",
-                "name": f"ProfilerStep#{number}",
+                "name": f"ProfilerStep#{number}" if items is None else own,
                 "pid": HOST,
                 "tid": HOST,
                 "ts": start,
@@ -108,6 +110,12 @@ class Program:
             }
         )
 
+    def file(self, folder: Path, name: str = "made.json") -> Path:
+        """The program's file."""
+        device = {"id": 0, "name": "a device", "totalGlobalMem": self.capacity}
+        known = {} if self.capacity is None else {"deviceProperties": [device]}
+        return write(folder / name, document(self.events, **known))
+
     def trace(self, folder: Path) -> Trace:
         """The program's file, read."""
-        return readers.read(write(folder / "made.json", document(self.events)))
+        return readers.read(self.file(folder))

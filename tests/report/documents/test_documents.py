@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import json
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from profharness import readers
 from profharness.analysis.records import Summary
+from profharness.analysis.summarise import summarise_trace
 from profharness.errors import Unavailable
 from profharness.report.documents import pdf as pdf_pages
-from profharness.report.documents.extract import HOTSPOTS, POINTS, extract
+from profharness.report.documents.extract import FURTHER, HOTSPOTS, POINTS, extract
 from profharness.report.documents.figures import figures
 from profharness.report.documents.markdown import markdown, paragraph
 from profharness.report.documents.notebook import Kind, Opened, cells
@@ -54,6 +57,33 @@ def test_a_page_has_few_rows_and_counts_the_others():
         tables = extract(SAMPLES[name]()).tables
         assert all(len(table.rows) <= POINTS for table in tables)
         assert all(len(table.rows) <= HOTSPOTS for table in tables[1:])
+        assert all(len(table.rows) <= FURTHER for table in extract(SAMPLES[name]()).further)
+
+
+def test_copies_and_memory_are_told(shared: Path):
+    """Those of the terminal and the page, in the page's first rows."""
+    path = shared / "fixtures/kineto/h100_bert_small.json.gz"
+    summary = summarise_trace(readers.read(path), str(path))
+    page = extract(summary)
+    copied, held = page.further
+    assert (copied.title, held.title) == ("Copies by direction and size", "By operator, device 0")
+    assert copied.rows[0][0].text == "device to host, pinned"
+    use = next(use for use in summary.memory.uses if use.device is not None)
+    assert held.rows[0][0].text == use.operators[0].name
+    assert len(held.rows) + held.left_out == len(use.operators)
+    text = as_markdown(summary)
+    assert "**Memory** device 0: peak 96.6 MiB" in text
+    assert "| before the recording" in text
+    assert as_pdf(summary) != as_pdf(msgspec.structs.replace(summary, memory=None))
+
+
+def test_a_table_without_room_is_left_out():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    summary = next(iter(SAMPLES.values()))()
+    table = extract(summary).tables[0]
+    for below in (0.0, 0.04, 0.07):
+        assert pdf_pages._table(figure, table, 8, below) == below
+    assert figure.texts == []
 
 
 def test_foreign_names_are_text():

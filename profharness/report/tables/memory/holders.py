@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from profharness.analysis.memory.records import AllocatorCall, Memory, MemoryRow, MemoryUse
 from profharness.report.table import Cell, Column, Table, first_rows
+from profharness.report.tables.memory import batches
 from profharness.report.text.listing import listing
 from profharness.units import format_bytes, format_ns, format_number, format_share
 
@@ -13,6 +14,8 @@ SHOWN = 6
 """Rows of owners in `metrics`."""
 LISTED = 20
 """Rows of owners on the page."""
+_BRIEF = 2
+"""Peaks that a paragraph tells of."""
 _NOTABLE = 1 << 20
 """Bytes: the peak of a process and place below it is told in one line, without its owners."""
 
@@ -24,10 +27,14 @@ def lines(memory: Memory | None) -> Iterator[str]:
     if memory is None:
         return
     yield "memory:"
+    shown = told_with_owners(memory.uses)
+    for row in batches.notable(memory.by_batch):
+        for number, said in enumerate(batches.sentences(row)):
+            yield f"  {'  ' if number else f'{batches.name(row)}, by batch size: '}{said}"
     for use in memory.uses:
         for number, said in enumerate(use_sentences(use)):
-            yield f"  {'' if number else f'{place(use)}: '}{said}"
-        if use.peak_bytes >= _NOTABLE:
+            yield f"  {'  ' if number else f'{place(use)}: '}{said}"
+        if use in shown:
             for table in owner_tables(use, SHOWN):
                 yield from listing(table, indent=4, heads=True)
                 if table.left_out:
@@ -37,9 +44,23 @@ def lines(memory: Memory | None) -> Iterator[str]:
 
 
 def place(use: MemoryUse) -> str:
-    """`host`, `device 2`, and before it the file where there are several."""
+    """`host`, `device 2`, and before it the file where there are several, or the point."""
     name = "host" if use.device is None else f"device {use.device}"
-    return f"{use.file}: {name}" if use.file else name
+    return ": ".join(filter(None, (use.file, use.point, name)))
+
+
+def told_with_owners(uses: Sequence[MemoryUse]) -> list[MemoryUse]:
+    """Those whose owners are listed: with a notable peak, and of the points of a run the one with
+    the highest of each place.
+    """
+    highest: dict[str | None, int] = {}
+    for use in uses:
+        highest[use.device] = max(use.peak_bytes, highest.get(use.device, 0))
+    return [
+        use
+        for use in uses
+        if use.peak_bytes >= _NOTABLE and (not use.point or use.peak_bytes == highest[use.device])
+    ]
 
 
 def use_sentences(use: MemoryUse) -> Iterator[str]:
@@ -141,6 +162,10 @@ def page_notes(memory: Memory | None) -> tuple[tuple[str, str], ...]:
     if memory is None:
         return ()
     return (
+        *(
+            (f"{batches.name(row)}, by batch size", f"{'; '.join(batches.sentences(row))}.")
+            for row in batches.notable(memory.by_batch)
+        ),
         *((place(use), f"{'; '.join(use_sentences(use))}.") for use in memory.uses),
         *_call_facts(memory.calls, memory.window_ns),
     )
@@ -152,13 +177,24 @@ def _call_facts(calls: Iterable[AllocatorCall], window_ns: int) -> Iterator[tupl
         yield name, f"{said}."
 
 
+def brief(memory: Memory | None) -> str:
+    """A paragraph: what is said of batch sizes, else of the highest peak of each place."""
+    if memory is None:
+        return ""
+    over = [
+        f"{batches.name(row)}, by batch size: {'; '.join(batches.sentences(row))}."
+        for row in batches.notable(memory.by_batch)
+    ]
+    return " ".join(
+        over
+        or [f"{place(use)}: {_peak_text(use)}." for use in told_with_owners(memory.uses)[:_BRIEF]]
+    )
+
+
 def page_tables(memory: Memory | None) -> tuple[Table, ...]:
-    """The owners of what is worth a table."""
+    """Memory over batch sizes, and the owners of what is worth a table."""
     if memory is None:
         return ()
-    return tuple(
-        table
-        for use in memory.uses
-        if use.peak_bytes >= _NOTABLE
-        for table in owner_tables(use, LISTED)
-    )
+    over = batches.batch_table(memory.by_batch)
+    owners = [table for use in told_with_owners(memory.uses) for table in owner_tables(use, LISTED)]
+    return (*(() if over is None else (over,)), *owners)
