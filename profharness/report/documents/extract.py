@@ -8,6 +8,7 @@ from profharness.analysis.records import Summary
 from profharness.report.page.headline import subtitle, title
 from profharness.report.page.window import window_verdict
 from profharness.report.table import Table, first_rows
+from profharness.report.tables.critical import critical_tables
 from profharness.report.tables.hotspots import hotspot_tables
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.scan import scan_table
@@ -15,8 +16,8 @@ from profharness.report.text.findings import finding_lines
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.sentences import sentences
 
-POINTS, HOTSPOTS = 24, 8
-"""Rows of the two tables: with the words above them they fill a page."""
+POINTS, HOTSPOTS, PATH = 24, 8, 5
+"""Rows of the tables: with the words above them they fill a page."""
 VERDICT = "Verdict"
 _HOTSPOT_KEYS = ("name", "share", "total", "calls", "mean")
 
@@ -55,6 +56,7 @@ def extract(summary: Summary) -> Extract:
         tables=(
             *([first_rows(main, POINTS)] if main is not None else []),
             *([_narrow(first_rows(hotspots[0], HOTSPOTS))] if hotspots else []),
+            *critical_tables(summary.critical_path, PATH),
         ),
         findings=finding_lines(summary),
         source=summary.source,
