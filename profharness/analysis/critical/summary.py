@@ -37,7 +37,7 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
-MOST_REPLAYED = 1_000_000
+MOST_REPLAYED = 300_000
 """Instants of a window that a report forecasts changes of: each takes some seconds beyond."""
 
 
