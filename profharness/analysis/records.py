@@ -13,6 +13,7 @@ import msgspec
 
 from profharness.analysis.batches.records import Batches
 from profharness.analysis.communication.records import Communication
+from profharness.analysis.critical.records import CriticalPath
 from profharness.analysis.curves.records import Series
 from profharness.analysis.host.line_records import LineTable
 from profharness.analysis.host.records import HostTime
@@ -336,6 +337,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     the ranges that are its steps, if not marks of tools. `use` is worked out for reports and plots
     alone, `pictures` for the report's page. `device_names` are those that trace files tell of their
     devices. JSON has no word of these three.
+    `critical_path`, with what changes would be worth, is worked out for reports.
     """
 
     schema: int = SCHEMA
@@ -373,6 +375,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     pictures: Pictures | None = None
     host: HostTime | None = None
     batches: Batches | None = None
+    critical_path: CriticalPath | None = None
 
 
 class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):

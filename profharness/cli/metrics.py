@@ -138,6 +138,10 @@ def _with_critical_path(line: MetricsLine, given: OperatorInput) -> None:
         beside = {"critical_path": msgspec.to_builtins(path)}
         sys.stdout.write(metrics_json(summary, beside).decode())
         return
+    if line.form is Form.MD:
+        summary = msgspec.structs.replace(summary, critical_path=path)
+        sys.stdout.write(_text(line, summary, ()))
+        return
     sys.stdout.write(_text(line, summary, ()))
     sys.stdout.write(critical_path_text(path))
 

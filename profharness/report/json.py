@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from profharness.analysis.critical.records import CriticalPath
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import (
     SCHEMA,
@@ -54,8 +55,30 @@ def run_json(summary: Summary) -> bytes:
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **({"sharing": summary.sharing} if summary.sharing else {}),
+            **(
+                {"forecasts": _forecasts(summary.critical_path)}
+                if summary.critical_path is not None
+                else {}
+            ),
         }
     )
+
+
+def _forecasts(path: CriticalPath) -> dict[str, object]:
+    """What changes would be worth, process by process, and batch sizes, without the paths."""
+    return {
+        "processes": [
+            {
+                "process": process.process,
+                "point": process.point,
+                "rank": process.rank,
+                "what_if": [made for made in process.what_if[1:] if made.touched],
+            }
+            for process in path.processes
+        ],
+        "batches": path.batches,
+        "refused": path.refused,
+    }
 
 
 def metrics_json(summary: Summary, beside: Mapping[str, object] = {}) -> bytes:

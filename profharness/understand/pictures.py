@@ -26,7 +26,6 @@ from profharness.understand.steps import stepped
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from profharness.analysis.critical.records import CriticalPath
     from profharness.analysis.host.line_records import LineTable
     from profharness.analysis.records import Summary
     from profharness.trace.model import Trace
@@ -56,21 +55,7 @@ def pictures_of(
         bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
         longest_step=_longest_step(records),
         window=_window(records, summary),
-        critical=_critical(loaded, shown, step_range),
     )
-
-
-def _critical(loaded: Loaded, shown: Trace | None, step_range: str) -> CriticalPath | None:
-    """The critical path of the steps; None for a scan, whose trials stand for themselves, and where
-    nothing is known of the host. Of a run it goes without Python's functions (see `load.told`).
-    """
-    if loaded.manifest is not None and loaded.manifest.kind == "scan":
-        return None
-    from profharness.understand.loose.critical import path_of
-
-    if shown is not None and loaded.manifest is None:
-        loaded = replace(loaded, trace=shown)
-    return path_of(loaded, (), step_range)
 
 
 def pictures_of_one(loaded: Loaded, shown: Trace, pieces: int, *, partitioned: bool) -> Pictures:

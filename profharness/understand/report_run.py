@@ -70,6 +70,7 @@ def finish(
     from profharness.report.page import html
     from profharness.rundir.paths import RunDir, write_atomic
     from profharness.understand.device_use import use_of
+    from profharness.understand.loose.critical import shown_path
     from profharness.understand.pictures import pictures_of
     from profharness.understand.replays import with_captures
 
@@ -94,6 +95,7 @@ def finish(
             summary,
             use=use_of(loaded, operator_input),
             pictures=pictures_of(loaded, summary, step_range, records.shown, records.flames),
+            critical_path=shown_path(loaded, records.shown, step_range),
         )
         if keeps:
             records.write_trace()

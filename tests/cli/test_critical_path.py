@@ -90,7 +90,8 @@ def test_json_holds_parts_that_sum_to_the_window(
     )
     assert (faster["forecast_ns"], faster["at_most_ns"]) == (210_000, 150_000)
     assert faster["next_limit"] == "kernel"
-    assert faster["measured_ns"] is None
+    assert faster["low_ns"] is None
+    assert (path["batches"], path["refused"]) == ([], [])
 
 
 def test_a_what_if_is_said_by_step(capsys: pytest.CaptureFixture[str], steps: Path) -> None:
@@ -139,3 +140,38 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     assert run_cli(["metrics", str(steps), *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_paths_of_several_files_go_on_at_the_rank_that_came_last(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Rank 1 launches its all-reduces 300 us later; its clock is 5 s ahead."""
+    files = []
+    for rank, (late, ahead) in enumerate(((0.0, 0.0), (300.0, 5e6))):
+        events = []
+        for call in range(4):
+            at, id_ = ahead + call * 1000.0, call + 1
+            begun = at + late + 10
+            events += [
+                event("cpu_op", "aten::mm", at, late + 8),
+                event("cuda_runtime", "hipLaunchKernel", at + late + 4, 3.0, correlation=id_),
+                event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", begun,
+                      at + 400 - begun, correlation=id_),
+                event("cuda_runtime", "hipDeviceSynchronize", at + late + 8, 394 - late),
+            ]  # fmt: skip
+        document = {
+            "schemaVersion": 1,
+            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2},
+            "traceEvents": events,
+        }
+        files.append(tmp_path / f"rank{rank}.json")
+        files[-1].write_text(json.dumps(document))
+    path = json.loads(output(capsys, *files, "--json", "--critical-path"))["critical_path"]
+    assert path["meetings"] == {"calls": 4, "shared_clock": False, "bound_ns": 0}
+    first, second = path["processes"]
+    assert sum(part["ns"] for part in first["segments"].values()) == first["window_ns"]
+    assert first["places"] == {"rank 1": first["window_ns"] - 92_000, "rank 0": 92_000}
+    assert second["places"] == {}
+    text = output(capsys, *files, "--critical-path")
+    assert "paths go on at the rank that came last to a collective: 4 calls matched" in text
+    assert "it lies on rank 1" in text

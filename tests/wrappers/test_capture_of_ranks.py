@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import types
 
 import pytest
 
@@ -12,7 +10,7 @@ from profharness.readers.kineto import reader
 from profharness.trace.wanted import Wanted
 from tests import needs
 
-from .running import WRAPPERS, Runner, sidecar_of
+from .running import Runner, sidecar_of
 from .test_capture import S, policy
 
 needs.packages("torch")
@@ -123,26 +121,3 @@ def test_a_recording_of_one_process_ends_by_the_clock() -> None:
     rule.opened(0)
     assert rule.step(1) is None
     assert rule.tick(11 * S, 0) == "close"
-
-
-def test_a_step_that_a_safe_point_saw_first_is_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The watching thread may ask for a safe point between the count of a step and the call that
-    tells of it: the step then began twice, and its range too.
-    """
-    monkeypatch.syspath_prepend(WRAPPERS / "hooks")
-    controller_module = importlib.import_module("profharness_hooks.controller")
-
-    seen: list[int] = []
-    controller = object.__new__(controller_module.Controller)
-    controller._torch = types.SimpleNamespace(_C=types.SimpleNamespace())
-    controller._policy = policy("default")
-    controller._steps = types.SimpleNamespace(done=15)
-    controller._busy = controller._handing_over = controller._waiting_for_device = False
-    controller._foreseen = 0
-    controller._capturing = lambda: False
-    controller._step = seen.append
-    controller._guarded(controller._tick)
-    controller.on_step(15)
-    controller.on_step(16)
-    controller.on_step(15)  # the script's own marks count anew
-    assert seen == [15, 16, 15]

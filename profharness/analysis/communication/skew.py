@@ -35,7 +35,7 @@ COSTS = 0.02
 """Of all ranks' time that they wait: below it nothing is to be gained."""
 _MOST = 0.8  # of all waiting: on hosts whose ranks share cores, every call has some
 _UNEVEN = frozenset({"all_to_all", "send_recv", "gather", "scatter", "collective"})
-_MEET = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
+MEET = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +203,7 @@ def _meeting(ranks: Sequence[Arrivals]) -> dict[int, npt.NDArray[np.bool_]]:
     if all(rank.common_clock for rank in ranks):
         return {}
     return {
-        id(rank.texts): np.array([described(text).kind in _MEET for text in rank.texts], np.bool_)
+        id(rank.texts): np.array([described(text).kind in MEET for text in rank.texts], np.bool_)
         for rank in _pools(ranks)
     }
 

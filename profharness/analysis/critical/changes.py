@@ -6,15 +6,25 @@ A change touches lags and causes; all other lags stay as they were measured.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.critical.classes import COLLECTIVE, COPY, KERNEL
+from profharness.analysis.critical.classes import COLLECTIVE, COPY, KERNEL, KEYS
 from profharness.analysis.critical.graph import OWN, STREAM, Graph
 from profharness.analysis.critical.host_points import Role
-from profharness.analysis.critical.segments import Cut, cut_host, tiled, work_classes, work_names
+from profharness.analysis.critical.records import PathRow
+from profharness.analysis.critical.scaling import FURTHEST
+from profharness.analysis.critical.segments import (
+    Cut,
+    cut_host,
+    tiled,
+    work_classes,
+    work_names,
+    work_operators,
+)
 from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.timeline import OPS
 from profharness.errors import UsageError
@@ -28,7 +38,13 @@ FORMS = (
     "kernel:REGEX=FACTOR, op:REGEX=FACTOR, graphs, no-sync, hide-communication, dataloader, "
     "batch=N, or batch=OLD:NEW"
 )
+_ON_HOST = "host_operator"
+_FIRST = re.compile(r"\[(\d+)")
 _SIMPLE = ("graphs", "no-sync", "hide-communication", "dataloader")
+
+
+class Unforeseeable(Exception):  # noqa: N818  its text is shown beside forecasts
+    """What a change would do cannot be known; the text says why, and what is needed."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +58,23 @@ class Change:
     batch: int | None = None
     old_batch: int | None = None
 
-    def of_batch(self, old: int | None) -> Change | None:
-        """The change for a window of this batch size; None where a batch size is needed and not
-        known, or is the same.
+    def of_batch(self, old: int | None) -> Change:
+        """The change for a window of this batch size. Raises Unforeseeable where one trace cannot
+        tell what the batch size would do.
         """
         if self.batch is None:
             return self
         known = self.old_batch or old
-        if not known or known == self.batch:
-            return None
+        if not known:
+            raise Unforeseeable("the batch size of the trace is not known: write batch=OLD:NEW")
+        if known == self.batch:
+            raise Unforeseeable("this is the batch size of the trace")
+        if not 1 / FURTHEST <= self.batch / known <= FURTHEST:
+            raise Unforeseeable(
+                f"a trace of batch {known} alone says nothing of a size more than {FURTHEST} times "
+                "as large or small: scan two sizes nearer to it (`profharness run SCAN "
+                "--batch-sizes`)"
+            )
         return replace(self, factor=self.batch / known, old_batch=known)
 
 
@@ -79,6 +103,23 @@ def parse(text: str) -> Change:
         if new.isdecimal() and int(new) and (old.isdecimal() and int(old) if colon else not old):
             return Change(text, "batch", batch=int(new), old_batch=int(old) if old else None)
     raise UsageError(f"--what-if {text}: no such change", f"it is one of {FORMS}")
+
+
+USUAL = tuple(parse(text) for text in _SIMPLE)
+"""Changes that a report tries by itself."""
+
+
+def largest_halved(rows: Sequence[PathRow]) -> Change | None:
+    """The operator that holds most of a path, or whose work does, at half of its time; the kernel
+    where no operator launched it. None without either.
+    """
+    for row in rows:
+        of_operator = row.operator or (row.name if row.kind == _ON_HOST else "")
+        if of_operator:
+            return parse(f"op:^{re.escape(of_operator)}$=0.5")
+        if row.kind == KEYS[KERNEL] and row.name:
+            return parse(f"kernel:^{re.escape(row.name)}$=0.5")
+    return None
 
 
 def _regex(text: str, pattern: str) -> re.Pattern[str]:
@@ -133,7 +174,9 @@ def _touched_work(graph: Graph, change: Change) -> Mask:
     if change.kind == "hide-communication":
         return np.isin(kinds, (COLLECTIVE,))
     if change.kind == "batch":
-        return np.isin(kinds, (KERNEL, COPY))
+        return (
+            np.isin(kinds, (KERNEL, COPY)) & _of_batch(graph, change)[work_operators(graph.scope)]
+        )
     if change.pattern is None:
         return np.zeros(len(kinds), np.bool_)
     name, operator = work_names(graph.scope)
@@ -195,9 +238,28 @@ def _touched_host(graph: Graph, change: Change, thread: int, cut: Cut) -> Mask:
     rows, inner = graph.scope.rows, tiled(graph.scope, thread).inner[cut.stretch]
     in_operator: Mask = (inner != NULL) & (rows.table[np.maximum(inner, 0)] == OPS)
     if change.kind == "batch":
-        return in_operator
+        operator = np.where(in_operator, rows.row[np.maximum(inner, 0)], NULL)
+        of_batch: Mask = in_operator & _of_batch(graph, change)[operator]
+        return of_batch
     names = np.where(in_operator, rows.name[np.maximum(inner, 0)], NULL).astype(np.int64)
     return _matching(graph, change, names)
+
+
+def _of_batch(graph: Graph, change: Change) -> Mask:
+    """Which operators (rows of the trace's, and one last entry for work without) work on the batch:
+    those with an input whose first dimension is a multiple of its size; all where no shapes are
+    recorded.
+    """
+    ops, strings = graph.scope.trace.ops, graph.scope.trace.strings
+    known = [code for code in np.unique(ops.shapes).tolist() if code != NULL]
+    if not known or change.old_batch is None:
+        return np.ones(len(ops) + 1, np.bool_)
+    whole = [
+        code
+        for code in known
+        if any(int(first) % change.old_batch == 0 for first in _FIRST.findall(strings[code]))
+    ]
+    return np.concatenate((np.isin(ops.shapes, whole), [True]))
 
 
 def _without_waits(graph: Graph, cause: I64, lag: I64) -> None:

@@ -4,6 +4,7 @@ then.
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,7 +31,11 @@ def forecast(graph: Graph, change: Change, residual_ns: int) -> Forecast:
     """What the change makes of the window; `residual_ns` is what the rerun of no change missed."""
     changed = apply(graph, change)
     run = rerun(graph, changed.cause, changed.lag)
-    return _forecast(graph, change.text, changed, run, residual_ns)
+    made = _forecast(graph, change.text, changed, run, residual_ns)
+    if change.batch is None:
+        return made
+    ends = sorted((made.window_ns, made.forecast_ns))
+    return msgspec.structs.replace(made, low_ns=ends[0], high_ns=ends[1])
 
 
 def _forecast(graph: Graph, text: str, changed: Changed, run: Rerun, residual_ns: int) -> Forecast:

@@ -18,7 +18,8 @@ class PathPart(msgspec.Struct, frozen=True, kw_only=True):
 
 class PathRow(msgspec.Struct, frozen=True, kw_only=True):
     """Segments of one class and name: a kernel, an operator, a call, a range or a Python frame.
-    `operator` launched the work, where one did; `share` is that of the window.
+    `operator` launched the work, where one did; `share` is that of the window. `process` is where
+    it lies, on a path over several processes.
     """
 
     kind: str
@@ -27,6 +28,7 @@ class PathRow(msgspec.Struct, frozen=True, kw_only=True):
     ns: int
     share: float
     segments: int
+    process: str = ""
 
 
 class PathStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +46,9 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     the measured window by; `next_limit` is the class that then holds most of the path.
 
     `at_most_ns` is the time that the change takes from the measured path, which no forecast can
-    gain more than; None where the change takes a dependence away. `measured_ns` is the window as it
-    was measured where the change was made (another point of the scan), and `error` the forecast
-    against it; None without such a point. `from_scan_ns` is what a line through the step times of
-    the scan's other batch sizes gives, with its error.
+    gain more than; None where the change takes a dependence away. `low_ns` and `high_ns` bound a
+    batch size that one trace alone cannot tell: no operator's time changes, or that of all changes
+    in proportion, which `forecast_ns` is then.
     """
 
     change: str
@@ -59,16 +60,59 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     next_limit_share: float
     touched: int
     residual_ns: int
-    note: str = ""
+    low_ns: int | None = None
+    high_ns: int | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that cannot be forecast, and why."""
+
+    change: str
+    why: str
+
+
+class StepForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """A step as forecast, with its 95 % interval, and the median of what was measured (None where
+    nothing was); `error` is the forecast over the measured one, less 1.
+    """
+
+    forecast_ns: float
+    low_ns: float
+    high_ns: float
     measured_ns: float | None = None
+    measured_low_ns: float | None = None
+    measured_high_ns: float | None = None
     error: float | None = None
-    from_scan_ns: float | None = None
-    from_scan_error: float | None = None
+
+
+class BatchForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch size as other sizes of its series of the scan tell it: as traced, and without the
+    profiler (None without such trials). It `rests_on` two sizes; `inside` says that it lies between
+    them.
+    """
+
+    size: int
+    series: str = ""
+    rests_on: tuple[int, int]
+    inside: bool
+    traced: StepForecast
+    bare: StepForecast | None = None
+
+
+class Meetings(msgspec.Struct, frozen=True, kw_only=True):
+    """Collectives that several processes have in common. `bound_ns` is how far the ends of nineteen
+    of twenty lie apart on the clock that their common end gives; 0 on a shared clock.
+    """
+
+    calls: int
+    shared_clock: bool
+    bound_ns: int
 
 
 class RankPath(msgspec.Struct, frozen=True, kw_only=True):
     """The critical path of one process. `segments` holds every class that occurs, largest first;
-    they sum to `window_ns` exactly. `rows` are the `KEPT_ROWS` largest.
+    they sum to `window_ns` exactly. `rows` are the `KEPT_ROWS` largest. Where the path goes on at
+    other processes, `places` says how many ns of it lie on which; they sum to `window_ns`, too.
     """
 
     process: str
@@ -81,6 +125,7 @@ class RankPath(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[PathRow, ...]
     steps: tuple[PathStep, ...]
     what_if: tuple[Forecast, ...] = ()
+    places: dict[str, int] = {}
 
     @property
     def step_ns(self) -> float | None:
@@ -89,8 +134,14 @@ class RankPath(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CriticalPath(msgspec.Struct, frozen=True, kw_only=True):
-    """The paths of all processes (and points) of a run or file; the parts sum over them."""
+    """The paths of all processes (and points) of a run or file; the parts sum over them.
+    `batches` are the sizes of a scan, each forecast from the others; `refused` are changes that
+    cannot be forecast; `meetings` tell of collectives of several processes, None without.
+    """
 
     window_ns: int
     segments: dict[str, PathPart]
     processes: tuple[RankPath, ...]
+    batches: tuple[BatchForecast, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    meetings: Meetings | None = None

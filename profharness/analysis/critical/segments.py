@@ -5,7 +5,7 @@ Segments touch and reach over the whole window, so that their lengths sum to it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,11 @@ class Segments:
     @property
     def length(self) -> I64:
         return self.end - self.start
+
+
+def columns_of(found: Segments) -> tuple[I64, ...]:
+    """The columns of segments, in the order of their fields."""
+    return tuple(getattr(found, column.name) for column in fields(found))
 
 
 def segments_of(graph: Graph, edges: Edges) -> Segments:
@@ -136,11 +141,18 @@ def work_names(scope: Scope) -> tuple[I64, I64]:
     """The name of each piece of work, and that of the operator that launched it."""
     trace = scope.trace
     name = np.concatenate((trace.kernels.name, trace.copies.name))[scope.work].astype(np.int64)
-    op = np.concatenate((trace.kernels.op, trace.copies.op))[scope.work]
+    op = work_operators(scope)
     if not len(trace.ops):
         return name, np.full(len(name), NULL, np.int64)
     operator = np.where(op == NULL, NULL, trace.ops.name[np.maximum(op, 0)]).astype(np.int64)
     return name, operator
+
+
+def work_operators(scope: Scope) -> I64:
+    """The row of the operator that launched each piece of work; NULL for none."""
+    trace = scope.trace
+    rows: I64 = np.concatenate((trace.kernels.op, trace.copies.op))[scope.work].astype(np.int64)
+    return rows
 
 
 def _of_host(scope: Scope, thread: int, start: I64, end: I64) -> Columns:

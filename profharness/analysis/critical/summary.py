@@ -3,51 +3,91 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.critical import classes
-from profharness.analysis.critical.changes import Change
+from profharness.analysis.critical.changes import Change, Unforeseeable, largest_halved
+from profharness.analysis.critical.crossing import Stretch, Walks
 from profharness.analysis.critical.forecast import forecast, unchanged
 from profharness.analysis.critical.graph import Graph, graph_of
+from profharness.analysis.critical.meetings import meetings
 from profharness.analysis.critical.records import (
-    KEPT_ROWS,
+    BatchForecast,
     CriticalPath,
     Forecast,
+    Meetings,
     PathPart,
     PathRow,
     PathStep,
     RankPath,
+    Refusal,
 )
+from profharness.analysis.critical.rows import path_rows
+from profharness.analysis.critical.scaling import FURTHEST
+from profharness.analysis.critical.scan_forecasts import NO_SCAN, Scan, scan_forecasts
 from profharness.analysis.critical.scope import Scope, scopes
-from profharness.analysis.critical.segments import Segments, segments_of
-from profharness.analysis.critical.walk import path_of
-from profharness.analysis.host.kinds import without_address
+from profharness.analysis.critical.segments import Segments, columns_of
 from profharness.analysis.time.steps import Step
-from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
+MOST_REPLAYED = 300_000
+"""Instants of a window that a report forecasts changes of: each takes some seconds beyond."""
 
 
 def critical_path(
-    trace: Trace, changes: Sequence[Change] = (), batches: Mapping[str, int] = {}
+    traces: Trace | Sequence[Trace],
+    changes: Sequence[Change] = (),
+    scan: Scan = NO_SCAN,
+    *,
+    for_report: bool = False,
 ) -> CriticalPath | None:
-    """The paths of all processes of one pass, with what each change is worth; None where no process
-    recorded operators or host calls. `batches` are the batch sizes of points.
+    """The paths of all processes of one pass, or of files of several ranks, with what each change
+    is worth; None where no process recorded operators or host calls. Of a scan each batch size is
+    forecast from the others. A report also wants to know what the largest operator is worth, and no
+    forecasts that take long.
     """
-    return _of_all([_of_process(scope, changes, batches) for scope in scopes(trace)])
+    traces = [traces] if isinstance(traces, Trace) else traces
+    found = [scope for trace in traces for scope in scopes(trace)]
+    asked = [change for change in changes if change.batch and not change.old_batch]
+    sizes = [change.batch for change in asked if change.batch is not None]
+    batches = scan_forecasts(found, scan, sizes)
+    refused: list[Refusal] = []
+    measured = {point.size for point in scan.points.values()}
+    if len(measured) > 1:
+        told = {made.size for made in batches}
+        refused += [
+            Refusal(change=change.text, why=_too_little(measured))
+            for change in asked
+            if change.batch not in told
+        ]
+        changes = [change for change in changes if change not in asked]
+    asking = _Asking(changes, scan, for_report, refused)
+    made, met = _of_processes(found, asking)
+    return _of_all(made, batches, refused, met)
 
 
 def together(paths: Sequence[CriticalPath]) -> CriticalPath | None:
     """The paths of several files; None of none."""
-    return _of_all([path for found in paths for path in found.processes])
+    return _of_all(
+        [path for found in paths for path in found.processes],
+        [made for found in paths for made in found.batches],
+        [one for found in paths for one in found.refused],
+    )
 
 
-def _of_all(paths: Sequence[RankPath]) -> CriticalPath | None:
+def _of_all(
+    paths: Sequence[RankPath],
+    batches: Sequence[BatchForecast],
+    refused: Sequence[Refusal],
+    told: Meetings | None = None,
+) -> CriticalPath | None:
     if not paths:
         return None
     total: dict[str, PathPart] = {}
@@ -59,22 +99,87 @@ def _of_all(paths: Sequence[RankPath]) -> CriticalPath | None:
         window_ns=sum(path.window_ns for path in paths),
         segments=_largest_first(total),
         processes=tuple(paths),
+        batches=tuple(batches),
+        refused=tuple(dict.fromkeys(refused)),
+        meetings=told,
     )
 
 
-def paths_of(trace: Trace) -> list[tuple[Scope, Segments]]:
-    """The segments of each process's path, for what draws them."""
+def paths_of(trace: Trace) -> list[tuple[Scope, list[tuple[Scope, Segments]]]]:
+    """The segments of each process's path, for what draws them: with the process that they lie
+    on.
+    """
+    graphs = [graph_of(scope) for scope in scopes(trace)]
     made = []
-    for scope in scopes(trace):
-        graph = graph_of(scope)
-        made.append((scope, segments_of(graph, path_of(graph))))
+    for group in _meeting(graphs):
+        members = [graphs[place] for place in group]
+        walks = Walks(members, meetings(members))
+        for place, graph in enumerate(members):
+            stretches = walks.path_of(place)
+            made.append(
+                (graph.scope, [(members[one.place].scope, one.segments) for one in stretches])
+            )
     return made
 
 
-def _of_process(scope: Scope, changes: Sequence[Change], batches: Mapping[str, int]) -> RankPath:
-    graph = graph_of(scope)
-    found = segments_of(graph, path_of(graph))
-    source = scope.source
+def _meeting(graphs: Sequence[Graph]) -> list[list[int]]:
+    """Places of the processes that can meet: those of one point and pass."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for place, graph in enumerate(graphs):
+        source = graph.scope.source
+        groups.setdefault((source.pass_name, source.point), []).append(place)
+    return list(groups.values())
+
+
+def _of_processes(
+    found: Sequence[Scope], asking: _Asking
+) -> tuple[list[RankPath], Meetings | None]:
+    """The paths of all processes in order, and at what they meet."""
+    graphs = [graph_of(scope) for scope in found]
+    paths: dict[int, RankPath] = {}
+    told: Meetings | None = None
+    for group in _meeting(graphs):
+        members = [graphs[place] for place in group]
+        met = meetings(members)
+        told = told or met.told
+        walks = Walks(members, met)
+        for number, place in enumerate(group):
+            paths[place] = _of_process(members, number, walks.path_of(number), asking)
+    return [paths[place] for place in range(len(graphs))], told
+
+
+def _too_little(measured: set[int]) -> str:
+    return (
+        "a forecast rests on two sizes besides the one asked for, and reaches to "
+        f"{FURTHEST} times the largest and 1/{FURTHEST} of the smallest; this scan has "
+        f"{', '.join(map(str, sorted(measured)))}"
+    )
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """What is asked of each process; `refused` takes up what cannot be answered."""
+
+    changes: Sequence[Change]
+    scan: Scan
+    for_report: bool
+    refused: list[Refusal]
+
+
+def _of_process(
+    members: Sequence[Graph], number: int, stretches: Sequence[Stretch], asking: _Asking
+) -> RankPath:
+    """The path of one of the processes that meet."""
+    graph = members[number]
+    scope, source = graph.scope, graph.scope.source
+    found = _joined(stretches)
+    names = _distinct_names([member.scope for member in members])
+    crosses = len({stretch.place for stretch in stretches}) > 1
+    parts = [
+        (members[one.place].scope, one.segments, names[one.place] if crosses else "")
+        for one in stretches
+    ]
+    rows = path_rows(parts, scope.window_ns)
     return RankPath(
         process=process_name(scope),
         point=source.point,
@@ -83,10 +188,35 @@ def _of_process(scope: Scope, changes: Sequence[Change], batches: Mapping[str, i
         start_ns=scope.start,
         window_ns=scope.window_ns,
         segments=_by_class(found),
-        rows=_rows(scope, found),
+        rows=rows,
         steps=tuple(_step(step, found) for step in scope.steps),
-        what_if=_forecasts(graph, changes, batches.get(source.point)),
+        what_if=_forecasts(graph, rows, asking),
+        places=_places(stretches, names) if crosses else {},
     )
+
+
+def _joined(stretches: Sequence[Stretch]) -> Segments:
+    """The segments of a path as one, whose names are of several traces and mean nothing."""
+    if len(stretches) == 1:
+        return stretches[0].segments
+    columns = zip(*(columns_of(one.segments) for one in stretches), strict=True)
+    return Segments(*(np.concatenate(column) for column in columns))
+
+
+def _places(stretches: Sequence[Stretch], names: Sequence[str]) -> dict[str, int]:
+    held = Counter[str]()
+    for one in stretches:
+        held[names[one.place]] += int(one.segments.length.sum())
+    return dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _distinct_names(found: Sequence[Scope]) -> list[str]:
+    """The names of processes, with their file where two have the same."""
+    names = [process_name(scope) for scope in found]
+    return [
+        name if names.count(name) == 1 else f"{name} of {PurePath(scope.source.path).name}"
+        for name, scope in zip(names, found, strict=True)
+    ]
 
 
 def process_name(scope: Scope) -> str:
@@ -98,9 +228,18 @@ def process_name(scope: Scope) -> str:
     return f"process {pid}" if pid != NULL else "process"
 
 
-def _forecasts(graph: Graph, changes: Sequence[Change], batch: int | None) -> tuple[Forecast, ...]:
-    known = [made for change in changes if (made := change.of_batch(batch)) is not None]
-    if not changes:
+def _forecasts(graph: Graph, rows: Sequence[PathRow], asking: _Asking) -> tuple[Forecast, ...]:
+    changes, known = list(asking.changes), []
+    if asking.for_report:
+        if len(graph.time) > MOST_REPLAYED:
+            return ()
+        changes += [made for made in (largest_halved(rows),) if made is not None]
+    for change in changes:
+        try:
+            known.append(change.of_batch(asking.scan.size_of(graph.scope.source.point)))
+        except Unforeseeable as why:
+            asking.refused.append(Refusal(change=change.text, why=str(why)))
+    if not known:
         return ()
     check = unchanged(graph)
     return (check, *(forecast(graph, change, check.residual_ns) for change in known))
@@ -121,39 +260,6 @@ def _by_class(found: Segments) -> dict[str, PathPart]:
 
 def _largest_first(parts: dict[str, PathPart]) -> dict[str, PathPart]:
     return dict(sorted(parts.items(), key=lambda item: (-item[1].ns, item[0])))
-
-
-def _rows(scope: Scope, found: Segments) -> tuple[PathRow, ...]:
-    """Segments by class, name and operator, largest first."""
-    key = pack([found.kind, found.name, found.operator])
-    first, place = first_rows(key)
-    length = np.zeros(len(first), np.int64)
-    np.add.at(length, place, found.length)
-    count = np.bincount(place, minlength=len(first))
-    strings = scope.trace.strings
-
-    def text(code: int) -> str:
-        return without_address(strings[code]) if code != NULL else ""
-
-    ns, segments = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
-    for group, row in enumerate(first.tolist()):
-        of = text(int(found.name[row])), text(int(found.operator[row]))
-        named = classes.KEYS[int(found.kind[row])], *of
-        ns[named] += int(length[group])
-        segments[named] += int(count[group])
-    rows = [
-        PathRow(
-            kind=named[0],
-            name=named[1],
-            operator=named[2],
-            ns=total,
-            share=total / scope.window_ns,
-            segments=segments[named],
-        )
-        for named, total in ns.items()
-    ]
-    rows.sort(key=lambda row: (-row.ns, row.kind, row.name, row.operator))
-    return tuple(rows[:KEPT_ROWS])
 
 
 def _step(step: Step, found: Segments) -> PathStep:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from profharness.analysis.critical.records import CriticalPath
-
 KINDS = (
     "compute_ns",
     "exposed_communication_ns",
@@ -109,7 +107,7 @@ class Band(msgspec.Struct, frozen=True, kw_only=True):
 class Pictures(msgspec.Struct, frozen=True, kw_only=True):
     """All that the report's pictures need beside the figures of a summary, and where to look first
     in the trace: the number of the longest step, and the start and end (ns) of the measured window,
-    of a scan that of the recommended point. `critical` is the path of the steps, not of scans.
+    of a scan that of the recommended point.
     """
 
     strips: Strips = Strips()
@@ -118,4 +116,3 @@ class Pictures(msgspec.Struct, frozen=True, kw_only=True):
     bands: tuple[Band, ...] = ()
     longest_step: int | None = None
     window: tuple[int, int] | None = None
-    critical: CriticalPath | None = None

@@ -10,6 +10,7 @@ from profharness.report.page.headline import subtitle, title
 from profharness.report.page.tidy import filled
 from profharness.report.page.window import window_verdict
 from profharness.report.table import Table, first_rows
+from profharness.report.tables.critical import critical_tables
 from profharness.report.tables.hotspots import hotspot_tables
 from profharness.report.tables.memory import holders as memory
 from profharness.report.tables.memory.copies import copies_table
@@ -19,8 +20,10 @@ from profharness.report.text.findings import finding_lines
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.sentences import sentences
 
-POINTS, HOTSPOTS, FURTHER = 24, 8, 8
-"""Rows of the first two tables, which with the words above them fill a page, and of each other."""
+POINTS, HOTSPOTS, FURTHER, PATH = 24, 8, 8, 5
+"""Rows of the tables: with the words above them the first two fill a page; `FURTHER` of each other
+one, `PATH` of the critical path.
+"""
 _OF_MEMORY = 3
 """Tables of memory: over batch sizes, and the owners of the highest peak."""
 VERDICT = "Verdict"
@@ -66,6 +69,7 @@ def extract(summary: Summary) -> Extract:
         tables=(
             *([first_rows(main, POINTS)] if main is not None else []),
             *([_narrow(first_rows(hotspots[0], HOTSPOTS))] if hotspots else []),
+            *critical_tables(summary.critical_path, PATH),
         ),
         findings=finding_lines(summary),
         source=summary.source,

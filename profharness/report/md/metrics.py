@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from profharness.analysis.records import Summary
 from profharness.report.md.tables import escaped, heading, markdown
+from profharness.report.tables.critical import critical_tables
 from profharness.report.tables.figures import figures_table
 from profharness.report.tables.memory import holders as memory
 from profharness.report.tables.memory.copies import copies_table
@@ -15,6 +16,8 @@ from profharness.report.text.labels import is_command, point_names_by_id
 from profharness.report.text.limits import full_verdict
 from profharness.report.text.measured.lacking import lacking_lines
 from profharness.report.text.measured.vendors import as_read
+
+_PATH_ROWS = 10
 
 
 def metrics_markdown(summary: Summary, *, keys: bool = False) -> str:
@@ -42,6 +45,9 @@ def _parts(summary: Summary, *, keys: bool) -> Iterator[str]:
     if held:
         yield "".join(f"- **{escaped(name)}** {escaped(said)}\n" for name, said in held)
     for table in memory.page_tables(summary.memory):
+        yield heading(table.title)
+        yield markdown(table)
+    for table in critical_tables(summary.critical_path, _PATH_ROWS):
         yield heading(table.title)
         yield markdown(table)
     lacking = list(lacking_lines(summary, keys=keys))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from profharness.analysis.records import Summary
-from profharness.report.page.critical import critical_tables
 from profharness.report.page.findings import FindingBox, finding_boxes
 from profharness.report.page.headline import Tile, subtitle, tiles, title
 from profharness.report.page.provenance import provenance
@@ -28,6 +27,7 @@ from profharness.report.tables import (
     counters,
     runtime_logs,
 )
+from profharness.report.tables.critical import critical_tables
 from profharness.report.tables.device import device_panel
 from profharness.report.tables.figures import figures_table, point_figures, unmeasured
 from profharness.report.tables.fits import fit_table
@@ -142,7 +142,7 @@ def content(summary: Summary) -> Content:
         shared=sharing_table(summary),
         parts=partition_table(summary),
         host=host_table(summary.host),
-        critical=critical_tables(None if summary.pictures is None else summary.pictures.critical),
+        critical=critical_tables(summary.critical_path),
         gaps=gaps_text(summary),
         use=use_section(summary),
         causes=causes_note(summary),

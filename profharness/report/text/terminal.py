@@ -28,6 +28,7 @@ from profharness.report.text.labels import is_command
 from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
 from profharness.report.text.measured import python_lines
+from profharness.report.text.measured.critical_lines import path_blocks, path_lines
 from profharness.report.text.measured.endings import captured, ending
 from profharness.report.text.measured.host_time import kind_items
 from profharness.report.text.measured.vendors import as_read
@@ -107,6 +108,7 @@ def _scan(table: Table, summary: Summary, width: int) -> RenderableType:
         terminal_table(table, shown),
         *(Text(note, style="dim") for note in notes if note),
         *_shared(summary, width),
+        *path_blocks(summary.critical_path, width),
     )
 
 
@@ -184,6 +186,20 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
         label = "where the time went" if of_window else "the host meanwhile"
         yield from labelled(label, wrapped_items(kind_items(summary.host), width - _LABELS))
     yield from labelled("copies", copy_items(summary.copies_by))
+    yield from _measured_rows(summary, width)
+    for label, held in path_lines(summary.critical_path, width - _LABELS):
+        yield from labelled(label, held)
+    verdict = full_verdict(summary.verdict, summary.verdict_needs)
+    if verdict:
+        yield VERDICT, verdict
+    for row in summary.passes:
+        for layer, overhead in row.overhead.items():
+            yield f"overhead {layer}", percent_text(overhead)
+    yield from _other_metrics(summary)
+
+
+def _measured_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
+    """Rows of hotspots, of a runtime's log, and of lines of Python."""
     table = first_hotspots(summary)
     if table is not None:
         label = {"kernel": "top kernels", "op": "top operations", "category": "by category"}[
@@ -195,13 +211,6 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
             yield from labelled(label, lines)
     for label, lines in python_lines.summary_lines(summary.host_lines, width - _LABELS):
         yield from labelled(label, lines)
-    verdict = full_verdict(summary.verdict, summary.verdict_needs)
-    if verdict:
-        yield VERDICT, verdict
-    for row in summary.passes:
-        for layer, overhead in row.overhead.items():
-            yield f"overhead {layer}", percent_text(overhead)
-    yield from _other_metrics(summary)
 
 
 def _other_metrics(summary: Summary) -> Iterable[tuple[str, str]]:

@@ -1,90 +1,131 @@
-"""The critical paths of one run or file, and what changes of them were worth where another point
-measured that.
-"""
+"""The critical paths of one run or file, and of a scan what each batch size takes by the others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from profharness.analysis.critical.changes import Change
-from profharness.analysis.critical.records import CriticalPath, Forecast, RankPath
+from profharness.analysis.critical.changes import USUAL, Change
+from profharness.analysis.critical.records import CriticalPath
+from profharness.analysis.critical.scan_forecasts import (
+    NO_SCAN,
+    Scan,
+    ScanPoint,
+    scan_forecasts,
+)
+from profharness.analysis.critical.scope import scopes
 from profharness.analysis.critical.summary import critical_path
-from profharness.understand.hotspots import records_of
+from profharness.analysis.time.steps import steps
+from profharness.trace.parts.select import by_source
+from profharness.understand.hotspots import passes_in_order, records_of
 from profharness.understand.load import Loaded
 from profharness.understand.steps import stepped
 
+if TYPE_CHECKING:
+    from profharness.rundir.manifest import Manifest, PointRecord
+    from profharness.trace.model import Trace
+
+_BARE = "bare"
+_REPEAT = "~"  # between a point's name and the number of its repeat
+MOST_POINTS = 200
+
 
 def path_of(
-    loaded: Loaded, changes: Sequence[Change] = (), step_range: str = ""
+    loaded: Loaded,
+    changes: Sequence[Change] = (),
+    step_range: str = "",
+    *,
+    for_report: bool = False,
 ) -> CriticalPath | None:
-    """The paths of the pass that speaks for kernels; None where it recorded nothing of the host. A
-    forecast of a batch size that another point measured stands beside what was measured.
+    """The paths of the pass that speaks for kernels; None where it recorded nothing of the host. Of
+    a scan each batch size is forecast from the others, beside what was measured.
     """
-    loaded = stepped(loaded, step_range, must=False)
-    _, trace = records_of(loaded)
-    batches = _batch_sizes(loaded)
-    found = critical_path(trace, changes, batches)
-    if found is None or not any(change.batch for change in changes):
-        return found
-    return msgspec.structs.replace(
-        found,
-        processes=tuple(_against(path, found, changes, batches) for path in found.processes),
-    )
+    scan = scan_of(loaded)
+    trace = records_to_walk(loaded, step_range)
+    found = critical_path(trace, changes, scan, for_report=for_report)
+    return found if found is None else _with_other_passes(found, loaded, scan, changes)
 
 
-def _batch_sizes(loaded: Loaded) -> dict[str, int]:
-    """The batch size of each point of a run, by the point's name."""
+def _with_other_passes(
+    found: CriticalPath, loaded: Loaded, scan: Scan, changes: Sequence[Change]
+) -> CriticalPath:
+    """The path with the batch sizes of series that were recorded in other passes."""
+    asked = [change.batch for change in changes if change.batch and not change.old_batch]
+    batches, told = list(found.batches), {made.series for made in found.batches}
+    if len({point.series for point in scan.points.values()}) > 1:
+        for _, records in passes_in_order(loaded):
+            more = scan_forecasts(list(scopes(records)), scan, asked)
+            batches += [made for made in more if made.series not in told]
+            told |= {made.series for made in more}
+    return msgspec.structs.replace(found, batches=tuple(batches))
+
+
+def records_to_walk(loaded: Loaded, step_range: str = "") -> Trace:
+    """The records of the pass that speaks for kernels, with the steps that were asked for."""
+    return records_of(stepped(loaded, step_range, must=False))[1]
+
+
+def shown_path(loaded: Loaded, shown: Trace | None, step_range: str = "") -> CriticalPath | None:
+    """The critical path for a report, with what the usual changes would be worth; None of a scan
+    of very many points, and where nothing is known of the host. `shown` is the trace with Python's
+    functions; a run goes without them (see `load.told`).
+    """
+    if loaded.manifest is not None and len(loaded.manifest.points) > MOST_POINTS:
+        return None
+    if shown is not None and loaded.manifest is None:
+        loaded = replace(loaded, trace=shown)
+    return path_of(loaded, USUAL, step_range, for_report=True)
+
+
+def scan_of(loaded: Loaded) -> Scan:
+    """The batch sizes of a scan with their trials without a profiler, and how far points that were
+    measured again drifted; no points for anything else.
+    """
     manifest = loaded.manifest
     if manifest is None:
-        return {}
-    return {point.id: point.batch_size for point in manifest.points if point.batch_size is not None}
+        return NO_SCAN
+    trials = _bare_trials(loaded)
+    points: dict[str, ScanPoint] = {}
+    drift: dict[str, float] = {}
+    for record in manifest.points:
+        if record.batch_size is not None and record.state == "ok" and not record.repeat:
+            points[record.id] = ScanPoint(
+                record.batch_size, _series(record, manifest), tuple(trials.get(record.id, ()))
+            )
+    for again, later in trials.items():
+        name = again.partition(_REPEAT)[0]
+        if name in points and name in trials:
+            off = abs(float(np.median(later) / np.median(trials[name])) - 1)
+            series = points[name].series
+            drift[series] = max(drift.get(series, 0.0), off)
+    return Scan(points, drift)
 
 
-def _against(
-    path: RankPath, found: CriticalPath, changes: Sequence[Change], batches: dict[str, int]
-) -> RankPath:
-    """The path with its forecasts of batch sizes beside what the points of these sizes took."""
-    sizes = {change.text: change.batch for change in changes if change.batch is not None}
-    measured = {
-        batches[other.point]: other.step_ns
-        for other in found.processes
-        if other.point in batches and other.rank == path.rank and other.step_ns
-    }
-    return msgspec.structs.replace(
-        path,
-        what_if=tuple(_compared(made, sizes.get(made.change), measured) for made in path.what_if),
-    )
-
-
-def _compared(made: Forecast, size: int | None, step_ns: dict[int, float]) -> Forecast:
-    """The forecast of a batch size beside the step time measured there, and beside what the other
-    sizes of the scan say of it.
+def _series(record: PointRecord, manifest: Manifest) -> str:
+    """What a point shares with those that differ in their batch size alone, in the words that tell
+    it from the run's other points.
     """
-    if size is None or not made.steps:
-        return made
-    by_line = through_others(size, step_ns)
-    from_scan = None if by_line is None else by_line * made.steps
-    measured = step_ns[size] * made.steps if size in step_ns else None
-    return msgspec.structs.replace(
-        made,
-        measured_ns=measured,
-        error=None if measured is None else made.forecast_ns / measured - 1,
-        from_scan_ns=from_scan,
-        from_scan_error=None if measured is None or from_scan is None else from_scan / measured - 1,
-    )
+    several = len({point.backend for point in manifest.points}) > 1
+    parts = [
+        record.backend if several else "",
+        f"{record.processes} processes" if (record.processes or 1) > 1 else "",
+        f"{record.concurrency} in flight" if record.concurrency else "",
+        record.mode or "",
+        f"{record.rate:g} requests/s" if record.rate else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
-def through_others(size: int, step_ns: dict[int, float]) -> float | None:
-    """The step time at a batch size, in ns, by the line a + b x size through those of all other
-    sizes, each weighted by its relative error; None with fewer than two others or no positive time.
-    """
-    others = {other: ns for other, ns in step_ns.items() if other != size}
-    if len(others) < 2:
-        return None
-    sizes, times = np.array(list(others), np.float64), np.array(list(others.values()))
-    slope, intercept = np.polyfit(sizes, times, 1, w=1 / times)
-    at = float(intercept + slope * size)
-    return at if at > 0 else None
+def _bare_trials(loaded: Loaded) -> dict[str, list[int]]:
+    """How long each trial took without a profiler, in ns, by point; empty without such a pass."""
+    trace = loaded.trace
+    bare = [source.pass_name == _BARE for source in trace.sources]
+    found: dict[str, list[int]] = {}
+    if any(bare):
+        for step in steps(by_source(trace, bare)):
+            found.setdefault(step.point, []).append(step.dur_ns)
+    return found

@@ -77,10 +77,14 @@ class _Shown:
 def _with_page(summary: Summary, shown: _Shown) -> Summary:
     """The summary with what only a page shows."""
     from profharness.understand.device_use import use_of
+    from profharness.understand.loose.critical import shown_path
     from profharness.understand.pictures import pictures_of
 
     loaded = shown.figures
     pictures = pictures_of(loaded, summary, shown.step_range, shown.loaded.trace)
     return msgspec.structs.replace(
-        summary, use=use_of(loaded, shown.operator_input), pictures=pictures
+        summary,
+        use=use_of(loaded, shown.operator_input),
+        pictures=pictures,
+        critical_path=shown_path(loaded, shown.loaded.trace, shown.step_range),
     )

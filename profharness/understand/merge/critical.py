@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from profharness.analysis.critical.classes import KEYS, LABELS
-from profharness.analysis.critical.summary import paths_of
+from profharness.analysis.critical.summary import paths_of, process_name
 from profharness.trace.columns.table import NULL, concat
 from profharness.trace.model import Marks, Strings
 from profharness.understand.hotspots import records_of
@@ -30,29 +30,34 @@ def with_critical_path(loaded: Loaded) -> Trace:
     _, speaking = records_of(stepped(loaded, must=False))
     places = {id(source): position for position, source in enumerate(trace.sources)}
     marks = [
-        _marks(scope, found, strings, places.get(id(scope.source), 0))
-        for scope, found in paths_of(speaking)
+        _marks(owner, scope, found, (strings, places.get(id(owner.source), 0)))
+        for owner, parts in paths_of(speaking)
+        for scope, found in parts
     ]
     return replace(trace, strings=strings, marks=concat([trace.marks, *marks]))
 
 
-def _marks(scope: Scope, found: Segments, strings: Strings, source: int) -> Marks:
-    """The segments of one path. A slice is named by its class, and by what it is behind that."""
+def _marks(owner: Scope, scope: Scope, found: Segments, into: tuple[Strings, int]) -> Marks:
+    """The segments of the path of one process (`owner`) that lie on one (`scope`). A slice is named
+    by its class, by what it is behind that, and by the other process where it lies on one.
+    """
+    strings, position = into
+    on = "" if scope is owner else f" ({process_name(scope)})"
     pairs = np.stack((found.kind, found.name), axis=1)
     distinct, place = np.unique(pairs, axis=0, return_inverse=True)
     texts = scope.trace.strings
     codes = [
-        strings.code(LABELS[KEYS[kind]] + (f": {texts[name]}" if name != NULL else ""))
+        strings.code(LABELS[KEYS[kind]] + (f": {texts[name]}" if name != NULL else "") + on)
         for kind, name in distinct.tolist()
     ]
-    owner = scope.source
+    source = owner.source
     return Marks.build(
         start_ns=found.start,
         dur_ns=found.length,
         name=np.array(codes, np.int64)[place.reshape(-1)],
         kind=strings.code("path"),
-        host=strings.code(owner.host) if owner.host else NULL,
-        rank=NULL if owner.rank is None else owner.rank,
-        pid=int(scope.rows.owners[scope.main][1]),
-        source=source,
+        host=strings.code(source.host) if source.host else NULL,
+        rank=NULL if source.rank is None else source.rank,
+        pid=int(owner.rows.owners[owner.main][1]),
+        source=position,
     )

@@ -6,6 +6,7 @@ import pytest
 
 from profharness.analysis.critical.changes import parse
 from profharness.analysis.critical.records import Forecast, RankPath
+from profharness.analysis.critical.scan_forecasts import Scan, ScanPoint
 from profharness.analysis.critical.summary import critical_path
 from profharness.errors import UsageError
 from tests.analysis.scene import Scene
@@ -116,10 +117,34 @@ def test_data_loading_can_be_taken_away() -> None:
 def test_a_batch_of_unknown_size_is_not_guessed() -> None:
     scene = Scene()
     scene.op("aten::mm", 0, 40 * US)
-    assert [made.change for made in path(scene, "batch=8").what_if] == ["no change"]
-    known = critical_path(scene.build(), [parse("batch=8")], {"": 4})
+    unknown = critical_path(scene.build(), [parse("batch=8")])
+    assert unknown is not None
+    assert unknown.processes[0].what_if == ()
+    assert [one.change for one in unknown.refused] == ["batch=8"]
+    assert "batch=OLD:NEW" in unknown.refused[0].why
+    known = critical_path(scene.build(), [parse("batch=8")], Scan({"": ScanPoint(4)}))
     assert known is not None
-    assert known.processes[0].what_if[1].forecast_ns == 80 * US
+    made = known.processes[0].what_if[1]
+    assert (made.low_ns, made.forecast_ns, made.high_ns) == (40 * US, 80 * US, 80 * US)
+
+
+def test_one_trace_says_nothing_of_a_size_far_away() -> None:
+    scene = Scene()
+    scene.op("aten::mm", 0, 40 * US)
+    found = critical_path(scene.build(), [parse("batch=4:64"), parse("batch=4:1")])
+    assert found is not None
+    assert [one.change for one in found.refused] == ["batch=4:64"]
+    smaller = found.processes[0].what_if[1]
+    assert (smaller.low_ns, smaller.forecast_ns, smaller.high_ns) == (10 * US, 10 * US, 40 * US)
+
+
+def test_operators_without_the_batch_in_their_shapes_stay() -> None:
+    scene = Scene()
+    scene.op("aten::mm", 0, 40 * US)
+    scene.op("aten::t", 40 * US, 50 * US)
+    scene.rows["ops"][0]["shapes"] = scene.strings.code("[[8, 16], [16, 4]]")
+    scene.rows["ops"][1]["shapes"] = scene.strings.code("[[3, 5]]")
+    assert forecast(scene, "batch=8:16").forecast_ns == 90 * US
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,16 @@ from collections.abc import Iterable, Iterator
 from profharness.analysis.critical.classes import HOST_PREFIX, LABELS
 from profharness.analysis.critical.records import CriticalPath, Forecast, PathRow, RankPath
 from profharness.findings import ways
+from profharness.report.tables.critical import batch_table, signed
 from profharness.report.text.folding import fold_kernel_name
+from profharness.report.text.listing import listing
 from profharness.rundir.shown.screen import lines_text, one_line
 from profharness.units import format_exact_ns, format_ns, format_number, format_share
 
 ROWS = 10
 _NAME = 80
+NOT_MATCHED = "their collectives do not agree in kind and order, or they have none"
+_SENTENCE = 400
 _SEEN = 0.0005
 NONE = (
     "critical path  none: no process recorded operators or host calls, and a path needs to know "
@@ -31,6 +35,8 @@ def _lines(path: CriticalPath | None) -> Iterator[str]:
         return
     for process in path.processes:
         yield from _process_lines(process)
+    yield from _meeting_lines(path)
+    yield from _batch_lines(path)
 
 
 def _process_lines(path: RankPath) -> Iterator[str]:
@@ -62,6 +68,10 @@ def _title(path: RankPath) -> str:
             f", a step {format_ns(mean)} on average "
             f"({format_ns(min(lengths))} to {format_ns(max(lengths))})"
         )
+    if path.places:
+        words += "; it lies on " + ", ".join(
+            f"{place} {format_share(ns / path.window_ns)}" for place, ns in path.places.items()
+        )
     return words
 
 
@@ -70,7 +80,8 @@ def _row(row: PathRow) -> str:
     name = one_line(row.name, _NAME) if on_host else fold_kernel_name(row.name, _NAME)
     by = f" of {fold_kernel_name(row.operator, _NAME)}" if row.operator else ""
     times = "once" if row.segments == 1 else f"{format_number(row.segments)} times"
-    return f"{LABELS[row.kind]}: {name}{by}, {times}"
+    on = f" on {one_line(row.process, _NAME)}" if row.process else ""
+    return f"{LABELS[row.kind]}: {name}{by}{on}, {times}"
 
 
 def _columns(rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
@@ -96,27 +107,55 @@ def forecast_text(made: Forecast) -> str:
     gain = made.forecast_ns / made.window_ns - 1
     words = (
         f"{made.change}: {unit} {format_ns(made.window_ns / share)} -> "
-        f"{format_ns(made.forecast_ns / share)} ({_signed(gain)})"
+        f"{format_ns(made.forecast_ns / share)} ({signed(gain)})"
     )
+    if made.low_ns is not None and made.high_ns is not None and made.touched:
+        return _ends_text(made, made.low_ns, made.high_ns)
     if not made.touched:
         return f"{words}: nothing on this trace is touched by it"
     if made.at_most_ns and made.at_most_ns > made.window_ns - made.forecast_ns:
-        words += f", at most {_signed(-made.at_most_ns / made.window_ns)} by its share of the path"
+        words += f", at most {signed(-made.at_most_ns / made.window_ns)} by its share of the path"
     words += f"; next limit: {LABELS[made.next_limit]}, {format_share(made.next_limit_share)}"
-    if made.measured_ns is not None and made.error is not None:
-        words += (
-            f"; measured {format_ns(made.measured_ns / share)}, "
-            f"the forecast is {_signed(made.error)} off"
-        )
-    if made.from_scan_ns is not None:
-        words += (
-            f"; a line through the scan's other sizes gives {format_ns(made.from_scan_ns / share)}"
-        )
-        if made.from_scan_error is not None:
-            words += f", {_signed(made.from_scan_error)} off"
     return words
 
 
-def _signed(share: float) -> str:
-    text = format_share(abs(share))
-    return f"{'-' if share < 0 else '+'}{text}"
+def _ends_text(made: Forecast, low_ns: int, high_ns: int) -> str:
+    """A batch size that one trace alone cannot tell, between its two ends."""
+    unit = "step" if made.steps else "window"
+    share = max(made.steps, 1)
+    return (
+        f"{made.change}: {unit} {format_ns(made.window_ns / share)} -> between "
+        f"{format_ns(low_ns / share)} and {format_ns(high_ns / share)}: one trace does not tell "
+        "which part of an operator's time is per call; scan two sizes to know"
+    )
+
+
+def _meeting_lines(path: CriticalPath) -> Iterator[str]:
+    """Whether paths go on at other ranks, and how exact that is."""
+    met = path.meetings
+    if met is None:
+        if len({process.rank for process in path.processes}) > 1:
+            yield f"each path stays on its rank: {NOT_MATCHED}"
+        return
+    clock = (
+        "on the clock of the run"
+        if met.shared_clock
+        else "on the clock that their common ends give, "
+        f"which is right to {format_ns(met.bound_ns)} for 19 of 20 calls"
+    )
+    yield (
+        f"paths go on at the rank that came last to a collective: {format_number(met.calls)} calls "
+        f"matched, {clock}"
+    )
+
+
+def _batch_lines(path: CriticalPath) -> Iterator[str]:
+    """Batch sizes as the scan's other sizes tell them, and what cannot be forecast."""
+    table = batch_table(path.batches)
+    if table is not None:
+        yield table.title
+        yield from listing(table, indent=2, heads=True)
+        if table.note:
+            yield f"  {table.note}"
+    for refused in path.refused:
+        yield one_line(f"no forecast of {refused.change}: {refused.why}", _SENTENCE)

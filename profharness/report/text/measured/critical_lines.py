@@ -1,0 +1,84 @@
+"""The critical path in the terminal's report: a few lines of a command, and the batch sizes of a
+scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from profharness.analysis.critical.classes import LABELS
+from profharness.analysis.critical.records import CriticalPath, PathRow
+from profharness.report.tables.critical import batch_table, gains, longest_path, path_name, signed
+from profharness.report.text.folding import fold_kernel_name
+from profharness.report.text.listing import fitting, terminal_table
+from profharness.rundir.shown.screen import one_line
+from profharness.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_CLASSES = 5
+_ROWS = 3
+_WORTH = 3
+_SEEN = 0.005
+
+
+def path_lines(path: CriticalPath | None, width: int) -> Iterator[tuple[str, Sequence[str]]]:
+    """Labels with lines: the largest classes and rows of the longest path, and the changes of it
+    that are worth most. Nothing without a path.
+    """
+    if path is None or not path.window_ns:
+        return
+    longest = longest_path(path)
+    shares = [
+        f"{LABELS[key]} {format_share(part.ns / longest.window_ns)}"
+        for key, part in longest.segments.items()
+        if part.ns >= _SEEN * longest.window_ns
+    ]
+    of = f"{one_line(path_name(longest), 40)}: " if len(path.processes) > 1 else ""
+    yield "critical path", [f"{of}{', '.join(shares[:_CLASSES])}"]
+    rows = [row for row in longest.rows if row.name and row.share >= _SEEN][:_ROWS]
+    yield "most of it", [_row(row, width) for row in rows]
+    yield "worth most", list(_worth(path))
+
+
+def _row(row: PathRow, width: int) -> str:
+    room = max(min(width - 34, 60), 16)
+    return f"{fold_kernel_name(row.name, room)}  {format_share(row.share)}"
+
+
+def _worth(path: CriticalPath) -> Iterator[str]:
+    longest = longest_path(path)
+    for made in gains(longest)[:_WORTH]:
+        each = max(made.steps, 1)
+        at_most = (
+            f", at most {signed(-made.at_most_ns / made.window_ns)}" if made.at_most_ns else ""
+        )
+        yield one_line(
+            f"{made.change}: {format_ns(made.window_ns / each)} -> "
+            f"{format_ns(made.forecast_ns / each)} "
+            f"({signed(made.forecast_ns / made.window_ns - 1)}{at_most})"
+        )
+
+
+def path_blocks(path: CriticalPath | None, width: int) -> Iterable[RenderableType]:
+    """Batch sizes of a scan, each as the others tell it, and what changes are worth at the point
+    that takes longest.
+    """
+    from rich.text import Text
+
+    if path is None:
+        return
+    table = batch_table(path.batches)
+    if table is not None:
+        yield ""
+        yield Text(table.title, style="bold")
+        yield terminal_table(table, fitting(table, width), overflow="ellipsis")
+        if table.note:
+            yield Text(table.note, style="dim")
+    worth = list(_worth(path))
+    if worth:
+        yield ""
+        yield Text(f"Worth most at {one_line(path_name(longest_path(path)), 40)}", style="bold")
+        yield from (Text(f"  {line}") for line in worth)
