@@ -35,7 +35,9 @@ class OnnxruntimeLayer(Layer):
         silent="it made no session",
         bytes_per_trial=60_000,  # measured on ParticleNet
         trial="profharness_workloads/checks/tiny_onnxruntime.py",
-        facts=LayerFacts(LeftFiles("hook", (LeftFile(r".*\.json", "onnxruntime"),)), hooked=True),
+        facts=LayerFacts(
+            LeftFiles("hook", (LeftFile(r".*\.json(\.gz)?", "onnxruntime"),)), hooked=True
+        ),
     )
 
     def probe(self, environment: Environment) -> Availability:

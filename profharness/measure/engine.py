@@ -23,6 +23,7 @@ from profharness.layers.clashes import Clash, upheld
 from profharness.measure import rank_exchange, resume
 from profharness.measure.command_pass import CommandPass, command_status
 from profharness.measure.counter_split import PassQueue
+from profharness.measure.packing.profiles import pack_profiles
 from profharness.measure.pass_records import FindSecrets, ManifestRecords, pass_record
 from profharness.measure.passes import Pass, run_passes
 from profharness.measure.plan import RunPlan, is_served, planned_keys
@@ -204,3 +205,4 @@ def _finish(recorder: Recorder, status: int, told: Sequence[Clash]) -> None:
         else upheld(recorder.manifest.findings, told),
     )
     clean_hellos(recorder.run.hooks)
+    pack_profiles(recorder)  # last: nothing is measured any more, and the run is complete without

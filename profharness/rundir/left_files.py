@@ -21,7 +21,10 @@ from profharness.rundir.layer_facts import LeftFile, LeftFiles
 from profharness.rundir.manifest import Artifact
 
 _DIGITS = 10  # no rank and no process number has as many
-_BESIDE = ".profharness.json"  # what a hook writes beside its file
+BESIDE = ".profharness.json"
+"""What the name of a file has behind it beside which a hook wrote this."""
+PACKED = ".gz"
+"""What the name of a profile gets behind it when the run compresses it."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,13 @@ def collect(leaves: LeftFiles, of: LayerPass, known: frozenset[str]) -> tuple[Ar
         _artifact(candidate, of, leaves, aside=not _is_read(candidate, group, leaves))
         for group in groups.values()
         for candidate in group
-        if str(candidate.path.relative_to(of.run_root)) not in known
+        if not _is_known(candidate, leaves, of, known)
     )
+
+
+def names_profile(leaves: LeftFiles, name: str) -> bool:
+    """Whether the layer leaves files of this name, and not what a hook writes beside one."""
+    return not name.endswith(BESIDE) and _kind_of_name(leaves, name) is not None
 
 
 def executions(of: LayerPass) -> list[Path]:
@@ -82,6 +90,16 @@ def executions(of: LayerPass) -> list[Path]:
         for folder in sorted(of.folder.glob(f"*/*/{glob.escape(of.pass_name)}*"))
         if folder.name.split(".")[0] == of.pass_name
     ]
+
+
+def _is_known(
+    candidate: _Candidate, leaves: LeftFiles, of: LayerPass, known: frozenset[str]
+) -> bool:
+    """Whether the manifest names the file, or a run that was killed while it compressed the profile
+    of a hook names the packed copy.
+    """
+    path = str(candidate.path.relative_to(of.run_root))
+    return path in known or (leaves.place == "hook" and path + PACKED in known)
 
 
 def tail_closes(path: Path) -> bool:
@@ -107,9 +125,11 @@ def _candidates(leaves: LeftFiles, of: LayerPass) -> Iterator[_Candidate]:
         return
     for path in sorted(of.folder.rglob("*")):
         kind = _kind(path, leaves)
-        if kind is None or path.name.endswith(_BESIDE):
+        if kind is None or path.name.endswith(BESIDE):
             continue
         if leaves.place == "hook":
+            if path.name.endswith(PACKED) and path.with_suffix("").is_file():
+                continue  # the run was killed while it compressed the other
             yield _Candidate(path, kind, (of.folder, ""), path.parent)
             continue
         if named := _of_process(path, leaves, of):
@@ -136,10 +156,14 @@ def _inside(folder: Path, leaves: LeftFiles) -> list[Path]:
 
 
 def _kind(path: Path, leaves: LeftFiles) -> LeftFile | None:
-    kind = next((kind for kind in leaves.files if re.fullmatch(kind.name, path.name)), None)
+    kind = _kind_of_name(leaves, path.name)
     if kind is None or not path.is_file() or (leaves.filled and not path.stat().st_size):
         return None
     return kind
+
+
+def _kind_of_name(leaves: LeftFiles, name: str) -> LeftFile | None:
+    return next((kind for kind in leaves.files if re.fullmatch(kind.name, name)), None)
 
 
 def _pid(path: Path, leaves: LeftFiles) -> str:
@@ -188,7 +212,7 @@ def _artifact(candidate: _Candidate, of: LayerPass, leaves: LeftFiles, *, aside:
     )
     if leaves.place != "hook":
         return facts
-    sidecar = _read_sidecar(path.with_name(path.name + _BESIDE))
+    sidecar = _read_sidecar(path.with_name(path.name + BESIDE))
     return msgspec.structs.replace(
         facts,
         format=file_format if sidecar.role == "trace" else f"{file_format}-marker",

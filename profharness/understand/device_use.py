@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from profharness.understand.load import Loaded
 
 
-def use_of(loaded: Loaded, operator_input: OperatorInput = NO_INPUT) -> DeviceUse | None:
+def use_of(
+    loaded: Loaded, operator_input: OperatorInput = NO_INPUT, facts: KernelFacts | None = None
+) -> DeviceUse | None:
     """The use of the devices in the pass that speaks for kernels, or where that knows no operators
     in the first that does; None where nothing was recorded of a device. Ceilings are those that a
-    run keeps or that this machine's cache holds.
+    run keeps or that this machine's cache holds. `facts` are those of the trace of loose files, if
+    known.
 
     Raises InputError for a damaged calibration in the run.
     """
@@ -28,7 +31,7 @@ def use_of(loaded: Loaded, operator_input: OperatorInput = NO_INPUT) -> DeviceUs
     counted = trace if len(trace.counters) else None
     if manifest is None:
         # counters and times of the same dispatches: no other pass stands beside them
-        return device_use(KernelFacts(trace, yardstick_of(loaded, None, operator_input)))
+        return device_use(facts or facts_of(loaded, operator_input))
     perturbing = frozenset(record.name for record in manifest.passes if record.perturbing)
     order = manifest.kernel_order()
     _, records = passes.choose(trace, perturbing=perturbing, order=order)
@@ -43,6 +46,11 @@ def use_of(loaded: Loaded, operator_input: OperatorInput = NO_INPUT) -> DeviceUs
         ]
         records = with_operators[0] if with_operators else records
     return device_use(KernelFacts(records, yardstick_of(loaded, counted, operator_input)))
+
+
+def facts_of(loaded: Loaded, operator_input: OperatorInput = NO_INPUT) -> KernelFacts:
+    """The facts of the kernels of loose files."""
+    return KernelFacts(loaded.trace, yardstick_of(loaded, None, operator_input))
 
 
 def yardstick_of(

@@ -24,6 +24,7 @@ from profharness.understand.load import Loaded, load, no_run, of_records, told
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from profharness.analysis.kernels.facts import KernelFacts
     from profharness.analysis.pictures.records import Flame
     from profharness.analysis.records import StepSummary, Summary
     from profharness.findings import Finding
@@ -244,11 +245,15 @@ def _keep_calibrations(root: Path, loaded: Loaded) -> None:
 
 
 def summarise(
-    loaded: Loaded, step_range: str = "", operator_input: OperatorInput = NO_INPUT
+    loaded: Loaded,
+    step_range: str = "",
+    operator_input: OperatorInput = NO_INPUT,
+    facts: KernelFacts | None = None,
 ) -> Summary:
     """The figures of what was loaded: of a run over all its passes, of loose files as one trace.
 
-    Ceilings are those that a run keeps or that this machine's cache holds of its devices. Raises
+    Ceilings are those that a run keeps or that this machine's cache holds of its devices. `facts`
+    are those of the kernels of loose files, which are used where the steps are in them. Raises
     InputError for a damaged copy in the run, and UsageError as `steps.stepped` does for a
     `step_range`.
     """
@@ -259,10 +264,11 @@ def summarise(
     loaded = stepped(loaded, step_range)
     if loaded.manifest is None:
         from profharness.analysis.summarise import summarise_trace
-        from profharness.understand.device_use import yardstick_of
+        from profharness.understand.device_use import facts_of
 
-        yardstick = yardstick_of(loaded, None, operator_input)
-        summary = summarise_trace(loaded.trace, loaded.source, yardstick=yardstick)
+        if facts is None or facts.trace is not loaded.trace:  # other marks are its steps
+            facts = facts_of(loaded, operator_input)
+        summary = summarise_trace(loaded.trace, loaded.source, facts=facts)
     else:
         from profharness.analysis.run.summary import summarise_run
 

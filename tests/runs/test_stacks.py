@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -57,12 +58,8 @@ threads = 1
 
 def recorded(root: Path) -> list[dict[str, Any]]:
     """The events of the run's only file of torch's profiler."""
-    (path,) = [
-        path
-        for path in (root / "artifacts" / "torch").rglob("*.json")
-        if not path.name.endswith(".profharness.json")
-    ]
-    found: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
+    (path,) = (root / "artifacts" / "torch").rglob("*.json.gz")
+    found: list[dict[str, Any]] = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     return found
 
 
@@ -156,4 +153,4 @@ def test_a_process_that_computes_nothing_leaves_no_file(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (process,) = RunDir(tmp_path / "run").read_manifest().processes
     assert process.frameworks["torch"]
-    assert not list((tmp_path / "run" / "artifacts").rglob("trace-*.json"))
+    assert not list((tmp_path / "run" / "artifacts").rglob("trace-*"))

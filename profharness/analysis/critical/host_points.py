@@ -158,12 +158,12 @@ def _chained(scope: Scope, arrived: Arrivals, found: _Found, handed: Handed) -> 
     after_work = np.where((role == Role.RETURN) | (role == Role.ROOM), ref, NULL)
     lag, return_ns = _returns(arrived, (time, before, role), after_work, lag)
     after_point = np.full(len(time), NULL, np.int64)
-    resumed = np.flatnonzero(role == Role.RESUME)
-    for point in resumed.tolist():
+    done = np.flatnonzero(role == Role.DONE)
+    for point in np.flatnonzero(role == Role.RESUME).tolist():
         part = ref[point]
-        after_point[point] = np.flatnonzero(
-            (role == Role.DONE) & (thread == handed.thread[part]) & (time == handed.end[part])
-        )[0]
+        after_point[point] = done[
+            (thread[done] == handed.thread[part]) & (time[done] == handed.end[part])
+        ][0]
         own = handed.first[part] - time[before[point]]
         lag[point] = min(max(int(own), 0), int(lag[point]))
         return_ns[point] = time[point] - handed.end[part]

@@ -29,6 +29,7 @@ from profharness.trace.model import Trace
 
 KEPT = 30
 """Parts with a name of their own; smaller ones are taken together, by cause and kind."""
+I64 = npt.NDArray[np.int64]
 _Key = tuple[str, str, str]
 """Cause, kind and name."""
 
@@ -115,8 +116,7 @@ class HostTally:
         self._times[cause, Kind.NOTHING.key, ""] += unknown.total
 
     def _add_line(self, cause: str, held: Intervals, line: Timeline) -> None:
-        inside = intervals.inside_ns(line.intervals(), held)
-        seen = np.flatnonzero(inside)
+        seen, inside = _seen_in(line, held)
         if not len(seen):
             return
         by_holder = line.kind < Kind.LAUNCH_CALL  # these hold for all that is inside of them
@@ -124,7 +124,7 @@ class HostTally:
         kind = line.kind[seen]
         first, group = first_rows(pack([kind, named]))
         sums = np.zeros(len(first), np.int64)
-        np.add.at(sums, group, inside[seen])
+        np.add.at(sums, group, inside)
         for at, ns in zip(first.tolist(), sums.tolist(), strict=True):
             name = without_address(self.trace.strings[int(named[at])])
             self._times[cause, Kind(int(kind[at])).key, name] += ns
@@ -198,6 +198,23 @@ class HostTally:
         count = self._samples.total()
         low, high = wilson(min(round(ns / sampled_ns * count), count), count)
         return low * sampled_ns / window_ns, high * sampled_ns / window_ns
+
+
+def _seen_in(line: Timeline, held: Intervals) -> tuple[I64, I64]:
+    """The stretches of which something lies in a merged set, in order, and how much in ns. Only
+    those near the set are looked at, which most of the time is a small part of the trace.
+    """
+    first = np.searchsorted(line.end, held.start, "right")
+    count = np.maximum(np.searchsorted(line.start, held.end, "left") - first, 0)
+    owner = np.repeat(np.arange(len(held)), count)
+    near = first[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    length = np.minimum(line.end[near], held.end[owner])
+    length -= np.maximum(line.start[near], held.start[owner])
+    if not len(near):
+        return near, length
+    # a stretch may reach into several members of the set, which then follow each other
+    begins = np.flatnonzero(np.concatenate(([True], near[1:] != near[:-1])))
+    return near[begins], np.add.reduceat(length, begins)
 
 
 def _without_ranges(line: Timeline) -> Timeline:

@@ -31,6 +31,11 @@ _UNDERFILLED = len(CLASSES)
 UNDERFILLED_SHARE = 0.5
 
 
+Placed = tuple[I64, F64, F64]
+"""Per operator the time of the records that do its work, and the least times by operations and by
+bytes, in ns."""
+
+
 @dataclass(frozen=True, eq=False)
 class Owners:
     """The number of the group that each operator, kernel and copy of a trace belongs to, of so many
@@ -118,10 +123,14 @@ def operator_sums(facts: KernelFacts, group: I64, groups: int) -> WorkSums:
 
 
 def sums_of(
-    facts: KernelFacts, owners: Owners, inclusive: I64, forward: tuple[str, ...] = ()
+    facts: KernelFacts,
+    owners: Owners,
+    inclusive: I64,
+    forward: tuple[str, ...] = (),
+    placed: Placed | None = None,
 ) -> WorkSums:
     """The sums of groups of operators and device records; `inclusive` is the device time of each
-    group with what is nested in it.
+    group with what is nested in it, `placed` what `at_the_ceilings` gives, if known.
     """
     trace, rows, groups = facts.trace, facts.operators, owners.groups
     kernel_ns, copy_ns = lasting(trace.kernels), lasting(trace.copies)
@@ -134,7 +143,7 @@ def sums_of(
         else (rows.flops, rows.low_bytes, rows.flops_full)
     )
     has_flops, has_bytes = np.isfinite(flops), np.isfinite(low_bytes)
-    worked, by_flops, by_bytes = at_the_ceilings(facts, has_flops | has_bytes)
+    worked, by_flops, by_bytes = placed or at_the_ceilings(facts, has_flops | has_bytes)
     least, ran = np.fmax(by_flops, by_bytes), worked > 0
     of_ops = owners.ops
     return WorkSums(
@@ -211,7 +220,7 @@ def _part(group: I64, values: F64, groups: int) -> F64:
     return total.astype(np.float64)
 
 
-def at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> tuple[I64, F64, F64]:
+def at_the_ceilings(facts: KernelFacts, counted: npt.NDArray[np.bool_]) -> Placed:
     """Per operator whose work is known: the time of the records that do it, and the least times by
     operations and by bytes (NaN where not known), in ns.
     """

@@ -143,7 +143,7 @@ def use_sums(facts: KernelFacts) -> UseSums | None:
         return None
     operators, shapes, kernels = NO_SUMS, NO_SUMS, rows.of_kernels(facts)
     if facts.operators is not None:
-        operators, shapes = (rows.of_operators(facts, shapes=inputs) for inputs in (False, True))
+        operators, shapes = rows.of_operators(facts)
     counted = facts.yardstick.counted
     known = known_work(facts, link_kernels(trace))
     placed = (operators.placed & (operators.device_ns > 0)).any() or kernels.placed.any()

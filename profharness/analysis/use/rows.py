@@ -11,11 +11,14 @@ from profharness.analysis.kernels.columns import fill_of_kernels
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.operators.device_time import lasting
 from profharness.analysis.operators.nests import nests
+from profharness.analysis.operators.rows import RowWork
 from profharness.analysis.operators.sums import (
     LIMITERS,
+    Placed,
     at_the_ceilings,
     limits_of,
-    operator_sums,
+    owners_of,
+    sums_of,
 )
 from profharness.analysis.time.timeline import is_communication
 from profharness.analysis.use.sums import RowSums, reached
@@ -26,18 +29,30 @@ from profharness.trace.model import F64, I64, Trace
 Mask = npt.NDArray[np.bool_]
 
 
-def of_operators(facts: KernelFacts, *, shapes: bool) -> RowSums:
-    """Operators by name, or by name, shapes and types of their inputs. There must be operators."""
-    trace, rows = facts.trace, facts.operators
+def of_operators(facts: KernelFacts) -> tuple[RowSums, RowSums]:
+    """Operators by name, and by name, shapes and types of their inputs. There must be operators."""
+    rows = facts.operators
     assert rows is not None
+    counted = np.isfinite(rows.flops) | np.isfinite(rows.low_bytes)
+    placed = at_the_ceilings(facts, counted)
+    by_name, by_shapes = (
+        _of_operators(facts, rows, (counted, placed), shapes=shapes) for shapes in (False, True)
+    )
+    return by_name, by_shapes
+
+
+def _of_operators(
+    facts: KernelFacts, rows: RowWork, known: tuple[Mask, Placed], *, shapes: bool
+) -> RowSums:
+    """`known` says which operators' work is known, and what it takes."""
+    trace, (counted, placed) = facts.trace, known
     ops = trace.ops
     columns = (ops.name, ops.shapes, ops.dtype) if shapes else (ops.name,)
     first, group = first_rows(pack(columns))
     groups = len(first)
-    sums = operator_sums(facts, group, groups)
-    counted = np.isfinite(rows.flops) | np.isfinite(rows.low_bytes)
-    worked = at_the_ceilings(facts, counted)[0]
-    timed = np.where(counted, worked, 0) if facts.timed else np.zeros(len(ops), np.int64)
+    owners, nested = owners_of(trace, group, groups), np.zeros(groups, np.int64)
+    sums = sums_of(facts, owners, nested, placed=placed)  # nested times are not shown here
+    timed = np.where(counted, placed[0], 0) if facts.timed else np.zeros(len(ops), np.int64)
     return RowSums(
         keys=tuple(
             (

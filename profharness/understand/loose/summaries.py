@@ -17,6 +17,7 @@ from profharness.understand.load import Loaded, check_paths, load, load_files, t
 from profharness.understand.replays import with_captures
 
 if TYPE_CHECKING:
+    from profharness.analysis.kernels.facts import KernelFacts
     from profharness.analysis.records import Summary
     from profharness.understand.many.jobs import Workers
 
@@ -37,6 +38,7 @@ def summarise_paths(
     """
     check_paths(paths)
     if len(paths) > 1 or (workers is not None and workers.dask is not None):
+        from profharness.understand.device_use import use_of
         from profharness.understand.many.figures import summarise_files
         from profharness.understand.many.jobs import IN_ONE, file_groups
 
@@ -48,14 +50,21 @@ def summarise_paths(
             return summary
         # the tables of one process: one trace, which is read again for what the page alone shows
         shown = load_files(paths, wanted=Wanted.SHOWN)
-        return _with_page(summary, _Shown(shown, step_range, operator_input))
+        of_page = _Shown(shown, step_range, operator_input)
+        use = use_of(of_page.figures, operator_input)
+        return _with_page(msgspec.structs.replace(summary, use=use), of_page)
     if not for_page:
         shown = told(load(paths, wanted=Wanted.SHOWN))
         loaded = with_captures(shown, operator_input.captures)
         return report_run.summarise(loaded, step_range, operator_input)
+    from profharness.understand.device_use import use_of
+
     of_page = _Shown(load(paths, wanted=Wanted.SHOWN), step_range, operator_input)
-    summary = report_run.summarise(of_page.figures, step_range, operator_input)
-    return _with_page(summary, of_page)
+    facts = of_page.facts
+    summary = report_run.summarise(of_page.figures, step_range, operator_input, facts)
+    use = use_of(of_page.figures, operator_input, facts)
+    del facts  # what is known of each kernel takes memory that the pictures need
+    return _with_page(msgspec.structs.replace(summary, use=use), of_page)
 
 
 @dataclass(frozen=True)
@@ -73,18 +82,24 @@ class _Shown:
         """What figures are made of: the same without these functions and modules."""
         return with_captures(told(self.loaded), self.operator_input.captures)
 
+    @property
+    def facts(self) -> KernelFacts | None:
+        """What the figures and the use of the devices need of each kernel; of loose files alone."""
+        if self.figures.manifest is not None:
+            return None
+        from profharness.understand.device_use import facts_of
+
+        return facts_of(self.figures, self.operator_input)
+
 
 def _with_page(summary: Summary, shown: _Shown) -> Summary:
-    """The summary with what only a page shows."""
-    from profharness.understand.device_use import use_of
+    """The summary with the pictures and the critical path."""
     from profharness.understand.loose.critical import shown_path
     from profharness.understand.pictures import pictures_of
 
     loaded = shown.figures
-    pictures = pictures_of(loaded, summary, shown.step_range, shown.loaded.trace)
     return msgspec.structs.replace(
         summary,
-        use=use_of(loaded, shown.operator_input),
-        pictures=pictures,
+        pictures=pictures_of(loaded, summary, shown.step_range, shown.loaded.trace),
         critical_path=shown_path(loaded, shown.loaded.trace, shown.step_range),
     )

@@ -1,0 +1,1 @@
+"""Profiles of a run that has been measured, compressed."""
