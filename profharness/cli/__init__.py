@@ -32,6 +32,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("metrics", "Show saturation metrics, counts, findings and problems."),
     ("replay", "Run the hottest operators of a trace alone; say what is their own."),
     ("saturation", "Fit throughput curves: knee, recommended point, what bends them."),
+    ("fleet", "Say how many devices a load of clients needs."),
     ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
     ("bundle", "Put what a colleague needs of a run, without secrets, into one zip."),
     ("plot", "Draw scans as a figure for a paper, or a run's resources over time."),

@@ -27,7 +27,13 @@ from profharness.cli.parsing.words import Interrupted
 from profharness.options.declared import Declared, declared, parts
 from profharness.rundir.private.spool import Spool
 
-_FOLDERS = {"bundle": "sharing", "export": "sharing", "index": "sharing", "replay": "replaying"}
+_FOLDERS = {
+    "bundle": "sharing",
+    "export": "sharing",
+    "fleet": "sizing",
+    "index": "sharing",
+    "replay": "replaying",
+}
 """Commands whose modules are in a folder of `profharness/cli/`."""
 
 Settings = dict[str, object]

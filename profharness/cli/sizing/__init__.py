@@ -1,0 +1,1 @@
+"""What `profharness fleet` does: its line."""

@@ -1,0 +1,122 @@
+"""`profharness fleet`: how many devices a load needs, by a discrete-event simulation."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from profharness.errors import UsageError
+from profharness.options.declared import Limit, Option
+from profharness.rundir.latency_limit import parse_latency_limit
+from profharness.rundir.shown.screen import encoded
+
+if TYPE_CHECKING:
+    from profharness.analysis.fleet.records import Load
+
+POLICIES = ("round-robin", "least-loaded", "random-of-two")
+THINKING = ("exponential", "fixed")
+MOST_DEVICES = 10_000
+
+
+class FleetLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What a line of `fleet` asks for."""
+
+    service_ms: Annotated[
+        float,
+        Option("Milliseconds that an instance takes for one request.", limit=Limit(above=0)),
+    ]
+    rate: Annotated[
+        float | None,
+        Option(
+            "Requests per second of the whole fleet, at random (Poisson).", limit=Limit(above=0)
+        ),
+    ] = None
+    clients: Annotated[
+        int | None,
+        Option("Clients that each think, ask, and wait for the answer.", limit=Limit(least=1)),
+    ] = None
+    think_ms: Annotated[
+        float | None,
+        Option(
+            "Mean milliseconds from a client's answer to its next request.", limit=Limit(least=0)
+        ),
+    ] = None
+    think: Annotated[str, Option("How these pauses scatter.", choices=THINKING)] = "exponential"
+    devices: Annotated[
+        int | None,
+        Option(
+            "Devices of the fleet (default: the fewest that keep --latency-limit).",
+            limit=Limit(least=1, most=MOST_DEVICES),
+        ),
+    ] = None
+    instances: Annotated[
+        int,
+        Option(
+            "Instances of each device, which share its queue and each serve one request at a time.",
+            limit=Limit(least=1, most=1000),
+        ),
+    ] = 1
+    latency_limit: Annotated[
+        str, Option("p99=20ms: the most that clients accept.", metavar="LIMIT")
+    ] = ""
+    policy: Annotated[str, Option("Which device gets the next request.", choices=POLICIES)] = (
+        "least-loaded"
+    )
+    seed: Annotated[int, Option("Of the random numbers.", limit=Limit(least=0))] = 0
+    json: Annotated[bool, Option("Print one JSON object.")] = False
+
+
+def fleet(line: FleetLine) -> None:
+    """Say how many devices a load needs, and how long its requests take."""
+    from profharness.analysis.fleet.answer import figures, smallest
+    from profharness.analysis.fleet.records import Fleet, Policy
+    from profharness.report.fleet.text import answer_of, fleet_text
+
+    load, limit = _load(line), parse_latency_limit(line.latency_limit)
+    if line.devices is None and limit is None:
+        raise UsageError(
+            "fleet: neither a number of devices nor a limit is given",
+            "--devices 4 says what four of them do, --latency-limit p99=20ms how many it takes",
+        )
+    asked = Fleet(
+        devices=line.devices or 1,
+        instances=line.instances,
+        service_s=(line.service_ms / 1e3,),
+        policy=Policy(line.policy),
+    )
+    if line.devices is None:
+        assert limit is not None
+        found = smallest(asked, load, line.seed, limit, MOST_DEVICES)
+    else:
+        found = figures(asked, load, line.seed, limit)
+    answer = answer_of(found, asked, load, limit, line.seed)
+    if line.json:
+        sys.stdout.write(msgspec.json.format(encoded(answer), indent=2).decode() + "\n")
+        return
+    sys.stdout.write(fleet_text(answer))
+
+
+def _load(line: FleetLine) -> Load:
+    from profharness.analysis.fleet.records import ClosedLoad, OpenLoad, Thinking
+
+    if (line.rate is None) == (line.clients is None):
+        raise UsageError(
+            "fleet: a load is either --rate or --clients",
+            "--rate 500 for requests that come at random, --clients 68 --think-ms 67 for clients "
+            "that wait for each answer",
+        )
+    if line.rate is not None:
+        if line.think_ms is not None:
+            raise UsageError(
+                "--think-ms: --rate has no clients that think", "leave one of them out"
+            )
+        return OpenLoad(line.rate)
+    if line.think_ms is None:
+        raise UsageError(
+            "--clients: how long does a client think?",
+            "--think-ms 67 is the time from an answer to its next request; 0 asks again at once",
+        )
+    assert line.clients is not None
+    return ClosedLoad(line.clients, line.think_ms / 1e3, Thinking(line.think))

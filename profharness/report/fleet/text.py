@@ -1,0 +1,149 @@
+"""What `profharness fleet` prints: a sentence that answers, and the figures behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from profharness.analysis.fleet.records import (
+    ClosedLoad,
+    Fleet,
+    FleetFigures,
+    Latencies,
+    Load,
+    OpenLoad,
+    Thinking,
+)
+from profharness.report.text.figures import brief_text, percent_text
+from profharness.rundir.latency_limit import LatencyLimit
+from profharness.rundir.shown.screen import lines_text
+from profharness.stats.estimate import Estimate
+from profharness.units import format_number
+
+SCHEMA = 1
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON of `fleet` (docs/json.md); latencies in ms, rates per second, utilisation 0 to 1."""
+
+    schema: int = SCHEMA
+    devices: int
+    instances: int
+    service_ms: float
+    policy: str
+    rate: float | None = None
+    clients: int | None = None
+    think_ms: float | None = None
+    think: str | None = None
+    utilisation: Estimate
+    throughput: Estimate
+    latency_ms: Latencies
+    limit: str | None = None
+    limit_ms: float | None = None
+    limited_ms: Estimate | None = None
+    keeps_limit: bool | None = None
+    requests: int
+    cut: int
+    settled: bool
+    seed: int
+
+
+def answer_of(
+    found: FleetFigures, fleet: Fleet, load: Load, limit: LatencyLimit | None, seed: int
+) -> Answer:
+    """What was asked beside what came out."""
+    closed = load if isinstance(load, ClosedLoad) else None
+    return Answer(
+        devices=found.devices,
+        instances=fleet.instances,
+        service_ms=fleet.service_s[0] * 1e3,
+        policy=fleet.policy.value,
+        rate=load.rate if isinstance(load, OpenLoad) else None,
+        clients=closed.clients if closed else None,
+        think_ms=closed.think_s * 1e3 if closed else None,
+        think=closed.thinking.value if closed else None,
+        utilisation=found.utilisation,
+        throughput=found.throughput,
+        latency_ms=found.latency_ms,
+        limit=limit.name if limit else None,
+        limit_ms=limit.limit_ms if limit else None,
+        limited_ms=found.limited,
+        keeps_limit=_keeps(found.limited, limit),
+        requests=found.requests,
+        cut=found.cut,
+        settled=found.settled,
+        seed=seed,
+    )
+
+
+def _keeps(limited: Estimate | None, limit: LatencyLimit | None) -> bool | None:
+    """Whether the limit is kept; None where there is none, or where the interval holds it."""
+    if limited is None or limit is None or limited.low is None or limited.high is None:
+        return None
+    if limited.low <= limit.limit_ms < limited.high:
+        return None
+    return limited.high <= limit.limit_ms
+
+
+def fleet_text(answer: Answer) -> str:
+    """The whole answer."""
+    return lines_text(_lines(answer))
+
+
+def _lines(answer: Answer) -> Iterator[str]:
+    yield sentence(answer)
+    yield ""
+    yield f"load         {_load(answer)}"
+    yield f"fleet        {_fleet(answer)}, {answer.policy}"
+    yield f"utilisation  {percent_text(answer.utilisation)}"
+    yield f"throughput   {_interval(answer.throughput, 'requests/s')}"
+    latency = answer.latency_ms
+    for name, figure in (("mean", latency.mean), ("p50", latency.p50), ("p99", latency.p99)):
+        yield f"{name:<12} {_interval(figure, 'ms')}"
+    requests = format_number(answer.requests - answer.cut)
+    yield (
+        f"from         {requests} simulated requests after {format_number(answer.cut)} that were "
+        f"cut as the start; seed {answer.seed}; 95 % intervals"
+    )
+    if not answer.settled:
+        yield (
+            "warning      p99 is not known to 5 %: so near to its capacity, a fleet remembers its "
+            "queues for too long"
+        )
+
+
+def sentence(answer: Answer) -> str:
+    """`3 devices serve 250 requests/s with p99 18.2 ms (18 to 18.4), within the limit of 20 ms`."""
+    devices = f"{answer.devices} device{'s' * (answer.devices != 1)}"
+    serve = "serves" if answer.devices == 1 else "serve"
+    named, figure = ("p99", answer.latency_ms.p99)
+    if answer.limit is not None and answer.limited_ms is not None:
+        named, figure = answer.limit.replace("_", "."), answer.limited_ms
+    text = f"{devices} {serve} {_load(answer)} with {named} {_interval(figure, 'ms')}"
+    if answer.limit_ms is None:
+        return f"{text}."
+    limit = f"the limit of {answer.limit_ms:g} ms"
+    said = {True: "within", False: "above", None: "which may or may not keep"}
+    return f"{text}, {said[answer.keeps_limit]} {limit}."
+
+
+def _load(answer: Answer) -> str:
+    if answer.rate is not None:
+        return f"{answer.rate:g} requests/s"
+    scatter = "" if answer.think == Thinking.EXPONENTIAL.value else f" {answer.think}"
+    clients = f"{format_number(answer.clients or 0)} client{'s' * (answer.clients != 1)}"
+    return f"{clients} that think for{scatter} {answer.think_ms:g} ms"
+
+
+def _fleet(answer: Answer) -> str:
+    per = f"{answer.instances} instance{'s' * (answer.instances != 1)}"
+    return f"{format_number(answer.devices)} x {per} of {answer.service_ms:g} ms a request"
+
+
+def _interval(estimate: Estimate, unit: str) -> str:
+    assert estimate.value is not None
+    text = f"{brief_text(estimate.value)} {unit}"
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return text
+    return f"{text} ({brief_text(estimate.low)} to {brief_text(estimate.high)})"

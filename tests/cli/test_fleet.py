@@ -1,0 +1,60 @@
+"""`profharness fleet`: its answer in words and as JSON, and wrong lines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from profharness.cli import run_cli
+
+LINE = ("fleet", "--service-ms", "10", "--instances", "2")
+KEYS = {"devices", "utilisation", "throughput", "latency_ms"}
+
+
+def test_a_number_of_devices_gets_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli([*LINE, "--rate", "300", "--devices", "2", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == 1
+    assert document.keys() >= KEYS
+    assert document["devices"] == 2
+    latency = document["latency_ms"]
+    for figure in (document["utilisation"], document["throughput"], *latency.values()):
+        assert figure["low"] <= figure["value"] <= figure["high"]
+    assert latency["p50"]["value"] <= latency["mean"]["value"] <= latency["p99"]["value"]
+    assert document["utilisation"]["value"] == pytest.approx(0.75, rel=0.05)
+    assert document["limit"] is None
+
+
+def test_a_limit_gets_a_number_of_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    line = [*LINE, "--clients", "68", "--think-ms", "67", "--latency-limit", "p99=25ms"]
+    assert run_cli([*line, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["keeps_limit"] is True
+    assert run_cli(line) == 0
+    text = capsys.readouterr().out
+    count = document["devices"]
+    assert text.startswith(f"{count} devices serve 68 clients that think for 67 ms with p99 ")
+    assert "within the limit of 25 ms." in text
+    assert run_cli([*line, "--devices", str(count - 2)]) == 0
+    assert "above the limit of 25 ms." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "a load is either --rate or --clients"),
+        (("--rate", "5", "--clients", "5"), "a load is either --rate or --clients"),
+        (("--rate", "5", "--think-ms", "5"), "--rate has no clients that think"),
+        (("--clients", "5"), "how long does a client think?"),
+        (("--rate", "5"), "neither a number of devices nor a limit is given"),
+        (("--rate", "500", "--devices", "2"), "this load needs at least 3 devices"),
+        (("--rate", "5", "--latency-limit", "p99=1ms"), "one request takes 10 ms by itself"),
+        (("--rate", "5", "--latency-limit", "p98=1ms"), "'p98=1ms' is not a limit"),
+    ],
+)
+def test_wrong_lines_say_what_to_write(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_cli([*LINE, *words]) == 2
+    assert said in capsys.readouterr().err
