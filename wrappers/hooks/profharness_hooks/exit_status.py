@@ -1,5 +1,5 @@
-"""The exit status of this process, written down before a profiler's finalisation inside it can
-change it, crash or hang.
+"""How this process ends: the exception that ended the program, and the exit status, written before
+a profiler's finalisation inside it can change it, crash or hang.
 
 Python does not tell its exit functions the status, and has ended when C's are called. glibc's
 on_exit gives it to a C function together with a pointer, and putw(status, stream) writes it to a
@@ -10,8 +10,18 @@ loaded until now.
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
 
 _UNBUFFERED = 2  # _IONBF
+# Texts of others may hold any value of the program, a password for instance.
+_OF_CODE = (ImportError, NameError, AttributeError, SyntaxError)
+_LONGEST = 200
 
 
 def note(path: str) -> None:
@@ -29,3 +39,30 @@ def note(path: str) -> None:
     libc.setvbuf(stream, None, _UNBUFFERED, 0)
     if libc.on_exit(write, stream) != 0:
         raise OSError(0, "on_exit")
+
+
+def ended_by() -> str:
+    """`the program ended by ModuleNotFoundError: No module named 'x' (train.py:3)`; empty where no
+    exception ended it, or Ctrl-C did.
+    """
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if not isinstance(error, Exception):
+        return ""
+    text = str(error).partition("\n")[0][:_LONGEST] if isinstance(error, _OF_CODE) else ""
+    place = _place(getattr(sys, "last_traceback", None) or error.__traceback__)
+    return "the program ended by %s%s%s" % (
+        type(error).__name__,
+        ": %s" % text if text else "",
+        " (%s)" % place if place else "",
+    )
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """The innermost line of the program's own: not of Python's or an installed package."""
+    place = ""
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith("<") and "-packages" not in file and "/lib/python3" not in file:
+            place = "%s:%d" % (os.path.basename(file), traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return place
