@@ -21,6 +21,7 @@ HOLE = "7"
 """What stands in a text where the code puts a value: a number, a name and a file all look like
 it."""
 _LINE = re.compile(r"`profharness ([^`\n\[]+)`")
+_QUOTED = re.compile(r"`[^`\n]*`")
 _OPTION = re.compile(r"(?<![\w:=-])--[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _WORDS_OF_ROOT = frozenset({"--help", "--version", "--install-completion", "--show-completion"})
 # Options of other programs, each with a word by which the same text says whose it is.
@@ -84,6 +85,11 @@ def why_refused(line: str) -> str:
     return ""
 
 
+def _own(quoted: re.Match[str]) -> str:
+    """Nothing of a command line of another program."""
+    return quoted[0] if quoted[0].startswith(("`profharness ", "`--")) else ""
+
+
 def wrong_in(text: str) -> list[str]:
     """What profharness would not take of the commands and options that a text names."""
     refused = [
@@ -91,7 +97,7 @@ def wrong_in(text: str) -> list[str]:
     ]
     unknown = [
         option
-        for option in _OPTION.findall(text)
+        for option in _OPTION.findall(_QUOTED.sub(_own, text))
         if option not in _all_options()
         and not (option in FOREIGN and (FOREIGN[option] in text or f"docker {option}" in text))
     ]

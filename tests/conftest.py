@@ -101,6 +101,28 @@ def shared_path(relative: str) -> Path:
     return SHARED / relative
 
 
+@pytest.fixture(scope="session", autouse=True)
+def refusals_name_what_there_is() -> Generator[None]:
+    """The commands and options in the way out of every error that any test meets are ones that
+    profharness takes.
+    """
+    from profharness.errors import ProfharnessError
+
+    plain = ProfharnessError.__init__
+
+    def checked(self: ProfharnessError, message: str, hint: str = "") -> None:
+        plain(self, message, hint)
+        if "--" in hint or "`profharness " in hint:
+            from tests import advice
+
+            wrong = advice.wrong_in(hint)
+            assert not wrong, f"{hint!r} names {wrong}"
+
+    ProfharnessError.__init__ = checked  # type: ignore[method-assign]
+    yield
+    ProfharnessError.__init__ = plain  # type: ignore[method-assign]
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of shared recorded files and tools; the test is skipped where it is absent."""

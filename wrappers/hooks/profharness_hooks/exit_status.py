@@ -1,5 +1,5 @@
-"""The exit status of this process, written down before a profiler's finalisation inside it can
-change it, crash or hang; and what an exception says that ended the program.
+"""How this process ends: the exception that ended the program, and the exit status, written before
+a profiler's finalisation inside it can change it, crash or hang.
 
 Python does not tell its exit functions the status, and has ended when C's are called. glibc's
 on_exit gives it to a C function together with a pointer, and putw(status, stream) writes it to a
@@ -16,6 +16,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+
 
 _UNBUFFERED = 2  # _IONBF
 # Texts of others may hold any value of the program, a password for instance.
@@ -40,10 +41,9 @@ def note(path: str) -> None:
         raise OSError(0, "on_exit")
 
 
-def uncaught() -> str:
-    """`the program ended by ModuleNotFoundError: No module named 'x' (train.py:3)`: its kind, where
-    it was raised, and its text where that names code. Empty where no exception ended it, or Ctrl-C
-    did.
+def ended_by() -> str:
+    """`the program ended by ModuleNotFoundError: No module named 'x' (train.py:3)`; empty where no
+    exception ended it, or Ctrl-C did.
     """
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if not isinstance(error, Exception):

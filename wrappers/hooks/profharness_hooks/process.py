@@ -341,7 +341,7 @@ class Goodbye:
         try:
             with open(os.path.join(self._folder, "bye-%d.json" % os.getpid()), "wb") as file:
                 file.write(_json(facts))
-            if uncaught and (why := _sibling("exit_status").uncaught()):
+            if uncaught and (why := _sibling("exit_status").ended_by()):
                 self._process.hello.add("messages", why)
             if self._notes_status:
                 from profharness_hooks import exit_status
