@@ -4,6 +4,8 @@ then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +29,13 @@ def unchanged(graph: Graph) -> Forecast:
     return _forecast(graph, NO_CHANGE, Changed(graph.cause, graph.lag, 0), run, 0)
 
 
-def forecast(graph: Graph, change: Change, residual_ns: int) -> Forecast:
-    """What the change makes of the window; `residual_ns` is what the replay of no change missed."""
-    changed = apply(graph, change)
+def forecast(
+    graph: Graph, change: Change, residual_ns: int, came_last: Mapping[int, int] = {}
+) -> Forecast:
+    """What the change makes of the window; `residual_ns` is what the replay of no change missed,
+    and `came_last` is for `changes.apply`.
+    """
+    changed = apply(graph, change, came_last)
     run = replay(graph, changed.cause, changed.lag)
     made = _forecast(graph, change.text, changed, run, residual_ns)
     if change.batch is None:
