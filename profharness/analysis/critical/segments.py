@@ -63,7 +63,7 @@ def segments_of(graph: Graph, edges: Edges) -> Segments:
     parts = [_of_device(graph, edges, np.flatnonzero(~host_edge))]
     on_host = np.flatnonzero(host_edge)
     threads = _threads(graph, edges, on_host)
-    began = _waits_from(graph, edges, on_host)
+    began = waiting_since(graph, edges, on_host)
     parts.append(_of_collectives(graph, edges, on_host, began))
     for thread in np.unique(threads).tolist():
         mine = threads == thread
@@ -74,7 +74,7 @@ def segments_of(graph: Graph, edges: Edges) -> Segments:
     return Segments(*(column[order] for column in columns))
 
 
-def _waits_from(graph: Graph, edges: Edges, rows: I64) -> I64:
+def waiting_since(graph: Graph, edges: Edges, rows: I64) -> I64:
     """Where each host edge turns into waiting for a collective on the CPU: its end for all that do
     not.
     """

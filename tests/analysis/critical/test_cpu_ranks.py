@@ -115,6 +115,7 @@ def test_hidden_communication_does_not_hide_the_straggler() -> None:
     made = first.what_if[1]
     assert made.window_ns - made.forecast_ns == after_last_came
     assert first.segments["collective"].ns == after_last_came
+    assert made.next_limit == "collective"
 
 
 def test_one_rank_alone_waits_in_its_collectives() -> None:
