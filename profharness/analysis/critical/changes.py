@@ -6,7 +6,7 @@ A change touches lags and causes; all other lags stay as they were measured.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -145,8 +145,10 @@ def _factor(text: str, factor: str) -> float:
     return value
 
 
-def apply(graph: Graph, change: Change) -> Changed:
-    """The graph's causes and lags after a change."""
+def apply(graph: Graph, change: Change, came_last: Mapping[int, int] = {}) -> Changed:
+    """The graph's causes and lags after a change. `came_last` says of ends of collectives when the
+    last rank came to them: until then they are no communication, but a wait for that rank.
+    """
     cause, lag = graph.cause.copy(), graph.lag.copy()
     works = graph.works
     if change.kind == "no-sync":
@@ -159,6 +161,15 @@ def apply(graph: Graph, change: Change) -> Changed:
             lag[OWN, works : 2 * works][faster], change.factor
         )
         _scale_host(graph, change, lag)
+    if change.kind == "hide-communication":
+        _without_host_waits(graph, lag)
+        for node, came in came_last.items():
+            begun = (
+                came
+                if node < 2 * graph.works
+                else max(came, int(graph.points.waits_from[node - 2 * graph.works]))
+            )
+            lag[OWN, node] = max(begun - int(graph.time[graph.cause[OWN, node]]), 0)
     touched = int(((lag != graph.lag) | (cause != graph.cause)).any(axis=0).sum())
     return Changed(cause, lag, touched)
 
@@ -260,6 +271,14 @@ def _of_batch(graph: Graph, change: Change) -> Mask:
         if any(int(first) % change.old_batch == 0 for first in _FIRST.findall(strings[code]))
     ]
     return np.concatenate((np.isin(ops.shapes, whole), [True]))
+
+
+def _without_host_waits(graph: Graph, lag: I64) -> None:
+    """The main thread waits for no collective on the CPU."""
+    nodes = 2 * graph.works + np.flatnonzero(graph.points.waits_from != NULL)
+    came = graph.time[graph.cause[OWN, nodes]]
+    begun = np.maximum(graph.points.waits_from[nodes - 2 * graph.works], came)
+    lag[OWN, nodes] -= np.maximum(graph.time[nodes] - begun, 0)
 
 
 def _without_waits(graph: Graph, cause: I64, lag: I64) -> None:

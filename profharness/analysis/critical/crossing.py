@@ -52,7 +52,7 @@ class Walks:
             if latest is None:
                 break
             done.add(latest.call)
-            place, node = latest.piece
+            place, node = latest.place
             if latest.start_ns + self._ahead(place, first) <= begin:
                 break
         stretches = [part for part in reversed(stretches) if len(part.segments)]
@@ -70,15 +70,14 @@ class Walks:
         """The nodes from one backwards, up to a collective that waited for another process (with
         the piece that it waited for), or to the beginning.
         """
-        graph, causes = self._graphs[place], self._bound(place)
-        works, waited = graph.works, self._met.waited_for
+        causes = self._bound(place)
+        waited = self._met.waited_for
         line: list[int] = []
         while node != NULL:
             line.append(node)
-            if works <= node < 2 * works:
-                latest = waited.get((place, node - works))
-                if latest is not None and latest.call not in done:
-                    return line, latest
+            latest = waited.get((place, node))
+            if latest is not None and latest.call not in done:
+                return line, latest
             node = causes[node]
         return line, None
 
@@ -100,11 +99,12 @@ class Walks:
         start, end = graph.time[earlier], graph.time[later]
         column = graph.binding[later].astype(np.int64)
         if latest is not None:
-            other = latest.piece[0]
+            other = latest.place[0]
             arrived = latest.start_ns + self._ahead(other, place)
             last = nodes[:1]
             later = np.concatenate((last, later))
-            earlier = np.concatenate((last - graph.works, earlier))
+            began = np.where(last < 2 * graph.works, last - graph.works, last)
+            earlier = np.concatenate((began, earlier))
             start = np.concatenate(([arrived], start))
             end = np.concatenate((graph.time[last], end))
             column = np.concatenate(([OWN], column))

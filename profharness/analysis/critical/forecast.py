@@ -4,6 +4,8 @@ then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +16,7 @@ from profharness.analysis.critical.graph import OWN, STREAM, Graph
 from profharness.analysis.critical.host_points import Role
 from profharness.analysis.critical.records import Forecast
 from profharness.analysis.critical.rerun import Rerun, path_nodes, rerun
-from profharness.analysis.critical.segments import cut_host, work_classes
+from profharness.analysis.critical.segments import cut_host, waiting_since, work_classes
 from profharness.analysis.critical.walk import Edges, path_of
 from profharness.analysis.host.kinds import Kind
 
@@ -27,9 +29,13 @@ def unchanged(graph: Graph) -> Forecast:
     return _forecast(graph, NO_CHANGE, Changed(graph.cause, graph.lag, 0), run, 0)
 
 
-def forecast(graph: Graph, change: Change, residual_ns: int) -> Forecast:
-    """What the change makes of the window; `residual_ns` is what the rerun of no change missed."""
-    changed = apply(graph, change)
+def forecast(
+    graph: Graph, change: Change, residual_ns: int, came_last: Mapping[int, int] = {}
+) -> Forecast:
+    """What the change makes of the window; `residual_ns` is what the rerun of no change missed,
+    and `came_last` is for `changes.apply`.
+    """
+    changed = apply(graph, change, came_last)
     run = rerun(graph, changed.cause, changed.lag)
     made = _forecast(graph, change.text, changed, run, residual_ns)
     if change.batch is None:
@@ -110,9 +116,14 @@ def _add_host(
     points, works = graph.points, graph.works
     point = np.maximum(edges.node - 2 * works, 0)
     thread = np.where(points.role[point] == Role.ENTER, graph.scope.main, points.thread[point])
+    until = edges.end.copy()
+    until[rows] = waiting_since(graph, edges, np.flatnonzero(rows))
+    waits = rows & (until < edges.end)
+    own = np.where(waits, np.minimum(length, until - edges.start), length)
+    totals[classes.COLLECTIVE] += int((length - own)[waits].sum())
     for number in np.unique(thread[rows]).tolist():
-        mine = np.flatnonzero(rows & (thread == number) & (edges.end > edges.start))
-        cut = cut_host(graph.scope, number, edges.start[mine], edges.end[mine])
-        ratio = length[mine] / (edges.end[mine] - edges.start[mine])
+        mine = np.flatnonzero(rows & (thread == number) & (until > edges.start))
+        cut = cut_host(graph.scope, number, edges.start[mine], until[mine])
+        ratio = own[mine] / (until[mine] - edges.start[mine])
         parts = (cut.end - cut.start) * ratio[cut.owner]
         np.add.at(totals, cut.kind, np.rint(parts).astype(np.int64))

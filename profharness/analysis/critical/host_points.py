@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from profharness.analysis.critical.arrivals import Arrivals, middle
 from profharness.analysis.critical.backward import Handed, handed_over
+from profharness.analysis.critical.host_collectives import HostCollectives, host_collectives
 from profharness.analysis.critical.scope import Scope
 from profharness.analysis.critical.waits import waits
 from profharness.trace.columns.keys import first_rows, pack
@@ -28,20 +29,24 @@ class Role(IntEnum):
     """What happens at a point, in the order in which points of one instant stand."""
 
     BEGIN = 0
-    RETURN = 1
+    MET = 1
+    """A collective on the CPU that the main thread waited for ends."""
+    RETURN = 2
     """A call that waits for the device returns."""
-    ROOM = 2
+    ROOM = 3
     """A launch returns, since the queue has room again."""
-    RESUME = 3
+    RESUME = 4
     """The main thread goes on after other threads' backward pass."""
-    DONE = 4
+    DONE = 5
     """The last row of a stretch of backward pass ends."""
-    ENTER = 5
+    ENTER = 6
     """A thread begins, or goes on, with what the main thread gave it."""
-    CALL = 6
+    CALL = 7
     """A call that waits for the device begins."""
-    LAUNCH = 7
-    END = 8
+    LAUNCH = 8
+    ARRIVE = 9
+    """The main thread hands a collective on the CPU over."""
+    END = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +66,10 @@ class HostPoints:
     after_work: I64
     after_point: I64
     return_ns: I64
+    mark: I64
+    """The row in the trace's marks of the collective on the CPU, at its ends."""
+    waits_from: I64
+    """Since when the main thread waited for it, where it did."""
     last: int
     """The last point of the main thread."""
 
@@ -74,6 +83,7 @@ class _Found:
     role: list[I64] = field(default_factory=list)
     call: list[I64] = field(default_factory=list)
     work: list[I64] = field(default_factory=list)
+    """What stands behind a point: device work, a stretch of backward pass, or a collective."""
 
     def add(
         self, role: Role, time: I64, thread: I64, call: I64 | None = None, work: I64 | None = None
@@ -105,8 +115,13 @@ def host_points(scope: Scope, arrived: Arrivals) -> HostPoints:
     found.add(Role.DONE, handed.end, handed.thread)
     resumed = np.flatnonzero(handed.resume != NULL)
     found.add(Role.RESUME, handed.resume[resumed], np.repeat(main, len(resumed)), None, resumed)
+    collectives = host_collectives(scope)
+    number = np.arange(len(collectives.mark))
+    met = np.flatnonzero(collectives.waits_from != NULL)
+    found.add(Role.ARRIVE, collectives.start, np.repeat(main, len(number)), None, number)
+    found.add(Role.MET, collectives.end[met], np.repeat(main, len(met)), None, met)
     _add_ends(scope, found)
-    return _chained(scope, arrived, found, handed)
+    return _chained(scope, arrived, found, (handed, collectives))
 
 
 def _threads_of_calls(scope: Scope) -> I64:
@@ -137,8 +152,11 @@ def _add_ends(scope: Scope, found: _Found) -> None:
     found.add(Role.ENTER, np.array(first, np.int64), others)
 
 
-def _chained(scope: Scope, arrived: Arrivals, found: _Found, handed: Handed) -> HostPoints:
+def _chained(
+    scope: Scope, arrived: Arrivals, found: _Found, behind: tuple[Handed, HostCollectives]
+) -> HostPoints:
     """The points in order, each with what the host came from."""
+    handed, collectives = behind
     columns = [
         np.concatenate(column)
         for column in (found.time, found.thread, found.role, found.call, found.work)
@@ -168,9 +186,21 @@ def _chained(scope: Scope, arrived: Arrivals, found: _Found, handed: Handed) -> 
         lag[point] = min(max(int(own), 0), int(lag[point]))
         return_ns[point] = time[point] - handed.end[part]
     last = int(np.flatnonzero(role == Role.END)[0])
+    mark, waits_from = _of_collectives(role, ref, collectives)
     return HostPoints(
-        time, thread, role, call, before, lag, after_work, after_point, return_ns, last
-    )
+        time, thread, role, call, before, lag, after_work, after_point, return_ns, mark,
+        waits_from, last,
+    )  # fmt: skip
+
+
+def _of_collectives(role: I64, ref: I64, collectives: HostCollectives) -> tuple[I64, I64]:
+    """The mark of the collective at each point, and since when the main thread waited for it."""
+    ends = (role == Role.ARRIVE) | (role == Role.MET)
+    if not ends.any():
+        return np.full(len(role), NULL, np.int64), np.full(len(role), NULL, np.int64)
+    number = np.where(ends, ref, 0)
+    waits_from = np.where(role == Role.MET, collectives.waits_from[number], NULL)
+    return np.where(ends, collectives.mark[number], NULL), waits_from
 
 
 def _returns(

@@ -6,38 +6,55 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.analysis.communication.clocks import CommonClock, common_clock
 from profharness.analysis.communication.collectives import Arrivals, arrivals, relabelled
 from profharness.analysis.communication.skew import Matched, matched
 from profharness.analysis.critical.classes import COLLECTIVE
 from profharness.analysis.critical.graph import Graph
+from profharness.analysis.critical.host_points import Role
 from profharness.analysis.critical.records import Meetings
 from profharness.analysis.critical.segments import work_classes
 
-Piece = tuple[int, int]
-"""A process (by its place in a list of graphs) and a position in its `Scope.work`."""
+I64 = npt.NDArray[np.int64]
+Place = tuple[int, int]
+"""A process (by its place in a list of graphs) and a node of its graph."""
 
 
 @dataclass(frozen=True)
 class Latest:
-    """The piece of a collective that began last, and when, in ns of that process's clock."""
+    """Where the process that came last to a collective came to it, and when, in ns of its clock."""
 
-    piece: Piece
+    place: Place
     start_ns: int
     call: int
-    """The number of the call that both pieces are part of."""
+    """The number of the call."""
 
 
 @dataclass(frozen=True)
 class Met:
-    """What several processes have in common. `waited_for` has, for each piece that began earlier
-    than another of its call, the latest one; `shift_ns` is what to take off each process's clock.
+    """What several processes have in common. `waited_for` has, for each end of a collective whose
+    process came earlier than another, the latest one; `shift_ns` is what to take off each process's
+    clock.
     """
 
-    waited_for: dict[Piece, Latest] = field(default_factory=dict)
+    waited_for: dict[Place, Latest] = field(default_factory=dict)
     shift_ns: dict[int, int] = field(default_factory=dict)
     told: Meetings | None = None
+
+    def arrivals_of(self, place: int) -> dict[int, int]:
+        """When the last process came to the collectives that a process waited in, by the node of
+        their end, in ns of its own clock.
+        """
+        ahead = {
+            other: self.shift_ns.get(place, 0) - shift for other, shift in self.shift_ns.items()
+        }
+        return {
+            node: latest.start_ns + ahead.get(latest.place[0], 0)
+            for (owner, node), latest in self.waited_for.items()
+            if owner == place
+        }
 
 
 def meetings(graphs: Sequence[Graph]) -> Met:
@@ -47,50 +64,71 @@ def meetings(graphs: Sequence[Graph]) -> Met:
     parts: list[tuple[str, Sequence[Arrivals]]] = []
     owner: list[int] = []
     for place, graph in enumerate(graphs):
-        on_devices = [
-            rank for rank in arrivals(graph.scope.trace) if not rank.rank.endswith(" on the CPU")
-        ]
-        parts.append((str(place), on_devices))
-        owner += [place] * len(on_devices)
+        of_process = arrivals(graph.scope.trace)
+        parts.append((str(place), of_process))
+        owner += [place] * len(of_process)
     ranks = relabelled(parts)
     groups, _ = matched(ranks)
     if not groups:
         return Met()
     clock = common_clock(ranks, groups)
-    made: dict[Piece, Latest] = {}
-    pieces = [_pieces(graph) for graph in graphs]
+    made: dict[Place, Latest] = {}
+    ends = [_Ends(graph) for graph in graphs]
     calls = 0
     for group in groups:
         if all(position in clock.shift_ns for position in group.ranks):
-            _add(made, group, (owner, pieces), clock, calls)
+            _add(made, group, (owner, ends), clock, calls)
             calls += len(group.start)
     told = Meetings(calls=calls, shared_clock=clock.shared, bound_ns=clock.bound_ns)
     shift = {owner[position]: ns for position, ns in clock.shift_ns.items()}
     return Met(made, shift, told)
 
 
-def _pieces(graph: Graph) -> dict[tuple[int, int], int]:
-    """The positions of the collectives inside of a process's window, by their start and length."""
-    scope = graph.scope
-    start, end = scope.records.start[scope.work], scope.records.end[scope.work]
-    inside = (start >= scope.start) & (end <= scope.end)
-    found = np.flatnonzero((work_classes(scope) == COLLECTIVE) & inside)
-    start, lasting = start[found], (end - start)[found]
-    keys = zip(start.tolist(), lasting.tolist(), strict=True)
-    return dict(zip(keys, found.tolist(), strict=True))
+Key = tuple[int, int]
+"""Start and length of a collective as recorded."""
+
+
+class _Ends:
+    """The nodes at which collectives inside of a process's window begin and end: a device's work,
+    or where the main thread handed one over on the CPU, and where it had waited for its end.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        scope, works = graph.scope, graph.works
+        start, end = scope.records.start[scope.work], scope.records.end[scope.work]
+        inside = (start >= scope.start) & (end <= scope.end)
+        found = np.flatnonzero((work_classes(scope) == COLLECTIVE) & inside)
+        keys = _keys(start[found], end[found])
+        self.first: dict[Key, int] = dict(zip(keys, found.tolist(), strict=True))
+        self.last: dict[Key, int] = dict(zip(keys, (works + found).tolist(), strict=True))
+        self.since: dict[Key, int] = dict(zip(keys, start[found].tolist(), strict=True))
+        """When the process began to wait, in ns of its own clock."""
+        points, marks = graph.points, scope.trace.marks
+        for role, into in ((Role.ARRIVE, self.first), (Role.MET, self.last)):
+            nodes = np.flatnonzero(points.role == role)
+            begun = marks.start_ns[points.mark[nodes]]
+            of_marks = _keys(begun, begun + marks.dur_ns[points.mark[nodes]])
+            into.update(zip(of_marks, (2 * works + nodes).tolist(), strict=True))
+            if role == Role.MET:
+                waits_from = points.waits_from[nodes].tolist()
+                self.since.update(zip(of_marks, waits_from, strict=True))
+
+
+def _keys(start: I64, end: I64) -> list[Key]:
+    return list(zip(start.tolist(), (end - start).tolist(), strict=True))
 
 
 def _add(
-    made: dict[Piece, Latest],
+    made: dict[Place, Latest],
     group: Matched,
-    of_ranks: tuple[list[int], list[dict[tuple[int, int], int]]],
+    of_ranks: tuple[list[int], list[_Ends]],
     clock: CommonClock,
     first: int,
 ) -> None:
     """Add the calls of a group in which one process came later than others by more than the clock
     can be wrong.
     """
-    owner, pieces = of_ranks
+    owner, ends = of_ranks
     shift = np.array([clock.shift_ns[position] for position in group.ranks])
     common = group.start - shift
     latest = common.argmax(axis=1)
@@ -99,11 +137,14 @@ def _add(
     ):
         came = common[call, last]
         late = owner[group.ranks[last]]
-        their = pieces[late].get((start[last], lasting[last]))
+        their = ends[late].first.get((start[last], lasting[last]))
         if their is None:
             continue
         for column, position in enumerate(group.ranks):
-            own = pieces[owner[position]].get((start[column], lasting[column]))
-            waits = common[call, column] + clock.bound_ns < came
-            if own is not None and waits and came <= common[call, column] + lasting[column]:
+            of_own, key = ends[owner[position]], (start[column], lasting[column])
+            own = of_own.last.get(key)
+            if own is None:
+                continue
+            since = of_own.since[key] - clock.shift_ns[position] + clock.bound_ns
+            if since < came <= common[call, column] + lasting[column]:
                 made[owner[position], own] = Latest((late, their), start[last], first + call)

@@ -63,12 +63,42 @@ def segments_of(graph: Graph, edges: Edges) -> Segments:
     parts = [_of_device(graph, edges, np.flatnonzero(~host_edge))]
     on_host = np.flatnonzero(host_edge)
     threads = _threads(graph, edges, on_host)
+    began = waiting_since(graph, edges, on_host)
+    parts.append(_of_collectives(graph, edges, on_host, began))
     for thread in np.unique(threads).tolist():
-        rows = on_host[threads == thread]
-        parts.append(_of_host(graph.scope, thread, edges.start[rows], edges.end[rows]))
+        mine = threads == thread
+        start, end = edges.start[on_host[mine]], began[mine]
+        parts.append(_of_host(graph.scope, thread, start[end > start], end[end > start]))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0], kind="stable")
     return Segments(*(column[order] for column in columns))
+
+
+def waiting_since(graph: Graph, edges: Edges, rows: I64) -> I64:
+    """Where each host edge turns into waiting for a collective on the CPU: its end for all that do
+    not.
+    """
+    begun = graph.points.waits_from[edges.node[rows] - 2 * graph.works]
+    start, end = edges.start[rows], edges.end[rows]
+    turns: I64 = np.where(begun == NULL, end, np.clip(begun, start, end))
+    return turns
+
+
+def _of_collectives(graph: Graph, edges: Edges, rows: I64, began: I64) -> Columns:
+    """The waiting of the main thread for collectives on the CPU."""
+    waiting = began < edges.end[rows]
+    rows, began = rows[waiting], began[waiting]
+    mark = graph.points.mark[edges.node[rows] - 2 * graph.works]
+    none = np.full(len(rows), NULL, np.int64)
+    return (
+        began,
+        edges.end[rows],
+        np.full(len(rows), classes.COLLECTIVE, np.int64),
+        graph.scope.trace.marks.name[mark].astype(np.int64),
+        none,
+        np.full(len(rows), HOST, np.int64),
+        np.full(len(rows), graph.scope.main, np.int64),
+    )
 
 
 def _is_return(graph: Graph, edges: Edges) -> npt.NDArray[np.bool_]:

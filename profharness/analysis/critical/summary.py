@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +23,6 @@ from profharness.analysis.critical.records import (
     Forecast,
     Meetings,
     PathPart,
-    PathRow,
     PathStep,
     RankPath,
     Refusal,
@@ -144,7 +144,9 @@ def _of_processes(
         told = told or met.told
         walks = Walks(members, met)
         for number, place in enumerate(group):
-            paths[place] = _of_process(members, number, walks.path_of(number), asking)
+            path = _of_process(members, number, walks.path_of(number))
+            made = _forecasts(graphs[place], path, met.arrivals_of(number), asking)
+            paths[place] = msgspec.structs.replace(path, what_if=made)
     return [paths[place] for place in range(len(graphs))], told
 
 
@@ -166,9 +168,7 @@ class _Asking:
     refused: list[Refusal]
 
 
-def _of_process(
-    members: Sequence[Graph], number: int, stretches: Sequence[Stretch], asking: _Asking
-) -> RankPath:
+def _of_process(members: Sequence[Graph], number: int, stretches: Sequence[Stretch]) -> RankPath:
     """The path of one of the processes that meet."""
     graph = members[number]
     scope, source = graph.scope, graph.scope.source
@@ -179,7 +179,6 @@ def _of_process(
         (members[one.place].scope, one.segments, names[one.place] if crosses else "")
         for one in stretches
     ]
-    rows = path_rows(parts, scope.window_ns)
     return RankPath(
         process=process_name(scope),
         point=source.point,
@@ -188,9 +187,8 @@ def _of_process(
         start_ns=scope.start,
         window_ns=scope.window_ns,
         segments=_by_class(found),
-        rows=rows,
+        rows=path_rows(parts, scope.window_ns),
         steps=tuple(_step(step, found) for step in scope.steps),
-        what_if=_forecasts(graph, rows, asking),
         places=_places(stretches, names) if crosses else {},
     )
 
@@ -228,12 +226,16 @@ def process_name(scope: Scope) -> str:
     return f"process {pid}" if pid != NULL else "process"
 
 
-def _forecasts(graph: Graph, rows: Sequence[PathRow], asking: _Asking) -> tuple[Forecast, ...]:
+def _forecasts(
+    graph: Graph, path: RankPath, came_last: Mapping[int, int], asking: _Asking
+) -> tuple[Forecast, ...]:
+    """What changes would be worth; `came_last` is for `changes.apply`."""
     changes, known = list(asking.changes), []
     if asking.for_report:
         if len(graph.time) > MOST_REPLAYED:
             return ()
-        changes += [made for made in (largest_halved(rows),) if made is not None]
+        own = [row for row in path.rows if row.process in ("", path.process)]
+        changes += [made for made in (largest_halved(own),) if made is not None]
     for change in changes:
         try:
             known.append(change.of_batch(asking.scan.size_of(graph.scope.source.point)))
@@ -242,7 +244,8 @@ def _forecasts(graph: Graph, rows: Sequence[PathRow], asking: _Asking) -> tuple[
     if not known:
         return ()
     check = unchanged(graph)
-    return (check, *(forecast(graph, change, check.residual_ns) for change in known))
+    made = (forecast(graph, change, check.residual_ns, came_last) for change in known)
+    return (check, *made)
 
 
 def _by_class(found: Segments) -> dict[str, PathPart]:

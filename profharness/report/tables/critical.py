@@ -37,7 +37,7 @@ def critical_tables(path: CriticalPath | None, rows: int = _ROWS) -> tuple[Table
     made = (
         _classes(path),
         _largest(longest, rows, several=several),
-        worth_table(longest, several=several),
+        worth_table(holding_path(path), several=several),
         batch_table(path.batches),
     )
     return tuple(table for table in made if table is not None and table.rows)
@@ -46,6 +46,13 @@ def critical_tables(path: CriticalPath | None, rows: int = _ROWS) -> tuple[Table
 def longest_path(path: CriticalPath) -> RankPath:
     """The path that takes longest, of which rows and forecasts are shown."""
     return max(path.processes, key=lambda process: process.window_ns)
+
+
+def holding_path(path: CriticalPath) -> RankPath:
+    """The path of the process that holds most of the longest one: a change has to be made there."""
+    longest = longest_path(path)
+    most = max(longest.places, key=longest.places.__getitem__, default="")
+    return next((process for process in path.processes if process.process == most), longest)
 
 
 def path_name(path: RankPath) -> str:

@@ -165,6 +165,22 @@ def test_a_command_shows_the_path_in_the_terminal() -> None:
     assert "graphs: 10.00 ms -> 8.000 ms (-20.0 %, at most -75.0 %)" in text
 
 
+def test_changes_are_those_of_the_rank_that_holds_the_longest_path() -> None:
+    """Rank 0's path is the longest, and lies on rank 1, where one change gains most."""
+    first = path(places={"rank 1": 30 * MS, "rank 0": 10 * MS})
+    there = (what_if("no change", 40 * MS), what_if("op:^aten::mm$=0.5", 21 * MS))
+    second = msgspec.structs.replace(path(), process="rank 1", rank=1, what_if=there)
+    found = of_all(first, msgspec.structs.replace(second, window_ns=39 * MS))
+    titles = [table.title for table in critical_tables(found)]
+    assert "What a change would be worth of rank 1" in titles
+    summary = msgspec.structs.replace(samples.command(), critical_path=found)
+    text = " ".join(str(render(summary, 140, color=False)).split())
+    assert "rank 0 (rank 1 holds 75.0 %): kernels 75.0 %" in text
+    assert "gemm on rank 1 75.0 %" in text
+    assert "op:^aten::mm$=0.5 on rank 1: 10.00 ms -> 5.250 ms" in text
+    assert "replayed without a change: 40.00 ms, 0 ns off what was measured" in text
+
+
 def test_what_cannot_be_forecast_is_said() -> None:
     refused = (Refusal(change="batch=64", why="too far"),)
     assert critical_path_text(of_all(path(), refused=refused)).endswith(

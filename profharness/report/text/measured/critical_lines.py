@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 
 from profharness.analysis.critical.classes import LABELS
 from profharness.analysis.critical.records import CriticalPath, PathRow
-from profharness.report.tables.critical import batch_table, gains, longest_path, path_name, signed
+from profharness.report.tables.critical import (
+    batch_table,
+    gains,
+    holding_path,
+    longest_path,
+    path_name,
+    signed,
+)
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.listing import fitting, terminal_table
 from profharness.rundir.shown.screen import one_line
@@ -36,7 +43,11 @@ def path_lines(path: CriticalPath | None, width: int) -> Iterator[tuple[str, Seq
         for key, part in longest.segments.items()
         if part.ns >= _SEEN * longest.window_ns
     ]
-    of = f"{one_line(path_name(longest), 40)}: " if len(path.processes) > 1 else ""
+    on = "".join(
+        f" ({one_line(place, 40)} holds {format_share(ns / longest.window_ns)})"
+        for place, ns in list(longest.places.items())[:1]
+    )
+    of = f"{one_line(path_name(longest), 40)}{on}: " if len(path.processes) > 1 else ""
     yield "critical path", [f"{of}{', '.join(shares[:_CLASSES])}"]
     rows = [row for row in longest.rows if row.name and row.share >= _SEEN][:_ROWS]
     yield "most of it", [_row(row, width) for row in rows]
@@ -45,20 +56,29 @@ def path_lines(path: CriticalPath | None, width: int) -> Iterator[tuple[str, Seq
 
 def _row(row: PathRow, width: int) -> str:
     room = max(min(width - 34, 60), 16)
-    return f"{fold_kernel_name(row.name, room)}  {format_share(row.share)}"
+    on = f" on {one_line(row.process, 40)}" if row.process else ""
+    return f"{fold_kernel_name(row.name, room)}{on}  {format_share(row.share)}"
 
 
 def _worth(path: CriticalPath) -> Iterator[str]:
-    longest = longest_path(path)
-    for made in gains(longest)[:_WORTH]:
+    holding = holding_path(path)
+    gaining = gains(holding)[:_WORTH]
+    on = f" on {one_line(holding.process, 40)}" if holding is not longest_path(path) else ""
+    for made in gaining:
         each = max(made.steps, 1)
         at_most = (
             f", at most {signed(-made.at_most_ns / made.window_ns)}" if made.at_most_ns else ""
         )
         yield one_line(
-            f"{made.change}: {format_ns(made.window_ns / each)} -> "
+            f"{made.change}{on}: {format_ns(made.window_ns / each)} -> "
             f"{format_ns(made.forecast_ns / each)} "
             f"({signed(made.forecast_ns / made.window_ns - 1)}{at_most})"
+        )
+    if gaining:
+        check = holding.what_if[0]
+        yield (
+            f"replayed without a change: {format_ns(check.forecast_ns)}, "
+            f"{format_ns(abs(check.residual_ns))} off what was measured"
         )
 
 
