@@ -19,7 +19,14 @@ _COLUMNS = (
     Column("memory", key="place"),
     Column("batch", "right", key="batch_size"),
     Column("peak", "right", "the most that the allocator gave out", key="peak_bytes", unit="B"),
-    Column("by the line", "right", "fixed part and part per item", key="line_bytes", unit="B"),
+    Column(
+        "by the line",
+        "right",
+        "fixed part and part per item",
+        key="line_bytes",
+        unit="B",
+        wide=True,
+    ),
     Column(
         "reserved", "right", "the most that the allocator had taken", key="reserved_bytes", unit="B"
     ),
