@@ -140,6 +140,7 @@ def _use(m: Measurement, rows: I64, owners: tuple[Owners, Owners | None]) -> Mem
         pid=int(table.pid[rows[0]]) if table.pid[rows[0]] != NULL else None,
         capacity_bytes=m.trace.devices[device].memory_bytes if device != NULL else None,
         peak_bytes=int(own.allocated[peak]),
+        least_bytes=int(own.allocated[own.inside].min()),
         peak_ns=peak_at - began,
         step=next((s.label for s in m.steps if s.start_ns <= peak_at < s.end_ns), None),
         reserved_bytes=int(reserved[peak]) if reserves else None,
