@@ -17,7 +17,13 @@ from profharness.cli.listing.forms import (
     in_form,
     say,
 )
-from profharness.cli.listing.other_rows import code_rows, list_code, list_python, list_sequences
+from profharness.cli.listing.other_rows import (
+    code_rows,
+    list_code,
+    list_memory,
+    list_python,
+    list_sequences,
+)
 from profharness.errors import UsageError
 from profharness.options.declared import Limit, Option
 from profharness.options.operator_work import OperatorOptions
@@ -54,8 +60,8 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
         Option(
             "Rows: kernel, op, shape (op by its inputs), module, range, stack, category, (host) "
             "call, line or instruction of kernels, line or function of Python that py-spy "
-            "sampled, or sequence of short kernels (default: kernel; op without device kernels; "
-            "call with neither).",
+            "sampled, sequence of short kernels, or memory of operators and modules (default: "
+            "kernel; op without device kernels; call with neither).",
         ),
     ] = None
     pass_name: Annotated[
@@ -113,6 +119,9 @@ def hotspots(line: HotspotsLine) -> None:
     of_run = len(paths) == 1 and paths[0].is_dir()
     if line.by is By.SEQUENCE:
         list_sequences(line)
+        return
+    if line.by is By.MEMORY:
+        list_memory(line)
         return
     if line.shown in STACK_FORMS:
         _write_stacks(line)

@@ -129,16 +129,18 @@ def _use(m: Measurement, rows: I64, owners: tuple[Owners, Owners | None]) -> Mem
     before = int(own.allocated[peak]) - int(table.bytes[alive].sum())
     matched = addressed and before >= 0
     reserved = table.reserved[rows]
+    point = m.trace.sources[int(table.source[rows[0]])].point
     device = int(table.device[rows[0]])
     reserves = device != NULL and bool((reserved[own.inside] != NULL).all())
     kept = candidates[_thinned(own.allocated[candidates])]
     steps = _steps(m)
     return MemoryUse(
         device=device_name(m.trace, device),
-        point=m.trace.sources[int(table.source[rows[0]])].point,
+        point=point,
         pid=int(table.pid[rows[0]]) if table.pid[rows[0]] != NULL else None,
         capacity_bytes=m.trace.devices[device].memory_bytes if device != NULL else None,
         peak_bytes=int(own.allocated[peak]),
+        least_bytes=int(own.allocated[own.inside].min()),
         peak_ns=peak_at - began,
         step=next((s.label for s in m.steps if s.start_ns <= peak_at < s.end_ns), None),
         reserved_bytes=int(reserved[peak]) if reserves else None,
@@ -147,7 +149,7 @@ def _use(m: Measurement, rows: I64, owners: tuple[Owners, Owners | None]) -> Mem
         allocations=len(taken),
         releases=len(in_window) - len(taken),
         allocated_bytes=int(table.bytes[taken].sum()),
-        steps=m.windows.steps or None,
+        steps=_steps_of(m, point) or None,
         batch_size=_batch_size(m),
         growth_bytes=None if steps is None else growth(steps, own.at, own.allocated),
         operators=owners[0].rows(table, taken, alive, before) if matched else (),
@@ -157,6 +159,14 @@ def _use(m: Measurement, rows: I64, owners: tuple[Owners, Owners | None]) -> Mem
         allocated=tuple(own.allocated[kept].tolist()),
         reserved=tuple(reserved[kept].tolist()) if reserves else (),
     )
+
+
+def _steps_of(m: Measurement, point: str) -> int:
+    """The steps in the window, of a file of one point those of the point."""
+    if not point:
+        return m.windows.steps
+    starts = [step.start_ns for step in m.steps if step.point == point]
+    return int(intervals.contains(m.when, np.array(starts, np.int64)).sum())
 
 
 def _batch_size(m: Measurement) -> int | None:

@@ -28,6 +28,9 @@ _OF_GROWTH = 0.05
 slope would do else."""
 _ROUNDING = 512
 """Bytes to which allocators round, and which are no curve."""
+_GROWS = 0.25
+"""The part of the peak that grows with the batch, of what is not held all the time, below which the
+largest sizes do not tell which instant will be the peak of larger ones."""
 _LEAST = 3
 """Sizes that an interval needs."""
 
@@ -155,6 +158,8 @@ def memory_by_batch(place: Place, peaks: Sequence[BatchPeak]) -> BatchMemory:
     known = len(line.sizes) >= _LEAST
     holds = line.holds if known else None
     limit = top if holds is False else top * REACH
+    grows = _grows(line, peaks)
+    largest = _largest if grows else _at_least
     return BatchMemory(
         series=place.series,
         device=place.device,
@@ -164,9 +169,10 @@ def memory_by_batch(place: Place, peaks: Sequence[BatchPeak]) -> BatchMemory:
         item_bytes=_around(line.per_item, line.margin_per_item()),
         misfit=line.misfit if known else None,
         holds=holds,
+        grows=grows,
         capacity_bytes=place.capacity,
         limit=limit,
-        largest_batch=_largest(place, peaks, line, limit) if holds is not False else None,
+        largest_batch=largest(place, peaks, line, limit) if holds is not False else None,
         needs=_needs(place, peaks),
     )
 
@@ -241,6 +247,34 @@ def _largest(place: Place, peaks: Sequence[BatchPeak], line: Line, limit: int) -
     )
     high = _last(lambda size: line.at(size) - line.margin_of_peak(size) <= room.most, top, limit)
     return Estimate(value=value, low=limit if low is None else low, high=high)
+
+
+def _grows(line: Line, peaks: Sequence[BatchPeak]) -> bool:
+    last = peaks[-1]
+    changing = last.peak_bytes - min(one.least_bytes for one in peaks)
+    return line.per_item * last.batch_size > _GROWS * max(changing, _ROUNDING)
+
+
+def _at_least(
+    place: Place,
+    peaks: Sequence[BatchPeak],
+    line: Line,  # noqa: ARG001  as `_largest`
+    limit: int,
+) -> Estimate | None:
+    """What fits whichever instant is the peak: each holds no more than at the largest size now, of
+    which at most all that is not held all the time grows with the batch.
+    """
+    if place.capacity is None:
+        return None
+    room, last = _room(place.capacity, peaks), peaks[-1]
+    always = min(one.least_bytes for one in peaks)
+    per_item = (last.peak_bytes - always) / last.batch_size
+    low = _last(
+        lambda size: (always + per_item * size) * room.reserving <= room.least,
+        last.batch_size,
+        limit,
+    )
+    return Estimate(value=None, low=limit if low is None else low)
 
 
 def _last(fits: Callable[[float], bool], top: int, limit: int) -> int | None:

@@ -62,12 +62,14 @@ def held_peaks(m: Measurement) -> tuple[HeldPeak, ...]:
         device = int(table.device[rows[0]])
         reserves = device != NULL and bool((values != NULL).all())
         peak = int(of_process.allocated[of_process.inside].max())
+        least = int(of_process.allocated[of_process.inside].min())
         reserved = int(values.max()) if reserves else None
         known = found.get(device)
         found[device] = HeldPeak(
             device=device_name(m.trace, device),
             processes=1 + (known.processes if known else 0),
             peak_bytes=peak + (known.peak_bytes if known else 0),
+            least_bytes=least + (known.least_bytes if known else 0),
             reserved_peak_bytes=_sum(reserved, known),
             capacity_bytes=m.trace.devices[device].memory_bytes if device != NULL else None,
         )

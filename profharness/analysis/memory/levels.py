@@ -62,6 +62,7 @@ def _peak(level: Level, one: HeldPeak) -> BatchPeak:
     return BatchPeak(
         batch_size=level.batch_size,
         peak_bytes=one.peak_bytes,
+        least_bytes=one.least_bytes,
         reserved_bytes=one.reserved_peak_bytes,
         elsewhere_bytes=None if used is None else max(0, round(used) - taken),
     )
@@ -129,6 +130,7 @@ def of_uses(uses: Sequence[MemoryUse]) -> list[Level]:
                 HeldPeak(
                     device=use.device,
                     peak_bytes=use.peak_bytes,
+                    least_bytes=use.least_bytes,
                     reserved_peak_bytes=use.reserved_peak_bytes,
                     capacity_bytes=use.capacity_bytes,
                 ),

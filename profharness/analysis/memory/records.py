@@ -55,13 +55,13 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     """What one process held of the host's (`device` None) or of one device's memory in the window,
     in bytes; `file` names the trace where there are several, `point` the point of a run.
 
-    `peak_ns` is the time of the peak after the start of the window, `step` the step that it lies
-    in. `reserved_bytes` is what the allocator had taken at the peak, `reserved_peak_bytes` at most;
-    None where it reserves nothing ahead. `before_bytes` of the peak were taken before the
-    recording. `operators` and `modules` sum to the peak (`kept_bytes`), and to all that was taken
-    in the window (`bytes`); `needs` says what is missing where there are none. `batch_size` is the
-    number of items of each step, where its marks say so. `growth_bytes` per step has a 95 %
-    interval. The curve holds the lowest and highest values of short stretches.
+    `least_bytes` were held all the time. `peak_ns` is the time of the peak after the start of the
+    window, `step` the step that it lies in. `reserved_bytes` is what the allocator had taken at the
+    peak, `reserved_peak_bytes` at most; None where it reserves nothing ahead. `before_bytes` of the
+    peak were taken before the recording. `operators` and `modules` sum to the peak (`kept_bytes`),
+    and to all that was taken in the window (`bytes`); `needs` says what is missing where there are
+    none. `batch_size` is the number of items of each step, where its marks say so. `growth_bytes`
+    per step has a 95 % interval. The curve holds the lowest and highest values of short stretches.
     """
 
     device: str | None
@@ -70,6 +70,7 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     capacity_bytes: int | None = None
     peak_bytes: int
+    least_bytes: int = 0
     peak_ns: int
     step: str | None = None
     reserved_bytes: int | None = None
@@ -91,23 +92,27 @@ class MemoryUse(msgspec.Struct, frozen=True, kw_only=True):
 
 class HeldPeak(msgspec.Struct, frozen=True, kw_only=True):
     """The most that allocators held of the host's (`device` None) or of one device's memory in the
-    windows of one point, in bytes; of several `processes` the sum of their peaks.
+    windows of one point, in bytes; of several `processes` the sum of their peaks. `least_bytes` is
+    what they held all the time.
     """
 
     device: str | None
     processes: int = 1
     peak_bytes: int
+    least_bytes: int = 0
     reserved_peak_bytes: int | None = None
     capacity_bytes: int | None = None
 
 
 class BatchPeak(msgspec.Struct, frozen=True, kw_only=True):
-    """What one batch size took of a memory, in bytes. `elsewhere_bytes` is what is held beside it
+    """What one batch size took of a memory, in bytes: at the peak, and at every instant. What of
+    this is not known is 0. `elsewhere_bytes` is what is held beside it
     by others: other programs, the driver, and what of the same processes no allocator records.
     """
 
     batch_size: int
     peak_bytes: int
+    least_bytes: int = 0
     reserved_bytes: int | None = None
     elsewhere_bytes: int | None = None
 
@@ -117,8 +122,9 @@ class BatchMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     The line through the peaks of the sizes from `from_batch` on is `fixed_bytes` and `item_bytes`
     per item. It misses the worst of them by the share `misfit`; it `holds` if that is little, which
-    two sizes cannot tell (None). `largest_batch` fits in `capacity_bytes`; ends beyond
-    `limit`, the largest size that the peaks speak for, are None. `needs` says what is missing.
+    two sizes cannot tell (None), and `grows` if its part per item is a good part of the peak.
+    `largest_batch` fits in `capacity_bytes`; ends beyond `limit`, the largest size that the peaks
+    speak for, are None. `needs` says what is missing.
     """
 
     series: str = ""
@@ -129,6 +135,7 @@ class BatchMemory(msgspec.Struct, frozen=True, kw_only=True):
     item_bytes: Estimate | None = None
     misfit: float | None = None
     holds: bool | None = None
+    grows: bool | None = None
     capacity_bytes: int | None = None
     before_bytes: int | None = None
     limit: int

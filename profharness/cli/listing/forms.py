@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from profharness.analysis.code.records import CodeHotspots
     from profharness.analysis.host.line_records import LineTable
     from profharness.analysis.kernels.tally import Grouping
+    from profharness.analysis.memory.owners import MemoryOwners
     from profharness.analysis.records import Hotspots
     from profharness.analysis.sequences.records import Sequences
     from profharness.trace.model import Problem
 
-TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "LineTable", "Sequences")
+TableT = TypeVar("TableT", "Hotspots", "CodeHotspots", "LineTable", "Sequences", "MemoryOwners")
 TABLE_ROWS = 20
 
 
@@ -39,10 +40,11 @@ class By(str, Enum):
     FUNCTION = "function"
     INSTRUCTION = "instruction"
     SEQUENCE = "sequence"
+    MEMORY = "memory"
 
 
 def grouping_of(by: By) -> Grouping:
-    """The analysis's name of rows of records; lines, instructions and sequences are none."""
+    """The analysis's name of rows of records; lines, sequences and the like are none."""
     return cast("Grouping", by.value)
 
 

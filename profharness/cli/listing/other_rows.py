@@ -22,6 +22,7 @@ _OF_CODE = (
     "(or stochastic)"
 )
 
+_OF_MEMORY = "record allocations with --profile torch --profile-memory"
 _OF_PYTHON = "record stacks of Python with --profile py-spy"
 
 
@@ -112,3 +113,27 @@ def list_sequences(line: HotspotsLine) -> None:
         return
     as_csv = partial(tables.sequences_csv, raw=line.raw_csv)
     sys.stdout.write(in_form(table, line.shown, line.top, (tables.sequences_text, as_csv)))
+
+
+def list_memory(line: HotspotsLine) -> None:
+    """Print who held memory. Raises UsageError for options that mean nothing for it, and for
+    several files, whose peaks are at other times.
+    """
+    from profharness.report.tables.memory import owners
+    from profharness.understand.loose.memory_owners import owners_of
+
+    if line.shown in STACK_FORMS or line.samples or line.formulas:
+        option = "--samples" if line.samples else "--formulas"
+        option = f"--format {line.shown.value}" if line.shown in STACK_FORMS else option
+        raise UsageError(f"{option} is not for rows by memory", "leave it out")
+    if len(line.paths) > 1:
+        raise UsageError("rows by memory are of one run or file", "name one")
+    table, loaded = owners_of(line.paths[0], line.pass_name)
+    say(loaded.trace.problems)
+    if not table.rows:
+        mention(f"{line.paths[0]}: nothing to list by memory; {_OF_MEMORY}")
+    if line.shown is Form.MD:
+        sys.stdout.write(owners.owners_markdown(table, line.top or TABLE_ROWS))
+        return
+    as_csv = partial(owners.owners_csv, raw=line.raw_csv)
+    sys.stdout.write(in_form(table, line.shown, line.top, (owners.owners_text, as_csv)))

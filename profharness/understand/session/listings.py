@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 CODE_ROWS = get_args(CodeBy)
 SEQUENCE = "sequence"
-ROWS = (*get_args(Grouping), *CODE_ROWS, SEQUENCE)
+MEMORY = "memory"
+ROWS = (*get_args(Grouping), *CODE_ROWS, SEQUENCE, MEMORY)
 """All that rows of hotspots can stand for; the last ones are no rows of records."""
 
 
@@ -70,6 +71,8 @@ def listing_of(
         return _code(paths, asked, of_run=of_run)
     if asked.by == SEQUENCE:
         return _sequences(paths, asked, operator_input)
+    if asked.by == MEMORY:
+        return _memory(paths, asked)
     by = cast("Grouping | None", asked.by)
     if of_run:
         loaded = with_captures(load_for(paths, by), operator_input.captures)
@@ -119,3 +122,15 @@ def _sequences(paths: Sequence[Path], asked: Asked, operator_input: OperatorInpu
     rows = sequence_table(table, len(table.rows))
     problems = tuple(loaded.trace.problems)
     return Listing(rows, SEQUENCE, table.pass_name, table.kernel_ns, None, problems)
+
+
+def _memory(paths: Sequence[Path], asked: Asked) -> Listing:
+    """Who held memory, which has no time."""
+    from profharness.report.tables.memory.owners import owners_table
+    from profharness.understand.loose.memory_owners import owners_of
+
+    if len(paths) > 1:
+        raise UsageError("rows by memory are of one run or file", "name one")
+    table, loaded = owners_of(paths[0], asked.pass_name)
+    rows = owners_table(table, len(table.rows))
+    return Listing(rows, MEMORY, table.pass_name, None, None, tuple(loaded.trace.problems))

@@ -65,9 +65,9 @@ class Recording:
 
     def hotspots(self, by: str | None = None, *, pass_name: str | None = None) -> pd.DataFrame:
         """One row per kernel, op, shape, module, range, stack, category, (host) call, line,
-        instruction or sequence, with the columns of `hotspots --format json`: times in ns, shares
-        between 0 and 1. Without `by` the rows are kernels, or operators where nothing ran on a
-        device.
+        instruction, sequence or memory, with the columns of `hotspots --format json`: times in ns,
+        shares between 0 and 1. Without `by` the rows are kernels, or operators where nothing ran on
+        a device.
 
         `attrs` holds `by`, `pass`, the table's `total_ns` and `device_ns_outside`. Raises
         UsageError for rows or a pass that do not exist.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ from profharness import readers
 from profharness.analysis.measurement import Measurement, measure
 from profharness.analysis.memory.alive import BEFORE, alive_after, by_process
 from profharness.analysis.memory.allocator import growth, memory, merge_memory
-from profharness.analysis.memory.records import Memory, MemoryUse
+from profharness.analysis.memory.records import Memory, MemoryRow, MemoryUse
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.steps import Step, Windows
 from profharness.readers.kineto.reader import read_blocks
@@ -166,6 +168,45 @@ def test_holders_that_cannot_be_told_are_not_guessed(tmp_path: Path) -> None:
     (broken,) = of(lost.trace(tmp_path)).uses
     assert (broken.operators, broken.peak_bytes) == ((), 16 * MIB)
     assert "releases" in broken.needs
+
+
+def used(**more: Any) -> MemoryUse:
+    known = {"peak_bytes": 4 * MIB, "peak_ns": 5, "allocations": 1, "releases": 0}
+    return MemoryUse(**{"device": "0", "allocated_bytes": 4 * MIB, **known, **more})
+
+
+def test_a_curve_holds_its_values() -> None:
+    use = used(at_ns=(2_000_000, 3_000_000), allocated=(MIB, 4 * MIB))
+    (plot,) = memory_plots(Memory(window_ns=1, uses=(use,)))
+    assert "[[2,1],[3,1],[3,4]]" in plot.json.replace(".0", "").replace(" ", "")
+    (of_point,) = memory_plots(
+        Memory(window_ns=1, uses=(msgspec.structs.replace(use, point="b1"),))
+    )
+    assert "[[0,1],[1,1],[1,4]]" in of_point.json.replace(".0", "").replace(" ", "")
+
+
+def test_of_the_points_of_a_run_the_highest_lists_its_owners() -> None:
+    owners = (MemoryRow(name="aten::mm", kept=1, kept_bytes=MIB),)
+    uses = tuple(
+        used(point=f"b{size}", peak_bytes=size * MIB, operators=owners) for size in (2, 8, 4)
+    )
+    (table,) = page_tables(Memory(window_ns=1, uses=uses))
+    assert table.title == "By operator, b8: device 0"
+    assert len(page_notes(Memory(window_ns=1, uses=uses))) == 3
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("profharness.trial:torch-b64:0", "in trial 0;"),
+        ("profharness.step:12:64", "in step 12;"),
+        ("ProfilerStep#3", "in ProfilerStep#3;"),
+    ],
+)
+def test_steps_have_their_names(label: str, said: str) -> None:
+    (note, *_) = page_notes(Memory(window_ns=1, uses=(used(step=label, point="p"),)))
+    assert said in note[1]
+    assert "into the window" not in note[1]
 
 
 def test_without_allocator_and_calls_there_is_nothing() -> None:

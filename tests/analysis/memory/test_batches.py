@@ -23,14 +23,16 @@ MIB, GIB = 1 << 20, 1 << 30
 SIZES = (4, 8, 16, 32)
 
 
-def peaks_of(sizes: tuple[int, ...], held: list[int]) -> list[BatchPeak]:
+def peaks_of(sizes: tuple[int, ...], held: list[int], least: int = 0) -> list[BatchPeak]:
     return [
-        BatchPeak(batch_size=size, peak_bytes=peak) for size, peak in zip(sizes, held, strict=True)
+        BatchPeak(batch_size=size, peak_bytes=peak, least_bytes=least)
+        for size, peak in zip(sizes, held, strict=True)
     ]
 
 
 def on_line(sizes: tuple[int, ...], fixed: int, per_item: int) -> list[BatchPeak]:
-    return peaks_of(sizes, [fixed + per_item * size for size in sizes])
+    """Of which the fixed part is held all the time."""
+    return peaks_of(sizes, [fixed + per_item * size for size in sizes], fixed)
 
 
 def largest(capacity: int, fixed: int, per_item: int) -> int:
@@ -40,6 +42,33 @@ def largest(capacity: int, fixed: int, per_item: int) -> int:
 def ends(row: BatchMemory) -> tuple[float | None, float | None, float | None]:
     assert row.largest_batch is not None
     return row.largest_batch.value, row.largest_batch.low, row.largest_batch.high
+
+
+@given(
+    flat=st.integers(1 << 20, 1 << 36),
+    share=st.floats(0.0, 1.0),
+    steep=st.floats(0.01, 1.0),
+    times=st.floats(1.0, 10.0),
+)
+def test_a_peak_that_does_not_grow_says_no_more_than_what_fits_for_sure(
+    flat: int, share: float, steep: float, times: float
+) -> None:
+    """As the step of an optimizer, which is the peak until another instant is; some of it is held
+    all the time.
+    """
+    always = int(share * flat)
+    per_item = int(steep * (flat - always) / SIZES[-1])
+    other = int((1 - steep) * (flat - always)) + always
+    assert other + per_item * SIZES[-1] <= flat
+    peaks = [BatchPeak(batch_size=size, peak_bytes=flat, least_bytes=always) for size in SIZES]
+    capacity = int(flat * times)
+    row = memory_by_batch(Place("", "0", capacity), peaks)
+    assert (row.holds, row.grows) == (True, False)
+    value, low, high = ends(row)
+    assert low is not None
+    assert (value, high) == (None, None)
+    assert max(flat, other + per_item * int(low)) <= capacity
+    assert "another instant may be" in " ".join(sentences(row))
 
 
 @given(
@@ -79,7 +108,7 @@ def test_the_steepest_of_two_instants_is_extended(
     other = fixed + (steep - flat) * meets
     held = [max(fixed + steep * size, other + flat * size) for size in sizes]
     capacity = fixed + steep * 200 + steep // 2
-    row = memory_by_batch(Place("", "0", capacity), peaks_of(sizes, held))
+    row = memory_by_batch(Place("", "0", capacity), peaks_of(sizes, held, fixed))
     assert row.holds is True
     value, low, high = ends(row)
     assert value is not None

@@ -19,7 +19,14 @@ _COLUMNS = (
     Column("memory", key="place"),
     Column("batch", "right", key="batch_size"),
     Column("peak", "right", "the most that the allocator gave out", key="peak_bytes", unit="B"),
-    Column("by the line", "right", "fixed part and part per item", key="line_bytes", unit="B"),
+    Column(
+        "by the line",
+        "right",
+        "fixed part and part per item",
+        key="line_bytes",
+        unit="B",
+        wide=True,
+    ),
     Column(
         "reserved", "right", "the most that the allocator had taken", key="reserved_bytes", unit="B"
     ),
@@ -80,8 +87,8 @@ def _bytes(estimate: Estimate) -> str:
 
 def _largest_text(row: BatchMemory, largest: Estimate, capacity: int) -> str:
     of = format_bytes(capacity)
-    if len(row.peaks) == 1:
-        return _from_one(row, largest, of)
+    if len(row.peaks) == 1 or row.grows is False:
+        return _at_least(row, largest, of)
     beyond = f"nothing is said beyond {REACH} times the largest that was measured"
     if largest.low is not None and largest.low >= row.limit:
         return f"at least batch {format_number(row.limit)} fits in {of} ({beyond})"
@@ -103,7 +110,14 @@ def _number(value: float | None) -> str:
     return "" if value is None else format_number(value)
 
 
-def _from_one(row: BatchMemory, largest: Estimate, of: str) -> str:
+def _at_least(row: BatchMemory, largest: Estimate, of: str) -> str:
+    """Where the peaks bound the largest batch from below alone."""
+    if row.grows is False:
+        return (
+            f"the peak hardly grows up to batch {format_number(row.peaks[-1].batch_size)}, so that "
+            f"another instant may be that of larger ones: at least batch {_number(largest.low)} "
+            f"fits in {of}"
+        )
     size = format_number(row.peaks[0].batch_size)
     text = (
         f"at least batch {_number(largest.low)} fits in {of}, if memory grows no faster than the "

@@ -14,6 +14,7 @@ SHOWN = 6
 """Rows of owners in `metrics`."""
 LISTED = 20
 """Rows of owners on the page."""
+_OWN = "profharness."
 _BRIEF = 2
 """Peaks that a paragraph tells of."""
 _NOTABLE = 1 << 20
@@ -31,7 +32,7 @@ def lines(memory: Memory | None) -> Iterator[str]:
     for row in batches.notable(memory.by_batch):
         for number, said in enumerate(batches.sentences(row)):
             yield f"  {'  ' if number else f'{batches.name(row)}, by batch size: '}{said}"
-    for use in memory.uses:
+    for use in _told(memory):
         for number, said in enumerate(use_sentences(use)):
             yield f"  {'  ' if number else f'{place(use)}: '}{said}"
         if use in shown:
@@ -63,6 +64,15 @@ def told_with_owners(uses: Sequence[MemoryUse]) -> list[MemoryUse]:
     ]
 
 
+def _told(memory: Memory) -> list[MemoryUse]:
+    """Those that are told of: of points whose peaks stand in the table over batch sizes only the
+    one whose owners are listed.
+    """
+    shown = told_with_owners(memory.uses)
+    over = batches.batch_table(memory.by_batch) is not None
+    return [use for use in memory.uses if use in shown or not (over and use.point)]
+
+
 def use_sentences(use: MemoryUse) -> Iterator[str]:
     """What one process held at one place, in sentences."""
     yield _peak_text(use)
@@ -74,14 +84,18 @@ def use_sentences(use: MemoryUse) -> Iterator[str]:
 
 
 def _peak_text(use: MemoryUse) -> str:
-    when = f"{format_ns(use.peak_ns)} into the window" + (f", in {use.step}" if use.step else "")
+    when = f"{format_ns(use.peak_ns)} into the window"
+    if use.step:
+        step = _step_name(use.step)
+        when = f"in {step}" if use.point else f"{when}, in {step}"  # a run has a window per point
     of = (
         f" ({format_share(use.peak_bytes / use.capacity_bytes)} of the device's "
         f"{format_bytes(use.capacity_bytes)})"
         if use.capacity_bytes
         else ""
     )
-    text = f"peak {format_bytes(use.peak_bytes)}{of}, {when}"
+    made = " of what was made during the recording" if use.device is None else ""
+    text = f"peak {format_bytes(use.peak_bytes)}{made}{of}, {when}"
     if use.reserved_bytes is None:
         return text
     unused = use.reserved_bytes - use.peak_bytes
@@ -89,6 +103,16 @@ def _peak_text(use: MemoryUse) -> str:
         f"{text}; the allocator had reserved {format_bytes(use.reserved_bytes)}, of which "
         f"{format_bytes(unused)} ({format_share(unused / max(use.reserved_bytes, 1))}) lay unused"
     )
+
+
+def _step_name(label: str) -> str:
+    """`trial 3` of our own mark `profharness.trial:POINT:3`, `step 3` of `profharness.step:3:64`;
+    others as they are.
+    """
+    kind, _, rest = label.removeprefix(_OWN).partition(":")
+    if not label.startswith(_OWN) or not rest:
+        return label
+    return f"{kind} {rest.partition(':')[0] if kind == 'step' else rest.rpartition(':')[2]}"
 
 
 def _churn_text(use: MemoryUse) -> str:
@@ -109,9 +133,11 @@ def _growth_text(use: MemoryUse) -> str:
     growth = use.growth_bytes
     if growth is None or growth.value is None or growth.low is None or growth.high is None:
         return ""
-    interval = f"95 % interval {format_bytes(growth.low)} to {format_bytes(growth.high)}"
+    low, high = format_bytes(growth.low), format_bytes(growth.high)
+    interval = f"95 % interval {low} to {high}"
     if grows(use):
-        return f"grows by {format_bytes(growth.value)} per step ({interval}): something keeps it"
+        said = "" if low == high else f" ({interval})"
+        return f"grows by {format_bytes(growth.value)} per step{said}: something keeps it"
     return f"no growth from step to step is proven ({interval} per step)"
 
 
@@ -137,10 +163,10 @@ def owner_table(title: str, kind: str, rows: Sequence[MemoryRow], peak_bytes: in
     columns = (
         Column(kind, key="name"),
         Column("at the peak", "right", "alive at the peak", key="kept_bytes", unit="B"),
-        Column("share", "right", "of the peak", key="kept_share"),
-        Column("pieces", "right", "allocations alive at the peak", key="kept"),
+        Column("share", "right", "of the peak", key="kept_share", wide=True),
+        Column("pieces", "right", "allocations alive at the peak", key="kept", wide=True),
         Column("taken", "right", "taken in the window", key="bytes", unit="B"),
-        Column("allocations", "right", "in the window", key="allocations"),
+        Column("allocations", "right", "in the window", key="allocations", wide=True),
     )
     return Table(title, columns, tuple(_owner_cells(row, peak_bytes) for row in rows))
 
@@ -166,7 +192,7 @@ def page_notes(memory: Memory | None) -> tuple[tuple[str, str], ...]:
             (f"{batches.name(row)}, by batch size", f"{'; '.join(batches.sentences(row))}.")
             for row in batches.notable(memory.by_batch)
         ),
-        *((place(use), f"{'; '.join(use_sentences(use))}.") for use in memory.uses),
+        *((place(use), f"{'; '.join(use_sentences(use))}.") for use in _told(memory)),
         *_call_facts(memory.calls, memory.window_ns),
     )
 
