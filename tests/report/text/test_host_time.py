@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from profharness.analysis.host.kinds import writes
 from profharness.analysis.host.records import HostPart, HostTime
 from profharness.analysis.power.run_telemetry import figures_in
 from profharness.analysis.records import HotspotRow, Hotspots, Summary
@@ -317,6 +318,33 @@ def test_a_line_that_waits_is_told_only_where_nothing_else_held_the_cores():
     busy = without_waits(host)
     assert "waits" not in step_sentence(busy)
     assert "making ckpt.py:11 save faster" in advice_for(groups(busy)[0])
+
+
+def test_functions_that_were_recorded_are_what_to_look_at():
+    host = on_cpu(part("python", 980, "train.py(9): step"), part("operator", 20, "aten::mm"))
+    advice = advice_for(groups(host)[0])
+    assert "py-spy" not in advice
+    assert "flame graph of Python's functions" in advice
+
+
+@pytest.mark.parametrize(
+    ("name", "is_writing"),
+    [
+        ("logging/__init__.py(2140): info", True),
+        ("/usr/lib/python3.11/logging/handlers.py(71): emit", True),
+        ("<built-in method flush of _io.TextIOWrapper object at 0x7f>", True),
+        ("<built-in function fsync>", True),
+        ("<built-in function print>", True),
+        ("torch/serialization.py(943): save", True),
+        ("torch/serialization.py(1400): load", False),
+        ("torch/utils/tensorboard/writer.py(380): add_scalar", True),
+        ("train.py(3): write", False),
+        ("mylogging/core.py(3): emit", False),
+        ("<built-in method read of _io.BufferedReader object at 0x7f>", False),
+    ],
+)
+def test_what_writes_is_known_by_its_function(name: str, is_writing: bool):
+    assert writes(name) is is_writing
 
 
 def test_time_that_nothing_recorded_asks_for_the_lines_of_python():
