@@ -25,6 +25,10 @@ def is_own(name: str) -> bool:
     return _OWN.fullmatch(name) is not None
 
 
+HOOKS = "profharness's own hooks"
+"""What their frames are called, all together, where the host's time is told."""
+
+
 def cut_out(start: I64, end: I64, own: Mask) -> tuple[I64, I64, int]:
     """The frames of one thread on an axis without the time in which one of ours was innermost, and
     how long that was, in ns. What ours called, the program asked for: it stays. The rows of ours

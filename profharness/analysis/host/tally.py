@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from profharness.analysis.host.in_collectives import in_collectives
 from profharness.analysis.host.kinds import Kind, without_address
+from profharness.analysis.host.own_frames import HOOKS, is_own
 from profharness.analysis.host.python_lines import ThreadSamples, of_thread, share_out
 from profharness.analysis.host.records import HostPart
 from profharness.analysis.host.timeline import (
@@ -126,7 +127,8 @@ class HostTally:
         sums = np.zeros(len(first), np.int64)
         np.add.at(sums, group, inside)
         for at, ns in zip(first.tolist(), sums.tolist(), strict=True):
-            name = without_address(self.trace.strings[int(named[at])])
+            text = self.trace.strings[int(named[at])]
+            name = HOOKS if is_own(text) else without_address(text)
             self._times[cause, Kind(int(kind[at])).key, name] += ns
 
     def _add_samples(self, cause: str, unknown: Intervals, samples: ThreadSamples) -> None:

@@ -8,7 +8,7 @@ nothing about what the host is in.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from profharness.analysis.host import kinds
 from profharness.analysis.host.kinds import HOLDING, Kind
+from profharness.analysis.host.own_frames import is_own
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.call_names import is_call
@@ -27,6 +28,7 @@ from profharness.trace.nesting import innermost, nest
 I8 = npt.NDArray[np.int8]
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 MARKS, OPS, API = 0, 1, 2
 """The tables that rows come from, as `HostRows.table` counts them. Where rows of several tables
@@ -55,6 +57,10 @@ class HostRows:
     recording: I64
     """The number of each source's recording: the files of one pass on one host tell of the same
     processes, other files each of their own."""
+    of_hooks: Mask
+    """Whether a row is a Python frame of profharness's own hooks."""
+    native: Mask
+    """Whether a row is a Python frame of a function in C, as `<built-in function print>`."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -124,7 +130,20 @@ def _host_rows(trace: Trace) -> HostRows:
         ),
         np.stack([column[first] for column in owner], axis=1),
         recording,
+        _frames(trace, of_marks, len(thread), is_own),
+        _frames(trace, of_marks, len(thread), lambda name: name.startswith("<built-in ")),
     )
+
+
+def _frames(trace: Trace, of_marks: I64, count: int, wanted: Callable[[str], bool]) -> Mask:
+    """Which of so many rows, the first of them those of the marks, are wanted Python frames."""
+    found = np.zeros(count, np.bool_)
+    marks, frame = trace.marks, trace.strings.find("frame")
+    frames = np.flatnonzero((marks.kind[of_marks] == frame) & (frame != NULL))
+    names = marks.name[of_marks[frames]]
+    codes = [code for code in np.unique(names).tolist() if wanted(trace.strings[code])]
+    found[frames] = np.isin(names, codes)
+    return found
 
 
 def recordings(sources: Sequence[Source]) -> I64:
@@ -173,6 +192,12 @@ def timeline(rows: HostRows, thread: int, within: Intervals | None = None) -> Ti
     open_ = inner[:-1] != NULL
     inside = inner[:-1][open_]
     held_by = holder[inside]
+    # what our hooks call in C is theirs
+    above = nesting.parent[inside]
+    by_hook = rows.native[mine[inside]] & (above != NULL) & rows.of_hooks[mine[above]]
+    by_hook &= held_by == inside
+    inside = np.where(by_hook, above, inside)
+    held_by = np.where(by_hook, above, held_by)
     return Timeline(
         borders[:-1][open_],
         borders[1:][open_],

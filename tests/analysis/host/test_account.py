@@ -136,6 +136,29 @@ def sampled(rows: list[tuple[int, str, int]]) -> Trace:
     return replace(scene.build(), host_samples=table)
 
 
+def test_frames_of_our_own_hooks_are_told_as_one():
+    """What they call in C is theirs; what the program asked for through them is not."""
+    hooks = "/opt/wrappers/hooks/profharness_hooks"
+    scene = Scene()
+    scene.op("aten::mm", 0, 10)
+    for name, start, end in (
+        ("train.py(9): step", 10, 1000),
+        (f"{hooks}/optimizers.py(60): reporting_step", 100, 700),
+        ("torch/optim/sgd.py(30): step", 110, 300),
+        (f"{hooks}/step_log.py(105): Recorder._record", 400, 600),
+        ("<built-in function thread_time_ns>", 450, 550),
+        ("<built-in function len>", 800, 850),
+    ):
+        scene.mark("frame", start, end, name)
+    assert told(window(scene.build(), 0, 1000)) == {
+        ("", "operator", "aten::mm"): 10,
+        ("", "python", "train.py(9): step"): 340,
+        ("", "python", "profharness's own hooks"): 410,
+        ("", "python", "torch/optim/sgd.py(30): step"): 190,
+        ("", "python", "<built-in function len>"): 50,
+    }
+
+
 def test_samples_share_out_the_time_outside_of_operators():
     found = window(
         sampled([(100, "own", 0), (400, "own", 300), (700, "below", 310), (990, "own", 600)]),

@@ -112,6 +112,10 @@ def nested(draw: st.DrawFn) -> HostRows:
         np.array(kind, np.int8),
         np.zeros((1, 3), np.int64),
         np.zeros(1, np.int64),
+        *(
+            np.array(draw(st.lists(st.booleans(), min_size=count, max_size=count)), np.bool_)
+            for _ in ("of our hooks", "native")
+        ),
     )
 
 
@@ -123,8 +127,22 @@ def expected_at(rows: HostRows, at: int) -> tuple[int, int, int] | None:
     collecting = [row for row in open_ if rows.kind[row] == Kind.GARBAGE_COLLECTION]
     holding = collecting or [row for row in open_ if rows.kind[row] in HOLDING]
     # rows were written outer first, so that the order of rows is that of nesting
-    holder = holding[0] if holding else open_[-1]
-    return int(rows.kind[holder]), holder, open_[-1]
+    inner = open_[-1]
+    holder = holding[0] if holding else writer_of(rows, open_)
+    if holder == inner and rows.native[inner] and len(open_) > 1 and rows.of_hooks[open_[-2]]:
+        holder = inner = open_[-2]
+    return int(rows.kind[holder]), holder, inner
+
+
+def writer_of(rows: HostRows, open_: list[int]) -> int:
+    """The outermost row that writes, with nothing but Python inside of it; else the innermost."""
+    found = open_[-1]
+    for row in reversed(open_):
+        if rows.kind[row] not in (Kind.WRITING, Kind.PYTHON):
+            break
+        if rows.kind[row] == Kind.WRITING:
+            found = row
+    return found
 
 
 @given(nested())

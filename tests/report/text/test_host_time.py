@@ -9,9 +9,11 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from profharness.analysis.host.kinds import writes
 from profharness.analysis.host.records import HostPart, HostTime
+from profharness.analysis.power.run_telemetry import figures_in
 from profharness.analysis.records import HotspotRow, Hotspots, Summary
-from profharness.analysis.run.checks import NOBODY
+from profharness.analysis.run.checks import NOBODY, telemetry_findings
 from profharness.analysis.summarise import summarise_trace
 from profharness.findings import Finding, finding
 from profharness.report.text.measured.host_time import (
@@ -26,17 +28,21 @@ from profharness.report.text.measured.host_time import (
     without_waits,
 )
 from profharness.report.text.sentences import sentences
+from profharness.stats import intervals
+from profharness.stats.streams import streams
 from profharness.trace.columns.stacks import Frame, text_of
 from profharness.trace.model import HostSamples, Trace
 from tests.analysis.scene import Scene
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 STEP, KERNEL = 1_000_000, 100_000
+NOT_SAMPLED: dict[str, float] = {}
 
 
-def traced(*what: tuple[str, str, int, int]) -> Trace:
+def traced(*what: tuple[str, str, int, int], cores: dict[str, float] = NOT_SAMPLED) -> Trace:
     """Ten steps of 1 ms, each with one kernel of 0.1 ms; between its end and the next launch the
-    host is in `what`: table, name, start and end within the step.
+    host is in `what`: table, name, start and end within the step. `cores` are what telemetry says
+    of the CPU meanwhile, by metric.
     """
     scene = Scene()
     for step in range(11):
@@ -51,6 +57,9 @@ def traced(*what: tuple[str, str, int, int]) -> Trace:
             else:
                 scene.call(name, at + start, at + end)
     scene.call("hipGetDevice", 11 * STEP, 11 * STEP + 10)
+    for metric, value in cores.items():
+        for at in range(0, 11 * STEP, STEP):
+            scene.sample(metric, at, at + STEP, value)
     return scene.build()
 
 
@@ -124,6 +133,31 @@ def test_a_device_that_waits_for_threads_without_cores_is_told_what_to_change():
     assert "fewer threads" not in quiet.next
     others = sentences(msgspec.structs.replace(summary, findings=(crowd(0.84, "other work"),)))
     assert "threads" not in others.answer
+
+
+@pytest.mark.parametrize(
+    ("cores", "named"),
+    [
+        # sixteen threads on two cores: two run, fourteen wait, and nobody else does anything
+        ({"cpu_tree": 2.0, "cpu_tree_wait": 14.0, "cpu_node": 2.02}, True),
+        # two threads on two cores
+        ({"cpu_tree": 2.0, "cpu_tree_wait": 0.05, "cpu_node": 2.02}, False),
+        # they wait as long, but for what others do
+        ({"cpu_tree": 0.5, "cpu_tree_wait": 3.5, "cpu_node": 2.0}, False),
+    ],
+)
+def test_threads_without_cores_are_told_by_a_trace_with_telemetry(
+    cores: dict[str, float], named: bool
+):
+    """The device waits for an operator whose threads take the cores from one another."""
+    trace = traced(("op", "aten::linear", 110_000, 980_000), cores=cores)
+    figures = figures_in(streams(trace), intervals.window(0, 11 * STEP), "telemetry")
+    findings = telemetry_findings(trace, figures)
+    summary = msgspec.structs.replace(summarise_trace(trace, "made.json"), findings=findings)
+    said = sentences(summary)
+    assert "aten::linear" in said.answer
+    assert ("wait for a core 88 % of the time although nothing else ran" in said.answer) is named
+    assert ("fewer threads" in said.next) is named
 
 
 def test_what_fewer_threads_do_not_help_keeps_its_advice():
@@ -284,6 +318,33 @@ def test_a_line_that_waits_is_told_only_where_nothing_else_held_the_cores():
     busy = without_waits(host)
     assert "waits" not in step_sentence(busy)
     assert "making ckpt.py:11 save faster" in advice_for(groups(busy)[0])
+
+
+def test_functions_that_were_recorded_are_what_to_look_at():
+    host = on_cpu(part("python", 980, "train.py(9): step"), part("operator", 20, "aten::mm"))
+    advice = advice_for(groups(host)[0])
+    assert "py-spy" not in advice
+    assert "flame graph of Python's functions" in advice
+
+
+@pytest.mark.parametrize(
+    ("name", "is_writing"),
+    [
+        ("logging/__init__.py(2140): info", True),
+        ("/usr/lib/python3.11/logging/handlers.py(71): emit", True),
+        ("<built-in method flush of _io.TextIOWrapper object at 0x7f>", True),
+        ("<built-in function fsync>", True),
+        ("<built-in function print>", True),
+        ("torch/serialization.py(943): save", True),
+        ("torch/serialization.py(1400): load", False),
+        ("torch/utils/tensorboard/writer.py(380): add_scalar", True),
+        ("train.py(3): write", False),
+        ("mylogging/core.py(3): emit", False),
+        ("<built-in method read of _io.BufferedReader object at 0x7f>", False),
+    ],
+)
+def test_what_writes_is_known_by_its_function(name: str, is_writing: bool):
+    assert writes(name) is is_writing
 
 
 def test_time_that_nothing_recorded_asks_for_the_lines_of_python():

@@ -55,6 +55,10 @@ FEWER_CALLS = (
 RECORD_LINES = (
     "--profile py-spy, which names the Python lines that the time outside of operations goes to"
 )
+READ_FUNCTIONS = (
+    "the flame graph of Python's functions in the report: making the widest of them faster, or "
+    "moving it out of the loop"
+)
 ADVICE = {
     "garbage": "collecting less often: no gc.collect() inside of the loop, gc.freeze() once the "
     "data and the model are there, a higher gc.set_threshold()",
@@ -272,7 +276,10 @@ def _window(host: HostTime) -> str:
 def advice_for(group: Group) -> str:
     """What to try against what takes most of a step; its place in the program where it is known."""
     place = group.largest
-    if group.key != "outside" or place is None or place.samples is None:
+    if group.key == "outside" and place is not None and place.kind == Kind.PYTHON.key:
+        if place.samples is None:  # torch's profiler recorded Python's functions
+            return READ_FUNCTIONS
+    elif group.key != "outside" or place is None or place.samples is None:
         return ADVICE[group.key]
     waits = place.running is not None and place.running <= _MOST
     return (
