@@ -15,7 +15,7 @@ OLDER: dict[str, LayerFacts] = {
         LeftFiles("hook", (LeftFile(r".*\.json(\.gz)?", "kineto"),)), hooked=True, kernels=40
     ),
     "onnxruntime": LayerFacts(
-        LeftFiles("hook", (LeftFile(r".*\.json", "onnxruntime"),)), hooked=True
+        LeftFiles("hook", (LeftFile(r".*\.json(\.gz)?", "onnxruntime"),)), hooked=True
     ),
     "rocprofv3": LayerFacts(
         LeftFiles(

@@ -72,8 +72,8 @@ class Change:
         if not 1 / FURTHEST <= self.batch / known <= FURTHEST:
             raise Unforeseeable(
                 f"a trace of batch {known} alone says nothing of a size more than {FURTHEST} times "
-                "as large or small: scan two sizes nearer to it (`profharness run SCAN "
-                "--batch-sizes`)"
+                "as large or small: scan sizes on both sides of it (`profharness run SCAN "
+                f"--batch-sizes {max(1, self.batch // 2)},{2 * self.batch}`)"
             )
         return replace(self, factor=self.batch / known, old_batch=known)
 
