@@ -117,10 +117,12 @@ def _step_name(label: str) -> str:
 
 def _churn_text(use: MemoryUse) -> str:
     per = "" if not use.steps else f", {format_number(use.allocations / use.steps)} per step"
-    return (
-        f"{format_number(use.allocations)} allocations of {format_bytes(use.allocated_bytes)} "
-        f"and {format_number(use.releases)} releases in the window{per}"
-    )
+    taken, freed = _count(use.allocations, "allocation"), _count(use.releases, "release")
+    return f"{taken} of {format_bytes(use.allocated_bytes)} and {freed} in the window{per}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{format_number(number)} {what}{'s' * (number != 1)}"
 
 
 def grows(use: MemoryUse) -> bool:
