@@ -50,18 +50,24 @@ class Fleet:
 
 @dataclass(frozen=True)
 class OpenLoad:
-    """Requests of the whole fleet that come at random, `rate` of them per second (Poisson)."""
+    """Requests of the whole fleet that come at random, `rate` of them per second (Poisson). Each
+    spends `outside_s` seconds outside of the server: on its way, and in the client.
+    """
 
     rate: float
+    outside_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class ClosedLoad:
-    """Clients that each think for a mean of `think_s` seconds, ask, and wait for the answer."""
+    """Clients that each think for a mean of `think_s` seconds, ask, and wait for the answer.
+    `outside_s` is as for an open load.
+    """
 
     clients: int
     think_s: float
     thinking: Thinking = Thinking.EXPONENTIAL
+    outside_s: float = 0.0
 
 
 Load = OpenLoad | ClosedLoad

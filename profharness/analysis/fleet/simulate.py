@@ -57,7 +57,7 @@ class Simulation:
         self._busy = 0.0
         self._turn = 0
         self._at, self._latency, self._busy_at = array("d"), array("d"), array("d")
-        self._pause = _pauses(load, self._random)
+        self._pause, self._outside = _pauses(load, self._random), load.outside_s
         self._pick = self._picker()
         self._begin()
 
@@ -110,10 +110,10 @@ class Simulation:
         closed = isinstance(self._load, ClosedLoad)
         for came, client in requests:
             self._at.append(now)
-            self._latency.append(now - came)
+            self._latency.append(now - came + self._outside)
             self._busy_at.append(self._busy)
             if closed:
-                heapq.heappush(self._events, (now + self._pause(), client))
+                heapq.heappush(self._events, (now + self._outside + self._pause(), client))
         if self._queues[device]:
             self._start(device, now)
 

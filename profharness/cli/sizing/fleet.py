@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from profharness.errors import UsageError
 from profharness.options.declared import Limit, Option
-from profharness.rundir.latency_limit import parse_latency_limit
+from profharness.rundir.latency_limit import LatencyLimit, parse_latency_limit
 from profharness.rundir.shown.screen import encoded
 
 if TYPE_CHECKING:
     from profharness.analysis.fleet.records import Load
+    from profharness.report.fleet.text import Answer, Levels
 
 POLICIES = ("round-robin", "least-loaded", "random-of-two")
 THINKING = ("exponential", "fixed")
@@ -23,10 +26,21 @@ MOST_DEVICES = 10_000
 class FleetLine(msgspec.Struct, frozen=True, kw_only=True):
     """What a line of `fleet` asks for."""
 
+    run: Annotated[
+        Path | None,
+        Option(
+            "A run of a served scan, whose levels say how long the server takes.",
+            argument=True,
+            metavar="RUN",
+        ),
+    ] = None
     service_ms: Annotated[
-        float,
-        Option("Milliseconds that an instance takes for one request.", limit=Limit(above=0)),
-    ]
+        float | None,
+        Option(
+            "Without a RUN: milliseconds that an instance takes for one request.",
+            limit=Limit(above=0),
+        ),
+    ] = None
     rate: Annotated[
         float | None,
         Option(
@@ -52,12 +66,12 @@ class FleetLine(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = None
     instances: Annotated[
-        int,
+        int | None,
         Option(
-            "Instances of each device, which share its queue and each serve one request at a time.",
+            "Instances of each device, which share its queue (default: those of the RUN, else 1).",
             limit=Limit(least=1, most=1000),
         ),
-    ] = 1
+    ] = None
     latency_limit: Annotated[
         str, Option("p99=20ms: the most that clients accept.", metavar="LIMIT")
     ] = ""
@@ -70,20 +84,64 @@ class FleetLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def fleet(line: FleetLine) -> None:
     """Say how many devices a load needs, and how long its requests take."""
-    from profharness.analysis.fleet.answer import figures, smallest
-    from profharness.analysis.fleet.records import Fleet, Policy
-    from profharness.report.fleet.text import answer_of, fleet_text
+    from profharness.report.fleet.text import check_text, fleet_text
 
-    load, limit = _load(line), parse_latency_limit(line.latency_limit)
+    if (line.run is None) == (line.service_ms is None):
+        raise UsageError(
+            "fleet: the time of a request comes from a RUN or from --service-ms",
+            "name a run of a served scan, or write --service-ms 10",
+        )
+    limit = parse_latency_limit(line.latency_limit)
+    if line.run is not None and line.rate is None and line.clients is None:
+        levels = _levels(line, line.run)
+        _print(levels if line.json else check_text(levels))
+        return
+    load = _load(line)
     if line.devices is None and limit is None:
         raise UsageError(
             "fleet: neither a number of devices nor a limit is given",
             "--devices 4 says what four of them do, --latency-limit p99=20ms how many it takes",
         )
-    asked = Fleet(
+    answer = _answer(line, load, limit)
+    _print(answer if line.json else fleet_text(answer))
+
+
+def _print(answer: msgspec.Struct | str) -> None:
+    text = (
+        answer
+        if isinstance(answer, str)
+        else msgspec.json.format(encoded(answer), indent=2).decode() + "\n"
+    )
+    sys.stdout.write(text)
+
+
+def _levels(line: FleetLine, run: Path) -> Levels:
+    """Each level of the run beside its forecast from the others."""
+    from profharness.analysis.fleet.measured import device_of, held_out
+    from profharness.report.fleet.text import levels_of
+    from profharness.understand.sizing import measured_device
+
+    levels, asked = measured_device(run)
+    return levels_of(device_of(levels, asked), held_out(levels, asked, line.seed))
+
+
+def _answer(line: FleetLine, load: Load, limit: LatencyLimit | None) -> Answer:
+    from profharness.analysis.fleet.answer import figures, smallest
+    from profharness.analysis.fleet.measured import device_of
+    from profharness.analysis.fleet.records import Fleet, Policy
+    from profharness.report.fleet.text import answer_of
+    from profharness.understand.sizing import measured_device
+
+    levels = None
+    if line.run is not None:
+        device = device_of(*measured_device(line.run))
+        levels, load, one = _levels(line, line.run), device.light_load(load), device.fleet
+    else:
+        one = Fleet(devices=1, instances=1, service_s=((line.service_ms or 0.0) / 1e3,))
+    asked = replace(
+        one,
         devices=line.devices or 1,
-        instances=line.instances,
-        service_s=(line.service_ms / 1e3,),
+        instances=line.instances or one.instances,
         policy=Policy(line.policy),
     )
     if line.devices is None:
@@ -91,11 +149,7 @@ def fleet(line: FleetLine) -> None:
         found = smallest(asked, load, line.seed, limit, MOST_DEVICES)
     else:
         found = figures(asked, load, line.seed, limit)
-    answer = answer_of(found, asked, load, limit, line.seed)
-    if line.json:
-        sys.stdout.write(msgspec.json.format(encoded(answer), indent=2).decode() + "\n")
-        return
-    sys.stdout.write(fleet_text(answer))
+    return answer_of(found, asked, load, limit, (line.seed, levels))
 
 
 def _load(line: FleetLine) -> Load:

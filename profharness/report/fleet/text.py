@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from profharness.analysis.fleet.measured import Device, HeldOut
 from profharness.analysis.fleet.records import (
     ClosedLoad,
     Fleet,
@@ -15,13 +16,38 @@ from profharness.analysis.fleet.records import (
     OpenLoad,
     Thinking,
 )
+from profharness.report.table import Column, Table, row_of
 from profharness.report.text.figures import brief_text, percent_text
+from profharness.report.text.listing import listing
 from profharness.rundir.latency_limit import LatencyLimit
 from profharness.rundir.shown.screen import lines_text
 from profharness.stats.estimate import Estimate
 from profharness.units import format_number
 
 SCHEMA = 1
+_COLUMNS = (
+    Column("level"),
+    Column("requests/s", "right"),
+    Column("forecast", "right"),
+    Column("off", "right"),
+    Column("p99 ms", "right"),
+    Column("forecast", "right"),
+    Column("off", "right"),
+)
+
+
+class Levels(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run says of a device: a batch of n requests takes `fixed_ms` and n times `each_ms`,
+    and each level beside its forecast from the others.
+    """
+
+    schema: int = SCHEMA
+    instances: int
+    most_together: int
+    fixed_ms: float
+    each_ms: float
+    outside_ms: float
+    levels: tuple[HeldOut, ...]
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +57,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     devices: int
     instances: int
     service_ms: float
+    outside_ms: float
     policy: str
     rate: float | None = None
     clients: int | None = None
@@ -47,17 +74,35 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     cut: int
     settled: bool
     seed: int
+    measured: Levels | None = None
+
+
+def levels_of(device: Device, levels: tuple[HeldOut, ...]) -> Levels:
+    """What the run says, as it is printed."""
+    return Levels(
+        instances=device.fleet.instances,
+        most_together=len(device.fleet.service_s),
+        fixed_ms=device.fixed_s * 1e3,
+        each_ms=device.each_s * 1e3,
+        outside_ms=device.outside[0][1] * 1e3,
+        levels=levels,
+    )
 
 
 def answer_of(
-    found: FleetFigures, fleet: Fleet, load: Load, limit: LatencyLimit | None, seed: int
+    found: FleetFigures,
+    fleet: Fleet,
+    load: Load,
+    limit: LatencyLimit | None,
+    beside: tuple[int, Levels | None],
 ) -> Answer:
-    """What was asked beside what came out."""
+    """What was asked beside what came out; `beside` are the seed and what the run says."""
     closed = load if isinstance(load, ClosedLoad) else None
     return Answer(
         devices=found.devices,
         instances=fleet.instances,
         service_ms=fleet.service_s[0] * 1e3,
+        outside_ms=load.outside_s * 1e3,
         policy=fleet.policy.value,
         rate=load.rate if isinstance(load, OpenLoad) else None,
         clients=closed.clients if closed else None,
@@ -73,7 +118,8 @@ def answer_of(
         requests=found.requests,
         cut=found.cut,
         settled=found.settled,
-        seed=seed,
+        seed=beside[0],
+        measured=beside[1],
     )
 
 
@@ -111,6 +157,38 @@ def _lines(answer: Answer) -> Iterator[str]:
             "warning      p99 is not known to 5 %: so near to its capacity, a fleet remembers its "
             "queues for too long"
         )
+
+
+def check_text(found: Levels) -> str:
+    """What the run says of the device, and how well it forecasts its own levels."""
+    return lines_text(_check_lines(found))
+
+
+def _check_lines(found: Levels) -> Iterator[str]:
+    each = f" and {brief_text(found.each_ms)} ms for each request in it" if found.each_ms else ""
+    together = f", at most {found.most_together} together" if found.most_together > 1 else ""
+    yield (
+        f"A batch takes {brief_text(found.fixed_ms)} ms{each}{together}; a request spends "
+        f"{brief_text(found.outside_ms)} ms outside of the server where few are under way."
+    )
+    yield ""
+    if not found.levels:
+        yield "Fewer than three levels: none can be held out to try the forecast."
+        return
+    rows = tuple(
+        row_of(
+            one.level,
+            brief_text(one.throughput),
+            _interval(one.throughput_forecast, "").strip(),
+            f"{100 * one.throughput_error:+.1f} %",
+            "" if one.p99_ms is None else brief_text(one.p99_ms),
+            "" if one.p99_forecast_ms is None else _interval(one.p99_forecast_ms, ""),
+            "" if one.p99_error is None else f"{100 * one.p99_error:+.1f} %",
+        )
+        for one in found.levels
+    )
+    yield from listing(Table("held out", _COLUMNS, rows), heads=True)
+    yield "Each level is forecast from the others; p99 needs 1000 answers in the window."
 
 
 def sentence(answer: Answer) -> str:
