@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from profharness.analysis.communication.records import Communication, SlowestRank
+from profharness.analysis.host.line_records import LineTable
 from profharness.analysis.records import (
     Figure,
     Partition,
@@ -340,10 +341,10 @@ def test_a_command_that_died_before_anything_is_told_by_its_exception(kind: str)
         "bash exited 1 by ModuleNotFoundError: No module named 'x' (train.py:3)."
     )
     assert words.next == command_sentences.DIED
-    recorded = msgspec.structs.replace(summary, run=failed, hotspots=(cpu_ops(),))
-    assert (
-        sentences(msgspec.structs.replace(recorded, findings=())).next == command_sentences.FAILED
-    )
+    lines = LineTable(by="line", pass_name="py-spy", rate_hz=100, threads=(), rows=())
+    for seen in ({"hotspots": (cpu_ops(),)}, {"host_lines": lines}):
+        recorded = msgspec.structs.replace(summary, run=failed, findings=(), **seen)
+        assert sentences(recorded).next == command_sentences.FAILED
 
 
 def waiting_for_a_rank(summary: Summary, **more: object) -> Summary:

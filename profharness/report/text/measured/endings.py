@@ -53,7 +53,8 @@ def failed_before_anything(summary: Summary) -> bool:
     if run is None or not run.exit_status or not is_command(summary):
         return False
     kept = any(_KEPT_FROM_ITS_END.match(item.message) for item in summary.findings)
-    return not kept and not any(table.rows for table in summary.hotspots)
+    seen = any(table.rows for table in summary.hotspots) or summary.host_lines or summary.log
+    return not kept and not seen
 
 
 def captured(summary: Summary) -> str:

@@ -68,7 +68,9 @@ def test_the_wide_block_is_named(tmp_path):
     sides = [read_side(recorded(tmp_path / f"{width}.json", width)) for width in (64, 64 * 256)]
     found = compare_sides(*sides)
     assert found.step is not None
-    assert (found.step.clock, found.step.steps_a, found.step.steps_b) == ("host", 3, 3)
+    assert found.step.clock == "host"
+    for steps in (found.step.steps_a, found.step.steps_b):
+        assert steps in (2, 3)  # a first one that other work held up is none of the steady ones
     for table in found.work:
         assert sum(row.a_ns or 0 for row in table.rows) == found.step.whole_a_ns
         assert sum(row.b_ns or 0 for row in table.rows) == found.step.whole_b_ns
