@@ -100,17 +100,20 @@ def _simulated(
         rest = steady(simulation.served)
         p99 = rest.of_latency(_quantile("p99"))
         limited = None if limit is None else rest.of_latency(_quantile(limit.name))
-        settled = is_precise(p99) and not rest.correlated(_quantile("p99"))
+        alike = not is_precise(p99, 5) and rest.correlated(_quantile("p99"))
+        settled = is_precise(p99) and not alike
         done = decided is not None and limited is not None and decided(limited)
         more = len(rest.served)
         if settled or done or 2 * more > MOST:
             return _figures(fleet, rest, limited, settled)
 
 
-def is_precise(estimate: Estimate) -> bool:
-    """Whether the interval reaches no further than `PRECISION` of the value from it."""
+def is_precise(estimate: Estimate, times: float = 1.0) -> bool:
+    """Whether an interval so many times as wide reaches no further than `PRECISION` of the value
+    from it. Batches that are alike make an interval some times too narrow, not more than five.
+    """
     low, high = ends(estimate)
-    return high - low <= PRECISION * (high + low)
+    return times * (high - low) <= PRECISION * (high + low)
 
 
 def _figures(fleet: Fleet, rest: Steady, limited: Estimate | None, settled: bool) -> FleetFigures:
