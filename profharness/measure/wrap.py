@@ -26,7 +26,7 @@ from profharness.measure.passes import Execution, execute_pass
 from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
 from profharness.options.request import Request
-from profharness.rundir.manifest import Artifact
+from profharness.rundir.manifest import ENDED_BY, Artifact
 from profharness.supervise.pass_plan import BARE, PassPlan
 from profharness.supervise.tool import ToolPass
 
@@ -150,8 +150,12 @@ def execute(wrap_pass: WrapPass, find_secrets: FindSecrets) -> WrapResult:
 
 
 def report_result(result: WrapResult, root: Path, say: Callable[[str], None]) -> None:
-    """What a user wants to know afterwards: findings with their way out, then the files."""
+    """What a user wants to know afterwards: findings with their way out, then the files. What ended
+    the program stands on the terminal already, with its traceback.
+    """
     for finding in result.findings:
+        if finding.id == "hook-message" and finding.message.startswith(ENDED_BY):
+            continue
         say(f"{finding.severity}: {finding.message}")
         say(f"  {finding.advice}")
     for artifact in result.artifacts:
