@@ -15,6 +15,7 @@ from profharness.rundir.latency_limit import LatencyLimit, parse_latency_limit
 from profharness.rundir.shown.screen import encoded
 
 if TYPE_CHECKING:
+    from profharness.analysis.fleet.measured import Device
     from profharness.analysis.fleet.records import Load
     from profharness.report.fleet.text import Answer, Levels
 
@@ -93,7 +94,7 @@ def fleet(line: FleetLine) -> None:
         )
     limit = parse_latency_limit(line.latency_limit)
     if line.run is not None and line.rate is None and line.clients is None:
-        levels = _levels(line, line.run)
+        _, levels = _measured(line.run, line.seed)
         _print(levels if line.json else check_text(levels))
         return
     load = _load(line)
@@ -115,27 +116,28 @@ def _print(answer: msgspec.Struct | str) -> None:
     sys.stdout.write(text)
 
 
-def _levels(line: FleetLine, run: Path) -> Levels:
-    """Each level of the run beside its forecast from the others."""
+def _measured(run: Path, seed: int) -> tuple[Device, Levels]:
+    """The device that the run measured, and each of its levels beside its forecast from the
+    others.
+    """
     from profharness.analysis.fleet.measured import device_of, held_out
     from profharness.report.fleet.text import levels_of
     from profharness.understand.sizing import measured_device
 
     levels, asked = measured_device(run)
-    return levels_of(device_of(levels, asked), held_out(levels, asked, line.seed))
+    device = device_of(levels, asked)
+    return device, levels_of(device, held_out(levels, asked, seed))
 
 
 def _answer(line: FleetLine, load: Load, limit: LatencyLimit | None) -> Answer:
     from profharness.analysis.fleet.answer import figures, smallest
-    from profharness.analysis.fleet.measured import device_of
     from profharness.analysis.fleet.records import Fleet, Policy
     from profharness.report.fleet.text import answer_of
-    from profharness.understand.sizing import measured_device
 
     levels = None
     if line.run is not None:
-        device = device_of(*measured_device(line.run))
-        levels, load, one = _levels(line, line.run), device.light_load(load), device.fleet
+        device, levels = _measured(line.run, line.seed)
+        load, one = device.light_load(load), device.fleet
     else:
         one = Fleet(devices=1, instances=1, service_s=((line.service_ms or 0.0) / 1e3,))
     asked = replace(

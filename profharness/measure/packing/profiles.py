@@ -133,7 +133,7 @@ def _compress(plain: Path, packed: Path, stop: threading.Event) -> int:
             os.fsync(out.fileno())
         shutil.copystat(plain, temporary)
         temporary.replace(packed)
-    except BaseException:
+    except BaseException:  # a signal too: no half file stays
         temporary.unlink(missing_ok=True)
         raise
     return packed.stat().st_size
