@@ -1,19 +1,21 @@
 """Several traces as one: every record kept, pools joined, indices and codes rewritten. Pure.
 
-Devices of one host and identity become one; devices without identity stay apart, since two files'
+Devices of one host and identity become one. So do those of one number in the files of one process
+of a run, which recorded in pieces; other devices without identity stay apart, since two files'
 "device 0" may be two devices. Streams become one where the same process, pass, device and file
 format number them alike. Correlation ids are kept: they are unique within a source and process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from profharness.trace.columns.table import NULL, Table, concat
 from profharness.trace.model import I32, Counters, Device, Stream, Strings, Trace
+from profharness.trace.pieces import Process, recording_process
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,7 @@ def merge_by_table(
     places = []
     sources = ops = kernels = 0
     for trace, (more_ops, more_kernels) in zip(heads, sizes, strict=True):
-        device_places = devices.add(trace.devices)
+        device_places = devices.add(trace)
         places.append(
             Places(
                 strings.codes(trace.strings.texts),
@@ -128,16 +130,26 @@ class _Devices:
 
     def __init__(self) -> None:
         self.all: list[Device] = []
-        self._known: dict[tuple[str, str], int] = {}
+        self._known: dict[tuple[Hashable, ...], int] = {}
 
-    def add(self, devices: Sequence[Device]) -> I32:
-        """The position of each."""
-        return np.array([self._place(device) for device in devices], np.int32)
+    def add(self, trace: Trace) -> I32:
+        """The position of each device of one trace."""
+        process = recording_process(trace.sources[0]) if len(trace.sources) == 1 else None
+        before = len(self.all)  # those of one trace that only share a number are different ones
+        return np.array(
+            [self._place(device, process, before) for device in trace.devices], np.int32
+        )
 
-    def _place(self, device: Device) -> int:
-        known = self._known.get((device.host, device.identity)) if device.identity else None
+    def _place(self, device: Device, process: Process | None) -> int:
+        key: tuple[Hashable, ...] | None = None
+        if device.identity:
+            key = (device.host, device.identity)
+        elif process is not None:
+            key = (process, device.index, device.name)
+        known = self._known.get(key) if key is not None else None
         if known is None:
-            self._known[device.host, device.identity] = len(self.all)
+            if key is not None:
+                self._known[key] = len(self.all)
             self.all.append(device)
             return len(self.all) - 1
         other = self.all[known]
@@ -167,7 +179,7 @@ class _Streams:
 
     def __init__(self) -> None:
         self.all: list[Stream] = []
-        self._known: dict[tuple[int, str, int, str], int] = {}
+        self._known: dict[tuple[Hashable, ...], int] = {}
 
     def add(self, trace: Trace, device_places: I32) -> I32:
         """The position of each; tools number streams differently, and a pid of one pass is no pid
@@ -176,22 +188,29 @@ class _Streams:
         origin = ",".join(
             sorted({f"{source.pass_name} {source.format}" for source in trace.sources})
         )
+        process = recording_process(trace.sources[0]) if len(trace.sources) == 1 else None
         before = len(self.all)  # those of one trace are different ones
-        return np.array(
-            [self._place(stream, device_places, (origin, before)) for stream in trace.streams],
-            np.int32,
-        )
+        places = [
+            self._place(
+                replace(
+                    stream,
+                    device=int(device_places[stream.device]) if stream.device != NULL else NULL,
+                ),
+                (stream.pid, origin) if stream.pid != NULL else process,
+                before,
+            )
+            for stream in trace.streams
+        ]
+        return np.array(places, np.int32)
 
-    def _place(self, stream: Stream, device_places: I32, origin: tuple[str, int]) -> int:
-        moved = replace(
-            stream, device=int(device_places[stream.device]) if stream.device != NULL else NULL
-        )
-        key = (moved.device, moved.name, moved.pid, origin[0])
-        known = self._known.get(key) if moved.pid != NULL else None
-        if known is None or known >= origin[1]:
+    def _place(self, stream: Stream, process: tuple[Hashable, ...] | None, before: int) -> int:
+        key = None if process is None else (stream.device, stream.name, *process)
+        known = self._known.get(key) if key is not None else None
+        if known is None or known >= before:
             known = len(self.all)
-            self._known.setdefault(key, known)
-            self.all.append(moved)
+            if key is not None:
+                self._known.setdefault(key, known)
+            self.all.append(stream)
         return known
 
 

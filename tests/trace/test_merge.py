@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -189,3 +190,31 @@ def test_points_are_picked_by_name(trace: Trace) -> None:
     for kind in ("kernels", "ops", "marks"):
         assert len(getattr(part, kind)) == int((getattr(trace, kind).point == code).sum())
     assert not any(len(table) for _, table in by_point(trace, "no such point").tables())
+
+
+def _piece(pid: int = 7, rank: int | None = None, pass_name: str = "torch") -> Trace:
+    """A file of a run's process, as torch's profiler names devices and streams: by number alone."""
+    source = Source("f", "kineto", host="a", pid=pid, rank=rank, pass_name=pass_name)
+    return replace(_one(Device("0", "a", rank=rank), Stream(0, "7")), sources=(source,))
+
+
+def test_the_files_of_one_process_of_a_run_are_of_one_device() -> None:
+    merged = merge([_piece(), _piece(), _piece()])
+    assert merged.devices == (Device("0", "a"),)
+    assert merged.streams == (Stream(0, "7"),)
+    assert merged.kernels.device.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "other", [_piece(8), _piece(rank=1), _piece(pass_name="bare"), _piece(pass_name="")]
+)
+def test_files_of_other_processes_and_passes_are_of_other_devices(other: Trace) -> None:
+    merged = merge([_piece(), other])
+    assert len(merged.devices) == len(merged.streams) == 2
+
+
+def test_devices_that_one_file_gives_the_same_number_stay_apart() -> None:
+    double = replace(
+        _piece(), devices=(Device("0", "a"),) * 2, streams=(Stream(0, "7"), Stream(1, "7"))
+    )
+    assert len(merge([double, double]).devices) == 4

@@ -3,7 +3,7 @@
 A process is what shares correlation ids: the sources of one pass, host, rank and process, and of
 one point of a scan. The window reaches from the first steady step to the last, and on to the end of
 the device work that these steps launched, since a path ends with the last end; without steps it is
-all that the process recorded.
+all that the process recorded, and each piece by itself where it recorded in pieces.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.launches import correlated_process
 from profharness.trace.model import Source, Trace
 from profharness.trace.parts.select import by_source
+from profharness.trace.pieces import recording_process
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -67,9 +68,24 @@ def scopes(trace: Trace) -> Iterator[Scope]:
     for members in groups.values():
         of_process = trace if all(members) else by_source(trace, members)
         if len(of_process.ops) or len(of_process.api):
-            scope = _scope(of_process)
-            if scope is not None:
-                yield scope
+            for piece in _pieces(of_process):
+                scope = _scope(piece)
+                if scope is not None:
+                    yield scope
+
+
+def _pieces(trace: Trace) -> list[Trace]:
+    """The files of a process without steps that recorded in pieces: nothing tells what it did
+    between them. Else all of it.
+    """
+    files = [recording_process(source) for source in trace.sources]
+    pieces = [at for at, file in enumerate(files) if file is not None and files.count(file) > 1]
+    if not pieces or steps(trace):
+        return [trace]
+    return [
+        by_source(trace, [at == piece or at not in pieces for at in range(len(files))])
+        for piece in pieces
+    ]
 
 
 def _scope(trace: Trace) -> Scope | None:

@@ -7,12 +7,13 @@ where the workload marked them, else to the steps after warm-up, else to all dev
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.grouping import pack
+from profharness.analysis.time.pieces import recorded
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL
@@ -135,7 +136,16 @@ def measured(trace: Trace, point: str | None = None) -> Windows:
     Trials: the time inside trials. Steps: from the first steady step to the last. For several
     processes the time that all of them have in common. Where marks and device work do not meet
     (their clocks are not aligned), and where there are no marks: all device work, or all operators.
+    What lies between the files of processes that recorded in pieces belongs to no window.
     """
+    window = _measured(trace, point)
+    held = recorded(trace)
+    if held is None:
+        return window
+    return replace(window, when=intervals.intersect(window.when, held))
+
+
+def _measured(trace: Trace, point: str | None) -> Windows:
     marked = steps(trace, point)
     if marked:
         trials = bool(trace.marks.kind.size) and _are_trials(trace, point)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.steps import everything, measured, steady, steps
 from profharness.trace.model import Source, Strings, Trace
 from tests.analysis.scene import Scene
@@ -126,3 +127,30 @@ def test_marks_of_the_file_with_the_kernels_go_before_the_harness_own_record():
     assert len(steps(scene.build())) == 1
     scene.mark("trial", 2, 48, source=1)
     assert [(step.start_ns, step.end_ns) for step in steps(scene.build())] == [(2, 48)]
+
+
+def _in_two_files(host: str = "a") -> Scene:
+    """Device work at 0 to 100 and 500 to 600, each in a file of its own of process 7."""
+    source = Source("a.json", "kineto", host=host, pid=7, pass_name="torch")
+    scene = Scene(sources=(source, source))
+    for piece, at in enumerate((0, 500)):
+        scene.op("aten::mm", at, at + 30, source=piece)
+        scene.kernel(at + 10, at + 100, source=piece)
+    return scene
+
+
+def test_time_between_the_files_of_one_process_belongs_to_no_window():
+    found = measured(_in_two_files().build())
+    assert spans(found) == [(10, 100), (500, 600)]
+    assert summarise_trace(_in_two_files().build(), "a").partition.idle_ns == 10
+
+
+def test_time_between_files_of_nobodys_process_is_idle():
+    assert spans(measured(_in_two_files(host="").build())) == [(10, 600)]
+
+
+def test_a_process_with_one_file_fills_the_time_between_those_of_another():
+    scene = _in_two_files()
+    scene.sources = (*scene.sources, Source("b", "kineto", host="a", pid=8, pass_name="torch"))
+    scene.op("aten::mm", 0, 600, source=2)
+    assert spans(measured(scene.build())) == [(10, 600)]

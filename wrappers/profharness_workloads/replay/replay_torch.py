@@ -170,6 +170,8 @@ def device(torch: Any, wanted: str) -> Any:
     if name != "cpu" and not torch.cuda.is_available():
         print("--device %s: torch %s sees no GPU" % (wanted, torch.__version__), file=sys.stderr)
         sys.exit(MISSING)
+    if name == "cuda":  # memory is asked of a device by its number
+        return torch.device(name, torch.cuda.current_device())
     return torch.device(name)
 
 
