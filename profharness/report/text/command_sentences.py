@@ -21,12 +21,11 @@ from profharness.report.text.figures import finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
-from profharness.report.text.measured import python_lines, slow_rank
+from profharness.report.text.measured import feeding, python_lines, slow_rank
 from profharness.report.text.measured.endings import ending, failed_before_anything
 from profharness.report.text.measured.host_time import (
     crowded,
     groups,
-    idle_advice,
     idle_reason,
     short_calls,
     step_advice,
@@ -190,7 +189,7 @@ def next_step(summary: Summary) -> str:
         clause = clause_of(verdict, summary.partition, device_word(summary))
         advice = limit_of(verdict, summary.partition).advice
         if verdict.idle:
-            advice = idle_advice(summary.host, summary.findings) or advice
+            advice = feeding.advice(summary) or advice
         return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {advice}."
     return _without_limit(summary)
 
@@ -316,7 +315,9 @@ def _partition(summary: Summary) -> str:
     threads = f" {crowded(summary.findings)}" if why else ""
     slowest = slow_rank.worth_saying(_slowest(summary))
     ranks = f" {slow_rank.sentence(slowest)}." if slowest is not None else ""
-    return f"{text}{idle}{why}{f': {reason}' if reason else ''}.{threads.rstrip()}{ranks}"
+    waits = f" {feeding.wait_sentence(summary.host)}" if why else ""
+    said = f"{text}{idle}{why}{f': {reason}' if reason else ''}."
+    return f"{said}{threads.rstrip()}{waits.rstrip()}{ranks}"
 
 
 def _gpu_percent(summary: Summary) -> str:
