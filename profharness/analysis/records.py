@@ -382,7 +382,9 @@ class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):
     """One telemetry metric over the run: time-weighted mean, extremes, and a thinned series for the
     report's plot.
 
-    `at_s` is seconds since the run's first sample.
+    `at_s` is seconds since the run's first sample, `span_ns` the time from the first to the last
+    sample of the metric. `captured` is the mean over the window that the partition divides; None
+    where fewer than `CAPTURED_SAMPLES` samples lie in it.
     """
 
     metric: str
@@ -392,5 +394,7 @@ class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     high: float
     samples: int
+    span_ns: int = 0
+    captured: float | None = None
     at_s: tuple[float, ...] = ()
     values: tuple[float, ...] = ()

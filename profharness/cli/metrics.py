@@ -143,7 +143,8 @@ def _with_critical_path(line: MetricsLine, given: OperatorInput) -> None:
         sys.stdout.write(_text(line, summary, ()))
         return
     sys.stdout.write(_text(line, summary, ()))
-    sys.stdout.write(critical_path_text(path))
+    known = any(row.overhead for row in summary.passes)
+    sys.stdout.write(critical_path_text(path, overhead_known=known))
 
 
 def _text(line: MetricsLine, summary: Summary, shown: Sequence[str]) -> str:

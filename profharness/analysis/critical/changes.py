@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from profharness.analysis.critical.capture import at_best, launched_together
 from profharness.analysis.critical.classes import COLLECTIVE, COPY, KERNEL, KEYS
 from profharness.analysis.critical.graph import OWN, STREAM, Graph
 from profharness.analysis.critical.host_points import Role
@@ -28,6 +29,8 @@ from profharness.analysis.critical.segments import (
 from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.timeline import OPS
 from profharness.errors import UsageError
+from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL
 
 I64 = npt.NDArray[np.int64]
@@ -40,6 +43,7 @@ FORMS = (
 )
 _ON_HOST = "host_operator"
 _FIRST = re.compile(r"\[(\d+)")
+_READS = re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero)$")
 _SIMPLE = ("graphs", "no-sync", "hide-communication", "dataloader")
 
 
@@ -154,7 +158,7 @@ def apply(graph: Graph, change: Change, came_last: Mapping[int, int] = {}) -> Ch
     if change.kind == "no-sync":
         _without_waits(graph, cause, lag)
     elif change.kind == "graphs":
-        _launched_together(graph, cause, lag)
+        launched_together(graph, cause, lag)
     else:
         faster = _touched_work(graph, change)
         lag[OWN, works : 2 * works][faster] = _scaled(
@@ -172,6 +176,17 @@ def apply(graph: Graph, change: Change, came_last: Mapping[int, int] = {}) -> Ch
             lag[OWN, node] = max(begun - int(graph.time[graph.cause[OWN, node]]), 0)
     touched = int(((lag != graph.lag) | (cause != graph.cause)).any(axis=0).sum())
     return Changed(cause, lag, touched)
+
+
+def best_case(graph: Graph, change: Change, changed: Changed) -> Changed | None:
+    """Causes and lags that no way of making the change goes below; None where they are those of the
+    change itself, or where nothing is touched.
+    """
+    if change.kind != "graphs" or not changed.touched:
+        return None
+    cause, lag = graph.cause.copy(), graph.lag.copy()
+    at_best(graph, cause, lag)
+    return Changed(cause, np.minimum(lag, changed.lag), changed.touched)
 
 
 def _scaled(times: I64, factor: float) -> I64:
@@ -282,32 +297,35 @@ def _without_host_waits(graph: Graph, lag: I64) -> None:
 
 
 def _without_waits(graph: Graph, cause: I64, lag: I64) -> None:
-    """No call waits for the device: each takes what such a call takes without a wait."""
-    returns = 2 * graph.works + np.flatnonzero(graph.points.role == Role.RETURN)
-    shortest = lag[OWN, returns].min(initial=0)
-    cause[STREAM, returns] = NULL
-    lag[OWN, returns] = np.minimum(lag[OWN, returns], shortest)
-
-
-def _launched_together(graph: Graph, cause: I64, lag: I64) -> None:
-    """What the host does between two launches of a thread takes no time, loading data and garbage
-    collection excepted; the second launch needs no latency of its own, and no room in the queue.
+    """No call waits for the device: each takes what such a call takes without a wait. Operators
+    that only hand a value to the host are not called, nor is their copy made.
     """
     points, works = graph.points, graph.works
-    room = points.role == Role.ROOM
-    launches = (points.role == Role.LAUNCH) | room
-    launches |= (points.role == Role.CALL) & np.isin(points.call, points.call[room])
-    before = np.maximum(points.before, 0)
-    nodes = 2 * works + np.flatnonzero(launches & (points.before != NULL) & launches[before])
-    cause[STREAM, 2 * works + np.flatnonzero(room)] = NULL
+    returns = np.flatnonzero(points.role == Role.RETURN)
+    shortest = lag[OWN, 2 * works + returns].min(initial=0)
+    cause[STREAM, 2 * works + returns] = NULL
+    lag[OWN, 2 * works + returns] = np.minimum(lag[OWN, 2 * works + returns], shortest)
+    nodes = own_edges(graph)
+    nodes = nodes[points.role[nodes - 2 * works] != Role.RETURN]
     threads = threads_of(graph, nodes)
-    for thread in np.unique(threads).tolist():
+    within = np.zeros(len(points.time), np.bool_)
+    for thread in np.unique(points.thread).tolist():
+        reading = _reading(graph, thread)
         mine = nodes[threads == thread]
-        cut = cut_host(graph.scope, thread, graph.time[graph.cause[OWN, mine]], graph.time[mine])
-        kept = np.isin(cut.kind, (Kind.DATA_LOADER, Kind.GARBAGE_COLLECTION))
-        length = np.where(kept, cut.end - cut.start, 0)
-        lag[OWN, mine] = np.bincount(cut.owner, length, minlength=len(mine)).astype(np.int64)
-    launched = np.isin(graph.cause[OWN, :works], nodes)
-    lag[OWN, :works][launched] = np.maximum(
-        lag[OWN, :works][launched] - graph.arrived.latency_ns, 0
-    )
+        edges = Intervals(graph.time[graph.cause[OWN, mine]], graph.time[mine])
+        lag[OWN, mine] -= intervals.inside_ns(edges, reading)
+        at = points.time - (points.role == Role.RETURN)
+        within |= (points.thread == thread) & intervals.contains(reading, at)
+    lag[OWN, 2 * works + returns[within[returns]]] = 0
+    launched_at = np.maximum(graph.cause[OWN, :works] - 2 * works, 0)
+    copied = (graph.arrived.call != NULL) & within[launched_at]
+    lag[OWN, works : 2 * works][copied] = 0
+
+
+def _reading(graph: Graph, thread: int) -> Intervals:
+    """Where a thread is in operators that only hand a value to the host."""
+    rows, strings = graph.scope.rows, graph.scope.trace.strings
+    mine = np.flatnonzero((rows.thread == thread) & (rows.table == OPS))
+    names = [code for code in np.unique(rows.name[mine]).tolist() if _READS.search(strings[code])]
+    mine = mine[np.isin(rows.name[mine], names)]
+    return intervals.merge(Intervals(rows.start[mine], rows.end[mine]))

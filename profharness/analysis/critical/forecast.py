@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.critical import classes
-from profharness.analysis.critical.changes import NO_CHANGE, Change, Changed, apply
+from profharness.analysis.critical.changes import NO_CHANGE, Change, Changed, apply, best_case
 from profharness.analysis.critical.graph import OWN, STREAM, Graph
 from profharness.analysis.critical.host_points import Role
 from profharness.analysis.critical.records import Forecast
@@ -38,6 +38,10 @@ def forecast(
     changed = apply(graph, change, came_last)
     run = rerun(graph, changed.cause, changed.lag)
     made = _forecast(graph, change.text, changed, run, residual_ns)
+    best = best_case(graph, change, changed)
+    if best is not None:
+        least = rerun(graph, best.cause, best.lag).window_ns
+        return msgspec.structs.replace(made, at_most_ns=made.window_ns - least)
     if change.batch is None:
         return made
     ends = sorted((made.window_ns, made.forecast_ns))

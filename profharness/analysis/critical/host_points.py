@@ -130,7 +130,7 @@ def _threads_of_calls(scope: Scope) -> I64:
     if not len(api):
         return np.empty(0, np.int64)
     known = {tuple(owner): number for number, owner in enumerate(owners.tolist())}
-    keys = np.stack((api.source.astype(np.int64), api.pid, api.tid), axis=1)
+    keys = np.stack((scope.rows.recording[api.source], api.pid, api.tid), axis=1)
     first, place = first_rows(pack([keys[:, 0], keys[:, 1], keys[:, 2]]))
     numbers = np.array([known.get(tuple(key), NULL) for key in keys[first].tolist()], np.int64)
     found: I64 = numbers[place]

@@ -46,7 +46,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     the measured window by; `next_limit` is the class that then holds most of the path.
 
     `at_most_ns` is the time that the change takes from the measured path, which no forecast can
-    gain more than; None where the change takes a dependence away. `low_ns` and `high_ns` bound a
+    gain more than; of graphs what is left of a window in which a capture reached all that one can
+    reach; None for other changes that take a dependence away. `low_ns` and `high_ns` bound a
     batch size that one trace alone cannot tell: no operator's time changes, or that of all changes
     in proportion, which `forecast_ns` is then.
     """

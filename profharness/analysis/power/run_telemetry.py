@@ -10,16 +10,19 @@ import numpy as np
 
 from profharness.analysis.records import Figure, TelemetryRow
 from profharness.analysis.run.checks import TOO_SLOW
+from profharness.analysis.time.steps import measured
 from profharness.rundir.manifest import Manifest
-from profharness.stats.intervals import Intervals, window
+from profharness.stats.intervals import EMPTY, Intervals, contains, inside_ns, window
 from profharness.stats.packages import used
-from profharness.stats.streams import Stream, mean, streams, weights
+from profharness.stats.streams import Stream, mean, mean_in, streams, weights
 from profharness.trace.device_counters import FABRIC, SHADER
 from profharness.trace.device_counters import NAME as COUNTERS
 from profharness.trace.model import I64, Samples, Trace
 from profharness.units import format_ns
 
 PLOTTED = 400
+CAPTURED_SAMPLES = 5
+"""How many samples a window needs before their mean says anything of it."""
 # Samples that cover twice the time asked for say as much about what came before and after.
 SLOW_FACTOR = 2
 # Peaks say what had to fit; a mean of memory would hide it.
@@ -46,16 +49,17 @@ _SUMS = frozenset(
 )
 
 
-def rows(trace: Trace) -> tuple[TelemetryRow, ...]:
+def rows(trace: Trace, records: Trace | None = None) -> tuple[TelemetryRow, ...]:
     """One row per metric and device over the whole run; `at_s` counts from the run's first
-    sample.
+    sample. `records` is the pass on the run's clock whose window the figures are of.
     """
+    captured = EMPTY if records is None else measured(records).when
     every = streams(trace)
     first = min((int(stream.samples.at_ns[0]) for stream in every), default=0)
-    return tuple(_row(stream, first) for stream in every)
+    return tuple(_row(stream, first, captured) for stream in every)
 
 
-def _row(stream: Stream, first: int) -> TelemetryRow:
+def _row(stream: Stream, first: int, captured: Intervals) -> TelemetryRow:
     samples = stream.samples
     length = samples.until_ns - samples.at_ns
     weight = np.where(length > 0, length, 0) if length.any() else np.ones(len(samples), np.int64)
@@ -68,9 +72,20 @@ def _row(stream: Stream, first: int) -> TelemetryRow:
         low=float(samples.value.min()),
         high=float(samples.value.max()),
         samples=len(samples),
+        span_ns=int(samples.at_ns[-1] - samples.at_ns[0]),
+        captured=_mean_inside(stream, captured),
         at_s=at,
         values=values,
     )
+
+
+def _mean_inside(stream: Stream, when: Intervals) -> float | None:
+    """The mean over the windows; None with too few samples whose whole interval lies in them."""
+    samples = stream.samples
+    length = np.maximum(samples.until_ns - samples.at_ns, 0)
+    inside = inside_ns(Intervals(samples.at_ns, samples.at_ns + length), when)
+    whole = contains(when, samples.at_ns) & (inside == length)
+    return mean_in(stream, when) if int(whole.sum()) >= CAPTURED_SAMPLES else None
 
 
 def _thinned(samples: Samples, first: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

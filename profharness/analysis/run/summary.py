@@ -117,7 +117,7 @@ def summarise_run(
         partition=judged.partition,
         verdict=judged.verdict,
         verdict_needs=judged.needs,
-        telemetry=run_telemetry.rows(trace),
+        telemetry=run_telemetry.rows(trace, records),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
         **of_all_passes(trace, node, device.memory, on_curves),
     )

@@ -4,6 +4,8 @@ tables for every form of the report.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from profharness.analysis.critical.classes import HOST_PREFIX, LABELS
 from profharness.analysis.critical.records import (
     BatchForecast,
@@ -22,6 +24,7 @@ _ROWS = 20
 _PROCESSES = 8
 _NAME = 60
 _WORTH = 5
+_MUCH = 0.1  # of the window: a forecast of graphs that gains so much is of a launch-bound one
 _AGAINST = "each from the scan's other sizes"
 _SIDES = "traced: under the profiler; bare: without it; error: of the forecast against the measured"
 
@@ -130,6 +133,7 @@ def worth_table(path: RankPath, *, several: bool = False) -> Table | None:
     unit = "step" if gaining[0].steps else "window"
     off = format_ns(abs(path.what_if[0].residual_ns))
     of = f" of {one_line(path_name(path), 40)}" if several else ""
+    slowed = slowed_by_recording(gaining)
     return Table(
         f"What a change would be worth{of}",
         (
@@ -137,11 +141,23 @@ def worth_table(path: RankPath, *, several: bool = False) -> Table | None:
             Column(f"{unit} now", "right"),
             Column("then", "right"),
             Column("change of time", "right"),
-            Column("bound by the path", "right"),
+            Column("at most", "right"),
             Column("next limit"),
         ),
         tuple(_worth(made) for made in gaining[:_WORTH]),
-        note=f"The replay without a change misses the measured window by {off}.",
+        note=f"The replay without a change misses the measured window by {off}."
+        + (f" {slowed}" if slowed else ""),
+    )
+
+
+def slowed_by_recording(forecasts: Sequence[Forecast]) -> str:
+    """What recording does to a forecast of graphs that gains much; empty without one."""
+    graphs = [made for made in forecasts if made.change == "graphs"]
+    if not any(made.window_ns - made.forecast_ns >= _MUCH * made.window_ns for made in graphs):
+        return ""
+    return (
+        "Recording itself slows a host that launches much, so that graphs gain less of a run "
+        "that nobody records."
     )
 
 

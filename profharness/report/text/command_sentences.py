@@ -15,18 +15,15 @@ from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.findings import Finding, ways
 from profharness.report.tables import runtime_logs
-from profharness.report.tables.device import device_lines
-from profharness.report.text import names
-from profharness.report.text.figures import finite
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
-from profharness.report.text.measured import python_lines, slow_rank
+from profharness.report.text.measured import feeding, python_lines, slow_rank
+from profharness.report.text.measured.counted import counted, gpu_percent
 from profharness.report.text.measured.endings import ending, failed_before_anything
 from profharness.report.text.measured.host_time import (
     crowded,
     groups,
-    idle_advice,
     idle_reason,
     short_calls,
     step_advice,
@@ -64,8 +61,8 @@ def answer(summary: Summary) -> str:
     logged = "" if summary.log is None or top else runtime_logs.answer_of(summary.log)
     parts = [
         _partition(summary),
-        _gpu_percent(summary),
-        _counted(summary),
+        gpu_percent(summary),
+        counted(summary),
         top or logged or _sampled(summary),
         cores_kept_busy(summary),
     ]
@@ -190,7 +187,7 @@ def next_step(summary: Summary) -> str:
         clause = clause_of(verdict, summary.partition, device_word(summary))
         advice = limit_of(verdict, summary.partition).advice
         if verdict.idle:
-            advice = idle_advice(summary.host, summary.findings) or advice
+            advice = feeding.advice(summary) or advice
         return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {advice}."
     return _without_limit(summary)
 
@@ -316,25 +313,9 @@ def _partition(summary: Summary) -> str:
     threads = f" {crowded(summary.findings)}" if why else ""
     slowest = slow_rank.worth_saying(_slowest(summary))
     ranks = f" {slow_rank.sentence(slowest)}." if slowest is not None else ""
-    return f"{text}{idle}{why}{f': {reason}' if reason else ''}.{threads.rstrip()}{ranks}"
-
-
-def _gpu_percent(summary: Summary) -> str:
-    figure = summary.metrics.get(names.GPU_PERCENT)
-    value = None if figure is None else finite(figure.value)
-    partition = summary.partition
-    if value is None or partition is None or partition.window_ns <= 0:
-        return ""
-    idle = 100 * partition.idle_ns / partition.window_ns
-    return (
-        f'The driver\'s "GPU %" said {value:.0f} meanwhile.' if idle >= 10 and value >= 90 else ""
-    )
-
-
-def _counted(summary: Summary) -> str:
-    """`Counters of the hardware: GPU 100 %, CUs active 38.0 %, ...`; empty without them."""
-    lines = device_lines(summary.telemetry)
-    return f"Counters of the hardware: {'; '.join(lines)}." if lines else ""
+    waits = f" {feeding.wait_sentence(summary.host)}" if why else ""
+    said = f"{text}{idle}{why}{f': {reason}' if reason else ''}."
+    return f"{said}{threads.rstrip()}{waits.rstrip()}{ranks}"
 
 
 def top_row(summary: Summary) -> str:

@@ -187,7 +187,11 @@ def _command_rows(summary: Summary, width: int) -> Iterable[tuple[str, str]]:
         yield from labelled(label, wrapped_items(kind_items(summary.host), width - _LABELS))
     yield from labelled("copies", copy_items(summary.copies_by))
     yield from _measured_rows(summary, width)
-    for label, held in path_lines(summary.critical_path, width - _LABELS):
+    for label, held in path_lines(
+        summary.critical_path,
+        width - _LABELS,
+        overhead_known=any(row.overhead for row in summary.passes),
+    ):
         yield from labelled(label, held)
     verdict = full_verdict(summary.verdict, summary.verdict_needs)
     if verdict:

@@ -89,8 +89,8 @@ def test_without_synchronisation_the_host_goes_on() -> None:
 
 
 def test_graphs_take_the_host_away_between_launches() -> None:
-    """Five launches 50 us apart of kernels of 1 us: one launch, then the kernels behind each
-    other.
+    """Five launches 50 us apart of kernels of 1 us: one launch call of 2 us, and the 10 us between
+    the last operator and the synchronisation stay.
     """
     scene = Scene()
     for number in range(5):
@@ -100,8 +100,9 @@ def test_graphs_take_the_host_away_between_launches() -> None:
     scene.call("hipDeviceSynchronize", 250 * US, 251 * US)
     made = forecast(scene, "graphs")
     assert made.window_ns == 251 * US
-    assert made.forecast_ns == 51 * US  # 10 to the first launch, 40 + 1 after the last
-    assert made.next_limit == "host_operator"
+    assert made.forecast_ns == 14 * US  # the latency, five kernels and four gaps of 1 us
+    assert made.at_most_ns == 241 * US  # a latency of 5, and the kernels
+    assert made.next_limit == "kernel"
 
 
 def test_data_loading_can_be_taken_away() -> None:

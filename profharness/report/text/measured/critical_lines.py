@@ -16,6 +16,7 @@ from profharness.report.tables.critical import (
     longest_path,
     path_name,
     signed,
+    slowed_by_recording,
 )
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.listing import fitting, terminal_table
@@ -31,9 +32,12 @@ _WORTH = 3
 _SEEN = 0.005
 
 
-def path_lines(path: CriticalPath | None, width: int) -> Iterator[tuple[str, Sequence[str]]]:
+def path_lines(
+    path: CriticalPath | None, width: int, *, overhead_known: bool = False
+) -> Iterator[tuple[str, Sequence[str]]]:
     """Labels with lines: the largest classes and rows of the longest path, and the changes of it
-    that are worth most. Nothing without a path.
+    that are worth most, with what recording does to them where its overhead is not known. Nothing
+    without a path.
     """
     if path is None or not path.window_ns:
         return
@@ -51,7 +55,8 @@ def path_lines(path: CriticalPath | None, width: int) -> Iterator[tuple[str, Seq
     yield "critical path", [f"{of}{', '.join(shares[:_CLASSES])}"]
     rows = [row for row in longest.rows if row.name and row.share >= _SEEN][:_ROWS]
     yield "most of it", [_row(row, width) for row in rows]
-    yield "worth most", list(_worth(path))
+    slowed = "" if overhead_known else slowed_by_recording(gains(holding_path(path))[:_WORTH])
+    yield "worth most", [*_worth(path), *([slowed] if slowed else [])]
 
 
 def _row(row: PathRow, width: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from profharness.analysis.critical.classes import HOST_PREFIX, LABELS
 from profharness.analysis.critical.records import CriticalPath, Forecast, PathRow, RankPath
 from profharness.findings import ways
-from profharness.report.tables.critical import batch_table, signed
+from profharness.report.tables.critical import batch_table, signed, slowed_by_recording
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.listing import listing
 from profharness.rundir.shown.screen import lines_text, one_line
@@ -24,17 +24,23 @@ NONE = (
 )
 
 
-def critical_path_text(path: CriticalPath | None) -> str:
-    """The paths of all processes: by class, the largest rows, and what changes are worth."""
-    return lines_text(_lines(path))
+def critical_path_text(path: CriticalPath | None, *, overhead_known: bool = False) -> str:
+    """The paths of all processes: by class, the largest rows, and what changes are worth. Where
+    the overhead of recording is not known, it says what that does to a forecast.
+    """
+    return lines_text(_lines(path, overhead_known))
 
 
-def _lines(path: CriticalPath | None) -> Iterator[str]:
+def _lines(path: CriticalPath | None, overhead_known: bool) -> Iterator[str]:
     if path is None:
         yield NONE
         return
     for process in path.processes:
         yield from _process_lines(process)
+    every = [made for process in path.processes for made in process.what_if]
+    slowed = "" if overhead_known else slowed_by_recording(every)
+    if slowed:
+        yield slowed
     yield from _meeting_lines(path)
     yield from _batch_lines(path)
 
@@ -114,7 +120,8 @@ def forecast_text(made: Forecast) -> str:
     if not made.touched:
         return f"{words}: nothing on this trace is touched by it"
     if made.at_most_ns and made.at_most_ns > made.window_ns - made.forecast_ns:
-        words += f", at most {signed(-made.at_most_ns / made.window_ns)} by its share of the path"
+        by = "" if made.change == "graphs" else " by its share of the path"
+        words += f", at most {signed(-made.at_most_ns / made.window_ns)}{by}"
     words += f"; next limit: {LABELS[made.next_limit]}, {format_share(made.next_limit_share)}"
     return words
 

@@ -88,13 +88,14 @@ _BUSY_WITH: dict[Kind, str] = {
 }
 
 
+WAIT_LESS = "removing .item(), .cpu() and explicit synchronisation from the loop"
 _DEVICE_ADVICE: dict[Kind, str] = {
     Kind.GARBAGE_COLLECTION: ADVICE["garbage"],
     Kind.DATA_LOADER: ADVICE["loader"],
     Kind.WRITING: ADVICE["writing"],
     Kind.ALLOCATOR: "keeping device memory: no torch.cuda.empty_cache() in the loop, the same "
     "shapes in each step, PYTORCH_ALLOC_CONF=expandable_segments:True",
-    Kind.SYNCHRONISATION: "removing .item(), .cpu() and explicit synchronisation from the loop",
+    Kind.SYNCHRONISATION: WAIT_LESS,
 }
 
 
@@ -131,7 +132,7 @@ def idle_advice(host: HostTime | None, findings: Sequence[Finding] = ()) -> str:
     kind = _main_kind(host)
     if crowded(findings) and not (kind is not None and kind[0] in _NO_THREADS_HELP):
         return FEWER_THREADS
-    if host is not None and _main_wait(host) is not None:
+    if host is not None and main_wait(host) is not None:
         return _DEVICE_ADVICE[Kind.SYNCHRONISATION]
     return "" if kind is None else _DEVICE_ADVICE.get(kind[0], "")
 
@@ -314,7 +315,7 @@ def idle_reason(host: HostTime | None) -> str:
     """
     if host is None or host.of != "idle" or not host.total_ns:
         return ""
-    main, after = _main_kind(host), _main_wait(host)
+    main, after = _main_kind(host), main_wait(host)
     if after is not None:
         waited = fold_kernel_name(after.name, 48)
         return f"{format_share(after.share)} in gaps that follow {waited}"
@@ -333,7 +334,7 @@ def idle_reason(host: HostTime | None) -> str:
     return f"{format_share(ns / host.window_ns)} while {_BUSY_WITH[kind]}{name}"
 
 
-def _main_wait(host: HostTime) -> AfterWait | None:
+def main_wait(host: HostTime) -> AfterWait | None:
     """The waiting call that at least half of the idle time follows, and more of it than the host
     spends in one kind of thing.
     """

@@ -1,0 +1,66 @@
+"""What the driver and counters of the hardware say of the devices, as sentences beside the split of
+a window. A sentence compares equal stretches of time: the samples of the window itself where there
+are enough, else it says that they are of the whole run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from profharness.analysis.records import Summary, TelemetryRow
+from profharness.report.tables.device import device_lines
+from profharness.report.text import names
+from profharness.report.text.figures import finite
+from profharness.units import format_ns
+
+_SAME = 0.9  # of the sampled time: a window that covers so much is the whole run
+
+
+def counted(summary: Summary) -> str:
+    """`Counters of the hardware meanwhile: GPU 100 %, CUs active 38.0 %, ...`; empty without
+    them.
+    """
+    rows, when = _compared(summary, summary.telemetry)
+    lines = device_lines(rows)
+    return f"Counters of the hardware{when}: {'; '.join(lines)}." if lines else ""
+
+
+def gpu_percent(summary: Summary) -> str:
+    """What the driver's figure said of a device that is idle; empty where it did not mislead."""
+    figure = summary.metrics.get(names.GPU_PERCENT)
+    value = None if figure is None else finite(figure.value)
+    partition = summary.partition
+    if value is None or partition is None or partition.window_ns <= 0:
+        return ""
+    own = [row for row in summary.telemetry if row.metric == names.GPU_PERCENT and row.device]
+    rows, when = _compared(summary, own)
+    if len(rows) == 1 and rows[0].captured is not None:
+        value = rows[0].mean
+    idle = 100 * partition.idle_ns / partition.window_ns
+    if idle < 10 or value < 90:
+        return ""
+    return f'The driver\'s "GPU %" said {value:.0f}{when or " meanwhile"}.'
+
+
+def _compared(summary: Summary, rows: Sequence[TelemetryRow]) -> tuple[Sequence[TelemetryRow], str]:
+    """The rows with what they say of the window that was captured, and words for it. Where too few
+    samples lie there, all rows as they are, and which time they are of.
+    """
+    partition = summary.partition
+    if partition is None or partition.window_ns <= 0:
+        return rows, ""
+    of_devices = [row for row in rows if row.device]
+    within = [
+        msgspec.structs.replace(row, mean=row.captured)
+        for row in of_devices
+        if row.captured is not None
+    ]
+    if device_lines(within) or (within and not device_lines(rows)):
+        return within, " meanwhile"
+    span_ns = max((row.span_ns for row in of_devices), default=0)
+    devices = max(len(summary.devices), 1)
+    if partition.window_ns / devices >= _SAME * span_ns:
+        return rows, ""
+    return rows, f" over the whole run of {format_ns(span_ns, 3)}"

@@ -1,0 +1,101 @@
+"""Why the host does not feed the device in time, and what to change, with what a replay of the
+change says that it is worth.
+"""
+
+from __future__ import annotations
+
+from profharness.analysis.critical.records import Forecast
+from profharness.analysis.host.kinds import Kind
+from profharness.analysis.host.records import AfterWait, HostTime
+from profharness.analysis.records import Summary
+from profharness.report.tables.critical import holding_path, signed
+from profharness.report.text.folding import fold_kernel_name
+from profharness.report.text.measured.host_time import WAIT_LESS, idle_advice, main_wait
+from profharness.report.text.measured.vendors import on_nvidia
+from profharness.units import format_number, format_share
+
+_LAUNCHING = (Kind.OPERATOR.key, Kind.LAUNCH_CALL.key, Kind.RUNTIME_CALL.key)
+_MOST = 0.5  # of the idle time
+_WORTH_A_WORD = 0.05  # of the window
+_SEVERAL = 3  # gaps: one or two are no habit
+
+
+def advice(summary: Summary) -> str:
+    """What to change, what is worth most first: graphs where the host works through operators and
+    launches in at least half of the idle time, and less waiting where gaps follow waits. Empty
+    where the host does nothing in particular.
+    """
+    host = summary.host
+    told = idle_advice(host, summary.findings)
+    if host is None or host.of != "idle" or not host.total_ns or told not in ("", WAIT_LESS):
+        return told
+    ways: list[tuple[float, str]] = []
+    if host.kind_ns(*_LAUNCHING) >= _MOST * host.total_ns:
+        made = _forecast(summary, "graphs")
+        ways.append((_gain(made), f"{_graphs(summary)}{_worth(made)}"))
+    made, wait = _forecast(summary, "no-sync"), _wait(host)
+    if told or (wait is not None and _gain(made) >= _WORTH_A_WORD):
+        ways.append((_gain(made), f"{WAIT_LESS}{_worth(made)}"))
+    ways.sort(key=lambda way: -way[0])
+    return ", and ".join(text for _, text in ways)
+
+
+def wait_sentence(host: HostTime | None) -> str:
+    """`The host waits for the device in aten::item 18 times a step, and 24.5 % of the time lies in
+    the gaps that follow.`; empty where these are short.
+    """
+    wait = None if host is None or host.of != "idle" else _wait(host)
+    if host is None or wait is None:
+        return ""
+    # where it is the main reason, the share of the gaps is told already
+    told = main_wait(host) is not None
+    gaps = (
+        "" if told else f", and {format_share(wait.share)} of the time lies in the gaps that follow"
+    )
+    return (
+        f"The host waits for the device in {fold_kernel_name(wait.name, 48)} "
+        f"{_often(wait, host)}{gaps}."
+    )
+
+
+def _often(wait: AfterWait, host: HostTime) -> str:
+    """`18 times a step`, of all waits that left the device without work."""
+    each = wait.gaps / host.steps if host.steps else 0.0
+    if each >= 1.5:
+        return f"{each:.0f} times a step"
+    if each >= 0.95:
+        return "once a step"
+    return f"{format_number(wait.gaps)} times"
+
+
+def _wait(host: HostTime) -> AfterWait | None:
+    """The waiting call that most of the idle time follows, where that is worth a word."""
+    often = [wait for wait in host.after_waits if wait.gaps >= _SEVERAL]
+    wait = max(often, key=lambda wait: wait.ns, default=None)
+    return wait if wait is not None and wait.share >= _WORTH_A_WORD else None
+
+
+def _graphs(summary: Summary) -> str:
+    kind = "CUDA graphs" if on_nvidia(summary) else "device graphs (HIP or CUDA graphs)"
+    return f'{kind} or torch.compile(mode="reduce-overhead")'
+
+
+def _forecast(summary: Summary, change: str) -> Forecast | None:
+    path = summary.critical_path
+    if path is None or not path.processes:
+        return None
+    made = (made for made in holding_path(path).what_if if made.change == change)
+    return next(made, None)
+
+
+def _gain(made: Forecast | None) -> float:
+    return 0.0 if made is None else 1 - made.forecast_ns / made.window_ns
+
+
+def _worth(made: Forecast | None) -> str:
+    """` (graphs: -48.6 %, at most -63.3 %)`, of the time of a step."""
+    if made is None or _gain(made) <= 0:
+        return ""
+    most = made.at_most_ns
+    bound = "" if most is None else f", at most {signed(-most / made.window_ns)}"
+    return f" ({made.change}: {signed(-_gain(made))}{bound})"
