@@ -361,8 +361,8 @@ def test_a_device_that_waits_for_the_slowest_rank_says_for_which() -> None:
     words = sentences(job)
     assert words.answer.startswith("The GPU computes")
     assert (
-        "The other ranks wait for rank 3 for 40.0 % of each step (100.0 ms), and its kernels take "
-        "30.00 ms of each step more than theirs."
+        "Rank 3 holds the others back: its kernels take 30.00 ms of each step more than theirs; "
+        "they wait 40.0 % of each step (100.0 ms) for it."
     ) in words.answer
     assert words.next == (
         "Look at the device of rank 3 and at what it gets to compute: its kernels take 30.00 ms of "
@@ -372,7 +372,7 @@ def test_a_device_that_waits_for_the_slowest_rank_says_for_which() -> None:
 
 def test_waiting_for_a_rank_that_is_not_the_largest_part_leaves_next_alone() -> None:
     job = waiting_for_a_rank(command())
-    assert "wait for rank 3" in sentences(job).answer
+    assert "Rank 3 holds the others back: they wait 40.0 %" in sentences(job).answer
     assert sentences(job).next == sentences(command()).next
 
 
