@@ -27,7 +27,8 @@ def scatter(
     for _ in range(shape[1] + 40):
         fresh = np.sqrt(1 - correlation**2) * rng.standard_normal(shape[0])
         rows.append(correlation * rows[-1] + fresh)
-    return np.stack(rows[-shape[1] :], axis=1) * share * STEP_NS
+    found: NDArray[np.float64] = np.stack(rows[-shape[1] :], axis=1) * share * STEP_NS
+    return found
 
 
 def named(

@@ -21,6 +21,12 @@ def worth_saying(slowest: SlowestRank | None) -> SlowestRank | None:
     return slowest if told else None
 
 
+def is_named(slowest: SlowestRank) -> bool:
+    """Whether a place in the program, or another thing beside operators, explains the waiting."""
+    part = slowest.meanwhile
+    return part is not None and bool(part.name) and part.kind != Kind.OPERATOR.key
+
+
 def sentence(slowest: SlowestRank) -> str:
     """`Rank 1 holds the others back: it spends 30.1 ms of each step more than they do in
     train.py:7; they wait 38.8 % of each step (157.2 ms) for it`, without the full stop.
