@@ -30,11 +30,6 @@ class Gaps:
     held: Intervals
     alike: I64
 
-    @classmethod
-    def of(cls, held: Intervals) -> Gaps:
-        """Gaps of which nothing is known but when they were."""
-        return cls(held, np.full(len(held), NULL, np.int64))
-
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
