@@ -128,8 +128,8 @@ def _waits_first(summary: Summary) -> bool:
     slowest = slow_rank.worth_saying(_slowest(summary))
     if slowest is None:
         return False
-    if on_cpu(summary) and under_pressure(summary) and slow_rank.is_named(slowest):
-        return True
+    if on_cpu(summary) and under_pressure(summary):
+        return slow_rank.is_named(slowest)
     host, verdict = _host(summary), summary.verdict
     if host is not None:
         return slowest.is_largest or groups(host)[0].key == "collectives"
