@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from profharness.analysis.communication.lateness import QUARTERS
 from profharness.analysis.communication.records import CommunicationTime
 from profharness.analysis.host.by_rank import hosts_by_rank
 from profharness.analysis.host.records import HostPart
@@ -76,9 +77,9 @@ def quarters(when: Windows) -> list[Windows]:
     if not when.when.total:
         return []
     first, last = int(when.when.start[0]), int(when.when.end[-1])
-    edges = [first + (last - first) * part // 4 for part in range(5)]
+    edges = [first + (last - first) * part // QUARTERS for part in range(QUARTERS + 1)]
     return [
-        Windows(intervals.clip(when.when, low, high), when.label, when.steps // 4)
+        Windows(intervals.clip(when.when, low, high), when.label, when.steps // QUARTERS)
         for low, high in pairwise(edges)
     ]
 

@@ -60,6 +60,9 @@ class RankRow(msgspec.Struct, frozen=True, kw_only=True):
     long it waited for others.
 
     `last_costly` is how often it came last in the calls that make up most of the waiting (80 %).
+    `late_ns` is how long after the last of the others it arrives on average (negative: before it),
+    `late_low_ns` what that is at least, beyond chance; None of too few calls. `late_in_quarters`:
+    each quarter of its calls has at least a quarter of it.
     """
 
     rank: str
@@ -68,6 +71,9 @@ class RankRow(msgspec.Struct, frozen=True, kw_only=True):
     wait_ns: int
     mean_behind_ns: float
     last_costly: int = 0
+    late_ns: float | None = None
+    late_low_ns: float | None = None
+    late_in_quarters: bool = False
 
 
 class Skew(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +93,7 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
     median_ns: float
     p95_ns: float
     max_ns: int
+    mean_ns: float = 0.0
     wait_share: float
     aligned: str
     rows: tuple[RankRow, ...] = ()

@@ -8,7 +8,6 @@ collectives.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.communication.collectives import Arrivals, described
+from profharness.analysis.communication.lateness import FEWEST, Lateness, lateness, margins
 from profharness.analysis.communication.records import RankRow, Skew
 from profharness.analysis.communication.waits import Waits
 from profharness.trace.collectives import UNTOLD
@@ -24,13 +24,11 @@ from profharness.units import format_ns
 
 NOTICEABLE_NS = 20_000
 """A smaller difference of arrival is within what launches and clocks scatter by."""
-FEWEST = 8
 _LATE = 0.5
 # Captures of one job begin this many collectives apart at most, besides what one has more than the
 # other.
 _REACH = 64
 _CLOCKS_NS = 1_000_000  # clocks of several nodes agree within about this
-_CHANCE = 1e-3
 COSTS = 0.02
 """Of all ranks' time that they wait: below it nothing is to be gained."""
 _MOST = 0.8  # of all waiting: on hosts whose ranks share cores, every call has some
@@ -227,6 +225,7 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
     last, wait, behind, calls = (np.zeros(len(ranks)) for _ in range(4))
     waits = Waits(len(ranks))
     differences, latest, shifted = [], [], 0
+    behind_others: list[tuple[I64, I64, I64]] = []
     meeting = _meeting(ranks)
     for group in groups:
         start, shift = _arrival_times(group, ranks, meeting)
@@ -241,6 +240,7 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
         behind[members] += (start - start.min(axis=1, keepdims=True)).sum(axis=0)
         calls[members] += len(start)
         waits.add(members, start, start + group.dur)
+        behind_others.append((members, start.max(axis=1), margins(start)))
     every = np.concatenate(differences)
     costly = _costly(every)
     paid = np.bincount(np.concatenate(latest)[costly], minlength=len(ranks))
@@ -252,9 +252,13 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
             wait_ns=int(wait[place]),
             mean_behind_ns=float(behind[place] / calls[place]),
             last_costly=int(paid[place]),
+            late_ns=None if of_rank is None else of_rank.mean_ns,
+            late_low_ns=None if of_rank is None else of_rank.low_ns,
+            late_in_quarters=of_rank is not None and of_rank.steady,
         )
         for place, rank in enumerate(ranks)
         if calls[place]
+        for of_rank in (_lateness(place, behind_others),)
     )
     together = any(not ranks[position].common_clock for group in groups for position in group.ranks)
     return Skew(
@@ -266,6 +270,7 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
         median_ns=float(np.median(every)),
         p95_ns=float(np.percentile(every, 95)),
         max_ns=int(every.max()),
+        mean_ns=float(every.mean()),
         wait_share=waits.share(),
         aligned=f"by the common end of collectives (clocks up to {format_ns(shifted)} apart)"
         if together
@@ -274,28 +279,50 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
     )
 
 
+def _lateness(place: int, groups: Sequence[tuple[I64, I64, I64]]) -> Lateness | None:
+    """Of the rank at a place: of each group the members, the moments and how late each came."""
+    own = [(at, late_by[:, members == place]) for members, at, late_by in groups]
+    kept = [(at, late_by[:, 0]) for at, late_by in own if late_by.shape[1]]
+    return lateness([at for at, _ in kept], [late_by for _, late_by in kept])
+
+
 def late(differences: Skew) -> tuple[RankRow, str] | None:
     """The rank that comes last in at least half of the noticeable calls, or of the costly ones,
-    beyond chance, and how often in words.
+    and throughout (`lateness`) so late that it costs, and how often in words.
     """
     last = max(differences.rows, key=lambda row: row.last)
     dear = max(differences.rows, key=lambda row: row.last_costly)
-    if _beyond_chance(last.last, differences.noticeable, differences.ranks):
-        return last, f"{last.last} of {differences.noticeable} collectives with a difference"
-    if _beyond_chance(dear.last_costly, differences.costly, differences.ranks):
-        return dear, (
-            f"{dear.last_costly} of the {differences.costly} collectives that cost "
-            f"{100 * _MOST:.0f} % of the waiting"
-        )
-    return None
-
-
-def _beyond_chance(last: int, calls: int, ranks: int) -> bool:
-    return (
-        calls >= FEWEST
-        and last >= _LATE * calls
-        and ranks * _tail(last, calls, 1 / ranks) <= _CHANCE
+    costly = f"the {differences.costly} collectives that cost {100 * _MOST:.0f} % of the waiting"
+    ways = (
+        (
+            last,
+            last.last,
+            differences.noticeable,
+            f"{differences.noticeable} collectives with a difference",
+        ),
+        (dear, dear.last_costly, differences.costly, costly),
     )
+    often = [
+        (count / calls, row, f"{count} of {which}")
+        for row, count, calls, which in ways
+        if _often(count, calls) and _persists(row, differences)
+    ]
+    return max(often, key=lambda one: one[0])[1:] if often else None
+
+
+def _often(last: int, calls: int) -> bool:
+    return calls >= FEWEST and last >= _LATE * calls
+
+
+def _persists(row: RankRow, differences: Skew) -> bool:
+    """Whether the rank is late in each quarter, and what the others wait for it at least, beyond
+    chance, is a part of their time that counts.
+    """
+    if row.late_low_ns is None or not row.late_in_quarters or row.late_low_ns <= 0:
+        return False
+    certain = row.late_low_ns / differences.mean_ns
+    of_others = differences.wait_share * differences.ranks / (differences.ranks - 1)
+    return of_others * certain >= COSTS
 
 
 def _costly(differences: I64) -> I64:
@@ -308,20 +335,6 @@ def _costly(differences: I64) -> I64:
         else order[:0]
     )
     return chosen
-
-
-def _tail(successes: int, trials: int, probability: float) -> float:
-    """P(X >= successes) of a binomial distribution."""
-    logs = math.log(probability), math.log1p(-probability)
-    terms = [
-        math.lgamma(trials + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(trials - k + 1)
-        + k * logs[0]
-        + (trials - k) * logs[1]
-        for k in range(successes, trials + 1)
-    ]
-    return math.fsum(math.exp(term) for term in terms)
 
 
 def transfer_ns(groups: Sequence[Matched], ranks: Sequence[Arrivals]) -> dict[int, F64]:

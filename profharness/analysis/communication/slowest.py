@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from profharness.analysis.communication.lateness import STEADY
 from profharness.analysis.communication.rank_times import RankTimes
 from profharness.analysis.communication.records import Skew, SlowestRank
 from profharness.analysis.communication.skew import COSTS, late
@@ -21,8 +22,8 @@ from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.records import HostPart
 
 _WAITS = 0.05  # of the others' time: less may come of how the node shares out its cores
+_LEADS = 0.15  # of the others' time: a smaller part comes before no single operator
 _NAMED = 0.25  # of the waiting, that a part of the host's time must explain to be named
-_STEADY = 0.25  # of its rate in the whole window, that each quarter of it must have
 _OWN = frozenset(
     kind.key
     for kind in (Kind.PYTHON, Kind.DATA_LOADER, Kind.GARBAGE_COLLECTION, Kind.RANGE, Kind.OPTIMIZER)
@@ -110,19 +111,24 @@ def _record(
 
 
 def _is_largest(whole: _Compared) -> bool:
-    """Whether the others wait for it longer than they take for anything else: computing, moving
-    data, or what is outside of both.
+    """Whether the others wait for it longer than they take for anything else: one operator,
+    kernels, moving data, or what is outside of these. Operators together are the work itself, and
+    no one cause.
     """
-    groups: dict[str, float] = {}
+    causes: dict[_Key, float] = {}
     for one in whole.others:
         for part in one.parts:
-            key = "own" if part.kind in _OWN else part.kind
-            key = "operators" if key not in ("own", Kind.NOTHING.key, *_WAITING) else key
-            groups[key] = groups.get(key, 0.0) + _share(one, part.ns) / len(whole.others)
+            if part.kind not in _WAITING and (part.name or part.kind != _OPERATOR):
+                key = _key(part) if part.kind == _OPERATOR else _group(part)
+                causes[key] = causes.get(key, 0.0) + _share(one, part.ns) / len(whole.others)
         computing = _share(one, one.compute_ns or 0) / len(whole.others)
-        groups["kernels"] = groups.get("kernels", 0.0) + computing
-    groups[Kind.COLLECTIVE.key] = _share(whole.own, whole.own.exposed_ns)
-    return whole.waiting > 0 and whole.waiting >= max(groups.values())
+        causes["kernels", ""] = causes.get(("kernels", ""), 0.0) + computing
+    causes[Kind.COLLECTIVE.key, ""] = _share(whole.own, whole.own.exposed_ns)
+    return whole.waiting >= _LEADS and whole.waiting >= max(causes.values())
+
+
+def _group(part: HostPart) -> _Key:
+    return ("own" if part.kind in _OWN else part.kind), ""
 
 
 def _keeps_doing(found: SlowestRank, parts: Sequence[_Compared]) -> bool:
@@ -132,7 +138,7 @@ def _keeps_doing(found: SlowestRank, parts: Sequence[_Compared]) -> bool:
     part = found.meanwhile
     if part is None or part.kind not in _OWN or found.waiting_share < _WAITS:
         return False
-    return _floor(_key(part), parts) >= _STEADY * part.share
+    return _floor(_key(part), parts) >= STEADY * part.share
 
 
 def _floor(key: _Key, parts: Sequence[_Compared]) -> float:

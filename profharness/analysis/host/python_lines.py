@@ -2,9 +2,8 @@
 the hook beside torch takes of its thread (docs/metrics.md#what-the-host-did). What py-spy samples
 has tables of its own (`line_tables`).
 
-A sample stands for the time since the one before it: native code that holds the interpreter makes
-the sampler late, and the line that it then sees is the one that called that code. So the samples
-share out all of the time that they follow, and no part is counted twice.
+The samples share out all of the time that they follow, and no part is counted twice: each speaks
+for the gap between two operators that it lies in (`gaps`).
 """
 
 from __future__ import annotations
@@ -16,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from profharness.analysis.host.gaps import Gaps, Pieces, pieces, shared
 from profharness.analysis.host.kinds import writes
-from profharness.stats import intervals
-from profharness.stats.intervals import Intervals
 from profharness.trace.columns.stacks import Frame, frames_of
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
@@ -66,30 +64,62 @@ def of_thread(trace: Trace, recording: I64, owner: tuple[int, int, int]) -> Thre
     )
 
 
-def share_out(trace: Trace, samples: ThreadSamples, held: Intervals) -> list[SampledPart]:
-    """A merged set of intervals shared out among the places that the samples saw, the largest
-    first. What follows a pause of the sampler is left out.
+def share_out(trace: Trace, samples: ThreadSamples, gaps: Gaps) -> list[SampledPart]:
+    """The time of the gaps between a thread's operators shared out among the places that its
+    samples saw, the largest first. What follows a pause of the sampler is left out.
+
+    A gap without a sample is shared out as those between the same operators that have one; where
+    none of them has, its place is that of the nearest sample.
     """
     if len(samples) < 2:
         return []
     since = told_since(samples.at, samples.delay)
-    ns = intervals.inside_ns(Intervals(since, samples.at[1:]), held)
-    seen = np.flatnonzero(ns > 0)
+    told = pieces(samples.at, since, _held_up(samples), gaps.held)
+    running = _running(samples, told)
     places = {
         int(code): place_of(frames_of(trace.strings[int(code)]))
-        for code in np.unique(samples.stack[1:][seen])
+        for code in np.unique(samples.stack[told.sample])
     }
-    running = _running(samples, ns)
+    stacks, alike = samples.stack[told.sample], gaps.alike[told.gap]
+    seen = _seen_in_alike(stacks, alike, told)
     found: dict[tuple[Spot, bool], _Sum] = {}
-    for at in seen.tolist():
-        place = places[int(samples.stack[at + 1])]
-        key = place.spot, place.writes
-        found.setdefault(key, _Sum()).add(place, int(ns[at]), int(running[at]))
+    for at in range(len(told.ns)):
+        codes = {int(stacks[at]): 1}
+        if not told.hit[at]:
+            codes = seen.get(int(alike[at]), codes)
+        weights = list(codes.values())
+        ns, ran = shared(int(told.ns[at]), weights), shared(int(running[at]), weights)
+        for code, of_code, ran_there in zip(codes, ns, ran, strict=True):
+            place = places[code]
+            key = place.spot, place.writes
+            found.setdefault(key, _Sum()).add(place, of_code, min(ran_there, of_code))
+            found[key].samples.add(int(told.sample[at]) if stacks[at] == code else NULL)
     known = bool((samples.cpu != NULL).all())
     return [
-        SampledPart(one.name(spot), writes, one.ns, one.samples, one.running if known else None)
+        SampledPart(one.name(spot), writes, one.ns, one.seen, one.running if known else None)
         for (spot, writes), one in sorted(found.items(), key=lambda item: (-item[1].ns, item[0]))
     ]
+
+
+def _seen_in_alike(
+    stacks: npt.NDArray[np.int32], alike: I64, told: Pieces
+) -> dict[int, Counter[int]]:
+    """How long each stack was seen in the gaps of each kind that a sample lies in, ns."""
+    seen: dict[int, Counter[int]] = {}
+    for at in np.flatnonzero(told.hit & (alike != NULL)).tolist():
+        seen.setdefault(int(alike[at]), Counter())[int(stacks[at])] += int(told.ns[at])
+    return seen
+
+
+def _held_up(samples: ThreadSamples) -> I64:
+    """How long code of the thread may have held each sample up: its delay, at most the time that
+    the thread ran. A thread that sleeps holds nothing up.
+    """
+    late = np.maximum(samples.delay, 0)
+    if (samples.cpu == NULL).any():
+        return late
+    ran = np.diff(samples.cpu, prepend=samples.cpu[:1])
+    return np.asarray(np.minimum(late, np.maximum(ran, 0)), np.int64)
 
 
 @dataclass
@@ -97,17 +127,21 @@ class _Sum:
     """What one spot has been seen for so far; of its lines and of what they called, how long."""
 
     ns: int = 0
-    samples: int = 0
     running: int = 0
+    samples: set[int] = field(default_factory=set)
     lines: Counter[int] = field(default_factory=Counter)
     called: Counter[str] = field(default_factory=Counter)
 
     def add(self, place: Place, ns: int, running: int) -> None:
         self.ns += ns
-        self.samples += 1
         self.running += running
         self.lines[place.line] += ns
         self.called[place.called] += ns
+
+    @property
+    def seen(self) -> int:
+        """How many samples saw it."""
+        return len(self.samples - {NULL})
 
     def name(self, spot: Spot) -> str:
         """`train.py:31 tokenise`, by the line that was seen longest; `train.py:40 > logging.debug`
@@ -120,13 +154,14 @@ class _Sum:
         return f"{file}:{self.lines.most_common(1)[0][0]}{function}{behind}"
 
 
-def _running(samples: ThreadSamples, ns: I64) -> I64:
-    """The thread's time on a core in the part of each distance that is asked for, as much of it as
-    of the whole distance.
+def _running(samples: ThreadSamples, told: Pieces) -> I64:
+    """The thread's time on a core in each piece, as much of it as of the whole distance between the
+    samples around it.
     """
     whole = np.maximum(np.diff(samples.at), 1)
     taken = np.clip(np.diff(samples.cpu), 0, whole)
-    return np.asarray(np.minimum(np.rint(taken * (ns / whole)), ns), np.int64)
+    share = (taken / whole)[told.until - 1]
+    return np.asarray(np.minimum(np.rint(share * told.ns), told.ns), np.int64)
 
 
 class Spot(NamedTuple):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from profharness.analysis.host.gaps import Gaps
 from profharness.analysis.host.in_collectives import in_collectives
 from profharness.analysis.host.kinds import Kind, without_address
 from profharness.analysis.host.own_frames import HOOKS, is_own
@@ -112,7 +113,8 @@ class HostTally:
             self._add_line(cause, held, line)
             unknown = intervals.subtract(held, intervals.merge(line.intervals()))
             if len(samples):
-                self._add_samples(cause, unknown, samples)
+                gaps = Gaps(unknown, _alike(unknown, line, self.rows.name))
+                self._add_samples(cause, gaps, samples)
                 return
         self._times[cause, Kind.NOTHING.key, ""] += unknown.total
 
@@ -131,9 +133,9 @@ class HostTally:
             name = HOOKS if is_own(text) else without_address(text)
             self._times[cause, Kind(int(kind[at])).key, name] += ns
 
-    def _add_samples(self, cause: str, unknown: Intervals, samples: ThreadSamples) -> None:
+    def _add_samples(self, cause: str, gaps: Gaps, samples: ThreadSamples) -> None:
         told = 0
-        for part in share_out(self.trace, samples, unknown):
+        for part in share_out(self.trace, samples, gaps):
             kind = Kind.WRITING if part.writes else Kind.PYTHON
             key = cause, kind.key, part.name
             self._times[key] += part.ns
@@ -142,7 +144,7 @@ class HostTally:
             known = before is not None and part.running_ns is not None
             self._running[key] = (before or 0) + (part.running_ns or 0) if known else None
             told += part.ns
-        self._times[cause, Kind.NOTHING.key, ""] += unknown.total - told
+        self._times[cause, Kind.NOTHING.key, ""] += gaps.held.total - told
 
     def line(self, thread: int) -> Timeline:
         """The whole timeline of a thread: once, since each cause of idle time asks for it."""
@@ -217,6 +219,19 @@ def _seen_in(line: Timeline, held: Intervals) -> tuple[I64, I64]:
     # a stretch may reach into several members of the set, which then follow each other
     begins = np.flatnonzero(np.concatenate(([True], near[1:] != near[:-1])))
     return near[begins], np.add.reduceat(length, begins)
+
+
+def _alike(held: Intervals, line: Timeline, name: npt.NDArray[np.int32]) -> I64:
+    """A number for each gap of a timeline that is the same where the stretches before and after it
+    have the same names; NULL where a gap is cut off on either side.
+    """
+    if not len(line.start):
+        return np.full(len(held), NULL, np.int64)
+    before = np.searchsorted(line.end, held.start, "left").clip(max=len(line.end) - 1)
+    after = np.searchsorted(line.start, held.end, "left").clip(max=len(line.start) - 1)
+    whole = (line.end[before] == held.start) & (line.start[after] == held.end)
+    group = first_rows(pack([name[line.inner[before]], name[line.inner[after]]]))[1]
+    return np.where(whole, group, NULL)
 
 
 def _without_ranges(line: Timeline) -> Timeline:

@@ -118,12 +118,15 @@ def _slowest(summary: Summary) -> SlowestRank | None:
 
 
 def _waits_first(summary: Summary) -> bool:
-    """Whether waiting for the slowest rank is the largest part of what the others do, or, of all
-    ranks together, collectives are.
+    """Whether waiting for the slowest rank is the largest cause of what the others' time goes to,
+    or, of all ranks together, collectives are. Where other work held the cores, operators and
+    collectives take longer than they would, and what the rank does beside them is all that is sure.
     """
     slowest = slow_rank.worth_saying(_slowest(summary))
     if slowest is None:
         return False
+    if on_cpu(summary) and under_pressure(summary):
+        return slow_rank.is_named(slowest)
     host, verdict = _host(summary), summary.verdict
     if host is not None:
         return slowest.is_largest or groups(host)[0].key == "collectives"

@@ -156,9 +156,23 @@ def test_longer_kernels_of_the_last_rank_are_told_before_its_host() -> None:
     assert found is not None
     assert (found.by, found.longer_kernels_ns) == ("arrivals", STEPS * 30_000_000)
     assert slow_rank.sentence(found) == (
-        "The other ranks wait for rank 1 for 30.0 % of each step (100.0 ms), and its kernels take "
-        "30.00 ms of each step more than theirs"
+        "Rank 1 holds the others back: its kernels take 30.00 ms of each step more than theirs; "
+        "they wait 30.0 % of each step (100.0 ms) for it"
     )
+
+
+def test_waiting_leads_over_operators_that_only_together_take_longer() -> None:
+    """Of 100 ms the others wait 30, which no operator alone takes."""
+    several = [part("operator", f"aten::{name}", 20) for name in ("mm", "addmm", "copy_")]
+    asleep_one = (rank(0, 35, *several), rank(1, 5, *several, part("python", "ddp.py:7", 30)))
+    found = slowest(in_turn(), asleep_one, [asleep_one] * 4)
+    assert found is not None
+    assert found.is_largest
+    longest = part("operator", "aten::mm", 35)
+    others = (rank(0, 35, longest), rank(1, 5, longest, part("python", "ddp.py:7", 30)))
+    found = slowest(in_turn(), others, [others] * 4)
+    assert found is not None
+    assert not found.is_largest
 
 
 def test_what_is_said_and_advised_of_a_sleeping_rank() -> None:
@@ -166,8 +180,8 @@ def test_what_is_said_and_advised_of_a_sleeping_rank() -> None:
     assert found is not None
     assert found.is_largest
     assert slow_rank.sentence(found) == (
-        "The other ranks wait for rank 1 for 50.0 % of each step (100.0 ms), and it is outside of "
-        "any operation, in ddp.py:7, 45.00 ms of each step more than they are"
+        "Rank 1 holds the others back: it spends 45.00 ms of each step more than they do in "
+        "ddp.py:7, outside of any operation; they wait 50.0 % of each step (100.0 ms) for it"
     )
     assert slow_rank.advice(found) == (
         "Look at ddp.py:7 on rank 1: 45.00 ms of each step more than on the others (it waits there "

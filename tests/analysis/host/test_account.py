@@ -167,12 +167,13 @@ def test_samples_share_out_the_time_outside_of_operators():
     )
     assert told(found) == {
         ("", "operator", "aten::mm"): 110,
-        ("", "python", "train.py:7 tokenise"): 590,
-        ("", "writing", "train.py:9 > logging.emit"): 300,
+        ("", "python", "train.py:7 tokenise"): 595,  # until 550, and from 845 on
+        ("", "writing", "train.py:9 > logging.emit"): 295,
     }
     parts = {part.name: part for part in found.parts}
-    assert parts["train.py:7 tokenise"].running == 1.0
-    assert parts["train.py:9 > logging.emit"].running == pytest.approx(10 / 300)
+    # between samples of two places the thread ran as long in the half of each
+    assert parts["train.py:7 tokenise"].running == pytest.approx((300 + 5 + 145) / 595)
+    assert parts["train.py:9 > logging.emit"].running == pytest.approx((5 + 145) / 295)
     low, high = parts["train.py:7 tokenise"].low, parts["train.py:7 tokenise"].high
     assert low is not None
     assert high is not None

@@ -7,6 +7,7 @@ import pytest
 
 from profharness.analysis.communication.records import Communication, SlowestRank
 from profharness.analysis.host.line_records import LineTable
+from profharness.analysis.host.records import HostPart
 from profharness.analysis.records import (
     Figure,
     Partition,
@@ -361,8 +362,8 @@ def test_a_device_that_waits_for_the_slowest_rank_says_for_which() -> None:
     words = sentences(job)
     assert words.answer.startswith("The GPU computes")
     assert (
-        "The other ranks wait for rank 3 for 40.0 % of each step (100.0 ms), and its kernels take "
-        "30.00 ms of each step more than theirs."
+        "Rank 3 holds the others back: its kernels take 30.00 ms of each step more than theirs; "
+        "they wait 40.0 % of each step (100.0 ms) for it."
     ) in words.answer
     assert words.next == (
         "Look at the device of rank 3 and at what it gets to compute: its kernels take 30.00 ms of "
@@ -372,8 +373,24 @@ def test_a_device_that_waits_for_the_slowest_rank_says_for_which() -> None:
 
 def test_waiting_for_a_rank_that_is_not_the_largest_part_leaves_next_alone() -> None:
     job = waiting_for_a_rank(command())
-    assert "wait for rank 3" in sentences(job).answer
+    assert "Rank 3 holds the others back: they wait 40.0 %" in sentences(job).answer
     assert sentences(job).next == sentences(command()).next
+
+
+def test_on_crowded_cores_a_rank_with_a_named_line_leads() -> None:
+    """What operators and collectives take says little there; a line of one rank does."""
+    pressed = msgspec.structs.replace(
+        idle_command(), findings=(finding("cpu-pressure", "the workload waited for a core"),)
+    )
+    line = HostPart(kind="python", name="ddp.py:7", ns=310_000_000, share=0.31, running=0.1)
+    assert sentences(waiting_for_a_rank(pressed, meanwhile=line)).next == (
+        "Look at ddp.py:7 on rank 3: 31.00 ms of each step more than on the others; in step with "
+        "the others the job gains at most 1.67x."
+    )
+    longer = HostPart(kind="operator", name="aten::mm", ns=310_000_000, share=0.31)
+    for is_largest in (False, True):  # its operators may have got fewer cores
+        slower = waiting_for_a_rank(pressed, meanwhile=longer, is_largest=is_largest)
+        assert sentences(slower).next == sentences(pressed).next
 
 
 def test_work_of_forked_processes_is_missed_by_name() -> None:

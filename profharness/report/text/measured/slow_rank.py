@@ -21,14 +21,22 @@ def worth_saying(slowest: SlowestRank | None) -> SlowestRank | None:
     return slowest if told else None
 
 
+def is_named(slowest: SlowestRank) -> bool:
+    """Whether a place in the program, or another thing beside operators, explains the waiting."""
+    part = slowest.meanwhile
+    return part is not None and bool(part.name) and part.kind != Kind.OPERATOR.key
+
+
 def sentence(slowest: SlowestRank) -> str:
-    """`The other ranks wait for rank 1 for 38.8 % of each step (60.9 ms of 157.2 ms), and it is
-    in train.py:7 30.1 ms of each step more than they are`, without the full stop.
+    """`Rank 1 holds the others back: it spends 30.1 ms of each step more than they do in
+    train.py:7; they wait 38.8 % of each step (157.2 ms) for it`, without the full stop.
     """
+    rank, doing = slowest.rank, _doing(slowest)
+    if rank.startswith("rank "):
+        rank = f"R{rank[1:]}"
     share = format_share(slowest.waiting_share)
-    text = f"The other ranks wait for {slowest.rank} for {share} of {_window(slowest)}"
-    more = _doing(slowest)
-    return f"{text}, and {more}" if more else text
+    because = f"{doing}; " if doing else ""
+    return f"{rank} holds the others back: {because}they wait {share} of {_window(slowest)} for it"
 
 
 def advice(slowest: SlowestRank, *, own_pace: bool = True) -> str:
@@ -67,7 +75,7 @@ def part_of_collectives(slowest: SlowestRank | None, share: float) -> str:
 
 
 def _doing(slowest: SlowestRank) -> str:
-    """`it is in train.py:7 30.1 ms of each step more than they are`; empty where nothing stands
+    """`it spends 30.1 ms of each step more than they do in train.py:7`; empty where nothing stands
     out.
     """
     if slowest.longer_kernels_ns is not None:
@@ -77,8 +85,9 @@ def _doing(slowest: SlowestRank) -> str:
     if part is None:
         return ""
     where = name_of(part, 48) if part.name else LABELS[_KINDS[part.kind]]
-    outside = "outside of any operation, " if part.kind == Kind.PYTHON.key else ""
-    return f"it is {outside}in {where}, {each_step(slowest, part.ns)} more than they are"
+    outside = ", outside of any operation" if part.kind == Kind.PYTHON.key else ""
+    more = each_step(slowest, part.ns)
+    return f"it spends {more} more than they do in {where}{outside}"
 
 
 def _waiting(part: HostPart) -> str:
