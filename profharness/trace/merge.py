@@ -135,10 +135,9 @@ class _Devices:
     def add(self, trace: Trace) -> I32:
         """The position of each device of one trace."""
         process = recording_process(trace.sources[0]) if len(trace.sources) == 1 else None
-        before = len(self.all)  # those of one trace that only share a number are different ones
-        return np.array(
-            [self._place(device, process, before) for device in trace.devices], np.int32
-        )
+        if len({(device.index, device.name) for device in trace.devices}) < len(trace.devices):
+            process = None  # nothing tells which of them another file means
+        return np.array([self._place(device, process) for device in trace.devices], np.int32)
 
     def _place(self, device: Device, process: Process | None) -> int:
         key: tuple[Hashable, ...] | None = None

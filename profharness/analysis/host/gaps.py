@@ -84,6 +84,8 @@ def shared(ns: int, weights: Sequence[int]) -> list[int]:
 
 def _gap_of(at: I64, held: Intervals) -> I64:
     """The number of the gap that each moment lies in; NULL for none."""
+    if not len(held):
+        return np.full(len(at), NULL, np.int64)
     place = np.searchsorted(held.start, at, "right") - 1
     inside = (place >= 0) & (at <= held.end[np.maximum(place, 0)])
     return np.where(inside, place, NULL)

@@ -54,6 +54,11 @@ def test_a_sample_that_the_thread_held_up_speaks_for_its_delay() -> None:
     }
 
 
+def test_a_thread_without_any_gap_leaves_samples_nothing_to_tell() -> None:
+    found = pieces(np.array([20, 90]), np.array([20]), np.array([0, 0]), intervals.EMPTY)
+    assert not len(found.sample)
+
+
 @given(
     st.lists(st.integers(0, 500), min_size=2, max_size=20, unique=True),
     st.lists(st.integers(0, 500), min_size=2, max_size=30, unique=True),
