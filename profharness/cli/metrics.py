@@ -149,15 +149,16 @@ def _with_critical_path(line: MetricsLine, given: OperatorInput) -> None:
 
 def _text(line: MetricsLine, summary: Summary, shown: Sequence[str]) -> str:
     """The summary in the form asked for; `shown` are the telemetry metrics of its steps."""
-    from profharness.report.json import metrics_json
-    from profharness.report.text.metrics import MetricsView, metrics_text
-
     if line.json or line.form is Form.JSON:
+        from profharness.report.json import metrics_json
+
         return metrics_json(summary).decode()
     if line.form is Form.MD:
         from profharness.report.md.metrics import metrics_markdown
 
         return metrics_markdown(summary, keys=line.keys)
+    from profharness.report.text.metrics import MetricsView, metrics_text
+
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     view = MetricsView(shown, by_step=bool(line.steps), keys=line.keys, width=width)
     return metrics_text(summary, view)

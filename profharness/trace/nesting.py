@@ -76,9 +76,14 @@ def _in_order(start_ns: I64, dur_ns: I64, thread: I64) -> I64:
     """Rows by thread, start, longest first, then row. Tracers write each thread's spans in this
     order, so that most files need no sort of times.
     """
-    order: I64 = np.argsort(_narrow(thread), kind="stable")
-    later, longer = np.diff(start_ns[order]), np.diff(dur_ns[order])
-    if not np.all((later > 0) | ((later == 0) & (longer <= 0)) | (np.diff(thread[order]) != 0)):
+    if np.all(thread[1:] >= thread[:-1]):  # as the rows of one thread are
+        order: I64 = np.arange(len(thread))
+        starts, durs, groups = start_ns, dur_ns, thread
+    else:
+        order = np.argsort(_narrow(thread), kind="stable")
+        starts, durs, groups = start_ns[order], dur_ns[order], thread[order]
+    later, longer = np.diff(starts), np.diff(durs)
+    if not np.all((later > 0) | ((later == 0) & (longer <= 0)) | (np.diff(groups) != 0)):
         order = np.lexsort((-dur_ns, start_ns, thread))
     return order
 
@@ -166,6 +171,9 @@ def innermost(
         found[asked] = np.where(last >= 0, rows[np.maximum(last, 0)], NULL)
     end_ns = start_ns + dur_ns
     first_after = end_ns + 1 if with_end else end_ns
-    while len(ended := np.flatnonzero((found != NULL) & (first_after[found] <= at_ns))):
-        found[ended] = nesting.parent[found[ended]]
+    ended = np.flatnonzero((found != NULL) & (first_after[found] <= at_ns))
+    while len(ended):  # only of these the span around may have ended too
+        around = nesting.parent[found[ended]]
+        found[ended] = around
+        ended = ended[(around != NULL) & (first_after[around] <= at_ns[ended])]
     return found
