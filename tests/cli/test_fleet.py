@@ -40,6 +40,17 @@ def test_a_limit_gets_a_number_of_devices(capsys: pytest.CaptureFixture[str]) ->
     assert "above the limit of 25 ms." in capsys.readouterr().out
 
 
+def test_times_that_scatter_make_p99_longer(capsys: pytest.CaptureFixture[str]) -> None:
+    found = []
+    for words in ((), ("--service-cv", "1")):
+        assert run_cli([*LINE, "--rate", "100", "--devices", "1", "--json", *words]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert [one["service_cv"] for one in found] == [0, 1]
+    assert found[1]["latency_ms"]["p99"]["low"] > 2 * found[0]["latency_ms"]["p99"]["high"]
+    assert run_cli([*LINE, "--rate", "5", "--service-cv", "1", "--devices", "1"]) == 0
+    assert "10 ms a request, which scatter by 100 %" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -58,3 +69,8 @@ def test_wrong_lines_say_what_to_write(
 ) -> None:
     assert run_cli([*LINE, *words]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_run_says_by_itself_how_times_scatter(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_cli(["fleet", "nowhere", "--service-cv", "1"]) == 2
+    assert "--service-cv: the RUN says by itself" in capsys.readouterr().err

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ PRECISION = 0.05
 """Half of the interval of p99 over its value: the simulation goes on until it is no more."""
 FIRST = 60_000
 MOST = 8_000_000
+_ALONE, _ALONE_OFF = 100_000, 0.02
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 
 
@@ -38,8 +40,9 @@ def smallest(fleet: Fleet, load: Load, seed: int, limit: LatencyLimit, most: int
     `fleet.devices` does not count. Raises UsageError where one request takes longer than the limit,
     or where `most` devices do not keep it.
     """
-    alone_ms = fleet.service_s[0] * 1e3
-    if alone_ms > limit.limit_ms:
+    alone_ms = _alone_ms(fleet, limit.name)
+    scatter = any(model.scatter.variation for model in fleet.models)
+    if alone_ms > limit.limit_ms * (1 + scatter * _ALONE_OFF):
         raise UsageError(
             f"--latency-limit: one request takes {alone_ms:g} ms by itself",
             "no number of devices answers faster than that",
@@ -67,6 +70,18 @@ def smallest(fleet: Fleet, load: Load, seed: int, limit: LatencyLimit, most: int
         middle = (bad + good) // 2
         good, bad = (middle, bad) if keeps(middle) else (good, middle)
     return figures(replace(fleet, devices=good), load, seed, limit)
+
+
+def _alone_ms(fleet: Fleet, name: str) -> float:
+    """The limited latency of requests that never wait, without their time outside of the server: of
+    times that scatter by as many draws as say 1 % of p99.
+    """
+    drawn = []
+    for model in fleet.models:
+        factor, one_ms = model.scatter.draws(random.Random(0)), min(model.service_s) * 1e3  # noqa: S311  no secret
+        count = max(round(_ALONE * model.share), 1)
+        drawn += [one_ms * factor() for _ in range(count)] if factor else [one_ms] * count
+    return _quantile(name)(np.array(drawn))
 
 
 def _too_few(fleet: Fleet, load: Load) -> int:

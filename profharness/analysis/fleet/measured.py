@@ -9,11 +9,26 @@ from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from profharness.analysis.fleet.answer import figures
-from profharness.analysis.fleet.records import ClosedLoad, Fleet, Load, OpenLoad, Thinking
+from profharness.analysis.fleet.records import (
+    CONSTANT,
+    ClosedLoad,
+    Fleet,
+    Load,
+    OpenLoad,
+    Scatter,
+    Thinking,
+)
 from profharness.errors import UsageError
 from profharness.stats.estimate import Estimate
+
+F64 = npt.NDArray[np.float64]
+FEWEST = 30
+"""Executions that say how times scatter."""
+MOST_FACTORS = 20_000
+"""More are thinned to so many: p99.9 still comes from twenty beyond it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +37,8 @@ class MeasuredLevel:
 
     `batch` is the mean number of requests in the batch of a request, `service_s` the mean time that
     its batch took, `outside_s` what of its latency was neither that nor the queue. `throughput` is
-    in requests/s; `p99_s` is None where too few requests say.
+    in requests/s; `p99_s` is None where too few requests say. `batches` are (requests, seconds from
+    when the model began until its answers were back) of each execution, where the server told.
     """
 
     label: str
@@ -33,12 +49,14 @@ class MeasuredLevel:
     requests: int
     throughput: float
     p99_s: float | None
+    batches: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)
 class Device:
     """One device of a fleet, by its levels: a batch of n requests takes `fixed_s` and `each_s` for
-    every request in it. `outside` are (level of load, seconds outside of the server).
+    every request in it. `outside` are (level of load, seconds outside of the server). What requests
+    of `fleet` spend there does not count.
     """
 
     fleet: Fleet
@@ -46,18 +64,22 @@ class Device:
     each_s: float
     outside: tuple[tuple[float, float], ...]
 
-    def measured_load(self, load: Load) -> Load:
-        """The load of the run's generator, with what its requests spend outside of the server
-        where it asks for so much.
+    def loaded(self, load: Load) -> Fleet:
+        """The device under a load of the run's generator, with what its requests spend outside of
+        the server where it asks for so much.
         """
         places, seconds = zip(*self.outside, strict=True)
-        return replace(load, outside_s=float(np.interp(_size(load), places, seconds)))
+        return self._with_outside(float(np.interp(_size(load), places, seconds)))
 
-    def light_load(self, load: Load) -> Load:
-        """A load with what requests spend outside of the server where few are under way: clients of
-        a fleet do not all share one machine.
+    def light(self) -> Fleet:
+        """The device with what requests spend outside of the server where few are under way:
+        clients of a fleet do not all share one machine.
         """
-        return replace(load, outside_s=self.outside[0][1])
+        return self._with_outside(self.outside[0][1])
+
+    def _with_outside(self, outside_s: float) -> Fleet:
+        models = tuple(replace(one, outside_s=outside_s) for one in self.fleet.models)
+        return replace(self.fleet, models=models)
 
 
 class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +97,12 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def device_of(levels: Sequence[MeasuredLevel], asked: Fleet) -> Device:
-    """The device that the levels tell of; `asked` has its instances, and a service time for each
-    size of a batch, whose values do not count.
+    """The device that the levels tell of; `asked` has its instances, and one model with a service
+    time for each size of a batch, whose values do not count.
 
     Times of batches are a straight line through the levels, weighted by their requests: of batches
-    of one size, all of it is fixed. Raises UsageError without a level.
+    of one size, all of it is fixed. They scatter as those of the levels' executions do around a
+    line of their own. Raises UsageError without a level.
     """
     if not levels:
         raise UsageError("fleet: no level says how long the server took", "measure two or more")
@@ -93,9 +116,34 @@ def device_of(levels: Sequence[MeasuredLevel], asked: Fleet) -> Device:
         slope = float(np.average((batch - mean) * (service - usual), weights=weight)) / spread
     each = min(max(slope, 0.0), usual / mean)  # no batch takes less than nothing
     fixed = usual - each * mean
-    times = tuple(fixed + each * number for number in range(1, len(asked.service_s) + 1))
+    (model,) = asked.models
+    times = tuple(fixed + each * number for number in range(1, len(model.service_s) + 1))
     outside = {_size(level.load): level.outside_s for level in levels}
-    return Device(replace(asked, service_s=times), fixed, each, tuple(sorted(outside.items())))
+    executions = np.array([one for level in levels for one in level.batches], np.float64)
+    scatter = scatter_of(executions.reshape(-1, 2), fixed, each)
+    fleet = replace(asked, models=(replace(model, service_s=times, scatter=scatter),))
+    return Device(fleet, fixed, each, tuple(sorted(outside.items())))
+
+
+def scatter_of(batches: F64, fixed_s: float, each_s: float) -> Scatter:
+    """How `batches` (rows of requests and seconds) scatter around their line, as shares of what
+    `fixed_s` and `each_s` say; constant for fewer than `FEWEST`.
+
+    What a batch is off its own line is added to the time by the other one, which may know of time
+    that the batches do not, such as copies. No batch takes less than nothing.
+    """
+    if len(batches) < FEWEST:
+        return CONSTANT
+    size, seconds = batches.T
+    apart, mean = size - size.mean(), seconds.mean()
+    spread = float(apart @ apart)
+    slope = float(apart @ (seconds - mean)) / spread if spread else 0.0
+    factors = 1 + (seconds - mean - slope * apart) / (fixed_s + each_s * size)
+    factors = np.sort(np.maximum(factors, 0.0))
+    if len(factors) > MOST_FACTORS:
+        ranks = (np.arange(MOST_FACTORS) + 0.5) * len(factors) / MOST_FACTORS
+        factors = factors[ranks.astype(np.int64)]
+    return Scatter(tuple((factors / factors.mean()).tolist()))
 
 
 def held_out(levels: Sequence[MeasuredLevel], asked: Fleet, seed: int) -> tuple[HeldOut, ...]:
@@ -109,7 +157,7 @@ def held_out(levels: Sequence[MeasuredLevel], asked: Fleet, seed: int) -> tuple[
 
 
 def _beside(level: MeasuredLevel, device: Device, seed: int) -> HeldOut:
-    fleet, load = replace(device.fleet, devices=1), device.measured_load(level.load)
+    fleet, load = device.loaded(level.load), level.load
     measured_ms = None if level.p99_s is None else level.p99_s * 1e3
     if isinstance(load, OpenLoad) and load.rate >= fleet.capacity:
         most = fleet.capacity  # its queue grows: a latency would only say for how long

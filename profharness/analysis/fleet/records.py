@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -27,47 +30,96 @@ class Thinking(Enum):
     FIXED = "fixed"
 
 
+@dataclass(frozen=True)
+class Scatter:
+    """How times scatter around their mean: each is the mean times one of the `factors`, all equally
+    likely, whose mean is 1; without any, they are gamma distributed with the coefficient of
+    variation `cv`, and constant where that is 0.
+    """
+
+    factors: tuple[float, ...] = ()
+    cv: float = 0.0
+
+    def draws(self, source: random.Random) -> Callable[[], float] | None:
+        """What draws the next factor; None for constant times."""
+        if self.factors:
+            factors, count, draw = self.factors, len(self.factors), source.random
+            return lambda: factors[int(draw() * count)]
+        if not self.cv:
+            return None
+        shape, gamma = 1 / self.cv**2, source.gammavariate
+        return lambda: gamma(shape, 1 / shape)
+
+    @property
+    def variation(self) -> float:
+        """Standard deviation over the mean."""
+        if not self.factors:
+            return self.cv
+        square = math.fsum((one - 1) ** 2 for one in self.factors) / len(self.factors)
+        return math.sqrt(square)
+
+
+CONSTANT = Scatter()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """What an instance does with the requests for one model: it takes at most `len(service_s)`
+    together, and serves n of them in `service_s[n - 1]` seconds on average. With fewer than that
+    waiting, it holds back until the oldest has waited for `queue_delay_s`. A request spends
+    `outside_s` seconds outside of the server: on its way, and in the client.
+    """
+
+    service_s: tuple[float, ...]
+    scatter: Scatter = CONSTANT
+    queue_delay_s: float = 0.0
+    outside_s: float = 0.0
+    name: str = ""
+    share: float = 1.0
+    """Of all requests, those for this model."""
+
+    @property
+    def least_s(self) -> float:
+        """Seconds of an instance for one request, in the best batch."""
+        return min(length / number for number, length in enumerate(self.service_s, start=1))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """`devices` with one queue each, first come first served, for their `instances`. An instance
-    takes what waits, at most `len(service_s)` requests together, and serves n of them in
-    `service_s[n - 1]` seconds. With fewer than that waiting, it holds back until the oldest has
-    waited for `queue_delay_s`.
+    """`devices` with one queue each, first come first served, for their `instances`, each of which
+    serves all `models`, one at a time.
     """
 
     devices: int
     instances: int
-    service_s: tuple[float, ...]
-    queue_delay_s: float = 0.0
+    models: tuple[Model, ...]
     policy: Policy = Policy.LEAST_LOADED
 
     @property
     def capacity(self) -> float:
         """The most requests per second that it can serve for long."""
-        best = max(number / length for number, length in enumerate(self.service_s, start=1))
-        return self.devices * self.instances * best
+        return self.devices * self.instances / self.request_s
+
+    @property
+    def request_s(self) -> float:
+        """Mean seconds of an instance for a request, in the best batches."""
+        return sum(model.share * model.least_s for model in self.models)
 
 
 @dataclass(frozen=True)
 class OpenLoad:
-    """Requests of the whole fleet that come at random, `rate` of them per second (Poisson). Each
-    spends `outside_s` seconds outside of the server: on its way, and in the client.
-    """
+    """Requests of the whole fleet that come at random, `rate` of them per second (Poisson)."""
 
     rate: float
-    outside_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class ClosedLoad:
-    """Clients that each think for a mean of `think_s` seconds, ask, and wait for the answer.
-    `outside_s` is as for an open load.
-    """
+    """Clients that each think for a mean of `think_s` seconds, ask, and wait for the answer."""
 
     clients: int
     think_s: float
     thinking: Thinking = Thinking.EXPONENTIAL
-    outside_s: float = 0.0
 
 
 Load = OpenLoad | ClosedLoad

@@ -42,6 +42,13 @@ class FleetLine(msgspec.Struct, frozen=True, kw_only=True):
             limit=Limit(above=0),
         ),
     ] = None
+    service_cv: Annotated[
+        float,
+        Option(
+            "With --service-ms: how times scatter (gamma), their standard deviation over the mean.",
+            limit=Limit(least=0, most=20),
+        ),
+    ] = 0.0
     rate: Annotated[
         float | None,
         Option(
@@ -92,6 +99,10 @@ def fleet(line: FleetLine) -> None:
             "fleet: the time of a request comes from a RUN or from --service-ms",
             "name a run of a served scan, or write --service-ms 10",
         )
+    if line.run is not None and line.service_cv:
+        raise UsageError(
+            "--service-cv: the RUN says by itself how its times scatter", "leave one of them out"
+        )
     limit = parse_latency_limit(line.latency_limit)
     if line.run is not None and line.rate is None and line.clients is None:
         _, levels = _measured(line.run, line.seed)
@@ -131,15 +142,17 @@ def _measured(run: Path, seed: int) -> tuple[Device, Levels]:
 
 def _answer(line: FleetLine, load: Load, limit: LatencyLimit | None) -> Answer:
     from profharness.analysis.fleet.answer import figures, smallest
-    from profharness.analysis.fleet.records import Fleet, Policy
+    from profharness.analysis.fleet.records import Fleet, Model, Policy, Scatter
     from profharness.report.fleet.text import answer_of
 
     levels = None
     if line.run is not None:
         device, levels = _measured(line.run, line.seed)
-        load, one = device.light_load(load), device.fleet
+        one = device.light()
     else:
-        one = Fleet(devices=1, instances=1, service_s=((line.service_ms or 0.0) / 1e3,))
+        times, scatter = ((line.service_ms or 0.0) / 1e3,), Scatter(cv=line.service_cv)
+        model = Model(service_s=times, scatter=scatter)
+        one = Fleet(devices=1, instances=1, models=(model,))
     asked = replace(
         one,
         devices=line.devices or 1,

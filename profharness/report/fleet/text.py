@@ -46,6 +46,7 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
     most_together: int
     fixed_ms: float
     each_ms: float
+    service_cv: float
     outside_ms: float
     levels: tuple[HeldOut, ...]
 
@@ -57,6 +58,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     devices: int
     instances: int
     service_ms: float
+    service_cv: float
     outside_ms: float
     policy: str
     rate: float | None = None
@@ -79,11 +81,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 def levels_of(device: Device, levels: tuple[HeldOut, ...]) -> Levels:
     """What the run says, as it is printed."""
+    (model,) = device.fleet.models
     return Levels(
         instances=device.fleet.instances,
-        most_together=len(device.fleet.service_s),
+        most_together=len(model.service_s),
         fixed_ms=device.fixed_s * 1e3,
         each_ms=device.each_s * 1e3,
+        service_cv=model.scatter.variation,
         outside_ms=device.outside[0][1] * 1e3,
         levels=levels,
     )
@@ -98,11 +102,13 @@ def answer_of(
 ) -> Answer:
     """What was asked beside what came out; `beside` are the seed and what the run says."""
     closed = load if isinstance(load, ClosedLoad) else None
+    (model,) = fleet.models
     return Answer(
         devices=found.devices,
         instances=fleet.instances,
-        service_ms=fleet.service_s[0] * 1e3,
-        outside_ms=load.outside_s * 1e3,
+        service_ms=model.service_s[0] * 1e3,
+        service_cv=model.scatter.variation,
+        outside_ms=model.outside_s * 1e3,
         policy=fleet.policy.value,
         rate=load.rate if isinstance(load, OpenLoad) else None,
         clients=closed.clients if closed else None,
@@ -167,8 +173,9 @@ def check_text(found: Levels) -> str:
 def _check_lines(found: Levels) -> Iterator[str]:
     each = f" and {brief_text(found.each_ms)} ms for each request in it" if found.each_ms else ""
     together = f", at most {found.most_together} together" if found.most_together > 1 else ""
+    scatter = f", which scatter by {100 * found.service_cv:.0f} %" if found.service_cv else ""
     yield (
-        f"A batch takes {brief_text(found.fixed_ms)} ms{each}{together}; a request spends "
+        f"A batch takes {brief_text(found.fixed_ms)} ms{each}{together}{scatter}; a request spends "
         f"{brief_text(found.outside_ms)} ms outside of the server where few are under way."
     )
     yield ""
@@ -216,7 +223,9 @@ def _load(answer: Answer) -> str:
 
 def _fleet(answer: Answer) -> str:
     per = f"{answer.instances} instance{'s' * (answer.instances != 1)}"
-    return f"{format_number(answer.devices)} x {per} of {answer.service_ms:g} ms a request"
+    scatter = f", which scatter by {100 * answer.service_cv:.0f} %" if answer.service_cv else ""
+    took = f"{brief_text(answer.service_ms)} ms a request{scatter}"
+    return f"{format_number(answer.devices)} x {per} of {took}"
 
 
 def _interval(estimate: Estimate, unit: str) -> str:
