@@ -51,6 +51,24 @@ def test_times_that_scatter_make_p99_longer(capsys: pytest.CaptureFixture[str]) 
     assert "10 ms a request, which scatter by 100 %" in capsys.readouterr().out
 
 
+def test_failures_cost_and_energy_are_in_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--rate", "300", "--devices", "3", "--mtbf-hours", "100", "--repair-minutes", "30"]
+    words += ["--price-per-hour", "2", "--watts-busy", "300", "--watts-idle", "60"]
+    assert run_cli([*LINE, *words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["outages"]["working"] == pytest.approx(3 / 1.005)
+    assert document["bill"]["cost_per_million"]["value"] == pytest.approx(
+        6 / 3600 / 300e-6, rel=0.03
+    )
+    assert document["bill"]["watts"]["value"] == pytest.approx(3 * 180, rel=0.03)
+    assert document["watts_idle"]["value"] == 60
+    assert run_cli([*LINE, *words]) == 0
+    text = capsys.readouterr().out
+    assert "all devices work for 98.5" in text
+    assert "for a million requests" in text
+    assert "J a request" in text
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -60,6 +78,8 @@ def test_times_that_scatter_make_p99_longer(capsys: pytest.CaptureFixture[str]) 
         (("--clients", "5"), "how long does a client think?"),
         (("--rate", "5"), "neither a number of devices nor a limit is given"),
         (("--rate", "500", "--devices", "2"), "this load needs at least 3 devices"),
+        (("--rate", "5", "--devices", "1", "--mtbf-hours", "5"), "failures take two numbers"),
+        (("--rate", "5", "--devices", "1", "--watts-busy", "5"), "give both"),
         (("--rate", "5", "--latency-limit", "p99=1ms"), "one request takes 10 ms by itself"),
         (("--rate", "5", "--latency-limit", "p98=1ms"), "'p98=1ms' is not a limit"),
     ],

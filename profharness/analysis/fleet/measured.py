@@ -18,6 +18,7 @@ from profharness.analysis.fleet.records import (
     Fleet,
     Load,
     OpenLoad,
+    Power,
     Scatter,
     Thinking,
 )
@@ -27,6 +28,8 @@ from profharness.stats.estimate import Estimate
 F64 = npt.NDArray[np.float64]
 FEWEST = 30
 """Executions that say how times scatter."""
+_APART = 0.05
+"""Uses of a device that differ by less say nothing of how its power grows."""
 MOST_FACTORS = 20_000
 """More are thinned to so many: p99.9 still comes from twenty beyond it."""
 
@@ -39,6 +42,7 @@ class MeasuredLevel:
     its batch took, `outside_s` what of its latency was neither that nor the queue. `throughput` is
     in requests/s; `p99_s` is None where too few requests say. `batches` are (requests, seconds from
     when the model began until its answers were back) of each execution, where the server told.
+    `executions` are those per second, `power_w` is what the device drew meanwhile.
     """
 
     label: str
@@ -50,6 +54,8 @@ class MeasuredLevel:
     throughput: float
     p99_s: float | None
     batches: tuple[tuple[int, float], ...] = ()
+    executions: float = 0.0
+    power_w: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,43 @@ def device_of(levels: Sequence[MeasuredLevel], asked: Fleet) -> Device:
     scatter = scatter_of(executions.reshape(-1, 2), fixed, each)
     fleet = replace(asked, models=(replace(model, service_s=times, scatter=scatter),))
     return Device(fleet, fixed, each, tuple(sorted(outside.items())))
+
+
+def power_of(
+    levels: Sequence[MeasuredLevel], device: Device, idle: Estimate | None
+) -> Power | None:
+    """What the device draws, by a straight line through the power of the levels at their use of its
+    instances, and the `idle` power at none; None without power. The ends of the intervals have
+    lines of their own. Where all were used alike, power does not depend on the use.
+    """
+    known = [level for level in levels if level.power_w is not None]
+    points = [(_use(level, device), level.power_w) for level in known]
+    if idle is not None:
+        points.append((0.0, idle))
+    found = [(use, one) for use, one in points if one is not None and one.value is not None]
+    if not known or not found:
+        return None
+    use = np.array([use for use, _ in found])
+    lines = []
+    for end in ("value", "low", "high"):
+        ends = (getattr(one, end) for _, one in found)
+        watts = np.array(
+            [one.value if end is None else end for (_, one), end in zip(found, ends, strict=True)],
+            np.float64,
+        )
+        slope = float(np.polyfit(use, watts, 1)[0]) if np.ptp(use) > _APART else 0.0
+        at_none = max(float(watts.mean() - slope * use.mean()), 0.0)
+        lines.append((at_none, max(at_none + slope, 0.0)))
+    low, high = (tuple(pick(end) for end in zip(*lines, strict=True)) for pick in (min, max))
+    return Power(
+        *(Estimate(value=lines[0][which], low=low[which], high=high[which]) for which in (0, 1))
+    )
+
+
+def _use(level: MeasuredLevel, device: Device) -> float:
+    """The share of time in which the device's instances worked, 0 to 1."""
+    busy = device.fixed_s * level.executions + device.each_s * level.throughput
+    return min(busy / device.fleet.instances, 1.0)
 
 
 def scatter_of(batches: F64, fixed_s: float, each_s: float) -> Scatter:

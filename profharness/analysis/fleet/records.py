@@ -84,16 +84,26 @@ class Model:
         return min(length / number for number, length in enumerate(self.service_s, start=1))
 
 
+@dataclass(frozen=True)
+class Power:
+    """What a device draws in W: while nothing runs on it, and while all of its instances work."""
+
+    idle: Estimate
+    busy: Estimate
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
     """`devices` with one queue each, first come first served, for their `instances`, each of which
-    serves all `models`, one at a time.
+    serves all `models`, one at a time. An hour of a device costs `price_per_hour`.
     """
 
     devices: int
     instances: int
     models: tuple[Model, ...]
     policy: Policy = Policy.LEAST_LOADED
+    price_per_hour: float | None = None
+    power: Power | None = None
 
     @property
     def capacity(self) -> float:
@@ -133,13 +143,37 @@ class Latencies(msgspec.Struct, frozen=True, kw_only=True):
     mean: Estimate
 
 
+class Outages(msgspec.Struct, frozen=True, kw_only=True):
+    """What failures of devices do: in which share of time `all_work`, how many are `working` on
+    average, which share of requests is `held_up` by too few of them, and which is `requeued`, since
+    it was on a device that failed.
+    """
+
+    mtbf_hours: float
+    repair_minutes: float
+    all_work: float
+    working: float
+    held_up: float
+    requeued: float
+
+
+class Bill(msgspec.Struct, frozen=True, kw_only=True):
+    """What requests cost: a million of them in the unit of the price, each in J, and the power of
+    the whole fleet in W. None where the price or the power is not known.
+    """
+
+    cost_per_million: Estimate | None = None
+    joules_per_request: Estimate | None = None
+    watts: Estimate | None = None
+
+
 class FleetFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What a fleet does under a load that stays, each with a 95 % interval.
 
     `utilisation` is the busy time of instances over the time of all, 0 to 1, `throughput` in
     requests per second. `requests` were simulated, of which the first `cut` are not in the figures.
     `settled` says whether the intervals reached the precision that was asked for. `limited` is the
-    latency that a limit is about, in ms.
+    latency that a limit is about, in ms; a latency that failures leave without a bound is None.
     """
 
     devices: int
@@ -150,3 +184,5 @@ class FleetFigures(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     cut: int
     settled: bool
+    outages: Outages | None = None
+    bill: Bill | None = None

@@ -15,8 +15,9 @@ from profharness.rundir.latency_limit import LatencyLimit, parse_latency_limit
 from profharness.rundir.shown.screen import encoded
 
 if TYPE_CHECKING:
+    from profharness.analysis.fleet.failures import Failures
     from profharness.analysis.fleet.measured import Device
-    from profharness.analysis.fleet.records import Load
+    from profharness.analysis.fleet.records import Load, Power
     from profharness.report.fleet.text import Answer, Levels
 
 POLICIES = ("round-robin", "least-loaded", "random-of-two")
@@ -83,6 +84,29 @@ class FleetLine(msgspec.Struct, frozen=True, kw_only=True):
     latency_limit: Annotated[
         str, Option("p99=20ms: the most that clients accept.", metavar="LIMIT")
     ] = ""
+    mtbf_hours: Annotated[
+        float | None,
+        Option("Hours for which a device works on average before it fails.", limit=Limit(above=0)),
+    ] = None
+    repair_minutes: Annotated[
+        float | None,
+        Option("With --mtbf-hours: minutes until it works again.", limit=Limit(above=0)),
+    ] = None
+    price_per_hour: Annotated[
+        float | None,
+        Option("What an hour of one device costs, in any currency.", limit=Limit(least=0)),
+    ] = None
+    watts_busy: Annotated[
+        float | None,
+        Option(
+            "What a device draws while all of its instances work (default: as the RUN measured).",
+            limit=Limit(least=0),
+        ),
+    ] = None
+    watts_idle: Annotated[
+        float | None,
+        Option("With --watts-busy: what it draws while none works.", limit=Limit(least=0)),
+    ] = None
     policy: Annotated[str, Option("Which device gets the next request.", choices=POLICIES)] = (
         "least-loaded"
     )
@@ -131,12 +155,14 @@ def _measured(run: Path, seed: int) -> tuple[Device, Levels]:
     """The device that the run measured, and each of its levels beside its forecast from the
     others.
     """
-    from profharness.analysis.fleet.measured import device_of, held_out
+    from profharness.analysis.fleet.measured import device_of, held_out, power_of
     from profharness.report.fleet.text import levels_of
     from profharness.understand.sizing import measured_device
 
-    levels, asked = measured_device(run)
+    levels, asked, idle = measured_device(run)
     device = device_of(levels, asked)
+    power = power_of(levels, device, idle)
+    device = replace(device, fleet=replace(device.fleet, power=power))
     return device, levels_of(device, held_out(levels, asked, seed))
 
 
@@ -158,13 +184,47 @@ def _answer(line: FleetLine, load: Load, limit: LatencyLimit | None) -> Answer:
         devices=line.devices or 1,
         instances=line.instances or one.instances,
         policy=Policy(line.policy),
+        price_per_hour=line.price_per_hour,
+        power=_power(line) or one.power,
     )
+    failures = _failures(line)
     if line.devices is None:
         assert limit is not None
-        found = smallest(asked, load, line.seed, limit, MOST_DEVICES)
+        found = smallest(asked, load, line.seed, limit, MOST_DEVICES, failures)
     else:
-        found = figures(asked, load, line.seed, limit)
+        found = figures(asked, load, line.seed, limit, failures)
     return answer_of(found, asked, load, limit, (line.seed, levels))
+
+
+def _power(line: FleetLine) -> Power | None:
+    from profharness.analysis.fleet.records import Power
+    from profharness.stats.estimate import Estimate
+
+    if (line.watts_busy is None) != (line.watts_idle is None):
+        raise UsageError(
+            "fleet: a device draws power at work and idle",
+            "--watts-busy 300 --watts-idle 60: give both",
+        )
+    if line.watts_busy is None or line.watts_idle is None:
+        return None
+    idle, busy = (
+        Estimate(value=watts, low=watts, high=watts) for watts in (line.watts_idle, line.watts_busy)
+    )
+    return Power(idle, busy)
+
+
+def _failures(line: FleetLine) -> Failures | None:
+    from profharness.analysis.fleet.failures import Failures
+
+    if (line.mtbf_hours is None) != (line.repair_minutes is None):
+        raise UsageError(
+            "fleet: failures take two numbers",
+            "--mtbf-hours 1000 --repair-minutes 30: how long a device works, and how long it is "
+            "down",
+        )
+    if line.mtbf_hours is None or line.repair_minutes is None:
+        return None
+    return Failures(line.mtbf_hours * 3600, line.repair_minutes * 60)
 
 
 def _load(line: FleetLine) -> Load:

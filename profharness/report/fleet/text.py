@@ -8,12 +8,14 @@ import msgspec
 
 from profharness.analysis.fleet.measured import Device, HeldOut
 from profharness.analysis.fleet.records import (
+    Bill,
     ClosedLoad,
     Fleet,
     FleetFigures,
     Latencies,
     Load,
     OpenLoad,
+    Outages,
     Thinking,
 )
 from profharness.report.table import Column, Table, row_of
@@ -76,6 +78,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     cut: int
     settled: bool
     seed: int
+    outages: Outages | None = None
+    price_per_hour: float | None = None
+    watts_idle: Estimate | None = None
+    watts_busy: Estimate | None = None
+    bill: Bill | None = None
     measured: Levels | None = None
 
 
@@ -125,14 +132,21 @@ def answer_of(
         cut=found.cut,
         settled=found.settled,
         seed=beside[0],
+        outages=found.outages,
+        price_per_hour=fleet.price_per_hour,
+        watts_idle=fleet.power.idle if fleet.power else None,
+        watts_busy=fleet.power.busy if fleet.power else None,
+        bill=found.bill,
         measured=beside[1],
     )
 
 
 def _keeps(limited: Estimate | None, limit: LatencyLimit | None) -> bool | None:
     """Whether the limit is kept; None where there is none, or where the interval holds it."""
-    if limited is None or limit is None or limited.low is None or limited.high is None:
+    if limited is None or limit is None:
         return None
+    if limited.low is None or limited.high is None:
+        return False  # without bound
     if limited.low <= limit.limit_ms < limited.high:
         return None
     return limited.high <= limit.limit_ms
@@ -153,6 +167,14 @@ def _lines(answer: Answer) -> Iterator[str]:
     latency = answer.latency_ms
     for name, figure in (("mean", latency.mean), ("p50", latency.p50), ("p99", latency.p99)):
         yield f"{name:<12} {_interval(figure, 'ms')}"
+    if answer.outages is not None:
+        yield f"failures     {_failures(answer.outages)}"
+    bill = answer.bill or Bill()
+    if bill.cost_per_million is not None:
+        yield f"cost         {_interval(bill.cost_per_million, 'for a million requests')}"
+    if bill.joules_per_request is not None and bill.watts is not None:
+        yield f"energy       {_interval(bill.joules_per_request, 'J a request')}"
+        yield f"power        {_interval(bill.watts, 'W')}"
     requests = format_number(answer.requests - answer.cut)
     yield (
         f"from         {requests} simulated requests after {format_number(answer.cut)} that were "
@@ -228,8 +250,23 @@ def _fleet(answer: Answer) -> str:
     return f"{format_number(answer.devices)} x {per} of {took}"
 
 
+def _failures(found: Outages) -> str:
+    """`all devices work for 99.2 % of the time, 3.99 on average; 0.01 % of requests meet ...`."""
+    held = "no request meets" if not found.held_up else f"{_share(found.held_up)} of requests meet"
+    return (
+        f"all devices work for {100 * found.all_work:.4g} % of the time, {found.working:.4g} on "
+        f"average; {held} too few of them, {_share(found.requeued)} are on one that fails and "
+        "start again"
+    )
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.2g} %" if value >= 1e-5 else f"{1e6 * value:.2g} in a million"
+
+
 def _interval(estimate: Estimate, unit: str) -> str:
-    assert estimate.value is not None
+    if estimate.value is None:
+        return "without bound"
     text = f"{brief_text(estimate.value)} {unit}"
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return text
