@@ -69,6 +69,40 @@ def test_failures_cost_and_energy_are_in_the_answer(capsys: pytest.CaptureFixtur
     assert "J a request" in text
 
 
+def test_a_mix_of_models_has_figures_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["fleet", "--mix", "a=7,b=3", "--service-ms", "b=30,a=10", "--rate", "100"]
+    assert run_cli([*line, "--devices", "3", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["service_ms"] == pytest.approx(16)
+    shares = {one["name"]: (one["share"], one["service_ms"]) for one in document["models"]}
+    assert shares == {"a": (0.7, pytest.approx(10)), "b": (0.3, pytest.approx(30))}
+    first, second = (one["latency_ms"]["mean"]["value"] for one in document["models"])
+    assert second - first == pytest.approx(20, rel=0.05)
+    assert run_cli([*line, "--devices", "3"]) == 0
+    assert "70 % of requests, 10 ms each" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--service-ms", "a=10,b=3"), "the mix is of one model"),
+        (("--service-ms", "10", "--mix", "a=1,b=2"), "the mix is of a, b"),
+        (("--service-ms", "a=10", "--mix", "a=1"), "does not name two models"),
+        (("--service-ms", "a=10,b=x", "--mix", "a=1,b=1"), "no list of models and positive"),
+        (("--service-ms", "0"), "no list of models and positive"),
+        (("first", "second"), "several runs are models of a mix"),
+        (("a=first", "second", "--mix", "a=1,b=1"), "RUN: the mix is of a, b"),
+    ],
+)
+def test_wrong_mixes_say_what_to_write(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_cli(["fleet", *words, "--rate", "5", "--devices", "1"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert "--mix a=0.7,b=0.3" in error
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -18,6 +18,7 @@ from profharness.analysis.fleet.records import (
     FleetFigures,
     Latencies,
     Load,
+    OfModel,
     OpenLoad,
     Outages,
 )
@@ -101,6 +102,31 @@ def is_precise(found: Estimate, times: float = 1.0) -> bool:
     return times * (high - low) <= PRECISION * (high + low)
 
 
+def _latencies(found: OverTime, kind: int | None = None) -> Latencies:
+    return Latencies(
+        p50=found.of_latency("p50", kind),
+        p99=found.of_latency("p99", kind),
+        mean=found.of_latency("mean", kind),
+    )
+
+
+def _of_models(found: OverTime) -> tuple[OfModel, ...]:
+    """Each model of a mix; none of a fleet with one model."""
+    models = found.fleet.models
+    return tuple(
+        OfModel(
+            name=model.name,
+            share=model.share,
+            service_ms=model.service_s[0] * 1e3,
+            service_cv=model.scatter.variation,
+            outside_ms=model.outside_s * 1e3,
+            latency_ms=_latencies(found, kind),
+        )
+        for kind, model in enumerate(models)
+        if len(models) > 1
+    )
+
+
 def _alone_ms(fleet: Fleet, name: str) -> float:
     """The limited latency of requests that never wait, without their time outside of the server: of
     times that scatter by as many draws as say 1 % of p99.
@@ -163,27 +189,27 @@ class _Search:
     def figures(self, devices: int) -> FleetFigures:
         """Of so many devices."""
         found, settled = self._over_time(devices)
-        latency = {name: found.of_latency(name) for name in ("p50", "p99", "mean")}
+        latency = _latencies(found)
         limit = self._limit
         return FleetFigures(
             devices=devices,
             utilisation=found.utilisation(),
             throughput=found.throughput(),
-            latency_ms=Latencies(**latency),
+            latency_ms=latency,
             limited=None if limit is None else found.of_latency(limit.name),
             requests=sum(len(one.rest.served) for one in found.states),
             cut=sum(one.rest.cut for one in found.states),
             settled=settled,
-            outages=self._outages(found, latency["mean"]),
+            outages=self._outages(found, latency.mean),
             bill=bill_of(found),
+            models=_of_models(found),
         )
 
     def _outages(self, found: OverTime, mean: Estimate) -> Outages | None:
         failures, devices = self._failures, found.fleet.devices
         if failures is None:
             return None
-        outside = sum(model.share * model.outside_s for model in found.fleet.models)
-        inside_s = max((mean.value or 0.0) / 1e3 - outside, 0.0)
+        inside_s = max((mean.value or 0.0) / 1e3 - found.fleet.outside_s, 0.0)
         return Outages(
             mtbf_hours=failures.mtbf_s / 3600,
             repair_minutes=failures.repair_s / 60,

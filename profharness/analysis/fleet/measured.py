@@ -194,12 +194,13 @@ def held_out(levels: Sequence[MeasuredLevel], asked: Fleet, seed: int) -> tuple[
     if len(levels) < 3:
         return ()
     return tuple(
-        _beside(level, device_of([one for one in levels if one is not level], asked), seed)
+        beside(level, device_of([one for one in levels if one is not level], asked), seed)
         for level in levels
     )
 
 
-def _beside(level: MeasuredLevel, device: Device, seed: int) -> HeldOut:
+def beside(level: MeasuredLevel, device: Device, seed: int) -> HeldOut:
+    """A level beside what the device is forecast to do under its load."""
     fleet, load = device.loaded(level.load), level.load
     measured_ms = None if level.p99_s is None else level.p99_s * 1e3
     if isinstance(load, OpenLoad) and load.rate >= fleet.capacity:

@@ -111,6 +111,25 @@ class Fleet:
         return self.devices * self.instances / self.request_s
 
     @property
+    def alone_s(self) -> float:
+        """Mean seconds of an instance for a request that is served alone."""
+        return sum(model.share * model.service_s[0] for model in self.models)
+
+    @property
+    def variation(self) -> float:
+        """Standard deviation of these seconds over their mean."""
+        square = sum(
+            model.share * model.service_s[0] ** 2 * (1 + model.scatter.variation**2)
+            for model in self.models
+        )
+        return math.sqrt(max(square / self.alone_s**2 - 1, 0.0))
+
+    @property
+    def outside_s(self) -> float:
+        """Mean seconds of a request outside of the server."""
+        return sum(model.share * model.outside_s for model in self.models)
+
+    @property
     def request_s(self) -> float:
         """Mean seconds of an instance for a request, in the best batches."""
         return sum(model.share * model.least_s for model in self.models)
@@ -141,6 +160,17 @@ class Latencies(msgspec.Struct, frozen=True, kw_only=True):
     p50: Estimate
     p99: Estimate
     mean: Estimate
+
+
+class OfModel(msgspec.Struct, frozen=True, kw_only=True):
+    """One model of a mix: its share of the requests, what one takes by itself, and its latency."""
+
+    name: str
+    share: float
+    service_ms: float
+    service_cv: float
+    outside_ms: float
+    latency_ms: Latencies
 
 
 class Outages(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,3 +216,4 @@ class FleetFigures(msgspec.Struct, frozen=True, kw_only=True):
     settled: bool
     outages: Outages | None = None
     bill: Bill | None = None
+    models: tuple[OfModel, ...] = ()

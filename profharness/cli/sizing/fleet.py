@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from profharness.cli.sizing.mix import runs_of, shares_of, times_of
 from profharness.errors import UsageError
 from profharness.options.declared import Limit, Option
 from profharness.rundir.latency_limit import LatencyLimit, parse_latency_limit
@@ -17,7 +18,7 @@ from profharness.rundir.shown.screen import encoded
 if TYPE_CHECKING:
     from profharness.analysis.fleet.failures import Failures
     from profharness.analysis.fleet.measured import Device
-    from profharness.analysis.fleet.records import Load, Power
+    from profharness.analysis.fleet.records import Fleet, Load, Power
     from profharness.report.fleet.text import Answer, Levels
 
 POLICIES = ("round-robin", "least-loaded", "random-of-two")
@@ -29,20 +30,22 @@ class FleetLine(msgspec.Struct, frozen=True, kw_only=True):
     """What a line of `fleet` asks for."""
 
     run: Annotated[
-        Path | None,
+        tuple[str, ...],
         Option(
-            "A run of a served scan, whose levels say how long the server takes.",
+            "A run of a served scan, whose levels say how long the server takes; of a mix NAME=RUN "
+            "for each model.",
             argument=True,
             metavar="RUN",
         ),
-    ] = None
+    ] = ()
     service_ms: Annotated[
-        float | None,
+        str,
         Option(
-            "Without a RUN: milliseconds that an instance takes for one request.",
-            limit=Limit(above=0),
+            "Without a RUN: milliseconds that an instance takes for one request; of a mix "
+            "a=10,b=3.",
+            metavar="MS",
         ),
-    ] = None
+    ] = ""
     service_cv: Annotated[
         float,
         Option(
@@ -50,6 +53,10 @@ class FleetLine(msgspec.Struct, frozen=True, kw_only=True):
             limit=Limit(least=0, most=20),
         ),
     ] = 0.0
+    mix: Annotated[
+        str,
+        Option("a=0.7,b=0.3: which share of the requests is for which model.", metavar="SHARES"),
+    ] = ""
     rate: Annotated[
         float | None,
         Option(
@@ -118,18 +125,18 @@ def fleet(line: FleetLine) -> None:
     """Say how many devices a load needs, and how long its requests take."""
     from profharness.report.fleet.text import check_text, fleet_text
 
-    if (line.run is None) == (line.service_ms is None):
+    if bool(line.run) == bool(line.service_ms):
         raise UsageError(
             "fleet: the time of a request comes from a RUN or from --service-ms",
             "name a run of a served scan, or write --service-ms 10",
         )
-    if line.run is not None and line.service_cv:
+    if line.run and line.service_cv:
         raise UsageError(
             "--service-cv: the RUN says by itself how its times scatter", "leave one of them out"
         )
     limit = parse_latency_limit(line.latency_limit)
-    if line.run is not None and line.rate is None and line.clients is None:
-        _, levels = _measured(line.run, line.seed)
+    if len(line.run) == 1 and not line.mix and line.rate is None and line.clients is None:
+        _, levels = _measured(Path(line.run[0]), line.seed)
         _print(levels if line.json else check_text(levels))
         return
     load = _load(line)
@@ -151,11 +158,12 @@ def _print(answer: msgspec.Struct | str) -> None:
     sys.stdout.write(text)
 
 
-def _measured(run: Path, seed: int) -> tuple[Device, Levels]:
+def _measured(run: Path, seed: int, *, held_out: bool = True) -> tuple[Device, Levels]:
     """The device that the run measured, and each of its levels beside its forecast from the
     others.
     """
-    from profharness.analysis.fleet.measured import device_of, held_out, power_of
+    from profharness.analysis.fleet.measured import device_of, power_of
+    from profharness.analysis.fleet.measured import held_out as beside
     from profharness.report.fleet.text import levels_of
     from profharness.understand.sizing import measured_device
 
@@ -163,22 +171,15 @@ def _measured(run: Path, seed: int) -> tuple[Device, Levels]:
     device = device_of(levels, asked)
     power = power_of(levels, device, idle)
     device = replace(device, fleet=replace(device.fleet, power=power))
-    return device, levels_of(device, held_out(levels, asked, seed))
+    return device, levels_of(device, beside(levels, asked, seed) if held_out else ())
 
 
 def _answer(line: FleetLine, load: Load, limit: LatencyLimit | None) -> Answer:
     from profharness.analysis.fleet.answer import figures, smallest
-    from profharness.analysis.fleet.records import Fleet, Model, Policy, Scatter
+    from profharness.analysis.fleet.records import Policy
     from profharness.report.fleet.text import answer_of
 
-    levels = None
-    if line.run is not None:
-        device, levels = _measured(line.run, line.seed)
-        one = device.light()
-    else:
-        times, scatter = ((line.service_ms or 0.0) / 1e3,), Scatter(cv=line.service_cv)
-        model = Model(service_s=times, scatter=scatter)
-        one = Fleet(devices=1, instances=1, models=(model,))
+    one, levels = _device(line)
     asked = replace(
         one,
         devices=line.devices or 1,
@@ -194,6 +195,37 @@ def _answer(line: FleetLine, load: Load, limit: LatencyLimit | None) -> Answer:
     else:
         found = figures(asked, load, line.seed, limit, failures)
     return answer_of(found, asked, load, limit, (line.seed, levels))
+
+
+def _device(line: FleetLine) -> tuple[Fleet, Levels | None]:
+    """One device with the models that the line names, and what its only run says."""
+    from profharness.analysis.fleet.records import Fleet, Model, Scatter
+
+    shares = shares_of(line.mix)
+    names = tuple(shares)
+    if line.service_ms:
+        models = tuple(
+            Model(
+                service_s=(ms / 1e3,),
+                scatter=Scatter(cv=line.service_cv),
+                name=name,
+                share=shares.get(name, 1.0),
+            )
+            for name, ms in times_of(line.service_ms, names).items()
+        )
+        return Fleet(devices=1, instances=1, models=models), None
+    found = {
+        name: _measured(run, line.seed, held_out=not names)
+        for name, run in runs_of(line.run, names).items()
+    }
+    fleets = {name: device.light() for name, (device, _) in found.items()}
+    if not names:
+        return fleets[""], found[""][1]
+    models = tuple(
+        replace(fleets[name].models[0], name=name, share=share) for name, share in shares.items()
+    )
+    most = max(fleet.instances for fleet in fleets.values())
+    return Fleet(devices=1, instances=most, models=models), None
 
 
 def _power(line: FleetLine) -> Power | None:

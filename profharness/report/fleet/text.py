@@ -14,6 +14,7 @@ from profharness.analysis.fleet.records import (
     FleetFigures,
     Latencies,
     Load,
+    OfModel,
     OpenLoad,
     Outages,
     Thinking,
@@ -83,6 +84,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     watts_idle: Estimate | None = None
     watts_busy: Estimate | None = None
     bill: Bill | None = None
+    models: tuple[OfModel, ...] = ()
     measured: Levels | None = None
 
 
@@ -109,13 +111,12 @@ def answer_of(
 ) -> Answer:
     """What was asked beside what came out; `beside` are the seed and what the run says."""
     closed = load if isinstance(load, ClosedLoad) else None
-    (model,) = fleet.models
     return Answer(
         devices=found.devices,
         instances=fleet.instances,
-        service_ms=model.service_s[0] * 1e3,
-        service_cv=model.scatter.variation,
-        outside_ms=model.outside_s * 1e3,
+        service_ms=fleet.alone_s * 1e3,
+        service_cv=fleet.variation,
+        outside_ms=fleet.outside_s * 1e3,
         policy=fleet.policy.value,
         rate=load.rate if isinstance(load, OpenLoad) else None,
         clients=closed.clients if closed else None,
@@ -137,6 +138,7 @@ def answer_of(
         watts_idle=fleet.power.idle if fleet.power else None,
         watts_busy=fleet.power.busy if fleet.power else None,
         bill=found.bill,
+        models=found.models,
         measured=beside[1],
     )
 
@@ -167,6 +169,13 @@ def _lines(answer: Answer) -> Iterator[str]:
     latency = answer.latency_ms
     for name, figure in (("mean", latency.mean), ("p50", latency.p50), ("p99", latency.p99)):
         yield f"{name:<12} {_interval(figure, 'ms')}"
+    for one in answer.models:
+        p99 = _interval(one.latency_ms.p99, "ms")
+        mean = _interval(one.latency_ms.mean, "ms")
+        yield (
+            f"{one.name:<12} {100 * one.share:.3g} % of requests, {brief_text(one.service_ms)} ms "
+            f"each: mean {mean}, p99 {p99}"
+        )
     if answer.outages is not None:
         yield f"failures     {_failures(answer.outages)}"
     bill = answer.bill or Bill()
