@@ -250,7 +250,8 @@ class _Search:
             p99 = rest.of_latency(_P99)
             alike = not is_precise(p99, 5) and rest.correlated(_P99)
             settled = is_precise(p99) and not alike
-            limited = self._limit and rest.of_latency(figure_of(self._limit.name))
+            limit = self._limit
+            limited = None if limit is None else rest.of_latency(figure_of(limit.name))
             done = decided is not None and limited is not None and decided(limited)
             if settled or done or 2 * len(rest.served) > max(MOST * share, FIRST):
                 return _Simulated(rest, settled)

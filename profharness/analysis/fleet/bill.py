@@ -52,8 +52,8 @@ def _widened(found: Estimate, over: OverTime, power: Power) -> Estimate:
     ends = []
     for end, sign in (("low", -1), ("high", 1)):
         own = getattr(found, end)
-        known = [getattr(one, end) for one in (power.idle, power.busy)]
-        measured = _mixed(*(one if one is not None else mean for one in known), used)
+        idle, busy = (getattr(one, end) for one in (power.idle, power.busy))
+        measured = mean if idle is None or busy is None else _mixed(idle, busy, used)
         off = (measured / mean - 1) * value if mean else 0.0
         ends.append(max(value + sign * math.hypot(own - value, off), 0.0))
     return Estimate(value=value, low=ends[0], high=ends[1])

@@ -146,20 +146,19 @@ def power_of(
     if not known or not found:
         return None
     use = np.array([use for use, _ in found])
-    lines = []
-    for end in ("value", "low", "high"):
-        ends = (getattr(one, end) for _, one in found)
-        watts = np.array(
-            [one.value if end is None else end for (_, one), end in zip(found, ends, strict=True)],
-            np.float64,
-        )
-        slope = float(np.polyfit(use, watts, 1)[0]) if np.ptp(use) > _APART else 0.0
-        at_none = max(float(watts.mean() - slope * use.mean()), 0.0)
-        lines.append((at_none, max(at_none + slope, 0.0)))
-    low, high = (tuple(pick(end) for end in zip(*lines, strict=True)) for pick in (min, max))
-    return Power(
-        *(Estimate(value=lines[0][which], low=low[which], high=high[which]) for which in (0, 1))
-    )
+    lines = [_line(use, [one for _, one in found], end) for end in ("value", "low", "high")]
+    both = tuple(zip(*lines, strict=True))
+    idle_w, busy_w = (Estimate(value=ends[0], low=min(ends), high=max(ends)) for ends in both)
+    return Power(idle_w, busy_w)
+
+
+def _line(use: F64, power: Sequence[Estimate], end: str) -> tuple[float, float]:
+    """Watts at no use and at full use, by the values or by one end of their intervals."""
+    ends = (getattr(one, end) for one in power)
+    watts = np.array([one.value if at is None else at for one, at in zip(power, ends, strict=True)])
+    slope = float(np.polyfit(use, watts, 1)[0]) if np.ptp(use) > _APART else 0.0
+    at_none = max(float(watts.mean() - slope * use.mean()), 0.0)
+    return at_none, max(at_none + slope, 0.0)
 
 
 def _use(level: MeasuredLevel, device: Device) -> float:
