@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from profharness.analysis.fleet.measured import MeasuredLevel, closed
-from profharness.analysis.fleet.records import Fleet, Load, OpenLoad
+from profharness.analysis.fleet.records import Fleet, Load, Model, OpenLoad
 from profharness.analysis.load.run_levels import LoadedLevel, collect
 from profharness.errors import InputError
 from profharness.rundir.levels import ServerStats
 from profharness.rundir.manifest import Manifest, PointRecord
+from profharness.stats.estimate import Estimate
 from profharness.stats.level_result import in_window
-from profharness.trace.model import I64, Trace
+from profharness.stats.package_figures import power_figures
+from profharness.stats.packages import packages
+from profharness.stats.streams import idle_window, streams
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import I64, Requests, Trace
 from profharness.trace.wanted import Wanted
 from profharness.understand.load_run import load_run
 
 _LEAST_S = 1e-9
 
 
-def measured_device(path: Path) -> tuple[tuple[MeasuredLevel, ...], Fleet]:
-    """The levels that the run measured without a profiler, and one device with its instances, the
-    largest batch and the time for which it holds back.
+def measured_device(path: Path) -> tuple[tuple[MeasuredLevel, ...], Fleet, Estimate | None]:
+    """The levels that the run measured without a profiler, one device with its instances, the
+    largest batch and the time for which it holds back, and what it draws in W when it is idle.
 
     Raises InputError for a run without levels of a server that tells its times, and for one of
     several models or backends.
@@ -46,10 +52,30 @@ def measured_device(path: Path) -> tuple[tuple[MeasuredLevel, ...], Fleet]:
     fleet = Fleet(
         devices=1,
         instances=max(loaded.level.instances for _, loaded in found) or 1,
-        service_s=(0.0,) * most,
-        queue_delay_s=float(delay) / 1e6 if isinstance(delay, int | float) else 0.0,
+        models=(
+            Model(
+                service_s=(0.0,) * most,
+                queue_delay_s=float(delay) / 1e6 if isinstance(delay, int | float) else 0.0,
+            ),
+        ),
     )
-    return tuple(_measured(record, loaded) for record, loaded in found), fleet
+    every = streams(records.trace)
+    meters = packages(every, idle_window(records.trace))
+
+    def drawn(loaded: LoadedLevel) -> Estimate | None:
+        """Power over the level's window; None where no telemetry tells."""
+        power = power_figures(every, meters, loaded.span, None, "").get("power_w")
+        if power is None or power.value is None:
+            return None
+        return Estimate(value=power.value, low=power.low, high=power.high)
+
+    levels = tuple(
+        replace(_measured(record, loaded), power_w=drawn(loaded)) for record, loaded in found
+    )
+    idle = [meter.idle_w for meter in meters]
+    known = [one for one in idle if one is not None]
+    resting = Estimate(value=sum(known)) if known and len(known) == len(idle) else None
+    return levels, fleet, resting
 
 
 def _levels(trace: Trace, manifest: Manifest) -> list[tuple[PointRecord, LoadedLevel]]:
@@ -98,7 +124,23 @@ def _measured(record: PointRecord, loaded: LoadedLevel) -> MeasuredLevel:
         requests=len(good),
         throughput=len(good) / (level.window_ns / 1e9),
         p99_s=float(np.quantile(latency_s, 0.99)) if len(good) >= 1000 else None,
+        batches=executions(loaded.requests, good),
+        executions=stats.exec_count / (level.window_ns / 1e9),
     )
+
+
+def executions(every: Requests, good: Requests) -> tuple[tuple[int, float], ...]:
+    """Requests and seconds, from when the model began until the answers were back, of each
+    execution in the window; empty where the server does not tell. The way back counts: no queue is
+    in it, so that it scatters as the hand-over and the copies around the model do.
+    """
+    if (good.execution == NULL).any() or (good.server_start_ns == NULL).any():
+        return ()
+    number, found = np.unique(good.execution, return_inverse=True)
+    took = np.bincount(found, (good.done_ns - good.server_start_ns) / 1e9) / np.bincount(found)
+    with_all, counts = np.unique(every.execution, return_counts=True)
+    sizes = counts[np.searchsorted(with_all, number)]
+    return tuple(zip(sizes.tolist(), took.tolist(), strict=True))
 
 
 def _batch(stats: ServerStats) -> float:

@@ -9,11 +9,29 @@ from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from profharness.analysis.fleet.answer import figures
-from profharness.analysis.fleet.records import ClosedLoad, Fleet, Load, OpenLoad, Thinking
+from profharness.analysis.fleet.records import (
+    CONSTANT,
+    ClosedLoad,
+    Fleet,
+    Load,
+    OpenLoad,
+    Power,
+    Scatter,
+    Thinking,
+)
 from profharness.errors import UsageError
 from profharness.stats.estimate import Estimate
+
+F64 = npt.NDArray[np.float64]
+FEWEST = 30
+"""Executions that say how times scatter."""
+_APART = 0.05
+"""Uses of a device that differ by less say nothing of how its power grows."""
+MOST_FACTORS = 20_000
+"""More are thinned to so many: p99.9 still comes from twenty beyond it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +40,9 @@ class MeasuredLevel:
 
     `batch` is the mean number of requests in the batch of a request, `service_s` the mean time that
     its batch took, `outside_s` what of its latency was neither that nor the queue. `throughput` is
-    in requests/s; `p99_s` is None where too few requests say.
+    in requests/s; `p99_s` is None where too few requests say. `batches` are (requests, seconds from
+    when the model began until its answers were back) of each execution, where the server told.
+    `executions` are those per second, `power_w` is what the device drew meanwhile.
     """
 
     label: str
@@ -33,12 +53,16 @@ class MeasuredLevel:
     requests: int
     throughput: float
     p99_s: float | None
+    batches: tuple[tuple[int, float], ...] = ()
+    executions: float = 0.0
+    power_w: Estimate | None = None
 
 
 @dataclass(frozen=True)
 class Device:
     """One device of a fleet, by its levels: a batch of n requests takes `fixed_s` and `each_s` for
-    every request in it. `outside` are (level of load, seconds outside of the server).
+    every request in it. `outside` are (level of load, seconds outside of the server). What requests
+    of `fleet` spend there does not count.
     """
 
     fleet: Fleet
@@ -46,18 +70,22 @@ class Device:
     each_s: float
     outside: tuple[tuple[float, float], ...]
 
-    def measured_load(self, load: Load) -> Load:
-        """The load of the run's generator, with what its requests spend outside of the server
-        where it asks for so much.
+    def loaded(self, load: Load) -> Fleet:
+        """The device under a load of the run's generator, with what its requests spend outside of
+        the server where it asks for so much.
         """
         places, seconds = zip(*self.outside, strict=True)
-        return replace(load, outside_s=float(np.interp(_size(load), places, seconds)))
+        return self._with_outside(float(np.interp(_size(load), places, seconds)))
 
-    def light_load(self, load: Load) -> Load:
-        """A load with what requests spend outside of the server where few are under way: clients of
-        a fleet do not all share one machine.
+    def light(self) -> Fleet:
+        """The device with what requests spend outside of the server where few are under way:
+        clients of a fleet do not all share one machine.
         """
-        return replace(load, outside_s=self.outside[0][1])
+        return self._with_outside(self.outside[0][1])
+
+    def _with_outside(self, outside_s: float) -> Fleet:
+        models = tuple(replace(one, outside_s=outside_s) for one in self.fleet.models)
+        return replace(self.fleet, models=models)
 
 
 class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,11 +103,12 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def device_of(levels: Sequence[MeasuredLevel], asked: Fleet) -> Device:
-    """The device that the levels tell of; `asked` has its instances, and a service time for each
-    size of a batch, whose values do not count.
+    """The device that the levels tell of; `asked` has its instances, and one model with a service
+    time for each size of a batch, whose values do not count.
 
     Times of batches are a straight line through the levels, weighted by their requests: of batches
-    of one size, all of it is fixed. Raises UsageError without a level.
+    of one size, all of it is fixed. They scatter as those of the levels' executions do around a
+    line of their own. Raises UsageError without a level.
     """
     if not levels:
         raise UsageError("fleet: no level says how long the server took", "measure two or more")
@@ -93,9 +122,70 @@ def device_of(levels: Sequence[MeasuredLevel], asked: Fleet) -> Device:
         slope = float(np.average((batch - mean) * (service - usual), weights=weight)) / spread
     each = min(max(slope, 0.0), usual / mean)  # no batch takes less than nothing
     fixed = usual - each * mean
-    times = tuple(fixed + each * number for number in range(1, len(asked.service_s) + 1))
+    (model,) = asked.models
+    times = tuple(fixed + each * number for number in range(1, len(model.service_s) + 1))
     outside = {_size(level.load): level.outside_s for level in levels}
-    return Device(replace(asked, service_s=times), fixed, each, tuple(sorted(outside.items())))
+    executions = np.array([one for level in levels for one in level.batches], np.float64)
+    scatter = scatter_of(executions.reshape(-1, 2), fixed, each)
+    fleet = replace(asked, models=(replace(model, service_s=times, scatter=scatter),))
+    return Device(fleet, fixed, each, tuple(sorted(outside.items())))
+
+
+def power_of(
+    levels: Sequence[MeasuredLevel], device: Device, idle: Estimate | None
+) -> Power | None:
+    """What the device draws, by a straight line through the power of the levels at their use of its
+    instances, and the `idle` power at none; None without power. The ends of the intervals have
+    lines of their own. Where all were used alike, power does not depend on the use.
+    """
+    known = [level for level in levels if level.power_w is not None]
+    points = [(_use(level, device), level.power_w) for level in known]
+    if idle is not None:
+        points.append((0.0, idle))
+    found = [(use, one) for use, one in points if one is not None and one.value is not None]
+    if not known or not found:
+        return None
+    use = np.array([use for use, _ in found])
+    lines = [_line(use, [one for _, one in found], end) for end in ("value", "low", "high")]
+    both = tuple(zip(*lines, strict=True))
+    idle_w, busy_w = (Estimate(value=ends[0], low=min(ends), high=max(ends)) for ends in both)
+    return Power(idle_w, busy_w)
+
+
+def _line(use: F64, power: Sequence[Estimate], end: str) -> tuple[float, float]:
+    """Watts at no use and at full use, by the values or by one end of their intervals."""
+    ends = (getattr(one, end) for one in power)
+    watts = np.array([one.value if at is None else at for one, at in zip(power, ends, strict=True)])
+    slope = float(np.polyfit(use, watts, 1)[0]) if np.ptp(use) > _APART else 0.0
+    at_none = max(float(watts.mean() - slope * use.mean()), 0.0)
+    return at_none, max(at_none + slope, 0.0)
+
+
+def _use(level: MeasuredLevel, device: Device) -> float:
+    """The share of time in which the device's instances worked, 0 to 1."""
+    busy = device.fixed_s * level.executions + device.each_s * level.throughput
+    return min(busy / device.fleet.instances, 1.0)
+
+
+def scatter_of(batches: F64, fixed_s: float, each_s: float) -> Scatter:
+    """How `batches` (rows of requests and seconds) scatter around their line, as shares of what
+    `fixed_s` and `each_s` say; constant for fewer than `FEWEST`.
+
+    What a batch is off its own line is added to the time by the other one, which may know of time
+    that the batches do not, such as copies. No batch takes less than nothing.
+    """
+    if len(batches) < FEWEST:
+        return CONSTANT
+    size, seconds = batches.T
+    apart, mean = size - size.mean(), seconds.mean()
+    spread = float(apart @ apart)
+    slope = float(apart @ (seconds - mean)) / spread if spread else 0.0
+    factors = 1 + (seconds - mean - slope * apart) / (fixed_s + each_s * size)
+    factors = np.sort(np.maximum(factors, 0.0))
+    if len(factors) > MOST_FACTORS:
+        ranks = (np.arange(MOST_FACTORS) + 0.5) * len(factors) / MOST_FACTORS
+        factors = factors[ranks.astype(np.int64)]
+    return Scatter(tuple((factors / factors.mean()).tolist()))
 
 
 def held_out(levels: Sequence[MeasuredLevel], asked: Fleet, seed: int) -> tuple[HeldOut, ...]:
@@ -103,13 +193,14 @@ def held_out(levels: Sequence[MeasuredLevel], asked: Fleet, seed: int) -> tuple[
     if len(levels) < 3:
         return ()
     return tuple(
-        _beside(level, device_of([one for one in levels if one is not level], asked), seed)
+        beside(level, device_of([one for one in levels if one is not level], asked), seed)
         for level in levels
     )
 
 
-def _beside(level: MeasuredLevel, device: Device, seed: int) -> HeldOut:
-    fleet, load = replace(device.fleet, devices=1), device.measured_load(level.load)
+def beside(level: MeasuredLevel, device: Device, seed: int) -> HeldOut:
+    """A level beside what the device is forecast to do under its load."""
+    fleet, load = device.loaded(level.load), level.load
     measured_ms = None if level.p99_s is None else level.p99_s * 1e3
     if isinstance(load, OpenLoad) and load.rate >= fleet.capacity:
         most = fleet.capacity  # its queue grows: a latency would only say for how long

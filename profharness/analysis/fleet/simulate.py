@@ -11,9 +11,11 @@ import heapq
 import math
 import random
 from array import array
+from bisect import bisect
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +30,13 @@ _Request = tuple[float, int]
 @dataclass(frozen=True, eq=False)
 class Served:
     """The requests that are answered, in the order of their answers: when, after how long (both in
-    s), and how long all instances together had served until then, in s.
+    s), how long all instances together had served until then, in s, and for which model.
     """
 
     at: F64
     latency: F64
     busy: F64
+    model: npt.NDArray[np.int16]
 
     def __len__(self) -> int:
         return len(self.at)
@@ -48,16 +51,22 @@ class Simulation:
         self._fleet, self._load = fleet, load
         self._random = random.Random(seed)  # noqa: S311  no secret
         self._events: list[tuple[float, int]] = []
-        self._queues: list[deque[_Request]] = [deque() for _ in range(fleet.devices)]
+        kinds = range(len(fleet.models))
+        self._queues: list[list[deque[_Request]]] = [
+            [deque() for _ in kinds] for _ in range(fleet.devices)
+        ]
         self._free = [fleet.instances] * fleet.devices
         self._inside = [0] * fleet.devices
-        self._held_until = [0.0] * fleet.devices
-        self._batches: dict[int, tuple[int, float, list[_Request]]] = {}
+        self._held_until = [[0.0 for _ in kinds] for _ in range(fleet.devices)]
+        self._batches: dict[int, tuple[int, int, float, list[_Request]]] = {}
         self._made = 0
         self._busy = 0.0
         self._turn = 0
         self._at, self._latency, self._busy_at = array("d"), array("d"), array("d")
-        self._pause, self._outside = _pauses(load, self._random), load.outside_s
+        self._model = array("h")
+        self._pause = _pauses(load, self._random)
+        self._factors = [model.scatter.draws(self._random) for model in fleet.models]
+        self._shares = list(accumulate(model.share for model in fleet.models))
         self._pick = self._picker()
         self._begin()
 
@@ -75,7 +84,12 @@ class Simulation:
     @property
     def served(self) -> Served:
         """All requests that were answered so far."""
-        return Served(np.array(self._at), np.array(self._latency), np.array(self._busy_at))
+        return Served(
+            np.array(self._at),
+            np.array(self._latency),
+            np.array(self._busy_at),
+            np.array(self._model),
+        )
 
     def advance(self, requests: int) -> None:
         """Go on until so many more requests are answered."""
@@ -83,7 +97,8 @@ class Simulation:
         events, pop, push = self._events, heapq.heappop, heapq.heappush
         pick, pause, inside = self._pick, self._pause, self._inside
         queues, free, start = self._queues, self._free, self._start
-        is_open = isinstance(self._load, OpenLoad)
+        shares, draw = self._shares, self._random.random
+        is_open, mixed = isinstance(self._load, OpenLoad), len(shares) > 1
         while len(self._at) < until:
             now, code = pop(events)
             if code < 0:
@@ -91,7 +106,8 @@ class Simulation:
                 continue
             device = pick()
             inside[device] += 1
-            queues[device].append((now, code))
+            model = bisect(shares, draw(), 0, len(shares) - 1) if mixed else 0
+            queues[device][model].append((now, code))
             if free[device]:
                 start(device, now)
             if is_open:
@@ -103,37 +119,55 @@ class Simulation:
         if number % 2 == 0:
             self._start(number // 2 - 1, now)
             return
-        device, length, requests = self._batches.pop(number // 2)
+        device, model, length, requests = self._batches.pop(number // 2)
         self._free[device] += 1
         self._inside[device] -= len(requests)
         self._busy += length
-        closed = isinstance(self._load, ClosedLoad)
+        closed, outside = isinstance(self._load, ClosedLoad), self._fleet.models[model].outside_s
         for came, client in requests:
             self._at.append(now)
-            self._latency.append(now - came + self._outside)
+            self._latency.append(now - came + outside)
             self._busy_at.append(self._busy)
+            self._model.append(model)
             if closed:
-                heapq.heappush(self._events, (now + self._outside + self._pause(), client))
-        if self._queues[device]:
+                heapq.heappush(self._events, (now + outside + self._pause(), client))
+        if self._inside[device]:
             self._start(device, now)
 
     def _start(self, device: int, now: float) -> None:
         """Let free instances of the device take what waits."""
-        fleet, queue = self._fleet, self._queues[device]
-        most = len(fleet.service_s)
-        while queue and self._free[device]:
-            due = queue[0][0] + fleet.queue_delay_s
-            if len(queue) < most and now < due:
-                if self._held_until[device] != due:  # one entry for each request that is waited for
-                    self._held_until[device] = due
-                    heapq.heappush(self._events, (due, -2 * (device + 1)))
+        while self._free[device]:
+            kind = self._ready(device, now)
+            if kind < 0:
                 return
-            batch = [queue.popleft() for _ in range(min(most, len(queue)))]
-            length = fleet.service_s[len(batch) - 1]
+            model, queue = self._fleet.models[kind], self._queues[device][kind]
+            batch = [queue.popleft() for _ in range(min(len(model.service_s), len(queue)))]
+            length, factor = model.service_s[len(batch) - 1], self._factors[kind]
+            if factor is not None:
+                length *= factor()
             self._free[device] -= 1
-            self._batches[self._made] = device, length, batch
+            self._batches[self._made] = device, kind, length, batch
             heapq.heappush(self._events, (now + length, -2 * self._made - 1))
             self._made += 1
+
+    def _ready(self, device: int, now: float) -> int:
+        """The model whose oldest request came first, of those that need not be held back for more;
+        -1 for none.
+        """
+        found, oldest = -1, math.inf
+        for kind, queue in enumerate(self._queues[device]):
+            if not queue or queue[0][0] >= oldest:
+                continue
+            model = self._fleet.models[kind]
+            due = queue[0][0] + model.queue_delay_s
+            if len(queue) < len(model.service_s) and now < due:
+                held = self._held_until[device]
+                if held[kind] != due:  # one entry for each request that is waited for
+                    held[kind] = due
+                    heapq.heappush(self._events, (due, -2 * (device + 1)))
+                continue
+            found, oldest = kind, queue[0][0]
+        return found
 
     def _picker(self) -> Callable[[], int]:
         inside, count, draw = self._inside, self._fleet.devices, self._random.randrange

@@ -15,6 +15,7 @@ from profharness.stats.estimate import Estimate
 
 F64 = npt.NDArray[np.float64]
 BATCHES = 30
+SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 _MEAN_OF = 5
 _CORRELATED = 0.35
 """Of 30 independent batches, about 2.5 % show more correlation than this from one to the next."""
@@ -28,34 +29,45 @@ class Steady:
     cut: int
     edges: npt.NDArray[np.int64]
 
-    def of_latency(self, figure: Callable[[F64], float]) -> Estimate:
-        """A figure of all latencies, in ms, with the interval of that of the batches."""
-        ms = self.served.latency * 1e3
-        whole = figure(ms[self.edges[0] : self.edges[-1]])
-        return _estimate(whole, self._of_batches(ms, figure))
+    def of_latency(self, figure: Callable[[F64], float], kind: int | None = None) -> Estimate:
+        """A figure of all latencies (of one model's requests, if `kind` says so), in ms, with the
+        interval of that of the batches.
+        """
+        batches = self.batches_ms(kind)
+        whole = figure(np.concatenate(batches))
+        return estimate(whole, np.array([figure(batch) for batch in batches if len(batch)]))
+
+    def batches_ms(self, kind: int | None = None) -> list[F64]:
+        """The latencies of each batch (of one model's requests), in ms."""
+        pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
+        latency, model = self.served.latency * 1e3, self.served.model
+        return [
+            latency[low:high] if kind is None else latency[low:high][model[low:high] == kind]
+            for low, high in pairs
+        ]
 
     def correlated(self, figure: Callable[[F64], float]) -> bool:
         """Whether neighbouring batches are alike, so that they say less than as many others."""
-        values = self._of_batches(self.served.latency, figure)
+        values = np.array([figure(batch) for batch in self.batches_ms()])
         apart = values - values.mean()
         spread = float(apart @ apart)
         return spread > 0 and float(apart[1:] @ apart[:-1]) / spread > _CORRELATED
 
-    def _of_batches(self, values: F64, figure: Callable[[F64], float]) -> F64:
-        pairs = zip(self.edges[:-1], self.edges[1:], strict=True)
-        return np.array([figure(values[low:high]) for low, high in pairs])
-
     def throughput(self) -> Estimate:
         """Answers per second."""
-        at = self.served.at[self._ends()]
-        counts = np.diff(self._ends())
-        return _estimate(float(counts.sum() / (at[-1] - at[0])), counts / np.diff(at))
+        rates = self.rates(1)[0]
+        return estimate(float(rates[0]), rates[1:])
 
-    def utilisation(self, servers: int) -> Estimate:
-        """The busy time of all `servers` over their time."""
-        at, busy = self.served.at[self._ends()], self.served.busy[self._ends()]
-        whole = float((busy[-1] - busy[0]) / (at[-1] - at[0]) / servers)
-        return _estimate(whole, np.diff(busy) / np.diff(at) / servers, most=1.0)
+    def rates(self, servers: int) -> tuple[F64, F64]:
+        """Answers per second, and the busy time of all `servers` over their time: of all first,
+        then of each batch.
+        """
+        ends = self._ends()
+        at, busy = self.served.at[ends], self.served.busy[ends]
+        time = np.concatenate([[at[-1] - at[0]], np.diff(at)])
+        counts = np.concatenate([[ends[-1] - ends[0]], np.diff(ends)])
+        used = np.concatenate([[busy[-1] - busy[0]], np.diff(busy)])
+        return counts / time, used / time / servers
 
     def _ends(self) -> npt.NDArray[np.int64]:
         return np.minimum(self.edges, len(self.served) - 1)
@@ -82,9 +94,10 @@ def start_of(values: F64) -> int:
     return int(np.argmin(error[: count // 2 + 1])) * _MEAN_OF
 
 
-def _estimate(whole: float, batches: F64, most: float = math.inf) -> Estimate:
+def estimate(whole: float, batches: F64) -> Estimate:
+    """A figure with its interval by Student's t, from the same figure of each batch."""
     half = student95(len(batches) - 1) * float(batches.std(ddof=1)) / math.sqrt(len(batches))
-    return Estimate(value=whole, low=max(whole - half, 0.0), high=min(whole + half, most))
+    return Estimate(value=whole, low=max(whole - half, 0.0), high=whole + half)
 
 
 def ends(estimate: Estimate) -> tuple[float, float]:
@@ -92,3 +105,10 @@ def ends(estimate: Estimate) -> tuple[float, float]:
     assert estimate.low is not None
     assert estimate.high is not None
     return estimate.low, estimate.high
+
+
+def figure_of(name: str) -> Callable[[F64], float]:
+    """What computes a percentile, or the mean, by its name."""
+    if name == "mean":
+        return lambda values: float(values.mean())
+    return lambda values: float(np.quantile(values, SHARES[name]))

@@ -8,12 +8,15 @@ import msgspec
 
 from profharness.analysis.fleet.measured import Device, HeldOut
 from profharness.analysis.fleet.records import (
+    Bill,
     ClosedLoad,
     Fleet,
     FleetFigures,
     Latencies,
     Load,
+    OfModel,
     OpenLoad,
+    Outages,
     Thinking,
 )
 from profharness.report.table import Column, Table, row_of
@@ -46,6 +49,7 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
     most_together: int
     fixed_ms: float
     each_ms: float
+    service_cv: float
     outside_ms: float
     levels: tuple[HeldOut, ...]
 
@@ -57,6 +61,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     devices: int
     instances: int
     service_ms: float
+    service_cv: float
     outside_ms: float
     policy: str
     rate: float | None = None
@@ -74,16 +79,24 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     cut: int
     settled: bool
     seed: int
+    outages: Outages | None = None
+    price_per_hour: float | None = None
+    watts_idle: Estimate | None = None
+    watts_busy: Estimate | None = None
+    bill: Bill | None = None
+    models: tuple[OfModel, ...] = ()
     measured: Levels | None = None
 
 
 def levels_of(device: Device, levels: tuple[HeldOut, ...]) -> Levels:
     """What the run says, as it is printed."""
+    (model,) = device.fleet.models
     return Levels(
         instances=device.fleet.instances,
-        most_together=len(device.fleet.service_s),
+        most_together=len(model.service_s),
         fixed_ms=device.fixed_s * 1e3,
         each_ms=device.each_s * 1e3,
+        service_cv=model.scatter.variation,
         outside_ms=device.outside[0][1] * 1e3,
         levels=levels,
     )
@@ -101,8 +114,9 @@ def answer_of(
     return Answer(
         devices=found.devices,
         instances=fleet.instances,
-        service_ms=fleet.service_s[0] * 1e3,
-        outside_ms=load.outside_s * 1e3,
+        service_ms=fleet.alone_s * 1e3,
+        service_cv=fleet.variation,
+        outside_ms=fleet.outside_s * 1e3,
         policy=fleet.policy.value,
         rate=load.rate if isinstance(load, OpenLoad) else None,
         clients=closed.clients if closed else None,
@@ -119,14 +133,22 @@ def answer_of(
         cut=found.cut,
         settled=found.settled,
         seed=beside[0],
+        outages=found.outages,
+        price_per_hour=fleet.price_per_hour,
+        watts_idle=fleet.power.idle if fleet.power else None,
+        watts_busy=fleet.power.busy if fleet.power else None,
+        bill=found.bill,
+        models=found.models,
         measured=beside[1],
     )
 
 
 def _keeps(limited: Estimate | None, limit: LatencyLimit | None) -> bool | None:
     """Whether the limit is kept; None where there is none, or where the interval holds it."""
-    if limited is None or limit is None or limited.low is None or limited.high is None:
+    if limited is None or limit is None:
         return None
+    if limited.low is None or limited.high is None:
+        return False  # without bound
     if limited.low <= limit.limit_ms < limited.high:
         return None
     return limited.high <= limit.limit_ms
@@ -147,6 +169,21 @@ def _lines(answer: Answer) -> Iterator[str]:
     latency = answer.latency_ms
     for name, figure in (("mean", latency.mean), ("p50", latency.p50), ("p99", latency.p99)):
         yield f"{name:<12} {_interval(figure, 'ms')}"
+    for one in answer.models:
+        p99 = _interval(one.latency_ms.p99, "ms")
+        mean = _interval(one.latency_ms.mean, "ms")
+        yield (
+            f"{one.name:<12} {100 * one.share:.3g} % of requests, {brief_text(one.service_ms)} ms "
+            f"each: mean {mean}, p99 {p99}"
+        )
+    if answer.outages is not None:
+        yield f"failures     {_failures(answer.outages)}"
+    bill = answer.bill or Bill()
+    if bill.cost_per_million is not None:
+        yield f"cost         {_interval(bill.cost_per_million, 'for a million requests')}"
+    if bill.joules_per_request is not None and bill.watts is not None:
+        yield f"energy       {_interval(bill.joules_per_request, 'J a request')}"
+        yield f"power        {_interval(bill.watts, 'W')}"
     requests = format_number(answer.requests - answer.cut)
     yield (
         f"from         {requests} simulated requests after {format_number(answer.cut)} that were "
@@ -167,8 +204,9 @@ def check_text(found: Levels) -> str:
 def _check_lines(found: Levels) -> Iterator[str]:
     each = f" and {brief_text(found.each_ms)} ms for each request in it" if found.each_ms else ""
     together = f", at most {found.most_together} together" if found.most_together > 1 else ""
+    scatter = f", which scatter by {100 * found.service_cv:.0f} %" if found.service_cv else ""
     yield (
-        f"A batch takes {brief_text(found.fixed_ms)} ms{each}{together}; a request spends "
+        f"A batch takes {brief_text(found.fixed_ms)} ms{each}{together}{scatter}; a request spends "
         f"{brief_text(found.outside_ms)} ms outside of the server where few are under way."
     )
     yield ""
@@ -216,11 +254,28 @@ def _load(answer: Answer) -> str:
 
 def _fleet(answer: Answer) -> str:
     per = f"{answer.instances} instance{'s' * (answer.instances != 1)}"
-    return f"{format_number(answer.devices)} x {per} of {answer.service_ms:g} ms a request"
+    scatter = f", which scatter by {100 * answer.service_cv:.0f} %" if answer.service_cv else ""
+    took = f"{brief_text(answer.service_ms)} ms a request{scatter}"
+    return f"{format_number(answer.devices)} x {per} of {took}"
+
+
+def _failures(found: Outages) -> str:
+    """`all devices work for 99.2 % of the time, 3.99 on average; 0.01 % of requests meet ...`."""
+    held = "no request meets" if not found.held_up else f"{_share(found.held_up)} of requests meet"
+    return (
+        f"all devices work for {100 * found.all_work:.4g} % of the time, {found.working:.4g} on "
+        f"average; {held} too few of them, {_share(found.requeued)} are on one that fails and "
+        "start again"
+    )
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.2g} %" if value >= 1e-5 else f"{1e6 * value:.2g} in a million"
 
 
 def _interval(estimate: Estimate, unit: str) -> str:
-    assert estimate.value is not None
+    if estimate.value is None:
+        return "without bound"
     text = f"{brief_text(estimate.value)} {unit}"
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return text

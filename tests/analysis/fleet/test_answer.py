@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from profharness.analysis.fleet.answer import figures, is_precise, smallest
-from profharness.analysis.fleet.records import ClosedLoad, Fleet, OpenLoad
+from profharness.analysis.fleet.records import ClosedLoad, Fleet, Model, OpenLoad
 from profharness.analysis.fleet.steady import start_of
 from profharness.errors import UsageError
 from profharness.rundir.latency_limit import LatencyLimit
 
-FLEET = Fleet(devices=1, instances=2, service_s=(0.01,))
+FLEET = Fleet(devices=1, instances=2, models=(Model(service_s=(0.01,)),))
 LIMIT = LatencyLimit("p99", 20.0)
 
 
@@ -42,7 +42,7 @@ def test_the_interval_of_p99_ends_the_simulation() -> None:
 @pytest.mark.statistics
 def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     """M/D/1 at a load of 0.7: the mean by Pollaczek and Khinchine, 40 seeds."""
-    one = Fleet(devices=1, instances=1, service_s=(0.01,))
+    one = Fleet(devices=1, instances=1, models=(Model(service_s=(0.01,)),))
     truth = 10 * (1 + 0.7 / (2 * (1 - 0.7)))
     held = 0
     for seed in range(40):

@@ -15,8 +15,10 @@ from profharness.analysis.fleet.records import (
     Fleet,
     FleetFigures,
     Load,
+    Model,
     OpenLoad,
     Policy,
+    Scatter,
     Thinking,
 )
 from profharness.analysis.fleet.simulate import Simulation
@@ -24,7 +26,7 @@ from profharness.stats.estimate import Estimate
 from tests import needs, queueing
 
 D = 0.01
-ONE = Fleet(devices=1, instances=1, service_s=(D,))
+ONE = Fleet(devices=1, instances=1, models=(Model(service_s=(D,)),))
 
 
 def ms(estimate: Estimate) -> float:
@@ -58,6 +60,25 @@ def test_constant_service_is_as_queueing_theory_says(
         assert ms(getattr(found.latency_ms, name)) == pytest.approx(theory, rel=tolerance), name
     assert ms(found.utilisation) == pytest.approx(load, rel=0.05)
     assert ms(found.throughput) == pytest.approx(load * instances / D, rel=0.05)
+
+
+def test_times_that_scatter_are_as_queueing_theory_says() -> None:
+    """M/M/1 (a gamma distribution with a coefficient of variation of 1 is exponential) has latencies
+    that are exponential too; the mean of M/G/1 is by Pollaczek and Khinchine.
+    """
+    load = OpenLoad(0.6 / D)
+    found = figures(replace(ONE, models=(Model(service_s=(D,), scatter=Scatter(cv=1.0)),)), load, 3)
+    mean = D / (1 - 0.6) * 1e3
+    assert ms(found.latency_ms.mean) == pytest.approx(mean, rel=0.05)
+    assert ms(found.latency_ms.p99) == pytest.approx(-mean * np.log(0.01), rel=0.1)
+    factors = (0.5, 0.5, 0.5, 2.5)
+    told = Model(service_s=(D,), scatter=Scatter(factors))
+    square = told.scatter.variation**2
+    assert square == pytest.approx(np.var(factors))
+    found = figures(replace(ONE, models=(told,)), load, 4)
+    mean = D * (1 + 0.6 * (1 + square) / (2 * (1 - 0.6))) * 1e3
+    assert ms(found.latency_ms.mean) == pytest.approx(mean, rel=0.05)
+    assert ms(found.utilisation) == pytest.approx(0.6, rel=0.05)
 
 
 @pytest.mark.parametrize("clients", [1, 40, 68, 136])
@@ -126,7 +147,7 @@ def with_simpy(fleet: Fleet, load: Load, seed: int, requests: int) -> list[float
         inside[device] += 1
         with devices[device].request() as turn_of_mine:
             yield turn_of_mine
-            yield world.timeout(fleet.service_s[0])
+            yield world.timeout(fleet.models[0].service_s[0])
         inside[device] -= 1
         latencies.append(world.now - came)
 
@@ -160,7 +181,7 @@ def with_simpy(fleet: Fleet, load: Load, seed: int, requests: int) -> list[float
 @pytest.mark.parametrize("load", [OpenLoad(450.0), ClosedLoad(40, 0.05)], ids=["open", "closed"])
 def test_each_request_takes_as_long_as_in_simpy(load: Load, policy: Policy) -> None:
     needs.packages("simpy")
-    fleet = Fleet(devices=3, instances=2, service_s=(D,), policy=policy)
+    fleet = Fleet(devices=3, instances=2, models=(Model(service_s=(D,)),), policy=policy)
     simulation = Simulation(fleet, load, seed=7)
     simulation.advance(3000)
     own = simulation.served.latency[:3000]
@@ -172,7 +193,7 @@ def test_what_waits_is_served_together() -> None:
     """One device, batches of at most four that take no longer than one: under a flood four leave
     at a time.
     """
-    fleet = Fleet(devices=1, instances=1, service_s=(D, D, D, D))
+    fleet = Fleet(devices=1, instances=1, models=(Model(service_s=(D, D, D, D)),))
     assert fleet.capacity == pytest.approx(4 / D)
     simulation = Simulation(fleet, ClosedLoad(8, 0.0), seed=0)
     simulation.advance(4000)
@@ -183,7 +204,7 @@ def test_what_waits_is_served_together() -> None:
 
 def test_a_device_holds_back_for_more_and_not_longer() -> None:
     """A lone client never has company: each of its requests waits for the whole delay."""
-    fleet = Fleet(devices=1, instances=1, service_s=(D, D), queue_delay_s=0.004)
+    fleet = Fleet(devices=1, instances=1, models=(Model(service_s=(D, D), queue_delay_s=0.004),))
     simulation = Simulation(fleet, ClosedLoad(1, 0.1), seed=0)
     simulation.advance(50)
     np.testing.assert_allclose(simulation.served.latency, D + 0.004)
