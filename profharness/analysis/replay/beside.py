@@ -72,8 +72,18 @@ def reading_of(times: Estimate, split: Split) -> Reading:
     return "cold-caches" if split.rest_ns <= (SAME - 1) * split.own_ns else "surroundings"
 
 
-def row_of(call: HotCall, line: ReplayLine) -> ReplayRow:
-    """One call beside what its replay gave."""
+def device_split(in_trace: float, alone: float, profiled: float, cold: float) -> Split:
+    """`split_of` where times in the trace and under the profiler are those of kernels, which no
+    profiler makes longer; `alone` and `cold` hold the launches too, so that only their difference
+    counts.
+    """
+    return split_of(in_trace, profiled, profiled, profiled + max(cold - alone, 0.0))
+
+
+def row_of(call: HotCall, line: ReplayLine, *, on_device: bool = False) -> ReplayRow:
+    """One call beside what its replay gave; `on_device`: in-trace and profiled times are those of
+    kernels.
+    """
     name, shapes, types, *_ = call.texts
     identity = call.texts
     times = ratio(call.inclusive_ns, line.profiled, *identity)
@@ -82,7 +92,7 @@ def row_of(call: HotCall, line: ReplayLine) -> ReplayRow:
     profiled = estimate(line.profiled, "profiled", *identity)
     cold = estimate(line.cold, "cold", *identity)
     bare = alone.value or 0.0
-    split = split_of(
+    split = (device_split if on_device else split_of)(
         in_trace.value or 0.0,
         bare,
         bare if profiled.value is None else profiled.value,

@@ -4,6 +4,7 @@ where the chosen one contradicts the trace.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -33,8 +34,12 @@ def replay_hottest(given: Recorded, top: int, allowed: tuple[str, ...], asked: A
     calls = tuple(call for call in given.hot.calls[:top] if call.self_ns > 0)
     tasks = tasks_of(calls, allowed)
     answers = replay(tasks.tasks, asked) if tasks.tasks else Answers()
-    rows = {number: row_of(calls[number], line) for number, line in answers.results.items()}
-    _again(tasks, calls, (answers, rows), asked)
+
+    def row(number: int, line: ReplayLine) -> ReplayRow:
+        return row_of(calls[number], line, on_device=given.hot.on_device)
+
+    rows = {number: row(number, line) for number, line in answers.results.items()}
+    _again(tasks, row, (answers, rows), asked)
     return Done(
         _table(given, calls, (tasks, answers, rows), asked),
         tuple(answers.results[number] for number in sorted(rows)),
@@ -44,7 +49,7 @@ def replay_hottest(given: Recorded, top: int, allowed: tuple[str, ...], asked: A
 
 def _again(
     tasks: Tasks,
-    calls: tuple[HotCall, ...],
+    row: Callable[[int, ReplayLine], ReplayRow],
     found: tuple[Answers, dict[int, ReplayRow]],
     asked: Asked,
 ) -> None:
@@ -61,7 +66,7 @@ def _again(
     if not second:
         return
     for number, line in replay(second, asked).results.items():
-        other = row_of(calls[number], line)
+        other = row(number, line)
         if _distance(other) < _distance(rows[number]):
             rows[number], answers.results[number] = other, line
 

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profharness.analysis.replay.beside import estimate, ratio, reading_of, split_of, summed
+from profharness.analysis.replay.beside import (
+    device_split,
+    estimate,
+    ratio,
+    reading_of,
+    split_of,
+    summed,
+)
 from profharness.analysis.replay.records import ReplayRow, Split
 from profharness.stats.estimate import Estimate
 
@@ -27,6 +34,15 @@ def test_the_parts_by_hand():
     )
     # alone it took longer: all of it is its own
     assert split_of(100.0, 160.0, 165.0, 180.0).own_ns == 100.0
+
+
+def test_on_a_device_the_launch_is_no_part_of_an_operator():
+    """A copy of 16 us takes 37 with its launch, and 45 with that and cold caches; in the trace
+    it took 25.
+    """
+    assert device_split(25.0, 37.0, 16.0, 45.0) == Split(
+        own_ns=16.0, profiler_ns=0.0, cold_ns=8.0, rest_ns=1.0
+    )
 
 
 def test_means_have_intervals_that_do_not_depend_on_when_they_are_made():
