@@ -78,7 +78,7 @@ def in_place(
 def test_every_benchmark_is_here() -> None:
     elsewhere = {
         *("bare_overhead", "compare_answers", "load_generator", "make_kineto"),
-        *("page_load", "read_kineto", "scale"),
+        *("fleet_held_out", "fleet_size", "page_load", "read_kineto", "scale"),
     }
     assert {*TINY, *elsewhere} == PROGRAMS
 
@@ -159,3 +159,33 @@ def test_the_load_of_the_page(tmp_path: Path) -> None:
     assert done.returncode in (0, 1), done.stdout + done.stderr  # 1: above the goal
     assert "Traceback" not in done.stderr, done.stderr
     assert json.loads(kept.read_text())
+
+
+def _kept_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, *words: str
+) -> dict[str, object]:
+    """What a benchmark keeps by `description.keep`, run here with another folder for it."""
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.setattr(importlib.import_module("description"), "RESULTS", folder)
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *words])
+    importlib.import_module(name).main()
+    (kept,) = folder.glob("*.json")
+    told: dict[str, object] = json.loads(kept.read_text())
+    return told
+
+
+@pytest.mark.thorough
+def test_the_size_of_a_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = _kept_elsewhere(monkeypatch, "fleet_size", tmp_path, "--requests", "20000")
+    assert told["requests"] == 20000
+    assert told["devices"]
+    assert told["published"]
+
+
+@pytest.mark.thorough
+def test_the_forecasts_of_a_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("pytriton") is None:
+        pytest.skip("needs nvidia-pytriton (the triton extra)")
+    told = _kept_elsewhere(monkeypatch, "fleet_held_out", tmp_path, "--seconds", "1")
+    assert isinstance(told["levels"], list)
+    assert len(told["levels"]) == 12

@@ -14,15 +14,15 @@ from profharness.trace.pieces import recording_process
 
 
 def recorded(trace: Trace) -> Intervals | None:
-    """The time from the first to the last record of each file, merged over all files of known
-    processes; None where no process recorded in pieces.
+    """The time from the first to the last record of each file, merged over all files; None where no
+    process recorded in pieces.
     """
     processes = [recording_process(source) for source in trace.sources]
     times = Counter(process for process in processes if process is not None)
     if not any(count > 1 for count in times.values()):
         return None
     starts, ends = _reach(trace)
-    known = np.array([process is not None for process in processes]) & (ends > starts)
+    known = ends > starts
     return intervals.merge(Intervals(starts[known], ends[known])) if known.any() else None
 
 

@@ -138,22 +138,22 @@ def measured(trace: Trace, point: str | None = None) -> Windows:
     (their clocks are not aligned), and where there are no marks: all device work, or all operators.
     What lies between the files of processes that recorded in pieces belongs to no window.
     """
-    window = _measured(trace, point)
-    held = recorded(trace)
-    if held is None:
-        return window
-    return replace(window, when=intervals.intersect(window.when, held))
-
-
-def _measured(trace: Trace, point: str | None) -> Windows:
     marked = steps(trace, point)
     if marked:
         trials = bool(trace.marks.kind.size) and _are_trials(trace, point)
         window = _of_trials(marked) if trials else _of_steps(marked)
         if len(window.when) and _holds_work(trace, window.when):
-            return window
+            return window if trials else _recorded(trace, window)
     point_window = _of_point(trace, point)
     return point_window if point_window is not None else everything(trace)
+
+
+def _recorded(trace: Trace, window: Windows) -> Windows:
+    """Without the time between the files of processes that recorded in pieces. Trials lie inside of
+    a recording, with what comes before their first operator.
+    """
+    held = recorded(trace)
+    return window if held is None else replace(window, when=intervals.intersect(window.when, held))
 
 
 def everything(trace: Trace) -> Windows:
@@ -169,9 +169,8 @@ def everything(trace: Trace) -> Windows:
         ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
         known = starts != NULL
         if known.any():
-            return Windows(
-                intervals.window(int(starts[known].min()), int(ends[known].max())), words
-            )
+            reach = intervals.window(int(starts[known].min()), int(ends[known].max()))
+            return _recorded(trace, Windows(reach, words))
     return Windows(intervals.EMPTY, "all device work" if len(trace.kernels) else "nothing")
 
 
