@@ -34,8 +34,8 @@ from profharness.analysis.fleet.measured import (  # noqa: E402  from this check
     device_of,
     held_out,
 )
-from profharness.analysis.fleet.records import Fleet  # noqa: E402
-from profharness.understand.sizing import measured_device  # noqa: E402
+from profharness.analysis.fleet.records import Fleet  # noqa: E402  from this checkout
+from profharness.understand.sizing import measured_device  # noqa: E402  from this checkout
 
 CLIENTS = (1, 2, 3, 4, 6, 8, 12)
 SHARES = (0.5, 0.6, 0.7, 0.8, 0.9)
