@@ -10,6 +10,7 @@
 #   make mutations   TRIES=20000 SEED=1: damaged and hostile inputs of every format, and each answer judged
 #   make bombs       BOMBS="--only kineto": small inputs that were made to cost much, and what each answer took
 #   make faults      TRIES=4 SEED=1: kills, full disks, signals at random moments, and what each cost
+#   make starts      ROUNDS=30: twenty starts at once, again and again, of which no run is lost
 #   make soak        SOAK_MINUTES=60 SOAK_SCALE=1 SOAK_PARTS=...: long telemetry, many points, requests, runs
 #   make compatibility   quick tests on other Pythons and versions of libraries; those not to be had are told
 #   make audit       known vulnerabilities and licences of what is installed
@@ -39,7 +40,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -114,6 +115,9 @@ faults: setup-dev
 	@$(BIN)/python -m tests.faults --tries $(or $(TRIES),4) --seed $(or $(SEED),1)
 
 # An hour of telemetry at 1 kHz, 2,000 points, 100,000 requests, 1,000 runs in ls: time, memory, what was lost.
+starts: setup-dev
+	STARTS_ROUNDS=$(or $(ROUNDS),30) $(BIN)/python -m pytest -q -m '' tests/runs/test_runs_of_a_step.py -k twenty
+
 soak: setup-dev
 	@$(BIN)/python -m tests.soak --minutes $(or $(SOAK_MINUTES),60) --scale $(or $(SOAK_SCALE),1) $(SOAK_PARTS)
 

@@ -200,6 +200,12 @@ CASES: dict[str, Case] = {
         "runs/test_amd_windows.py::test_a_period_of_time_that_the_tool_keeps_to_itself",
         OF_A_TOOL,
     ),
+    "ranks-apart": Case(
+        "runs/test_runs_of_a_step.py"
+        "::test_ranks_that_nobody_can_tell_are_runs_of_their_own_and_say_how_to_join",
+        "runs/test_runs_of_a_step.py::test_a_name_joins_them",
+        OF_A_RUN,
+    ),
     "steps-not-captured": Case(
         "analysis/run/test_captures.py::test_a_window_that_closed_before_the_steps_is_said",
         "analysis/run/test_captures.py::test_captures_of_the_same_steps_are_nothing_to_say",

@@ -192,6 +192,12 @@ KINDS = (
         "so compare counters of different parts with care",
     ),
     FindingKind(
+        "ranks-apart",
+        "warning",
+        "give all ranks one name by --run-id NAME (or --output DIR), on a file system that all "
+        "nodes share",
+    ),
+    FindingKind(
         "steps-not-captured",
         "warning",
         "name the steps to record, as --capture steps=10:30, or mark them in the script "

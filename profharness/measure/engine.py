@@ -23,6 +23,7 @@ from profharness.layers.clashes import Clash, upheld
 from profharness.measure import rank_exchange, resume
 from profharness.measure.command_pass import CommandPass, command_status
 from profharness.measure.counter_split import PassQueue
+from profharness.measure.meeting.board import Board
 from profharness.measure.packing.profiles import pack_profiles
 from profharness.measure.pass_records import FindSecrets, ManifestRecords, pass_record
 from profharness.measure.passes import Pass, run_passes
@@ -84,6 +85,8 @@ def execute(
         )
     )
     run, request = recorder.run, run_plan.request
+    if run_plan.rank.world > 1:
+        Board.of(run_plan).say(root=str(run.root))
     try:
         with Sampler(run, request, run_plan.host, recorder) as sampler:
             ended = run_passes(
@@ -106,10 +109,10 @@ def execute(
 
 
 def _follow(run_plan: RunPlan, *, echo_stdout: bool) -> Result:
-    """A rank other than 0: wait for the run directory, run every pass, leave the outcomes where
+    """A rank other than 0, which joined the run directory: run every pass, leave the outcomes where
     rank 0 looks.
     """
-    run = rank_exchange.wait_for_run(run_plan)
+    run = RunDir(run_plan.root)
     sampler = Sampler(run, run_plan.request, run_plan.host, None)
     with sampler if run_plan.rank.leads_node else nullcontext():
         ended = run_passes(
@@ -182,7 +185,7 @@ def new_manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
         ranks=run_plan.rank.world,
         job=run_plan.rank.job,
         traced_ranks=request.trace_ranks,
-        findings=tuple(clash.finding for clash in run_plan.clashes),
+        findings=(*rank_exchange.apart(run_plan), *(one.finding for one in run_plan.clashes)),
     )
     if run_plan.scan is None:  # it cannot be taken up again
         return manifest

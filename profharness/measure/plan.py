@@ -59,11 +59,12 @@ class RunPlan:
     @property
     def is_traced(self) -> bool:
         """Whether this rank is one that the layers stand around. What is to start the ranks plans
-        for one of those.
+        for one of those; a rank that nobody can number is recorded.
         """
         starts_ranks = self.rank.world == 1 and self.request.ranks > 1
         traced = self.request.trace_ranks
-        return not traced or starts_ranks or self.rank.rank in traced
+        is_anyhow = starts_ranks or bool(self.rank.apart)
+        return not traced or is_anyhow or self.rank.rank in traced
 
     @property
     def spare_executions(self) -> int | None:

@@ -62,8 +62,7 @@ def plan_run(
     Without `starts` a dry run starts nothing at all, the probe included: it shows what a request
     of somebody else would start.
     """
-    rank = ranks.detect(os.environ, os.getppid())
-    trace_ranks.check(request.trace_ranks, max(rank.world, request.ranks))
+    rank = _rank(request)
     chosen = layers.named(layer_names(request))
     check_alone(request.profile, request.tool_arg, os.environ)
     if request.device_counters_from:
@@ -108,6 +107,14 @@ def plan_run(
         return run_plan
     planned = Planned(chosen, _torch_of(request, scan, chosen), words)
     return replace(run_plan, clashes=clashes(environment, planned))
+
+
+def _rank(request: Request) -> RankInfo:
+    """Raises UsageError for a rank that is to be traced and is none."""
+    rank = ranks.detect(os.environ, os.getppid(), run_id=request.run_id, named=bool(request.output))
+    if not rank.apart:
+        trace_ranks.check(request.trace_ranks, max(rank.world, request.ranks))
+    return rank
 
 
 def _probed(
@@ -323,13 +330,13 @@ def _require_program(command: Sequence[str]) -> None:
 
 
 def root_of(request: Request, rank: RankInfo) -> Path:
-    """The run directory: as asked, or a new one named by time and program (where another run has
-    that name as this one begins, it gets a number).
+    """The run directory: as asked, or a new one named by job or time and by program (where another
+    run has that name as this one begins, it gets a number).
     """
     if request.output:
         return Path(request.output).absolute()
     name = request.name or (Path(request.command[0]).name if request.command else request.scan)
     base = Path(os.environ.get("PROFHARNESS_OUTPUT", "traces")).absolute()
-    if rank.job:
-        return base / f"{rank.job}-{name}"
+    if job := rank.job or request.run_id:
+        return base / f"{job}-{name}"
     return base / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{name}"

@@ -1,5 +1,5 @@
-"""Several ranks in one run directory: the others wait for it and leave their outcomes, rank 0
-gathers them (docs/run-directory.md#ranks).
+"""Several ranks in one run directory: the others leave their outcomes, and rank 0 gathers them
+(docs/run-directory.md#ranks). How they find it: `meeting`.
 
 Each rank runs the same passes (`passes`), starts its own copy of the command and writes only under
 its own names. Rank 0 owns the manifest; the lowest local rank of a node owns that node's sampler.
@@ -10,17 +10,17 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from profharness.errors import InputError, Unavailable
 from profharness.findings import Finding, finding
 from profharness.launchers.command import Command
 from profharness.layers import around
+from profharness.measure.meeting.board import Board
+from profharness.measure.meeting.waiting import Patience, end_limit_s
 from profharness.measure.passes import EndedPass
 from profharness.measure.plan import RunPlan
 from profharness.measure.recorder import Recorder
@@ -29,8 +29,6 @@ from profharness.rundir.manifest import NodeRecord, RankOutcome
 from profharness.rundir.paths import RunDir, write_atomic
 from profharness.supervise.pass_plan import PassPlan
 
-JOIN_S = 120.0
-GATHER_S = 60.0
 VERDICT_S = 600.0
 _NUMBERS = re.compile(r"\d+")
 
@@ -54,7 +52,7 @@ class RankRecords:
         findings = tool.of_tool(ended.execution.last, ended.stderr_text, artifacts)
         refused = tool.refused(ended.stderr_text, artifacts)
         _write_outcome(self.run_plan, ended, refused=refused, findings=findings)
-        return bool(ended.plan.counters) and _is_split(self.run, ended.plan)
+        return bool(ended.plan.counters) and _is_split(self.run_plan, ended.plan)
 
     def split(self, ended: EndedPass, halves: Sequence[PassPlan]) -> None:
         """Rank 0 records it."""
@@ -67,9 +65,12 @@ class RankRecords:
 
 
 def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
-    """Rank 0, after its own command has ended: wait for the others (a minute at most, and where it
-    ran without the tool, for the tools around them too, which may start the command many times),
-    record all outcomes and their findings.
+    """Rank 0, after its own command has ended: wait for the others, record all outcomes and their
+    findings.
+
+    Each next outcome may take a minute and the time to write as many bytes as rank 0 left, and
+    where rank 0 ran without the tool, what the tools around the others need, which may start the
+    command many times; or as long as the user says.
 
     Returns whether the tool refused the pass's counters on any rank, and leaves that for the other
     ranks to read. False where there is one process only.
@@ -77,34 +78,72 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     if run_plan.rank.world == 1:
         return False
     plan, folder = ended.plan, _folder(recorder.run)
-    own_refused = ended.tool.refused(ended.stderr_text, ended.tool.collect())
-    _write_outcome(run_plan, ended, refused=own_refused)
-    limit_s = GATHER_S + (0 if run_plan.is_traced else _behind_s(run_plan, ended))
-    deadline = time.monotonic() + limit_s
-    expected = [folder / f"{plan.name}-{rank}.json" for rank in range(run_plan.rank.world)]
-    while time.monotonic() < deadline and not all(path.exists() for path in expected):
-        time.sleep(0.02)
-    present = [path for path in expected if path.exists()]
-    outcomes = tuple(msgspec.json.decode(path.read_bytes(), type=RankOutcome) for path in present)
+    own = ended.tool.collect()
+    _write_outcome(run_plan, ended, refused=ended.tool.refused(ended.stderr_text, own))
+    limit_s = end_limit_s(
+        run_plan.request.rank_limit,
+        sum(artifact.size_bytes or 0 for artifact in own),
+        0.0 if run_plan.is_traced else _behind_s(run_plan, ended),
+    )
+    expected = {f"{plan.name}-{rank}.json": rank for rank in range(run_plan.rank.world)}
+    missing = _awaited(folder, expected, limit_s)
+    outcomes = tuple(
+        msgspec.json.decode((folder / name).read_bytes(), type=RankOutcome)
+        for name, rank in expected.items()
+        if rank not in missing
+    )
     recorder.update(
         rank_outcomes=(*recorder.manifest.rank_outcomes, *outcomes),
         nodes=tuple(with_cpus_of_ranks(node, outcomes) for node in recorder.manifest.nodes),
     )
     for rank_finding in rank_findings(outcomes):
         recorder.add_finding(rank_finding)
-    missing = [rank for rank, path in enumerate(expected) if not path.exists()]
     if missing:
         recorder.add_finding(
             finding(
                 "profiler-failed",
-                f"ranks {missing} of {run_plan.rank.world} left no outcome within {limit_s:g} s",
+                f"ranks {missing} of {run_plan.rank.world} left no outcome within {limit_s:.0f} s "
+                "(--rank-limit sets it)",
                 missing=len(missing),
             )
         )
     refused = any(outcome.refused for outcome in outcomes) and not ended.execution.signals
     if plan.counters:
         write_atomic(_verdict(recorder.run, plan), msgspec.json.encode(refused))
+        Board.of(run_plan).say_split(plan.name, split=refused)
     return refused
+
+
+def _awaited(folder: Path, expected: Mapping[str, int], limit_s: float) -> list[int]:
+    """Wait for these files of ranks; the ranks that left none in time. A look is one call, however
+    many ranks there are.
+    """
+    missing = sorted(expected.values())
+    patience = Patience(
+        limit_s, lambda: f"rank 0 waits for {_ranks(missing)} of {len(expected)} to end"
+    )
+    while True:
+        there = expected.keys() & _names(folder)
+        left = sorted(rank for name, rank in expected.items() if name not in there)
+        if len(left) < len(missing):
+            patience.progress()
+        missing = left
+        if not missing or not patience.again():
+            return missing
+
+
+def _names(folder: Path) -> set[str]:
+    """What lies in the folder; nothing where a disk went away."""
+    try:
+        return set(os.listdir(folder))  # noqa: PTH208  names are enough
+    except OSError:
+        return set()
+
+
+def apart(run_plan: RunPlan) -> tuple[Finding, ...]:
+    """That this run is of one of several processes, where it is."""
+    why = run_plan.rank.apart
+    return (finding("ranks-apart", why),) if why else ()
 
 
 def with_cpus_of_ranks(node: NodeRecord, outcomes: Sequence[RankOutcome]) -> NodeRecord:
@@ -161,17 +200,31 @@ def _verdict(run: RunDir, plan: PassPlan) -> Path:
     return _folder(run) / f"{plan.name}-verdict.json"
 
 
-def _is_split(run: RunDir, plan: PassPlan) -> bool:
+def _is_split(run_plan: RunPlan, plan: PassPlan) -> bool:
     """What rank 0 says of a counter pass; it may take as long as its own execution. Without a word,
     the plan stands.
+
+    The leader of a node looks for it in the run directory, and tells the others.
     """
-    deadline = time.monotonic() + VERDICT_S
-    path = _verdict(run, plan)
-    while time.monotonic() < deadline:
-        if path.exists():
-            return msgspec.json.decode(path.read_bytes(), type=bool)
-        time.sleep(0.02)
-    return False
+    rank, board = run_plan.rank, Board.of(run_plan)
+    path = _verdict(RunDir(run_plan.root), plan)
+    about = f"rank {rank.rank} of {rank.world} waits for what rank 0 says of the pass {plan.name}"
+    patience = Patience(
+        max(VERDICT_S, run_plan.request.rank_limit or 0.0),
+        (lambda: about) if rank.leads_node else None,
+    )
+    while True:
+        word = None if rank.leads_node else board.read()
+        if word is not None and not word.is_dead and word.root == str(run_plan.root):
+            if plan.name in word.splits:
+                return word.splits[plan.name]
+        elif path.exists():
+            split = msgspec.json.decode(path.read_bytes(), type=bool)
+            if rank.leads_node:
+                board.say_split(plan.name, split=split)
+            return split
+        if not patience.again():
+            return False
 
 
 def _write_outcome(
@@ -193,23 +246,3 @@ def _write_outcome(
     )
     path = _folder(RunDir(run_plan.root)) / f"{plan.name}-{rank}.json"
     write_atomic(path, msgspec.json.encode(record))
-
-
-def wait_for_run(run_plan: RunPlan) -> RunDir:
-    """The directory that rank 0 of the same job makes. Raises Unavailable when it does not appear
-    in time.
-    """
-    deadline = time.monotonic() + JOIN_S
-    while time.monotonic() < deadline:
-        try:
-            run = RunDir.open(run_plan.root)
-            if run.read_manifest().job == run_plan.rank.job:
-                return run
-        except InputError:
-            pass  # not there yet
-        time.sleep(0.02)
-    raise Unavailable(
-        f"rank {run_plan.rank.rank}: rank 0 made no run directory {run_plan.root} within "
-        f"{JOIN_S:g} s",
-        "all ranks must see the same folder: name one on a shared file system with --output",
-    )

@@ -110,12 +110,17 @@ _RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")
 
 @dataclass(frozen=True)
 class RankInfo:
-    """`job` is empty for a single process; otherwise all ranks of one step have the same."""
+    """`job` is empty for a single process, and where the ranks have nothing in common but the run
+    directory that the user named; otherwise all ranks of one step have the same.
+
+    `apart` says why one of several processes is a run by itself, empty where it is none.
+    """
 
     rank: int = 0
     world: int = 1
     local_rank: int = 0
     job: str = ""
+    apart: str = ""
 
     @property
     def leads(self) -> bool:
@@ -128,11 +133,15 @@ class RankInfo:
         return self.local_rank == 0
 
 
-def detect(environment: Variables, parent: int = 0) -> RankInfo:
+def detect(
+    environment: Variables, parent: int = 0, *, run_id: str = "", named: bool = False
+) -> RankInfo:
     """From the variables of the innermost launcher, also where it started one process only, while a
     step around it has more; `parent` is the launcher's pid.
 
-    A single task is an ordinary run.
+    A single task is an ordinary run. `run_id` is the name that the user gave the ranks, and `named`
+    says that their run directory has one; otherwise ranks that have nothing in common are runs
+    `apart`.
     """
     for launcher in _in_order(environment):
         rank, world = _number(environment, launcher.rank), _number(environment, *launcher.world)
@@ -140,15 +149,38 @@ def detect(environment: Variables, parent: int = 0) -> RankInfo:
             continue
         if world == 1:
             return RankInfo()
-        parts = list(_identity(launcher, environment))
-        if parent and (_number(environment, *launcher.on_node) == world or not parts):
-            parts.append(
-                str(parent)
-            )  # on one node the launcher's pid tells apart runs that reuse a port
-        job = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-")
         local = _number(environment, *launcher.local) or 0
+        if run_id:
+            return RankInfo(rank, world, local, run_id)
+        parts = list(_identity(launcher, environment))
+        if parent and _number(environment, *launcher.on_node) == world:
+            # on one node the launcher's pid tells apart runs that reuse a port
+            parts.append(str(parent))
+        if not parts:
+            own = f"{launcher.rank}={rank}"
+            return RankInfo(rank, world, local) if named else RankInfo(apart=_apart(world, own))
+        job = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-")
         return RankInfo(rank, world, local, f"{launcher.name}-{job}")
-    return RankInfo()
+    return RankInfo(apart=_without_rank(environment))
+
+
+def _apart(world: int, own: str) -> str:
+    return (
+        f"this is one of {world} processes ({own}), and no variable of their launcher says which "
+        "of them belong together: each is a run of its own"
+    )
+
+
+def _without_rank(environment: Variables) -> str:
+    """Why a process is a run by itself although a launcher says that it started several."""
+    for name in ("OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "PALS_SIZE"):
+        world = _number(environment, name)
+        if world is not None and world > 1:
+            return (
+                f"{name} says that {world} processes were started, and no variable says which of "
+                "them this is: each is a run of its own"
+            )
+    return ""
 
 
 def _in_order(environment: Variables) -> Iterator[_Launcher]:

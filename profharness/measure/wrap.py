@@ -129,7 +129,7 @@ def plan_wrap(request: Request, *, dry: bool = False) -> WrapPass:
             "and wrap leaves its files as they are",
             "use profharness run, which cuts them on reading, or leave --capture out",
         )
-    rank = ranks.detect(os.environ).rank
+    rank = ranks.detect(os.environ, named=True).rank
     # no two executions of one node share the name; a launcher's ranks are on different nodes or
     # have different pids
     return WrapPass(run_plan, replace(plan, name=f"wrap-r{rank}-{os.getpid()}"))

@@ -8,6 +8,7 @@ one base each, so each chapter builds on the one before.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -32,8 +33,18 @@ from profharness.options.pinning import PinningOptions
 from profharness.options.workload import for_commands, is_sleep
 from profharness.rundir.capture import in_full
 
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LATER = (SERVING, PROCESSES)
 _NO_SUCH_MODEL = "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"
+
+
+def _run_id(text: str) -> None:
+    """Raises UsageError for what is no part of a file's name."""
+    if text and not _RUN_ID.fullmatch(text):
+        raise UsageError(
+            f"--run-id {text!r} is no name",
+            "write up to 64 letters, digits and .-_ that begin with a letter or digit",
+        )
 
 
 class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +62,31 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
             limit=Limit(least=1, says="{} is too few", hint="ask for at least 1"),
         ),
     ] = 1
+    run_id: Annotated[
+        str,
+        Option(
+            "A name that all ranks of this run share, for launchers that give them none; the run "
+            "directory begins with it.",
+            PLACE,
+            metavar="NAME",
+            check=_run_id,
+        ),
+    ] = ""
+    rank_limit: Annotated[
+        float | None,
+        Option(
+            "Commands: seconds that ranks wait for rank 0 to begin, and rank 0 for each next rank "
+            "to end (default 120; and 60 with one more for every 5 MB that a rank leaves).",
+            PLACE,
+            metavar="SECONDS",
+            only=for_commands("leave it out: a scan is one process"),
+            limit=Limit(
+                above=0,
+                says="must be more than 0",
+                hint="it is how long, in seconds, ranks wait for one another",
+            ),
+        ),
+    ] = None
     output: Annotated[
         str,
         Option(

@@ -68,6 +68,8 @@ def test_torchrun_wins_over_the_slurm_step_that_holds_it() -> None:
         "RANK": "3",
         "WORLD_SIZE": "4",
         "LOCAL_RANK": "3",
+        "MASTER_ADDR": "n1",
+        "MASTER_PORT": "29500",
     }
     assert detect(both).rank == 3
     assert detect({**both, "TORCHELASTIC_RUN_ID": "none"}).rank == 3
@@ -213,3 +215,36 @@ def test_jobs_of_torchrun_without_a_name_are_told_apart_by_the_scheduler() -> No
 )
 def test_other_launchers_of_large_machines(environment: dict[str, str], expected: RankInfo) -> None:
     assert {detect(environment, parent) for parent in (25920, 8161)} == {expected}
+
+
+def untold(rank: int, *, node: int) -> dict[str, str]:
+    """MPICH over ssh, on two nodes: no variable is the same on both and names this start."""
+    of_slurm = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS")
+    found = hydra(rank, node=node)
+    return {name: found[name] for name in found if name not in of_slurm}
+
+
+def test_ranks_without_anything_in_common_are_runs_of_their_own() -> None:
+    for rank in range(4):
+        found = detect(untold(rank, node=rank // 2), 100 + rank // 2)
+        assert (found.rank, found.world, found.job) == (0, 1, "")
+        assert f"one of 4 processes (PMI_RANK={rank})" in found.apart
+    one_node = {**untold(1, node=0), "MPI_LOCALNRANKS": "4"}
+    assert detect(one_node, 9) == RankInfo(1, 4, 1, "pmi-9")
+
+
+def test_a_name_of_the_run_or_of_its_directory_joins_them() -> None:
+    of_node = [untold(rank, node=rank // 2) for rank in range(4)]
+    for options, job in (({"run_id": "mine"}, "mine"), ({"named": True}, "")):
+        assert [detect(one, 100 + at // 2, **options) for at, one in enumerate(of_node)] == [
+            RankInfo(rank, 4, rank % 2, job) for rank in range(4)
+        ]
+    assert detect({**STEP, **MPI["none"]}, run_id="mine") == RankInfo(3, 4, 1, "mine")
+
+
+def test_a_number_of_ranks_without_a_rank_is_said() -> None:
+    found = detect({"PMI_SIZE": "4"}, 9)
+    assert (found.world, found.rank) == (1, 0)
+    assert "PMI_SIZE says that 4 processes were started" in found.apart
+    assert not detect({"PMI_SIZE": "1"}, 9).apart
+    assert not detect({}, 9).apart

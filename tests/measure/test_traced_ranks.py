@@ -14,6 +14,7 @@ from profharness.launchers import Outcome
 from profharness.launchers.local import LocalLauncher
 from profharness.layers import descriptions, named
 from profharness.measure import rank_exchange, schedule
+from profharness.measure.meeting import waiting
 from profharness.measure.pass_commands import planned_commands
 from profharness.measure.passes import EndedPass, Execution
 from profharness.measure.plan import RunPlan
@@ -97,7 +98,7 @@ def test_rank_0_without_the_tool_waits_for_the_tools_around_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, traced: str
 ) -> None:
     """The outcome of rank 1 comes later than ranks that all run alike would need."""
-    monkeypatch.setattr(rank_exchange, "GATHER_S", 0.05)
+    monkeypatch.setattr(waiting, "END_S", 0.05)
     run_plan = plan("rocprofv3", RankInfo(0, 2, 0, "j"), tmp_path / "run", trace_ranks=traced)
     run = RunDir.create(run_plan.root)
     manifest = Manifest(id="r", created="", profharness="", kind="command", argv=())

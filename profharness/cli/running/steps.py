@@ -41,7 +41,7 @@ def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:
 
 def is_rank() -> bool:
     """Whether a launcher (or --ranks itself) started this process as one of several."""
-    return ranks.detect(os.environ).world > 1
+    return ranks.detect(os.environ, named=True).world > 1
 
 
 def start_ranks(count: int) -> int:

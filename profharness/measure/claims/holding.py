@@ -12,6 +12,8 @@ from types import FrameType
 
 from profharness.errors import OutputExists
 from profharness.measure.claims import jobs
+from profharness.measure.meeting import joining
+from profharness.measure.meeting.board import Board
 from profharness.measure.plan import RunPlan
 from profharness.rundir.claims import holder, new_folders
 from profharness.rundir.claims.holder import Claim, Claimant
@@ -26,14 +28,39 @@ def held(run_plan: RunPlan, *, again: bool = False, take_over: bool = False) -> 
     """Make the directory (`again`: it is there) and hold it within the block.
 
     The plan that comes back has the directory's name: a name that was chosen by the time may be
-    taken meanwhile. Of several ranks the first one makes and holds the directory for all.
+    taken meanwhile, and a step of a job may hold several runs. Of several ranks the first one makes
+    and holds the directory for all, and the others join it.
 
     Raises OutputExists for a place that is taken, UsageError where another process holds it or
     nothing can be written, InputError (`again`) for what is no run.
     """
-    if not run_plan.rank.leads:
-        yield run_plan
+    with _word_of_leader(run_plan):
+        if not run_plan.rank.leads:
+            joined = joining.join(run_plan)
+            if not joined.rank.apart:
+                yield joined
+                return
+            run_plan = joined
+        with _led(run_plan, again=again, take_over=take_over) as placed:
+            yield placed
+
+
+@contextmanager
+def _word_of_leader(run_plan: RunPlan) -> Iterator[None]:
+    """While it lives, the leader of a node tells the other ranks of the node what it knows."""
+    if run_plan.rank.world == 1 or not run_plan.rank.leads_node:
+        yield
         return
+    board = Board.of(run_plan)
+    board.say()
+    try:
+        yield
+    finally:
+        board.remove()
+
+
+@contextmanager
+def _led(run_plan: RunPlan, *, again: bool, take_over: bool) -> Iterator[RunPlan]:
     placed = _opened(run_plan) if again else _placed(run_plan)
     claim = holder.claim(placed.root, _claimant(take_over=take_over))
     try:
@@ -56,7 +83,7 @@ def _opened(run_plan: RunPlan) -> RunPlan:
 def _placed(run_plan: RunPlan) -> RunPlan:
     """The plan with a directory that was made for it."""
     request = run_plan.request
-    if request.output or run_plan.rank.job:  # the name is the user's, or the ranks' in common
+    if request.output and not run_plan.rank.apart:  # the name is the user's
         RunDir.create(run_plan.root, shared=request.share)
         return run_plan
     return run_plan.at(next_of(run_plan.root, shared=request.share))

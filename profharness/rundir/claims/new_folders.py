@@ -39,10 +39,15 @@ def make_next(first: Path, *, shared: bool) -> Path:
     OSError.
     """
     for number in count(1):
-        path = first if number == 1 else first.with_name(f"{first.name}-{number}")
+        path = numbered(first, number)
         if make(path, shared=shared):
             return path
     raise AssertionError  # the numbers have no end
+
+
+def numbered(first: Path, number: int) -> Path:
+    """The n-th name: NAME, NAME-2, NAME-3 and so on."""
+    return first if number == 1 else first.with_name(f"{first.name}-{number}")
 
 
 def is_taken(path: Path) -> bool:

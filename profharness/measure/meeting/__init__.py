@@ -1,0 +1,1 @@
+"""How the ranks of one run find one another: the folder, the word of a node's leader, waiting."""
