@@ -180,6 +180,16 @@ def reaching(intervals: Intervals, merged: Intervals) -> npt.NDArray[np.bool_]:
     return meets
 
 
+def meeting(intervals: Intervals, merged: Intervals) -> npt.NDArray[np.bool_]:
+    """Which members of `intervals` (any order) share an instant with a member of the merged set."""
+    if len(merged) < 2:
+        return reaching(intervals, merged)
+    next_one = np.searchsorted(merged.end, intervals.start, "right")
+    meets: npt.NDArray[np.bool_] = next_one < len(merged)
+    meets &= merged.start[np.minimum(next_one, len(merged) - 1)] < intervals.end
+    return meets
+
+
 def contains(merged: Intervals, at_ns: I64) -> npt.NDArray[np.bool_]:
     """Whether each instant lies in the merged set."""
     if not len(merged):

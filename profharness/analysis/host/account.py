@@ -42,6 +42,7 @@ def of_idle(
         for host, stretch in stretches.before:
             for cause, held in host_sets(host, asked.inside(stretch)).items():
                 asked.add(cause.removesuffix("_ns"), held, host)
+    tally.near = asked.reach()
     for part in _or_plain(trace, shown):
         tally.turn_to(part)
         asked.answer(tally)
@@ -115,6 +116,10 @@ class _Asked:
 
     def inside(self, stretch: Intervals) -> Intervals:
         return intervals.intersect(intervals.merge(stretch), self.windows)
+
+    def reach(self) -> Intervals:
+        """All gaps, with the instants beside them: what ends where a gap begins has opened it."""
+        return intervals.union(*(Intervals(gaps.start - 1, gaps.end + 1) for gaps in self.gaps))
 
     def add(self, cause: str, held: Intervals, host: HostThread) -> None:
         self.times.append((cause, held, host))

@@ -40,8 +40,12 @@ _Key = tuple[str, str, str]
 class HostTally:
     """Times by cause, kind and name, of threads that one trace after the other tells of. Not
     frozen, as it grows with each thread and cause.
+
+    With `near`, a merged set of intervals, only time in it is asked for: threads are followed
+    there alone, which is much cheaper where a device is seldom idle.
     """
 
+    near: Intervals | None = None
     _trace: Trace | None = field(default=None, init=False)
     _times: Counter[_Key] = field(default_factory=Counter, init=False)
     _samples: Counter[_Key] = field(default_factory=Counter, init=False)
@@ -147,9 +151,11 @@ class HostTally:
         self._times[cause, Kind.NOTHING.key, ""] += gaps.held.total - told
 
     def line(self, thread: int) -> Timeline:
-        """The whole timeline of a thread: once, since each cause of idle time asks for it."""
+        """The timeline of a thread, as far as it is asked for: once, since each cause of idle time
+        asks for it.
+        """
         if thread not in self._lines:
-            self._lines[thread] = timeline(self.rows, thread)
+            self._lines[thread] = timeline(self.rows, thread, self.near)
         return self._lines[thread]
 
     def _samples_of(self, thread: int) -> ThreadSamples:

@@ -171,7 +171,7 @@ def timeline(rows: HostRows, thread: int, within: Intervals | None = None) -> Ti
     """
     mine = np.flatnonzero(rows.thread == thread)
     if within is not None and len(mine):
-        reach = intervals.reaching(Intervals(rows.start[mine], rows.end[mine]), within)
+        reach = intervals.meeting(Intervals(rows.start[mine], rows.end[mine]), within)
         mine = mine[reach]
     if not len(mine):
         empty = np.empty(0, np.int64)

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from profharness.analysis.records import Figure, Summary
 from profharness.report.pictures.options import GREY, READABLE, Option, option_json, tooltip
 from profharness.report.plots import colors
@@ -14,8 +16,11 @@ from profharness.report.plots.base import Plot
 from profharness.report.text import names
 from profharness.report.text.figures import finite
 from profharness.report.text.labels import on_cpu, point_names
+from profharness.report.text.measured.counted import same_time
 
 MOST_POINTS = 40
+WHOLE_RUN = "the whole run"
+"""How the source of a figure begins that was sampled from the run's begin to its end."""
 
 
 @dataclass(frozen=True)
@@ -123,10 +128,23 @@ def _rows(summary: Summary) -> list[tuple[str, dict[str, Share]]]:
         for label, point in zip(labels, points, strict=True)
         if (found := shares(point.metrics))
     ]
-    whole = shares(summary.metrics)
+    whole = shares(_of_one_time(summary))
     if not any(len(found) > 1 for _, found in rows) and whole:
         return [("", whole)]
     return rows
+
+
+def _of_one_time(summary: Summary) -> dict[str, Figure]:
+    """The figures of the whole window, without those that were sampled over another time than its
+    shares are of; as they were in the window, where samples tell that.
+    """
+    found = {}
+    for name, figure in summary.metrics.items():
+        factor = same_time(summary, name) if figure.source.startswith(WHOLE_RUN) else 1.0
+        if factor is not None:
+            value = None if figure.value is None else factor * figure.value
+            found[name] = msgspec.structs.replace(figure, value=value)
+    return found
 
 
 def _axis() -> Option:

@@ -5,7 +5,14 @@ import json
 import msgspec
 import pytest
 
-from profharness.analysis.records import Figure, PointSummary, Summary, TraceCounts
+from profharness.analysis.records import (
+    Figure,
+    Partition,
+    PointSummary,
+    Summary,
+    TelemetryRow,
+    TraceCounts,
+)
 from profharness.report.pictures.reality import MEASURES, reality_plot, shares
 from profharness.report.text import names
 from tests.report.samples import SAMPLES, gpu_scan
@@ -68,3 +75,37 @@ def test_points_without_figures_are_left_out() -> None:
     plot = reality_plot(msgspec.structs.replace(summary, points=(bare, *summary.points[:2])))
     assert plot is not None
     assert len(json.loads(plot.json)["yAxis"]["data"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("captured", "window_s", "shown"), [(None, 1, None), (90.0, 1, 90.0), (None, 10, 3.0)]
+)
+def test_what_was_sampled_at_another_time_does_not_stand_beside_the_window(
+    captured: float | None, window_s: int, shown: float | None
+) -> None:
+    """A run of 10 s, of which a second was captured: its mean says nothing of that second."""
+    row = TelemetryRow(
+        device="0", metric=names.GPU_PERCENT, unit="%", mean=3.0, low=0.0, high=90.0,
+        samples=1_000, span_ns=10 * 10**9, captured=captured,
+    )  # fmt: skip
+    summary = Summary(
+        source="x",
+        trace=TraceCounts(),
+        partition=Partition(
+            window_ns=window_s * 10**9,
+            compute_ns=0,
+            exposed_communication_ns=0,
+            exposed_copy_ns=0,
+            idle_ns=window_s * 10**9,
+        ),
+        telemetry=(row,),
+        metrics={
+            names.GPU_PERCENT: Figure(value=3.0, unit="%", source="the whole run, telemetry"),
+            names.FILL: Figure(value=0.6, unit="share", source="torch: 20 steps"),
+            names.MFU: Figure(value=0.04, unit="share", source="torch: 20 steps"),
+        },
+    )
+    plot = reality_plot(summary)
+    assert plot is not None
+    first = f"GPU % {shown:.3g} %, " if shown else ""
+    assert plot.description.endswith(f": {first}fill 60 %, MFU 4 %.")

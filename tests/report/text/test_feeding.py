@@ -88,7 +88,14 @@ def test_one_long_gap_is_no_habit():
 def test_other_causes_keep_their_advice():
     loading = summary(host(("data_loader", 500), ("operator", 100)), forecast("graphs", 900, 150))
     assert advice(loading).startswith("more workers")
-    assert advice(summary(host(("python", 500), ("operator", 100)))) == ""
+    assert advice(summary(host(("nothing", 500), ("operator", 100)))) == ""
+
+
+def test_python_around_the_calls_is_not_taken_for_a_data_loader():
+    less = "fewer Python steps between launches, or"
+    between = summary(host(("python", 480), ("operator", 430)), forecast("graphs", 514, 633))
+    assert advice(between) == f"{less} {GRAPHS} (graphs: -48.6 %, at most -63.3 %)"
+    assert advice(summary(host(("python", 500), ("operator", 100)))) == f"{less} torch.compile"
 
 
 def test_a_launch_bound_trace_is_never_told_of_the_data_loader():

@@ -222,8 +222,7 @@ class Controller:
             self._leave_span(window)
             self._probed = window.count() if self._window_mode == "probe" else None
             can_go_on = self._release(window)
-            if not can_go_on or self._inside_call:
-                self._keep_instead(window)
+            self._put_away(window)
             if not can_go_on:
                 self._process.hello.add("messages", STUCK)
                 self._policy.mode = "done"
@@ -245,14 +244,15 @@ class Controller:
         range is open and nothing tells when it will end.
         """
         left = open_ranges.release(self._torch, window.open_ranges())
+        window.referred_to = left != open_ranges.NONE
         self._inside_call = left == open_ranges.OPERATORS
         return left != open_ranges.UNKNOWN
 
-    def _keep_instead(self, window: windows.Window) -> None:
-        """Export a recording that could not be discarded; its file is removed once the asked window
-        is on disk.
-        """
-        if self._keep(window, LEFT_OPEN):
+    def _put_away(self, window: windows.Window) -> None:
+        """Free a recording; one still in use becomes a file until the asked window is on disk."""
+        if not window.referred_to:
+            window.forget()
+        elif self._keep(window, LEFT_OPEN):
             self._files.replace_later(window.path)
 
     def _open(self) -> windows.Window | None:

@@ -90,6 +90,7 @@ class LevelWindows:
         window = windows.Window("", device=False, all_threads=True)
         window.start()
         self._end(window)
+        window.forget()
 
     def _look(self) -> None:
         if self._standing_back:
@@ -157,6 +158,7 @@ class LevelWindows:
         """
         window.end()
         left = open_ranges.release(self._torch, window.open_ranges())
+        window.referred_to = left != open_ranges.NONE
         if left == open_ranges.UNKNOWN:
             self._process.hello.add(
                 "messages",

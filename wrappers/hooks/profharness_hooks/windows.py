@@ -15,11 +15,12 @@ import os
 import time
 
 from profharness_hooks import own_frames, process_groups
+from profharness_hooks.quiet import quiet_start
 from profharness_hooks.sidecars import count_events, sidecar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, ContextManager, Iterator, Mapping
+    from typing import Any, Callable, ContextManager, Mapping
 
 
 MARKERS = 50
@@ -119,21 +120,6 @@ def before_other_profilers(give_way: Callable[[], None]) -> None:
             setattr(module, name, calling(original))
 
 
-@contextlib.contextmanager
-def _quiet_kineto() -> Iterator[None]:
-    """Keep Kineto from greeting on stderr when it first starts. It reads its log level at that
-    moment; the level is put back for the user's own use.
-    """
-    if "KINETO_LOG_LEVEL" in os.environ:
-        yield
-        return
-    os.environ["KINETO_LOG_LEVEL"] = "6"
-    try:
-        yield
-    finally:
-        os.environ.pop("KINETO_LOG_LEVEL", None)
-
-
 def has_device(torch: Any) -> bool:
     """Whether device activity can be recorded: a CUDA or ROCm build, and a device that it sees."""
     build = torch.version.cuda or getattr(torch.version, "hip", None)
@@ -172,6 +158,7 @@ class Window:
         self.range: Any = None
         self.own_events = 0
         self.unfinished_step: int | None = None
+        self.referred_to = False  # by a range of the program that may still be open
 
     def __enter__(self) -> Window:  # noqa: PYI034 - Self came with 3.11
         self.start()
@@ -203,7 +190,7 @@ class Window:
             **also_recorded(os.environ),
             **self._threads(),
         )
-        with _quiet_kineto():
+        with quiet_start():
             self._profiler.start()
         self.range, _open = _range_type(), self
         _prepare_for_fork()
@@ -241,10 +228,10 @@ class Window:
             _of_program[-1].__exit__(None, None, None)
 
     def export(self) -> int:
-        """Write the trace and its sidecar; returns how many events it holds, markers and step
-        ranges left out, but with the few hundred functions of Python that ran for the recording
-        itself, where stacks are recorded; 0 where it holds nothing but such functions. Raises
-        OSError.
+        """Write the trace and its sidecar, and forget the recording; returns how many events the
+        file holds, markers and step ranges left out, but with the few hundred functions of Python
+        that ran for the recording itself, where stacks are recorded; 0 where it holds nothing but
+        such functions. Raises OSError.
         """
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
         self._profiler.export_chrome_trace(self.path + ".part")
@@ -263,6 +250,7 @@ class Window:
             if "with_stack" in also_recorded(os.environ)
             else 0
         )
+        self.forget()
         return events if events > frames else 0
 
     def count(self) -> int:
@@ -307,6 +295,17 @@ class Window:
             return [name for _, name in sorted(still_open)]
         except AttributeError:
             return None
+
+    def forget(self) -> None:
+        """Free the ended recording now, unless a range may still write its end there.
+
+        torch's profiler object refers to itself, so that its C++ records would live until a garbage
+        collection, which may be that of the interpreter's end, when the runtime that they came from
+        is gone.
+        """
+        if not self.referred_to:
+            self._profiler.profiler = None
+            self._profiler = None
 
     def _results(self) -> Any:
         return self._profiler.profiler.kineto_results

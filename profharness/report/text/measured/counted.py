@@ -15,6 +15,7 @@ from profharness.report.text import names
 from profharness.report.text.figures import finite
 from profharness.units import format_ns
 
+_ELSEWHEN = " over the whole run"
 _SAME = 0.9  # of the sampled time: a window that covers so much is the whole run
 
 
@@ -44,6 +45,22 @@ def gpu_percent(summary: Summary) -> str:
     return f'The driver\'s "GPU %" said {value:.0f}{when or " meanwhile"}.'
 
 
+def same_time(summary: Summary, metric: str) -> float | None:
+    """What a sampled metric was in the window that was captured, as a multiple of its mean over the
+    samples; 1 where these are of the same time, None where it is not known.
+    """
+    rows, when = _compared(
+        summary, [row for row in summary.telemetry if row.metric == metric and row.device]
+    )
+    if when.startswith(_ELSEWHEN):
+        return None
+    means = [row.mean for row in summary.telemetry if row.metric == metric and row.device]
+    captured = [row.mean for row in rows]
+    if not captured or len(captured) != len(means) or not sum(means):
+        return 1.0
+    return sum(captured) / sum(means)
+
+
 def _compared(summary: Summary, rows: Sequence[TelemetryRow]) -> tuple[Sequence[TelemetryRow], str]:
     """The rows with what they say of the window that was captured, and words for it. Where too few
     samples lie there, all rows as they are, and which time they are of.
@@ -63,4 +80,4 @@ def _compared(summary: Summary, rows: Sequence[TelemetryRow]) -> tuple[Sequence[
     devices = max(len(summary.devices), 1)
     if partition.window_ns / devices >= _SAME * span_ns:
         return rows, ""
-    return rows, f" over the whole run of {format_ns(span_ns, 3)}"
+    return rows, f"{_ELSEWHEN} of {format_ns(span_ns, 3)}"

@@ -16,14 +16,16 @@ from profharness.units import format_number, format_share
 
 _LAUNCHING = (Kind.OPERATOR.key, Kind.LAUNCH_CALL.key, Kind.RUNTIME_CALL.key)
 _MOST = 0.5  # of the idle time
+_MANY_CALLS = 0.25  # of the idle time, so that graphs help beside the Python around the calls
 _WORTH_A_WORD = 0.05  # of the window
 _SEVERAL = 3  # gaps: one or two are no habit
 
 
 def advice(summary: Summary) -> str:
     """What to change, what is worth most first: graphs where the host works through operators and
-    launches in at least half of the idle time, and less waiting where gaps follow waits. Empty
-    where the host does nothing in particular.
+    launches in at least half of the idle time, and less waiting where gaps follow waits. Where it
+    is Python that fills most of that time, less of it. Empty where the host does nothing in
+    particular.
     """
     host = summary.host
     told = idle_advice(host, summary.findings)
@@ -36,6 +38,11 @@ def advice(summary: Summary) -> str:
     made, wait = _forecast(summary, "no-sync"), _wait(host)
     if told or (wait is not None and _gain(made) >= _WORTH_A_WORD):
         ways.append((_gain(made), f"{WAIT_LESS}{_worth(made)}"))
+    if not ways and host.kind_ns(Kind.PYTHON.key, *_LAUNCHING) >= _MOST * host.total_ns:
+        made = _forecast(summary, "graphs")
+        calls = host.kind_ns(*_LAUNCHING) >= _MANY_CALLS * host.total_ns
+        other = f"{_graphs(summary)}{_worth(made)}" if calls else "torch.compile"
+        return f"fewer Python steps between launches, or {other}"
     ways.sort(key=lambda way: -way[0])
     return ", and ".join(text for _, text in ways)
 
