@@ -46,7 +46,7 @@ def test_the_warning_about_cycles_is_not_the_programs_concern(runner: Runner) ->
     script = runner.script(
         """
 import warnings
-from profharness_hooks.quiet import quiet_start
+from profharness_hooks.own_frames import quiet_start
 before = list(warnings.filters)
 with quiet_start():
     warnings.warn("Warning: Profiler clears events at the end of each cycle. Only events from ...")

@@ -804,8 +804,12 @@ import os, threading, torch
 from profharness_hooks.windows import Window
 os.environ["PROFHARNESS_STACKS"] = "1"
 (watch,) = (thread for thread in threading.enumerate() if thread.name == "profharness")
+# once the window starts the thread ends at its next look, which here comes after it is open
+opened, keeper = [], watch._target.__self__
+keeper._look = lambda look=keeper._look: not opened or look()
 window = Window("own.json")
 window.start()
+opened.append(True)
 watch.join()
 window.end()
 frames = [event for event in window._results().events() if event.is_python_function()]

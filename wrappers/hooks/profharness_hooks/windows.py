@@ -15,7 +15,6 @@ import os
 import time
 
 from profharness_hooks import own_frames, process_groups
-from profharness_hooks.quiet import quiet_start
 from profharness_hooks.sidecars import count_events, sidecar
 
 TYPE_CHECKING = False
@@ -190,7 +189,7 @@ class Window:
             **also_recorded(os.environ),
             **self._threads(),
         )
-        with quiet_start():
+        with own_frames.quiet_start():
             self._profiler.start()
         self.range, _open = _range_type(), self
         _prepare_for_fork()
