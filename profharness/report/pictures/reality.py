@@ -141,9 +141,11 @@ def _of_one_time(summary: Summary) -> dict[str, Figure]:
     found = {}
     for name, figure in summary.metrics.items():
         factor = same_time(summary, name) if figure.source.startswith(WHOLE_RUN) else 1.0
-        if factor is not None:
-            value = None if figure.value is None else factor * figure.value
-            found[name] = msgspec.structs.replace(figure, value=value)
+        if factor == 1 or figure.value is None:
+            found[name] = figure
+        elif factor is not None:
+            value = factor * figure.value
+            found[name] = msgspec.structs.replace(figure, value=value, low=None, high=None)
     return found
 
 

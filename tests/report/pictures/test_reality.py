@@ -109,3 +109,31 @@ def test_what_was_sampled_at_another_time_does_not_stand_beside_the_window(
     assert plot is not None
     first = f"GPU % {shown:.3g} %, " if shown else ""
     assert plot.description.endswith(f": {first}fill 60 %, MFU 4 %.")
+
+
+def test_a_figure_without_samples_of_its_own_goes_by_the_time_of_the_others() -> None:
+    """Power saturation is computed from samples of power; the run was ten times the window."""
+    row = TelemetryRow(
+        device="0", metric="power", unit="W", mean=100.0, low=0.0, high=200.0, samples=1_000,
+        span_ns=10 * 10**9, captured=180.0,
+    )  # fmt: skip
+    summary = Summary(
+        source="x",
+        trace=TraceCounts(),
+        partition=Partition(
+            window_ns=10**9,
+            compute_ns=0,
+            exposed_communication_ns=0,
+            exposed_copy_ns=0,
+            idle_ns=10**9,
+        ),
+        telemetry=(row,),
+        metrics={
+            names.POWER_SATURATION: Figure(value=0.3, unit="share", source="the whole run, x"),
+            names.FILL: Figure(value=0.6, unit="share", source="torch: 20 steps"),
+            names.MFU: Figure(value=0.04, unit="share", source="torch: 20 steps"),
+        },
+    )
+    plot = reality_plot(summary)
+    assert plot is not None
+    assert plot.description.endswith(": fill 60 %, MFU 4 %.")

@@ -47,18 +47,17 @@ def gpu_percent(summary: Summary) -> str:
 
 def same_time(summary: Summary, metric: str) -> float | None:
     """What a sampled metric was in the window that was captured, as a multiple of its mean over the
-    samples; 1 where these are of the same time, None where it is not known.
+    whole run; 1 where the window is the whole run, None where samples do not tell.
     """
-    rows, when = _compared(
-        summary, [row for row in summary.telemetry if row.metric == metric and row.device]
-    )
-    if when.startswith(_ELSEWHEN):
-        return None
-    means = [row.mean for row in summary.telemetry if row.metric == metric and row.device]
-    captured = [row.mean for row in rows]
-    if not captured or len(captured) != len(means) or not sum(means):
+    sampled = [row for row in summary.telemetry if row.device]
+    own = [row for row in sampled if row.metric == metric]
+    rows, when = _compared(summary, own or sampled)
+    if not when:
         return 1.0
-    return sum(captured) / sum(means)
+    whole = sum(row.mean for row in own)
+    if when.startswith(_ELSEWHEN) or len(rows) != len(own) or not whole:
+        return None
+    return sum(row.mean for row in rows) / whole
 
 
 def _compared(summary: Summary, rows: Sequence[TelemetryRow]) -> tuple[Sequence[TelemetryRow], str]:
