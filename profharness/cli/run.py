@@ -141,7 +141,10 @@ def run(
         dry(request, elsewhere)
         return 0
     if request.launcher == "slurm":
-        return in_job(request, quiet=switches.quiet)
+        from profharness.cli.running.watched import watch
+
+        job = in_job(request)
+        return watch(job, as_json=switches.json, quiet=switches.quiet, cancels=True)
     if request.ranks > 1 and not is_rank():
         return start_ranks(request.ranks)
     return perform(

@@ -168,7 +168,7 @@ STAND_INS = {
     "srun": 'while [ "$1" != -- ]; do [ "$1" = --output ] && run=$2; shift; done; shift; '
     'mkdir -p "$run"; exec "$@"',
     "scancel": "exit 0",
-    "scontrol": 'echo "JobId=7 JobState=${STATE:-RUNNING} Reason=None"',
+    "scontrol": 'echo "JobId=7 JobState=${STATE:-RUNNING} Dependency=(null)"',
 }
 """Stand-ins for Slurm's clients, which do as much as the script needs of them."""
 
@@ -199,6 +199,8 @@ def carried_out(
         ("TERM", "CANCELLED", "cancelled", 143),
         ("TERM", "TIMEOUT", "time-limit", 143),
         ("TERM", "NODE_FAIL", "node-lost", 1),
+        ("TERM", "COMPLETING Reason=NodeDown", "node-lost", 1),
+        ("TERM", "COMPLETING Reason=TimeLimit", "time-limit", 143),
     ],
 )
 def test_how_it_ended_is_left_behind(

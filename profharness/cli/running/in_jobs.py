@@ -52,9 +52,9 @@ def as_planned(request: Request) -> Request:
     return msgspec.structs.replace(request, output=str(script.run_of(_plan(request), "JOB")))
 
 
-def in_job(request: Request, *, quiet: bool) -> int:
+def in_job(request: Request) -> Submitted:
     """Become srun within a job, whose exit status and signals are the run's; elsewhere submit a
-    job. Raises UsageError inside of a step, Unavailable without Slurm.
+    job, and return at once. Raises UsageError inside of a step, Unavailable without Slurm.
     """
     if is_rank():
         raise UsageError(
@@ -71,12 +71,7 @@ def in_job(request: Request, *, quiet: bool) -> int:
     plan_run(request, dry=True)  # what is wrong with the request is told once, not by every task
     if is_in_job():
         _become_srun(request)
-    submitted = _submitted(request)
-    if not quiet:
-        mention(
-            f"profharness: `squeue -j {submitted.job}` shows it, `scancel {submitted.job}` ends it"
-        )
-    return 0
+    return _submitted(request)
 
 
 def _become_srun(request: Request) -> NoReturn:
@@ -130,5 +125,8 @@ def _submitted(request: Request) -> Submitted:
     )
     write_atomic(folder / f"{job}.sh", text.encode())
     write_atomic(folder / f"{job}.json", msgspec.json.encode(submitted))
-    mention(f"profharness: job {job}; its run will be {near(Path(submitted.run))}")
+    mention(
+        f"profharness: job {job} makes the run {near(Path(submitted.run))}; Ctrl-C cancels it, and "
+        f"without this session `profharness attach-run {job}` waits for it"
+    )
     return submitted

@@ -21,12 +21,16 @@ _QUARTER_OF_A_MINUTE = 15
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 
 _ENDING = """\
-cause=
-record() {  # how the job ended, for those who wait for it and for the report
+cause= status=
+record() {  # how the job ended, for those who wait for it and for the report: in each file named
+    case $cause in
+        time-limit | cancelled) status=143 ;;
+        node-lost) status=1 ;;
+    esac
     told='{"job":"%s","cause":"%s","exit_status":%d,"nodes":"%s"}\\n'
-    for end in "$jobs/$id.end" "$run/job.json"; do
+    for end; do
         [ -d "${end%/*}" ] || continue
-        printf "$told" "$id" "$cause" "$1" "${SLURM_JOB_NODELIST-}" >"$end.part" &&
+        printf "$told" "$id" "$cause" "$status" "${SLURM_JOB_NODELIST-}" >"$end.part" &&
             mv -f "$end.part" "$end"
     done
 }
@@ -36,11 +40,11 @@ early() {  # the signal that Slurm sends before the time limit: end the tasks, n
 }
 ended() {  # Slurm has sent it to the tasks as well, and kills what is left soon
     case $(scontrol show job -o "$SLURM_JOB_ID") in
-        *JobState=NODE_FAIL*) cause=node-lost ;;
-        *JobState=TIMEOUT*) cause=time-limit ;;
+        *JobState=NODE_FAIL* | *Reason=NodeDown*) cause=node-lost ;;
+        *JobState=TIMEOUT* | *Reason=TimeLimit*) cause=time-limit ;;
         *) cause=${cause:-cancelled} ;;
     esac
-    record 143
+    record "$run/job.json"
 }
 trap early USR1
 trap ended TERM
@@ -54,11 +58,7 @@ while kill -0 "$step" 2>/dev/null; do  # a signal interrupts the wait, and the t
     wait "$step"
     status=$?
 done
-case $cause in
-    time-limit | cancelled) status=143 ;;
-    node-lost) status=1 ;;
-esac
-record "$status"
+record "$run/job.json" "$jobs/$id.end"
 exit "$status"
 """
 

@@ -8,6 +8,7 @@ network file system needs no locks.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
@@ -15,6 +16,7 @@ import msgspec
 
 from profharness.errors import InputError
 from profharness.rundir.foreign.border import reading
+from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.foreign.small_files import read_file
 
 JOBS = "slurm"
@@ -48,6 +50,14 @@ class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
 def read_end(path: Path) -> JobEnd | None:
     """None where the job left none. Raises InputError for a file that is damaged."""
     return _read(path, JobEnd)
+
+
+def end_of_run(root: Path) -> JobEnd | None:
+    """How the job of a run ended; None where it was no job's, or goes on. Raises InputError for a
+    file that is damaged, or lies elsewhere.
+    """
+    path = root / END
+    return read_end(Inside(root).require(path)) if os.path.lexists(path) else None
 
 
 def read_submitted(path: Path) -> Submitted | None:
