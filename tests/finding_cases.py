@@ -206,6 +206,20 @@ CASES: dict[str, Case] = {
         "runs/test_runs_of_a_step.py::test_a_name_joins_them",
         OF_A_RUN,
     ),
+    "rank-lost": Case(
+        "measure/test_traced_ranks.py"
+        "::test_rank_0_without_the_tool_waits_for_the_tools_around_the_others",
+        "runs/test_runs_of_a_step.py::test_a_name_joins_them",
+        OF_A_RUN,
+    ),
+    **{
+        cause: Case(
+            "analysis/run/test_job_end.py::test_what_ended_the_job_is_told",
+            "analysis/run/test_job_end.py::test_a_job_that_ended_by_itself_has_none",
+            OF_A_RUN,
+        )
+        for cause in ("node-lost", "time-limit", "cancelled")
+    },
     "steps-not-captured": Case(
         "analysis/run/test_captures.py::test_a_window_that_closed_before_the_steps_is_said",
         "analysis/run/test_captures.py::test_captures_of_the_same_steps_are_nothing_to_say",

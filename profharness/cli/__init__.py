@@ -42,6 +42,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("scrub", "Remove the values of secret-looking variables from trace files."),
     ("wrap", "Run a command under one layer, without a run around it."),
     ("attach", "Record a running process for some time; it goes on."),
+    ("attach-run", "Wait again for a Slurm job that a run submitted, and show its run."),
     (
         "telemetry",
         "Sample power, clocks, utilisation and CPU, without a profiler; judge from that.",

@@ -134,13 +134,17 @@ def run(
             "--retry-failed goes with --resume", "add --resume, or leave it out: a new run has none"
         )
     request = build_request(switches.scan, settings, ctx.obj)
-    from profharness.cli.running.steps import dry, is_rank, perform, start_ranks, start_tasks
+    from profharness.cli.running.in_jobs import in_job, is_rank
+    from profharness.cli.running.steps import dry, perform, start_ranks
 
     if switches.dry_run:
         dry(request, elsewhere)
         return 0
     if request.launcher == "slurm":
-        return start_tasks(request)
+        from profharness.cli.running.watched import watch
+
+        job = in_job(request)
+        return watch(job, as_json=switches.json, quiet=switches.quiet, cancels=True)
     if request.ranks > 1 and not is_rank():
         return start_ranks(request.ranks)
     return perform(

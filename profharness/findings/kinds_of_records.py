@@ -198,6 +198,29 @@ KINDS = (
         "nodes share",
     ),
     FindingKind(
+        "rank-lost",
+        "error",
+        "look at the job's log and at the nodes of these ranks: figures are of the others only; "
+        "where ranks are merely slow, --rank-limit SECONDS waits for them",
+    ),
+    FindingKind(
+        "node-lost",
+        "error",
+        "run it again without the node (`sinfo -R` names it; --sbatch-arg=--exclude=NODE leaves it "
+        "out); figures are of what was recorded until then",
+    ),
+    FindingKind(
+        "time-limit",
+        "error",
+        "ask for more time (--time-limit) or for less work; figures are of what was recorded until "
+        "then",
+    ),
+    FindingKind(
+        "cancelled",
+        "warning",
+        "run it again where its end matters; figures are of what was recorded until then",
+    ),
+    FindingKind(
         "steps-not-captured",
         "warning",
         "name the steps to record, as --capture steps=10:30, or mark them in the script "

@@ -335,8 +335,17 @@ def root_of(request: Request, rank: RankInfo) -> Path:
     """
     if request.output:
         return Path(request.output).absolute()
-    name = request.name or (Path(request.command[0]).name if request.command else request.scan)
-    base = Path(os.environ.get("PROFHARNESS_OUTPUT", "traces")).absolute()
+    name, base = name_of(request), runs_folder()
     if job := rank.job or request.run_id:
         return base / f"{job}-{name}"
     return base / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{name}"
+
+
+def name_of(request: Request) -> str:
+    """What the name of a run ends in: as asked, or its program or scan."""
+    return request.name or (Path(request.command[0]).name if request.command else request.scan)
+
+
+def runs_folder() -> Path:
+    """Where runs lie that were given no place."""
+    return Path(os.environ.get("PROFHARNESS_OUTPUT", "traces")).absolute()

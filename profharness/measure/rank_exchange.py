@@ -30,6 +30,10 @@ from profharness.rundir.paths import RunDir, write_atomic
 from profharness.supervise.pass_plan import PassPlan
 
 VERDICT_S = 600.0
+STOPPED_S = 10.0
+"""How long rank 0 waits for outcomes where a signal has ended it: a batch system kills it soon
+(Slurm 30 s later, by default), and a rank whose node is gone leaves none.
+"""
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -72,8 +76,8 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     where rank 0 ran without the tool, what the tools around the others need, which may start the
     command many times; or as long as the user says.
 
-    Returns whether the tool refused the pass's counters on any rank, and leaves that for the other
-    ranks to read. False where there is one process only.
+    After a signal the wait is short. Returns whether the tool refused the pass's counters on any
+    rank, and leaves that for the other ranks to read. False where there is one process only.
     """
     if run_plan.rank.world == 1:
         return False
@@ -85,6 +89,8 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
         sum(artifact.size_bytes or 0 for artifact in own),
         0.0 if run_plan.is_traced else _behind_s(run_plan, ended),
     )
+    if ended.execution.signals:
+        limit_s = min(limit_s, STOPPED_S)
     expected = {f"{plan.name}-{rank}.json": rank for rank in range(run_plan.rank.world)}
     missing = _awaited(folder, expected, limit_s)
     outcomes = tuple(
@@ -101,9 +107,9 @@ def gather(run_plan: RunPlan, ended: EndedPass, recorder: Recorder) -> bool:
     if missing:
         recorder.add_finding(
             finding(
-                "profiler-failed",
-                f"ranks {missing} of {run_plan.rank.world} left no outcome within {limit_s:.0f} s "
-                "(--rank-limit sets it)",
+                "rank-lost",
+                f"{_ranks(missing)} of {run_plan.rank.world} left no outcome within "
+                f"{limit_s:.0f} s (--rank-limit sets it)",
                 missing=len(missing),
             )
         )

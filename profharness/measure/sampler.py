@@ -51,7 +51,7 @@ class Sampler:
         self._host = host
         self._recorder = recorder
         self._sidecar: Sidecar | None = None
-        self._reported = False
+        self._reported = self._told_to_end = False
         self._gate = self._folder / f"{host}.counting"
         self._told = self._folder / f"{host}.counting.ready"
         self._counts = COUNTING in request.profile
@@ -116,8 +116,15 @@ class Sampler:
         with self._losing(self._gate):
             self._gate.unlink(missing_ok=True)
             self._told.unlink(missing_ok=True)
-        if status != 0 and not self._reported:
+        if self._told_to_end and error is None and not self._was_stopped():
+            self._died("was told to end before the run did")
+        elif status != 0 and not self._reported:
             self._died(f"ended with status {status}")
+
+    def _was_stopped(self) -> bool:
+        """Whether a signal ended the run: a batch system gives it to all processes of a job."""
+        records = () if self._recorder is None else self._recorder.manifest.passes
+        return any(record.state == "interrupted" for record in records)
 
     def follow(self, pid: int) -> None:
         """Sample the process tree below `pid` from now on."""
@@ -179,7 +186,11 @@ class Sampler:
 
     def check(self) -> None:
         """Report a dead sampler once."""
-        if self._sidecar is not None and not self._reported and not self._sidecar.alive():
+        if self._sidecar is None or self._reported or self._sidecar.alive():
+            return
+        if self._sidecar.status() == 0:
+            self._told_to_end = True
+        else:
             self._died("died")
 
     def add_finding(self, finding: Finding) -> None:

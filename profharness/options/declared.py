@@ -37,10 +37,14 @@ SERVING = Topic("serving", "Served scans", "load, protocol, our server or anothe
 PROCESSES = Topic("processes", "Multi-process scans", "pinned copies at once")
 TELEMETRY = Topic("telemetry", "Telemetry", "source, rate, measuring the idle device")
 PLACE = Topic("place", "Place", "launcher, ranks, container, interpreter")
+BATCH = Topic("batch", "Batch jobs", "what Slurm is asked for: account, partition, time, modules")
 OUTPUT = Topic("output", "Output", "run directory, name, what is printed")
 SELECTION = Topic("selection", "Selection")
 MANY_FILES = Topic("files", "Many files")
-TOPICS = (LAYERS, SCAN, SERVING, PROCESSES, TELEMETRY, PLACE, SELECTION, MANY_FILES, OUTPUT)
+TOPICS = (
+    *(LAYERS, SCAN, SERVING, PROCESSES, TELEMETRY, PLACE, BATCH),
+    *(SELECTION, MANY_FILES, OUTPUT),
+)
 """The order in which help shows them, after the general options."""
 
 

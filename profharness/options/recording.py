@@ -105,8 +105,7 @@ class RecordingOptions(WorkloadOptions, frozen=True, kw_only=True):
     yes: Annotated[
         bool,
         Option(
-            "Commands: allow as many executions as the layers need. With --resume: start what a "
-            "run that somebody else made asks for.",
+            "Commands: allow all executions that layers need. With --resume: also another's run.",
             LAYERS,
             common=True,
             only=_AS_MANY_PASSES,

@@ -18,6 +18,7 @@ from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import options as tracers
 from profharness.options import pinning, providers, serving_rules, trace_ranks
+from profharness.options.batch import BatchOptions
 from profharness.options.declared import (
     OUTPUT,
     PLACE,
@@ -29,7 +30,6 @@ from profharness.options.declared import (
     check_each,
     declared,
 )
-from profharness.options.pinning import PinningOptions
 from profharness.options.workload import for_commands, is_sleep
 from profharness.rundir.capture import in_full
 
@@ -47,7 +47,7 @@ def _run_id(text: str) -> None:
         )
 
 
-class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Request(BatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that `profharness run` can be told."""
 
     ranks: Annotated[
@@ -106,7 +106,11 @@ class Request(PinningOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = False
     launcher: Annotated[
         Literal["local", "slurm", "task"],
-        Option("local, or slurm: srun starts this command line once per rank.", PLACE),
+        Option(
+            "local, or slurm: srun starts this command line once per rank, in a job that is "
+            "submitted by sbatch unless this is one.",
+            PLACE,
+        ),
     ] = "local"  # a task is what slurm has started
     launcher_arg: Annotated[
         tuple[str, ...],
@@ -230,6 +234,11 @@ def _wrong_places(request: Request) -> list[tuple[bool, str, str]]:
             request.launcher == "local" and bool(request.launcher_arg),
             "--launcher-arg goes with --launcher slurm",
             "add it, or leave it out",
+        ),
+        (
+            request.launcher == "local" and bool(request.asks_for_a_job),
+            f"{', '.join(request.asks_for_a_job)}: only a job has this",
+            "add --launcher slurm, or leave it out",
         ),
     ]
 

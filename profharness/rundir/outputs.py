@@ -16,7 +16,10 @@ _MARK = "manifest.json"  # of a run directory
 _DEVICES = Path("/dev")
 # what a run directory holds that nothing makes again, with what keeps it (docs/run-directory.md)
 _RECORDS = frozenset(
-    {_MARK, "holder.json", "calibration.json", "control", "points", "telemetry", "artifacts"}
+    {
+        *(_MARK, "holder.json", "job.json", "calibration.json"),
+        *("control", "points", "telemetry", "artifacts"),
+    }
 )
 
 

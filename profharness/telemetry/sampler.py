@@ -246,6 +246,7 @@ def _sample(spec: Spec, parent: process.Parent, timer: process.Timer) -> None:
     os.makedirs(spec.output_dir, exist_ok=True)  # noqa: PTH103  pathlib is slow to load
     session = _open(spec, parent, timer)
     reason = _loop(session)
+    timer.close()
     session.clocks.record("after", read_clocks())
     if session.samples is not None:
         session.samples.close()

@@ -318,10 +318,14 @@ def _incomplete(loaded: Loaded) -> tuple[Finding, ...]:
     """First of all what a run lacks."""
     if loaded.manifest is None:
         return ()
-    from profharness.analysis.run.checks import incomplete_findings
+    from profharness.analysis.run.checks import incomplete_findings, job_findings
     from profharness.rundir.harness_process import state_of
+    from profharness.rundir.jobs.records import end_of_run
 
-    return incomplete_findings(loaded.manifest, state_of(loaded.manifest))
+    return (
+        *job_findings(end_of_run(Path(loaded.source))),
+        *incomplete_findings(loaded.manifest, state_of(loaded.manifest)),
+    )
 
 
 def _once(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -376,14 +376,18 @@ def test_slurm_starts_the_ranks_each_in_its_container(tmp_path: Path) -> None:
             "sys.exit(4 if os.environ['SLURM_PROCID'] == '2' else 0)"
         ),
     )
-    dry = host.profharness(*words, "--dry-run", *program)
+    dry = host.profharness(*words, "--dry-run", *program, SLURM_JOB_ID="77")
     assert dry.returncode == 0, dry.stderr
     assert dry.stdout.startswith(
         f"launcher        srun --ntasks=3 --gpus-per-task=1 {sys.executable} -m profharness run "
     )
     assert "--launcher task --ranks 1 -- python" in dry.stdout.splitlines()[0]
     done = host.profharness(
-        *words, "--quiet", *program, PROFHARNESS_OUTPUT=str(tmp_path / "traces")
+        *words,
+        "--quiet",
+        *program,
+        PROFHARNESS_OUTPUT=str(tmp_path / "traces"),
+        SLURM_JOB_ID="77",
     )
     assert done.returncode == 4, done.stderr
     assert sorted(done.stdout) == ["0", "1", "2"]
@@ -400,6 +404,9 @@ def test_slurm_starts_the_ranks_each_in_its_container(tmp_path: Path) -> None:
 def test_slurm_where_it_cannot_be_had(tmp_path: Path) -> None:
     host = Host(tmp_path)
     absent = host.profharness("run", "--launcher", "slurm", "--", "true", PATH=str(host.programs))
+    assert (absent.returncode, "there is no sbatch here" in absent.stderr) == (3, True)
+    in_job = {"SLURM_JOB_ID": "7", "PATH": str(host.programs)}
+    absent = host.profharness("run", "--launcher", "slurm", "--", "true", **in_job)
     assert (absent.returncode, "there is no srun here" in absent.stderr) == (3, True)
     stand_in_srun.install(host.programs)
     inside = host.profharness(

@@ -123,5 +123,5 @@ def test_rank_0_without_the_tool_waits_for_the_tools_around_the_others(
     found = [(one.id, one.figures) for one in recorder.manifest.findings]
     ranks = [outcome.rank for outcome in recorder.manifest.rank_outcomes]
     assert (found, ranks) == (
-        ([], [0, 1]) if traced == "1" else ([("profiler-failed", {"missing": 1})], [0])
+        ([], [0, 1]) if traced == "1" else ([("rank-lost", {"missing": 1})], [0])
     )

@@ -11,6 +11,7 @@ import msgspec
 from profharness.analysis.power.device_counters import device_counter_findings
 from profharness.analysis.records import Figure
 from profharness.findings import Finding, finding
+from profharness.rundir.jobs.records import JobEnd
 from profharness.rundir.manifest import Manifest, PassRecord
 from profharness.trace.device_counters import EXPORTER
 from profharness.trace.device_counters import NAME as COUNTERS
@@ -67,6 +68,22 @@ def incomplete_findings(manifest: Manifest, state: str) -> tuple[Finding, ...]:
     if manifest.kind == "command":
         said = msgspec.structs.replace(said, advice=RUN_AGAIN)
     return (said,)
+
+
+_CAUSES = {
+    "time-limit": "came to the end of its time",
+    "cancelled": "was cancelled",
+    "node-lost": "ended because a node failed",
+}
+
+
+def job_findings(end: JobEnd | None) -> tuple[Finding, ...]:
+    """What ended the batch job of a run before its work was done."""
+    if end is None or not end.cause:
+        return ()
+    nodes = f" (its nodes: {end.nodes})" if end.nodes else ""
+    message = f"job {end.job} {_CAUSES[end.cause]}{nodes}"
+    return (finding(end.cause, message, job=end.job, nodes=end.nodes),)
 
 
 def _missing(manifest: Manifest, record: PassRecord) -> str:

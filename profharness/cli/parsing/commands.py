@@ -81,8 +81,9 @@ class Asked:
 
 def load(name: str) -> HelpfulCommand:
     """The command of that name, ready to parse a line; its module is imported here."""
-    place = f"{_FOLDERS[name]}.{name}" if name in _FOLDERS else name
-    return command_of(name, getattr(importlib.import_module(f"profharness.cli.{place}"), name))
+    module = name.replace("-", "_")
+    place = f"{_FOLDERS[name]}.{module}" if name in _FOLDERS else module
+    return command_of(name, getattr(importlib.import_module(f"profharness.cli.{place}"), module))
 
 
 def command_of(name: str, function: Callable[..., object]) -> HelpfulCommand:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 from profharness.cli.running.answers import near, printed, show, width
+from profharness.cli.running.in_jobs import as_planned, job_text
 from profharness.cli.running.interrupted import way_on, way_to_report
 from profharness.cli.running.plan_text import (
     clash_lines,
@@ -18,11 +15,10 @@ from profharness.cli.running.plan_text import (
     plan_notes,
     wrapped_plan,
 )
-from profharness.errors import ProfharnessError, Unavailable, UsageError, WorkloadFailed
-from profharness.launchers import slurm
+from profharness.errors import ProfharnessError, WorkloadFailed
 from profharness.launchers.between import ended_by_signals
 from profharness.layers.planned_node import PlannedNode
-from profharness.measure import engine, ranks
+from profharness.measure import engine
 from profharness.measure.claims.holding import held
 from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
@@ -35,13 +31,8 @@ from profharness.rundir.shown.screen import mention, one_line
 def dry(request: Request, elsewhere: PlannedNode | None = None) -> None:
     """Print what would be started, on this node or on the one named; nothing is written."""
     if request.launcher == "slurm":
-        print(f"launcher        {shlex.join(tasks(request))}")
-    print(dry_run_text(plan_run(request, dry=True, elsewhere=elsewhere)))
-
-
-def is_rank() -> bool:
-    """Whether a launcher (or --ranks itself) started this process as one of several."""
-    return ranks.detect(os.environ, named=True).world > 1
+        print(job_text(request))
+    print(dry_run_text(plan_run(as_planned(request), dry=True, elsewhere=elsewhere)))
 
 
 def start_ranks(count: int) -> int:
@@ -49,35 +40,6 @@ def start_ranks(count: int) -> int:
     from profharness.launchers import local_ranks
 
     return local_ranks.start((sys.executable, "-m", "profharness", *sys.argv[1:]), count)
-
-
-def tasks(request: Request) -> tuple[str, ...]:
-    """The srun line that starts this same command line once per rank."""
-    return slurm.words(
-        (sys.executable, "-m", "profharness", *sys.argv[1:]),
-        request.ranks,
-        request.launcher_arg,
-        is_command=bool(request.command),
-    )
-
-
-def start_tasks(request: Request) -> NoReturn:
-    """Become srun, whose exit status and signals are the run's. Raises UsageError inside of a step,
-    Unavailable without Slurm.
-    """
-    if is_rank():
-        raise UsageError(
-            "--launcher slurm: srun has started this already",
-            "leave it out: all tasks of the step join one run",
-        )
-    if shutil.which("srun") is None:
-        raise Unavailable(
-            "--launcher slurm: there is no srun here",
-            "start this where jobs are submitted, or leave it out for this node alone",
-        )
-    plan_run(request, dry=True)  # what is wrong with the request is told once, not by every task
-    words = tasks(request)
-    os.execvp(words[0], words)  # noqa: S606  by PATH, as a user would start it
 
 
 def perform(

@@ -1,0 +1,87 @@
+"""A job that is waited for: its progress on stderr, its answer on stdout, its end as exit code."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections import deque
+from pathlib import Path
+
+from profharness.cli.running.answers import near
+from profharness.cli.running.steps import tell
+from profharness.errors import ProfharnessError
+from profharness.measure.batch import scheduler
+from profharness.measure.batch.waiting import Watch
+from profharness.rundir.jobs.records import JobEnd, Submitted
+from profharness.rundir.paths import MANIFEST
+from profharness.rundir.shown.screen import mention
+
+_LINES = 20
+_CANCEL_S = 15.0
+_CAUSES = {
+    "time-limit": "reached its time limit",
+    "cancelled": "was cancelled",
+    "node-lost": "lost a node",
+}
+
+
+def watch(job: Submitted, *, as_json: bool, quiet: bool, cancels: bool) -> int:
+    """Wait for the end of the job and show what its run says; the exit code of
+    docs/how-to/slurm.md. With `cancels`, Ctrl-C cancels the job; otherwise it goes on.
+    """
+
+    def said(line: str) -> None:
+        if not quiet:
+            mention(f"profharness: {line}")
+
+    watched = Watch(job, said)
+    try:
+        end = watched.wait()
+    except KeyboardInterrupt:
+        if cancels:
+            _cancel(watched)
+        else:
+            mention(f"profharness: job {job.job} goes on; `scancel {job.job}` ends it")
+        raise
+    _answer(job, end, as_json=as_json, quiet=quiet)
+    return end.exit_status
+
+
+def _cancel(watched: Watch) -> None:
+    """Cancel the job, and say what is left of it."""
+    job = watched.job
+    if why := scheduler.cancel(job.job):
+        mention(f"profharness: job {job.job} could not be cancelled: {why}")
+        return
+    until = time.monotonic() + _CANCEL_S
+    while watched.ended() is None and time.monotonic() < until:
+        time.sleep(0.2)
+    run = Path(job.run)
+    kept = f"; `profharness report {shlex.quote(near(run))}` shows what was recorded"
+    mention(
+        f"profharness: job {job.job} is cancelled" + (kept if (run / MANIFEST).is_file() else "")
+    )
+
+
+def _answer(job: Submitted, end: JobEnd, *, as_json: bool, quiet: bool) -> None:
+    """The figures of the run; of a job that made none, the last that it printed."""
+    if end.cause:
+        mention(f"profharness: job {job.job} {_CAUSES[end.cause]}")
+    run, log = Path(job.run), Path(job.log)
+    if (run / MANIFEST).is_file():
+        try:
+            tell(run, as_json=as_json, quiet=quiet, strict=False)
+        except ProfharnessError as error:
+            mention(
+                f"profharness: the run is kept in {near(run)}, but it could not be analysed: "
+                f"{error.message}"
+            )
+        return
+    mention(f"profharness: job {job.job} made no run; all that it printed is in {near(log)}")
+    try:
+        with log.open(encoding="utf-8", errors="replace") as file:
+            last = deque(file, _LINES)
+    except OSError:
+        return
+    for line in last:
+        mention(f"  {line.rstrip()}")

@@ -1,0 +1,1 @@
+"""Jobs of a batch system: the script of one, submitting it, waiting for its end."""

@@ -1,0 +1,1 @@
+"""Batch jobs: which run one makes, and how it ended."""

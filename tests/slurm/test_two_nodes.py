@@ -1,0 +1,182 @@
+"""`--launcher slurm` on a real Slurm of two nodes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profharness.rundir.jobs.records import JobEnd, read_end
+from profharness.rundir.manifest import Manifest, decode
+from tests.slurm.cluster import Cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
+
+_LIMIT_S = 100.0
+NAME = Path(sys.executable).name
+BOTH = ("--launcher", "slurm", "--ranks", "2", "--nodes", "2", "--telemetry", "off")
+
+
+def words(*options: str, program: str) -> tuple[str, ...]:
+    line = (sys.executable, "-m", "profharness", "run", *BOTH, *options)
+    return (*line, "--", sys.executable, "-c", program)
+
+
+def start(cluster: Cluster, folder: Path, line: tuple[str, ...]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        line,
+        cwd=folder,
+        env={**cluster.variables, "PROFHARNESS_OUTPUT": str(folder / "traces")},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def done(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Status, stdout, stderr."""
+    try:
+        out, err = process.communicate(timeout=_LIMIT_S)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+def awaited(found: Callable[[], bool]) -> None:
+    """Fails where it does not come to be."""
+    until = time.monotonic() + _LIMIT_S
+    while not found():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def only_job(folder: Path) -> str:
+    """The number of the one job that was submitted."""
+    (script,) = (folder / "traces/slurm").glob("*.sh")
+    return script.stem
+
+
+def ending(folder: Path, job: str) -> JobEnd:
+    """How it ended, once it has."""
+    path = folder / f"traces/slurm/{job}.end"
+    awaited(path.exists)
+    found = read_end(path)
+    assert found is not None
+    return found
+
+
+def manifest(folder: Path, name: str) -> Manifest:
+    return decode((folder / "traces" / name / "manifest.json").read_bytes(), "manifest")
+
+
+def test_the_script_of_the_plan_is_submitted_and_joins_the_ranks_of_both_nodes(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """With a comment and words of the command that sbatch could misread."""
+    odd = ("--sbatch-arg", '--comment=a "b" # c', "--time-limit", "5")
+    program = "import socket\nprint(socket.gethostname())\n#SBATCH --nodes=9\nraise SystemExit(3)"
+    line = words(*odd, program=program)
+    dry = done(start(cluster, tmp_path, (*line[:4], "--dry-run", *line[4:])))
+    assert (dry[0], (tmp_path / "traces").exists()) == (0, False), dry
+    status, out, err = done(start(cluster, tmp_path, line))
+    job = only_job(tmp_path)
+    assert (status, f"job {job} makes the run" in err) == (3, True), err
+    assert f"traces/slurm-{job}-{NAME}/report.html" in out
+    assert not findings(tmp_path, job) & {"cancelled", "time-limit", "node-lost", "rank-lost"}
+    again = (sys.executable, "-m", "profharness", "attach-run", "--quiet", job)
+    assert done(start(cluster, tmp_path, again)) == (3, "", "")
+    assert (tmp_path / f"traces/slurm/{job}.sh").read_text().strip() in dry[1]
+    facts = cluster.client("scontrol", "show", "job", job)
+    assert 'Comment=a "b" # c' in facts
+    assert "TimeLimit=00:05:00" in facts
+    ended = ending(tmp_path, job)
+    assert (ended.cause, ended.exit_status, ended.nodes) == ("", 3, "n[1-2]")
+    run = manifest(tmp_path, f"slurm-{job}-{NAME}")
+    assert (run.state, run.exit_status, run.ranks) == ("done", 3, 2)
+    assert {one.host for one in run.rank_outcomes} == {"n1", "n2"}
+    told = json.loads((tmp_path / f"traces/slurm/{job}.json").read_text())
+    assert told["run"] == str(tmp_path / f"traces/{run.id}")
+
+
+def test_within_a_job_srun_is_started_at_once(cluster: Cluster, tmp_path: Path) -> None:
+    line = words("--quiet", "-o", str(tmp_path / "run"), program="pass")
+    status, _, err = done(start(cluster, tmp_path, ("salloc", "-Q", "-n2", "-N2", *line)))
+    assert (status, (tmp_path / "traces").exists()) == (0, False), err
+    found = decode((tmp_path / "run/manifest.json").read_bytes(), "manifest")
+    assert (found.state, found.ranks) == ("done", 2)
+
+
+SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
+
+
+def begun(folder: Path) -> str:
+    """The number of the job, once its ranks are at work."""
+    awaited(lambda: len(list((folder / "traces/slurm").glob("*.json"))) == 1)
+    job = only_job(folder)
+    log = folder / f"traces/slurm/{job}.log"
+    awaited(lambda: log.exists() and log.read_text().count("begun") == 2)
+    return job
+
+
+def findings(folder: Path, job: str) -> set[str]:
+    """Those of the run's summary, which the waiting process wrote."""
+    summary = json.loads((folder / f"traces/slurm-{job}-{NAME}/summary.json").read_text())
+    return {found["id"] for found in summary["findings"]}
+
+
+def test_ctrl_c_cancels_it_and_the_run_can_be_read(cluster: Cluster, tmp_path: Path) -> None:
+    process = start(cluster, tmp_path, words(program=SLEEPS))
+    job = begun(tmp_path)
+    process.send_signal(signal.SIGINT)
+    status, _, err = done(process)
+    assert (status, f"job {job} is cancelled" in err) == (130, True), err
+    assert ending(tmp_path, job).exit_status == 143
+    line = (sys.executable, "-m", "profharness", "report", f"traces/slurm-{job}-{NAME}")
+    assert done(start(cluster, tmp_path, line))[0] == 0
+    assert findings(tmp_path, job) >= {"cancelled", "run-incomplete"}
+    assert manifest(tmp_path, f"slurm-{job}-{NAME}").state == "interrupted"
+
+
+def test_it_goes_on_without_the_session_and_ends_at_its_time_limit(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """`scancel --batch` gives the script the signal that Slurm gives it before the time limit, which
+    is a whole minute at least.
+    """
+    line = words("--time-limit", "5", "--telemetry", "cpu", program=SLEEPS)
+    process = start(cluster, tmp_path, line)
+    job = begun(tmp_path)
+    process.kill()
+    process.communicate()
+    cluster.client("scancel", "--batch", "--signal=USR1", job)
+    again = (sys.executable, "-m", "profharness", "attach-run", f"traces/slurm-{job}-{NAME}")
+    status, _, err = done(start(cluster, tmp_path, again))
+    assert (status, f"job {job} reached its time limit" in err) == (143, True), err
+    assert ending(tmp_path, job).cause == "time-limit"
+    run = manifest(tmp_path, f"slurm-{job}-{NAME}")
+    assert (run.state, {one.exit_status for one in run.rank_outcomes}) == ("interrupted", {143})
+    found = findings(tmp_path, job)
+    assert "time-limit" in found
+    assert not found & {"sampler-gaps", "rank-lost", "cancelled"}
+
+
+def test_a_lost_node_is_told(cluster: Cluster, tmp_path: Path) -> None:
+    """Of a node whose script is lost with it, the scheduler tells: test_waiting."""
+    process = start(cluster, tmp_path, words(program=SLEEPS))
+    try:
+        job = begun(tmp_path)
+        cluster.kill_node("n2")
+        status, _, err = done(process)
+    finally:
+        cluster.start_node("n2")
+        cluster.await_idle()
+    assert (status, f"job {job} lost a node" in err) == (1, True), err
+    assert ending(tmp_path, job).cause == "node-lost"
+    assert findings(tmp_path, job) >= {"node-lost", "rank-lost", "run-incomplete"}
