@@ -36,6 +36,12 @@ KINDS = (
         "raise --min-seconds for more of them",
     ),
     FindingKind(
+        "node-apart",
+        "warning",
+        "look for its power cap, its temperature and other work on it, and repeat the run without "
+        "that node: a job goes at the pace of its slowest part",
+    ),
+    FindingKind(
         "device-shared", "warning", "another process used the device: ask for it exclusively"
     ),
     FindingKind(
