@@ -36,6 +36,12 @@ KINDS = (
         "raise --min-seconds for more of them",
     ),
     FindingKind(
+        "socket-traffic",
+        "warning",
+        "load the network plugin of the collectives (aws-ofi-rccl for RCCL on Slingshot) and look "
+        "for `Selected Provider is cxi` under NCCL_DEBUG=INFO; `NET/Socket` there is the slow way",
+    ),
+    FindingKind(
         "node-apart",
         "warning",
         "look for its power cap, its temperature and other work on it, and repeat the run without "

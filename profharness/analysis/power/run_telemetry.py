@@ -28,7 +28,7 @@ SLOW_FACTOR = 2
 # Peaks say what had to fit; a mean of memory would hide it.
 _PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used", "gpu_memory_used"})
 # Over several nodes these add up; of memory the highest node counts, of all others the mean.
-_NODE_SUMS = ("power_", "network_", "rdma_")
+_NODE_SUMS = ("power_", "network_", "rdma_", "slingshot_", "lustre_", "nfs_", "tree_")
 _NAMES = {"cpu_tree": "cores_used", "memory_tree": "memory_peak"}
 # Over several devices these add up; of all other metrics the mean is given.
 _SUMS = frozenset(

@@ -25,6 +25,8 @@ _FIGURES = (
     "network_sent",
     "rdma_received",
     "rdma_sent",
+    "slingshot_received",
+    "slingshot_sent",
 )
 
 
