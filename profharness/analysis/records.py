@@ -22,7 +22,7 @@ from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.memory.records import CopyRow, HeldPeak, Memory
 from profharness.analysis.operators.records import KnownWork, OperatorShare
 from profharness.analysis.pictures.records import Pictures
-from profharness.analysis.power.records import Nodes
+from profharness.analysis.power.records import ModulePlace, Nodes
 from profharness.analysis.power.records import TelemetryRow as TelemetryRow  # noqa: PLC0414
 from profharness.analysis.run.runtime_logs import RuntimeLog
 from profharness.analysis.use.records import DeviceUse
@@ -363,6 +363,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     hotspots: tuple[Hotspots, ...] = ()
     telemetry: tuple[TelemetryRow, ...] = ()
     nodes: Nodes | None = None
+    modules: tuple[ModulePlace, ...] = ()
     communication: Communication | None = None
     copies_by: tuple[CopyRow, ...] = ()
     memory: Memory | None = None

@@ -33,6 +33,18 @@ class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):
     values: tuple[float, ...] = ()
 
 
+class ModulePlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Which package a module of the node's own meter is: `package` is the PCI address, empty where
+    unknown; `why` says how it is known, or why not (docs/metrics.md#modules).
+    """
+
+    module: str
+    host: str = ""
+    package: str = ""
+    correlation: float | None = None
+    why: str = ""
+
+
 class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """One node over the job's time: `packages` report power (accelerators; the CPUs where no
     accelerator does), and `figures` are `energy` and `power_w` of all of them, `energy_node` and

@@ -20,6 +20,7 @@ from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
 from profharness.analysis.power.device_counters import for_verdict
+from profharness.analysis.power.module_map import module_map
 from profharness.analysis.power.nodes import findings as node_findings
 from profharness.analysis.power.nodes import nodes
 from profharness.analysis.power.records import Nodes
@@ -120,10 +121,14 @@ def summarise_run(
         verdict=judged.verdict,
         verdict_needs=judged.needs,
         telemetry=run_telemetry.rows(trace, records),
-        nodes=of_nodes,
+        **_of_hosts(view, of_nodes),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
         **of_all_passes(trace, node, device.memory, on_curves),
     )
+
+
+def _of_hosts(view: RunView, of_nodes: Nodes | None) -> dict[str, object]:
+    return {"nodes": of_nodes, "modules": module_map(view.telemetry, view.packages)}
 
 
 def _of_telemetry(

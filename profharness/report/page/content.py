@@ -165,7 +165,7 @@ def content(summary: Summary) -> Content:
         counters_left_out=counters.left_out(summary.counters),
         device=device_panel(summary.telemetry),
         telemetry=telemetry_table(summary),
-        nodes=node_tables(summary.nodes),
+        nodes=node_tables(summary.nodes, summary.modules),
         findings=findings[:shown],
         findings_number=sum(one.count for one in findings),
         findings_left_out=sum(one.count for one in findings[shown:]),

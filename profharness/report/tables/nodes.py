@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from profharness.analysis.power.records import Nodes, NodeUnit
+from profharness.analysis.power.records import ModulePlace, Nodes, NodeUnit
 from profharness.analysis.records import Figure
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text import names
@@ -30,11 +30,29 @@ _FIGURES = (
 )
 
 
-def node_tables(nodes: Nodes | None) -> tuple[Table, ...]:
-    """The nodes with their sum, and the units by how far they stand from the median of their
-    kind.
+def node_tables(nodes: Nodes | None, modules: Sequence[ModulePlace] = ()) -> tuple[Table, ...]:
+    """The nodes with their sum, the units by how far they stand from the median of their kind, and
+    the modules of the nodes' own meters with their packages.
     """
-    return () if nodes is None else tuple(filter(None, (_table(nodes), _units(nodes))))
+    of_nodes = () if nodes is None else (_table(nodes), _units(nodes))
+    return tuple(filter(None, (*of_nodes, _modules(modules))))
+
+
+def _modules(modules: Sequence[ModulePlace]) -> Table | None:
+    rows = tuple(
+        (
+            Cell(f"{one.host}/{one.module}" if one.host else one.module),
+            Cell(one.package or "unknown", emphasis="" if one.package else "muted"),
+            Cell(
+                one.why
+                if one.correlation is None
+                else f"{one.why}, correlation {one.correlation:.2f}"
+            ),
+        )
+        for one in modules
+    )
+    columns = (Column("module"), Column("package"), Column("how it is known", wraps=True))
+    return Table("Modules of the node's own meter", columns, rows) if rows else None
 
 
 def _table(nodes: Nodes) -> Table:

@@ -97,7 +97,7 @@ def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
 
 
 def _node_lines(summary: Summary) -> Iterator[str]:
-    for table in node_tables(summary.nodes):
+    for table in node_tables(summary.nodes, summary.modules):
         yield f"{table.title}{f', {table.note}' if table.note else ''}:"
         yield from listing(table, indent=2, heads=True)
 
