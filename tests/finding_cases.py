@@ -298,6 +298,16 @@ CASES: dict[str, Case] = {
         "stats/test_packages.py::test_a_counter_that_agrees_is_no_finding",
         OF_TELEMETRY,
     ),
+    "socket-traffic": Case(
+        "analysis/run/test_socket_traffic.py::test_collectives_over_sockets_are_told",
+        "analysis/run/test_socket_traffic.py::test_small_talk_and_other_interfaces_are_not",
+        OF_TELEMETRY,
+    ),
+    "node-apart": Case(
+        "analysis/power/test_nodes.py::test_a_slow_device_is_named_with_its_ratio",
+        "analysis/power/test_nodes.py::test_like_nodes_make_no_finding",
+        OF_TELEMETRY,
+    ),
     "device-shared": Case(
         f"{_MEASURED}::test_other_processes_on_the_device_share_it", _CALM, OF_TELEMETRY
     ),

@@ -22,6 +22,8 @@ from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.memory.records import CopyRow, HeldPeak, Memory
 from profharness.analysis.operators.records import KnownWork, OperatorShare
 from profharness.analysis.pictures.records import Pictures
+from profharness.analysis.power.records import ModulePlace, Nodes
+from profharness.analysis.power.records import TelemetryRow as TelemetryRow  # noqa: PLC0414
 from profharness.analysis.run.runtime_logs import RuntimeLog
 from profharness.analysis.use.records import DeviceUse
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
@@ -360,6 +362,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     operator_share: OperatorShare | None = None
     hotspots: tuple[Hotspots, ...] = ()
     telemetry: tuple[TelemetryRow, ...] = ()
+    nodes: Nodes | None = None
+    modules: tuple[ModulePlace, ...] = ()
     communication: Communication | None = None
     copies_by: tuple[CopyRow, ...] = ()
     memory: Memory | None = None
@@ -376,25 +380,3 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     host: HostTime | None = None
     batches: Batches | None = None
     critical_path: CriticalPath | None = None
-
-
-class TelemetryRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One telemetry metric over the run: time-weighted mean, extremes, and a thinned series for the
-    report's plot.
-
-    `at_s` is seconds since the run's first sample, `span_ns` the time from the first to the last
-    sample of the metric. `captured` is the mean over the window that the partition divides; None
-    where fewer than `CAPTURED_SAMPLES` samples lie in it.
-    """
-
-    metric: str
-    unit: str
-    device: str
-    mean: float
-    low: float
-    high: float
-    samples: int
-    span_ns: int = 0
-    captured: float | None = None
-    at_s: tuple[float, ...] = ()
-    values: tuple[float, ...] = ()

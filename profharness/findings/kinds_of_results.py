@@ -36,6 +36,18 @@ KINDS = (
         "raise --min-seconds for more of them",
     ),
     FindingKind(
+        "socket-traffic",
+        "warning",
+        "load the network plugin of the collectives (aws-ofi-rccl for RCCL on Slingshot) and look "
+        "for `Selected Provider is cxi` under NCCL_DEBUG=INFO; `NET/Socket` there is the slow way",
+    ),
+    FindingKind(
+        "node-apart",
+        "warning",
+        "look for its power cap, its temperature and other work on it, and repeat the run without "
+        "that node: a job goes at the pace of its slowest part",
+    ),
+    FindingKind(
         "device-shared", "warning", "another process used the device: ask for it exclusively"
     ),
     FindingKind(

@@ -119,6 +119,8 @@ def metrics_object(summary: Summary) -> dict[str, object]:
         **({"log": summary.log} if summary.log is not None else {}),
         **({"host_lines": summary.host_lines} if summary.host_lines is not None else {}),
         **({"counters": summary.counters} if summary.counters else {}),
+        **({"nodes": summary.nodes} if summary.nodes is not None else {}),
+        **({"modules": summary.modules} if summary.modules else {}),
         **({"queues": summary.queues} if summary.queues else {}),
         **({"host": summary.host} if summary.host is not None else {}),
         **({"batches": summary.batches} if summary.batches is not None else {}),
@@ -136,6 +138,10 @@ def summary_json(summary: Summary) -> bytes:
     del document["pictures"]
     if summary.host_lines is None:
         del document["host_lines"]
+    if summary.nodes is None:
+        del document["nodes"]
+    if not summary.modules:
+        del document["modules"]
     _show_judged(document, summary)
     for shown, point in zip(document["points"], summary.points, strict=True):
         _show_judged(shown, point)

@@ -45,7 +45,8 @@ _LONGEST_FIT = 600  # samples, for the sensor's response
 @dataclass(frozen=True, eq=False)
 class Package:
     """Power samples of one package, on the trace's clock. `dies` are the names of its devices;
-    `idle` is when it did nothing.
+    `idle` is when it did nothing. `host` is named where several were sampled, and `identity` then
+    begins with it.
     """
 
     identity: str
@@ -57,6 +58,7 @@ class Package:
     idle: Intervals = EMPTY
     gemm_w: float | None = None  # by calibration, with one die at work
     gemm_idle_w: float | None = None
+    host: str = ""
 
     @cached_property
     def check(self) -> CounterCheck:
@@ -110,9 +112,17 @@ def _readings(counter: Samples) -> tuple[I64, F64]:
 
 
 def packages(every: Sequence[Stream], idle: Intervals = EMPTY) -> tuple[Package, ...]:
-    """All packages that report power, or the node's CPUs where no accelerator does. `idle` is
-    before the workload began.
+    """All packages that report power, of each node by itself; the CPUs of a node where no
+    accelerator of it does. `idle` is before the workload began.
     """
+    return tuple(
+        package
+        for host in dict.fromkeys(one.host for one in every)
+        for package in _of_host([one for one in every if one.host == host], idle)
+    )
+
+
+def _of_host(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]:
     found = []
     for identity in dict.fromkeys(one.package for one in every if one.device):
         members = [one for one in every if one.device and one.package == identity]
@@ -132,6 +142,7 @@ def packages(every: Sequence[Stream], idle: Intervals = EMPTY) -> tuple[Package,
                     counter,
                     float(limit.samples.value.mean()) if limit is not None else None,
                     idle,
+                    host=members[0].host,
                 )
             )
     if found:
@@ -144,6 +155,7 @@ def _modules(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]:
     power.
     """
     found: dict[str, dict[str, Samples]] = {}
+    host = every[0].host if every else ""
     for one in every:
         metric, _, module = one.metric.partition(":")
         if module and metric in ("power_module", "power_module_energy", "power_module_limit"):
@@ -151,7 +163,7 @@ def _modules(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]:
     none = Samples.empty()
     return tuple(
         Package(
-            module,
+            f"{host}/{module}" if host else module,
             MODULE,
             (),
             parts.get("power_module", none),
@@ -160,6 +172,7 @@ def _modules(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]:
             if "power_module_limit" in parts
             else None,
             idle,
+            host=host,
         )
         for module, parts in found.items()
         if "power_module" in parts or "power_module_energy" in parts
@@ -168,12 +181,18 @@ def _modules(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]:
 
 def _processors(every: Sequence[Stream], idle: Intervals) -> tuple[Package, ...]:
     """The CPUs of the node as one, by RAPL or else by the node's own meter."""
-    counters = {
-        one.metric: one.samples for one in every if one.metric in ("power_cpu", "power_cpu_energy")
-    }
+    counters = {one.metric: one for one in every if one.metric in ("power_cpu", "power_cpu_energy")}
     return tuple(
-        Package("cpu", CPU, (), Samples.empty(), samples, idle=idle)
-        for samples in list(counters.values())[:1]
+        Package(
+            f"{one.host}/cpu" if one.host else "cpu",
+            CPU,
+            (),
+            Samples.empty(),
+            one.samples,
+            idle=idle,
+            host=one.host,
+        )
+        for one in list(counters.values())[:1]
     )
 
 
@@ -201,7 +220,10 @@ def calibrated(
     product with the most threads.
     """
     names = {
-        device.identity: device.name for device in trace.devices if device.identity and device.name
+        name: device.name
+        for device in trace.devices
+        if device.identity and device.name
+        for name in (device.identity, f"{device.host}/{device.identity}")
     }
     widest = max((one.compute_units or 0 for one in relevant(calibrations, {cpu_model})), default=0)
     fitting = tuple(

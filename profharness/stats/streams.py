@@ -25,7 +25,9 @@ class Stream:
     """One metric of one device (or of the host), by time.
 
     `device` is its number, empty for the host; `package` the identity of the device that reports
-    its package's power, `scope` what that power covers.
+    its package's power, `scope` what that power covers. `host` is named where several were sampled:
+    each then has streams of its own, `device` reads `n1/0`, and `package` holds the host too, since
+    nodes of one kind have their devices at the same PCI addresses.
     """
 
     metric: str
@@ -34,6 +36,7 @@ class Stream:
     identity: str = ""
     package: str = ""
     scope: str = ""
+    host: str = ""
 
     @property
     def unit(self) -> str:
@@ -47,38 +50,53 @@ def streams(trace: Trace) -> tuple[Stream, ...]:
     samples = trace.samples
     if not len(samples):
         return ()
-    order = np.lexsort((samples.at_ns, samples.device, samples.metric))
+    hosts = _hosts(trace)
+    owner = hosts[samples.source]
+    several = len(np.unique(owner)) > 1
+    order = np.lexsort((samples.at_ns, owner, samples.device, samples.metric))
     sorted_samples = samples.take(order)
-    pairs = np.stack([sorted_samples.metric, sorted_samples.device])
+    pairs = np.stack([sorted_samples.metric, sorted_samples.device, owner[order]])
     cuts = np.flatnonzero((np.diff(pairs) != 0).any(axis=0)) + 1
     bounds = [0, *cuts.tolist(), len(sorted_samples)]
     found = [
-        _stream(trace, sorted_samples.take(np.arange(start, end)))
+        _stream(trace, sorted_samples.take(np.arange(start, end)), several=several)
         for start, end in pairwise(bounds)
     ]
     return tuple(
         sorted(
             (one for one in found if one.metric not in _NO_TELEMETRY and len(one.samples)),
-            key=lambda one: (place_of(one.metric), one.device),
+            key=lambda one: (place_of(one.metric), one.host, one.device),
         )
     )
 
 
-def _stream(trace: Trace, samples: Samples) -> Stream:
+def _hosts(trace: Trace) -> I64:
+    """The host of each source as a number, with that of samples without a source at the end, where
+    NULL points to: they count as those of the first host.
+    """
+    names = [source.host for source in trace.sources] or [""]
+    known = list(dict.fromkeys(names))
+    return np.array([*(known.index(name) for name in names), 0], np.int64)
+
+
+def _stream(trace: Trace, samples: Samples, *, several: bool) -> Stream:
     place, source = int(samples.device[0]), int(samples.source[0])
     metric, finite = trace.strings[int(samples.metric[0])], samples.take(np.isfinite(samples.value))
+    host = trace.sources[source].host if several and source != NULL else ""
     if place == NULL:
-        return Stream(metric, "", finite)
+        return Stream(metric, "", finite, host=host)
     device = trace.devices[place]
     facts = dict(trace.sources[source].details) if source != NULL else {}
     identity = device.identity or f"{device.host}/{device.index}"
+    package = facts.get(f"package.{device.identity}", identity)
     return Stream(
         metric,
-        device.index,
+        f"{host}/{device.index}" if host else device.index,
         finite,
         identity,
-        facts.get(f"package.{device.identity}", identity),
+        f"{host}/{package}" if host else package,
         facts.get(f"power_scope.{device.identity}", "device"),
+        host,
     )
 
 

@@ -237,6 +237,11 @@ DEVICE_METRICS: tuple[SampleMetric, ...] = (
     ),
 )
 
+_RDMA = "the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it too"
+_NICS = "the node's Slingshot NICs, whoever used them; Lustre over Slingshot is in it too"
+_OPTIMISED = "optimised frames: libfabric (RCCL's plugin, MPI) and Lustre"
+_ETHERNET = "plain Ethernet frames: sockets, IP"
+_ANY_FILE = "of any file system, pipe or terminal"
 SAMPLE_METRICS: tuple[SampleMetric, ...] = (
     *DEVICE_METRICS,
     SampleMetric("cpu_tree", "cores", "interval", "cores that the workload's process tree ran on"),
@@ -300,33 +305,30 @@ SAMPLE_METRICS: tuple[SampleMetric, ...] = (
         "instant",
         "power cap of an accelerator module, as the node enforces it",
     ),
-    SampleMetric(
-        "network_received",
-        "B/s",
-        "interval",
-        "bytes received by the node's network interfaces (without RDMA)",
+    *(
+        SampleMetric(name, "B/s", "interval", meaning)
+        for name, meaning in (
+            ("network_received", "bytes received by the node's network interfaces (without RDMA)"),
+            ("network_sent", "bytes sent by the node's network interfaces (without RDMA)"),
+            ("network_loopback", "bytes between programs of this node (loopback)"),
+            ("rdma_received", f"bytes received by {_RDMA}"),
+            ("rdma_sent", f"bytes sent by {_RDMA}"),
+            ("slingshot_received", f"bytes received by {_NICS}"),
+            ("slingshot_sent", f"bytes sent by {_NICS}"),
+            ("slingshot_received_optimised", f"the part received in {_OPTIMISED}"),
+            ("slingshot_sent_optimised", f"the part sent in {_OPTIMISED}"),
+            ("slingshot_received_ethernet", f"the part received in {_ETHERNET}"),
+            ("slingshot_sent_ethernet", f"the part sent in {_ETHERNET}"),
+            ("lustre_read", "bytes that programs of the node read from Lustre, its cache included"),
+            ("lustre_written", "bytes that programs of the node wrote to Lustre"),
+            ("nfs_read", "bytes that the node read from NFS servers, over all mounts"),
+            ("nfs_written", "bytes that the node wrote to NFS servers, over all mounts"),
+            ("tree_read", f"bytes that calls of the process tree read, {_ANY_FILE}"),
+            ("tree_written", f"bytes that calls of the process tree wrote, {_ANY_FILE}"),
+        )
     ),
     SampleMetric(
-        "network_sent",
-        "B/s",
-        "interval",
-        "bytes sent by the node's network interfaces (without RDMA)",
-    ),
-    SampleMetric(
-        "network_loopback", "B/s", "interval", "bytes between programs of this node (loopback)"
-    ),
-    SampleMetric(
-        "rdma_received",
-        "B/s",
-        "interval",
-        "bytes received by the node's RDMA ports (InfiniBand, RoCE); "
-        "IP over InfiniBand is in it too",
-    ),
-    SampleMetric(
-        "rdma_sent",
-        "B/s",
-        "interval",
-        "bytes sent by the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it too",
+        "lustre_calls", "calls/s", "interval", "calls of the node's programs to files on Lustre"
     ),
     SampleMetric(
         "throughput", "items/s", "interval", "items of the trials in the interval over its length"

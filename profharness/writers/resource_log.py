@@ -1,5 +1,6 @@
 """The classic ResourceLog.csv: local time, GPU, GPU memory, CPU and RAM in per cent; what each
-column means goes beside it.
+column means goes beside it. A run of several nodes has one log of all of them and of all their
+devices, with the host and the device in front.
 
 Its ancestor is a shell loop over vendor tools, whose "GPU Mem" changed its meaning between their
 versions: here it is allocated memory, always. A cell without a value is empty.
@@ -8,7 +9,7 @@ versions: here it is allocated memory, always. A cell without a value is empty.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -19,13 +20,15 @@ from profharness.rundir.paths import write_atomic
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Trace
 
+MOST_ROWS = 1_000_000
+"""Of a joint log: some 60 MB."""
 HEADER = "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the percentages of CPU and RAM refer to, and how CLOCK_MONOTONIC becomes the wall
-    clock.
+    """What the percentages of CPU and RAM refer to (0 where nobody said), and how the clock of the
+    samples becomes the wall clock.
     """
 
     cpus: int
@@ -46,32 +49,87 @@ def write(
         if len(samples)
         else np.zeros(0, np.int64)
     )
+    log, about = folder / "ResourceLog.csv", folder / "ResourceLog.txt"
+    lines = [HEADER, *(", ".join(cells) for _, *cells in _rows(trace, machine, device, grid))]
+    write_atomic(log, ("\n".join(lines) + "\n").encode())
+    write_atomic(about, _about(trace, device).encode())
+    return log, about
+
+
+def write_joint(
+    nodes: Sequence[tuple[Trace, Machine]], folder: Path, step_ns: int, note: str = ""
+) -> tuple[Path, Path]:
+    """Write one ResourceLog.csv of several nodes, and ResourceLog.txt: a row per `step_ns`, node
+    and device (an empty device where a node has none), in order of time, then as given.
+
+    The traces stand on one clock, or each on its own with a `Machine` that brings it to the wall
+    clock. The step is lengthened until there are no more than `MOST_ROWS` rows; `note` is added to
+    the explanation.
+    """
+    series = [
+        (trace, machine, device)
+        for trace, machine in nodes
+        for device in (range(len(trace.devices)) if trace.devices else (None,))
+    ]
+    spans = [_span(trace, device) for trace, _, device in series]
+    steps = sum((end - begin) // step_ns + 1 for begin, end in spans)
+    step_ns *= max(math.ceil(steps / MOST_ROWS), 1)
+    rows: list[tuple[int, int, str]] = []
+    for order, ((trace, machine, device), (begin, end)) in enumerate(
+        zip(series, spans, strict=True)
+    ):
+        offset = machine.monotonic_to_realtime_ns
+        first = -(-(begin + offset) // step_ns) * step_ns - offset  # one grid for all nodes
+        grid = np.arange(first, end + 1, step_ns)
+        named = f"{trace.sources[0].host}, {'' if device is None else trace.devices[device].index}"
+        rows += (
+            (at, order, f"{named}, {', '.join(cells)}")
+            for at, *cells in _rows(trace, machine, device, grid)
+        )
+    rows.sort(key=lambda row: row[:2])
+    log, about = folder / "ResourceLog.csv", folder / "ResourceLog.txt"
+    lines = [f"Host, Device, {HEADER}", *(text for _, _, text in rows)]
+    write_atomic(log, ("\n".join(lines) + "\n").encode())
+    write_atomic(about, _about_nodes([trace for trace, _ in nodes], step_ns, note).encode())
+    return log, about
+
+
+def _span(trace: Trace, device: int | None) -> tuple[int, int]:
+    """From when on every value was sampled once, to the last sample; an empty one without any."""
+    if not len(trace.samples):
+        return 0, -1
+    return _begin(trace, NULL if device is None else device), int(trace.samples.until_ns.max())
+
+
+def _rows(
+    trace: Trace, machine: Machine, device: int | None, grid: I64
+) -> Iterator[tuple[int, str, str, str, str, str]]:
+    """The wall clock in ns, and the classic cells, at each instant of the grid."""
+    place = NULL if device is None else device
+    none = np.full(len(grid), np.nan)
     used, total = (
         held(trace, "gpu_memory_used", place, grid),
         held(trace, "gpu_memory_total", place, grid),
     )
     columns = (
-        held(trace, "gpu_percent", place, grid)
-        if device is not None
-        else np.full(len(grid), np.nan),
+        none if device is None else held(trace, "gpu_percent", place, grid),
         100 * used / total,
         np.minimum(
             100 * held(trace, "cpu_node", NULL, grid) / machine.cpus, 100
-        ),  # ticks of 10 ms may end in the next interval
-        100 * held(trace, "memory_node_used", NULL, grid) / machine.memory_bytes,
+        )  # ticks of 10 ms may end in the next interval
+        if machine.cpus
+        else none,
+        100 * held(trace, "memory_node_used", NULL, grid) / machine.memory_bytes
+        if machine.memory_bytes
+        else none,
     )
-    log, about = folder / "ResourceLog.csv", folder / "ResourceLog.txt"
-    lines = [HEADER]
     for at, *values in zip(
         (grid + machine.monotonic_to_realtime_ns).tolist(),
         *(column.tolist() for column in columns),
         strict=True,
     ):
-        cells = ("" if math.isnan(value) else f"{value:.2f}" for value in values)
-        lines.append(", ".join((_local(at), *cells)))
-    write_atomic(log, ("\n".join(lines) + "\n").encode())
-    write_atomic(about, _about(trace, device).encode())
-    return log, about
+        gpu, memory, cpu, ram = ("" if math.isnan(value) else f"{value:.2f}" for value in values)
+        yield at, _local(at), gpu, memory, cpu, ram
 
 
 def write_marks(begins: Sequence[tuple[int, int]], folder: Path, machine: Machine) -> Path:
@@ -150,13 +208,38 @@ def _about(trace: Trace, device: int | None) -> str:
     else:
         named = trace.devices[device]
         gpu = f"device {named.index} ({named.name}, {named.identity})"
-    zone = datetime.now().astimezone()
     return f"""\
 ResourceLog.csv, column by column. A cell without a value is empty.
 
-Timestamp     local time of {trace.sources[0].host}, UTC{zone:%z}; each row holds the latest \
+Timestamp     local time of {trace.sources[0].host}, UTC{_zone()}; each row holds the latest \
 values at that time
               ({_rates(trace)})
+{_columns_text(gpu)}"""
+
+
+def _about_nodes(nodes: Sequence[Trace], step_ns: int, note: str) -> str:
+    devices = "; ".join(
+        f"{named.host} {named.index}: {named.name}, {named.identity}"
+        for trace in nodes
+        for named in trace.devices
+    )
+    return f"""\
+ResourceLog.csv of {len(nodes)} nodes, column by column. A cell without a value is empty.
+
+Host          the node
+Device        the vendor's number of a device of that node; empty where the node has none
+Timestamp     local time, UTC{_zone()}, a row every {step_ns / 1e9:g} s for each device; each row \
+holds the latest values
+              of its node and device at that time. {note or "All nodes stand on one clock."}
+{_columns_text(devices or "empty: no accelerator was sampled")}"""
+
+
+def _zone() -> str:
+    return f"{datetime.now().astimezone():%z}"
+
+
+def _columns_text(gpu: str) -> str:
+    return f"""\
 GPU Util (%)  the driver's busy figure, the share of its own averaging time in which \
 anything ran, however little: {gpu}
 GPU Mem (%)   device memory allocated by all processes over the device's memory (not memory \

@@ -143,7 +143,9 @@ def _devices(trace: Trace, every: Sequence[Stream]) -> Iterator[_Seen]:
         metrics = {
             sampled.metric: sampled
             for sampled in every
-            if sampled.device and _same(sampled, device.identity, device.index)
+            if sampled.device
+            and sampled.host in ("", device.host)
+            and _same(sampled, device.identity, device.index)
         }
         if not metrics.keys() & {"gpu_percent", "gpu_activity_mean"}:
             continue
@@ -155,7 +157,8 @@ def _devices(trace: Trace, every: Sequence[Stream]) -> Iterator[_Seen]:
 
 
 def _same(stream: Stream, identity: str, index: str) -> bool:
-    return stream.identity == identity if identity else stream.device == index
+    own = stream.device.removeprefix(f"{stream.host}/") if stream.host else stream.device
+    return stream.identity == identity if identity else own == index
 
 
 def _seen(trace: Trace, position: int, name: str, streams: dict[str, Stream]) -> _Seen:

@@ -27,6 +27,8 @@ CAPTURED_SAMPLES = 5
 SLOW_FACTOR = 2
 # Peaks say what had to fit; a mean of memory would hide it.
 _PEAKS = frozenset({"memory_tree", "memory_cgroup", "memory_node_used", "gpu_memory_used"})
+# Over several nodes these add up; of memory the highest node counts, of all others the mean.
+_NODE_SUMS = ("power_", "network_", "rdma_", "slingshot_", "lustre_", "nfs_", "tree_")
 _NAMES = {"cpu_tree": "cores_used", "memory_tree": "memory_peak"}
 # Over several devices these add up; of all other metrics the mean is given.
 _SUMS = frozenset(
@@ -68,6 +70,7 @@ def _row(stream: Stream, first: int, captured: Intervals) -> TelemetryRow:
         metric=stream.metric,
         unit=stream.unit,
         device=stream.device,
+        host=stream.host,
         mean=mean(samples.value, weight),
         low=float(samples.value.min()),
         high=float(samples.value.max()),
@@ -107,20 +110,23 @@ def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[st
     there are left out.
 
     Of several devices each has its own figures, named by its number, and those that worked in the
-    windows share the plain name.
+    windows share the plain name. So has each of several nodes, named by its host.
     """
     several = len({stream.device for stream in every if stream.device}) > 1
     active = used(every, when) if several else ()
     figures: dict[str, Figure] = {}
     shared: dict[str, list[Figure]] = {}
+    of_nodes: dict[str, list[Figure]] = {}
     for stream in every:
         figure = _figure(stream, when, source)
         if figure is None:
             continue
         name = figure_name(stream.metric)
         if stream.metric == "cpu_tree":
+            covered = int(weights(stream.samples, when).sum())
+            before = figures.get("cpu_sampled")
             figures["cpu_sampled"] = Figure(
-                value=int(weights(stream.samples, when).sum()),
+                value=covered if before is None else min(covered, before.value or 0),
                 unit="ns",
                 source=source,
                 note="time that CPU samples cover",
@@ -129,9 +135,12 @@ def figures_in(every: Sequence[Stream], when: Intervals, source: str) -> dict[st
             figures[f"{name}_{stream.device}"] = figure
             if stream.device in active:
                 shared.setdefault(stream.metric, []).append(figure)
+        elif stream.host and not stream.device:
+            figures[f"{name}_{stream.host}"] = figure
+            of_nodes.setdefault(stream.metric, []).append(figure)
         else:
             figures[name] = figure
-    return figures | dict(_together(shared, active))
+    return figures | dict(_together(shared, active)) | dict(_over_nodes(of_nodes))
 
 
 def counted_figures(
@@ -203,5 +212,26 @@ def _together(
                 unit=figures[0].unit,
                 source=figures[0].source,
                 note=f"{'sum' if add else 'mean'} over {who}" if len(values) > 1 else who,
+            ),
+        )
+
+
+def _over_nodes(of_nodes: dict[str, list[Figure]]) -> Iterator[tuple[str, Figure]]:
+    """Several nodes as one: sums of power and traffic, the highest node's memory, else the mean."""
+    for metric, figures in of_nodes.items():
+        values = [float(figure.value) for figure in figures if figure.value is not None]
+        if metric in _PEAKS:
+            value, how = max(values), "highest sample of any of"
+        elif metric.startswith(_NODE_SUMS):
+            value, how = sum(values), "sum over"
+        else:
+            value, how = sum(values) / len(values), "mean over"
+        yield (
+            figure_name(metric),
+            Figure(
+                value=value,
+                unit=figures[0].unit,
+                source=figures[0].source,
+                note=f"{how} {len(values)} nodes",
             ),
         )

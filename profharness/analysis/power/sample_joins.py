@@ -159,15 +159,15 @@ def _by_place(trace: Trace, metric: str) -> Places:
     chosen = replace(trace, samples=samples.take(rows))
     hosts = np.array([source.host for source in trace.sources])
     owners = hosts[samples.source[rows]] if len(rows) else np.empty(0, hosts.dtype)
-    package: dict[str, Samples] = {}
+    package: dict[tuple[str, str], Samples] = {}
     for host in dict.fromkeys(owners.tolist()):
         for stream in streams(replace(chosen, samples=chosen.samples.take(owners == host))):
             kept = held(stream).samples
             places[host, int(kept.device[0])] = kept
-            package[stream.package] = kept
+            package[host, stream.package] = kept
     if metric.startswith("power"):
         for place, device in enumerate(trace.devices):
-            of = _package(trace, device.identity)
+            of = (device.host, _package(trace, device.identity))
             if of in package and (device.host, place) not in places:
                 places[device.host, place] = package[of]
     return places

@@ -30,6 +30,9 @@ NOBODY = (
 )
 THROTTLED = 0.01
 MISSED = 0.05
+SOCKETS, SOCKET_SHARE = 50e6, 0.2
+"""B/s of one node, and their part of what its NICs carried: from both on there is a finding."""
+_HSN = "hsn"
 TOO_SLOW = "sampled too slowly"
 """Begins the note of a figure whose samples are longer than the time that it speaks for."""
 
@@ -166,6 +169,7 @@ def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Fin
     return (
         *_cpu(figures),
         *_device(figures),
+        *_sockets(figures),
         *device_counter_findings(trace),
         *(gap for source in trace.sources for gap in (*_gaps(source), *_lost(source))),
     )
@@ -227,6 +231,41 @@ def _device(figures: Mapping[str, Figure]) -> Iterator[Finding]:
             f"{other_processes:.3g} on average",
             other_processes=other_processes,
         )
+
+
+def _sockets(figures: Mapping[str, Figure]) -> Iterator[Finding]:
+    """Collectives that pass the kernel's sockets by leave little there: many bytes over the sockets
+    of Slingshot's interfaces are those of a library that found no plugin.
+    """
+    rates = {
+        (direction, host): rate
+        for direction in ("sent", "received")
+        for host, rate in _over_sockets(figures, f"network_{direction}:{_HSN}").items()
+    }
+    (direction, host), rate = max(rates.items(), key=lambda one: one[1], default=(("", ""), 0.0))
+    octets = _value(figures, f"slingshot_{direction}" + (f"_{host}" if host else ""))
+    share = rate / octets if octets else None
+    if rate < SOCKETS or (share is not None and share < SOCKET_SHARE):
+        return
+    of = "" if share is None else f", {100 * min(share, 1):.0f} % of all that its NICs carried"
+    yield finding(
+        "socket-traffic",
+        f"{rate / 1e6:.0f} MB/s went over the sockets of {f'{host}, on ' if host else ''}"
+        f"Slingshot's interfaces (hsn){of}: RCCL and MPI by libfabric do not use them",
+        bytes_per_s=rate,
+    )
+
+
+def _over_sockets(figures: Mapping[str, Figure], head: str) -> dict[str, float]:
+    """Bytes per second over all interfaces that begin so, by host where several were sampled."""
+    rates: dict[str, float] = {}
+    for name in figures:
+        number, _, host = name.removeprefix(head).partition("_")
+        if name.startswith(head) and number.isdigit():
+            rates[host] = rates.get(host, 0.0) + (_value(figures, name) or 0.0)
+    if len(rates) > 1:
+        rates.pop("", None)  # the sum over the nodes
+    return rates
 
 
 def _value(figures: Mapping[str, Figure], name: str) -> float | None:

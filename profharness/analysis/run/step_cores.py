@@ -38,7 +38,12 @@ def step_cores(manifest: Manifest, trace: Trace, telemetry: Sequence[Stream]) ->
     """Of the bare pass, else of the first that logged steps and does not perturb the workload;
     empty where steps or samples of the CPU are missing, or cover less than a second.
     """
-    cpu = [stream for stream in telemetry if stream.metric.startswith("cpu_")]
+    leading = manifest.nodes[0].host if manifest.nodes else ""
+    cpu = [
+        stream
+        for stream in telemetry
+        if stream.metric.startswith("cpu_") and stream.host in ("", leading)
+    ]
     if manifest.kind != "command" or not cpu:
         return StepCores()
     passes = [record for record in manifest.passes if not record.perturbing]

@@ -20,8 +20,12 @@ from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
 from profharness.analysis.power.device_counters import for_verdict
+from profharness.analysis.power.module_map import module_map
+from profharness.analysis.power.nodes import findings as node_findings
+from profharness.analysis.power.nodes import nodes
+from profharness.analysis.power.records import Nodes
 from profharness.analysis.power.run_energy import step_energy
-from profharness.analysis.records import Figure, PassRow, PointSummary, SourceRow, Summary
+from profharness.analysis.records import Figure, PassRow, PointSummary, Summary
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.captures import capture_findings
@@ -36,25 +40,25 @@ from profharness.analysis.run.passes import (
 )
 from profharness.analysis.run.provider_findings import provider_findings
 from profharness.analysis.run.series import eased_by_pressure, run_series
+from profharness.analysis.run.source_rows import source_rows
 from profharness.analysis.run.step_cores import step_cores
 from profharness.analysis.run.steps import step_figures
 from profharness.analysis.run.trial_findings import drift_finding
 from profharness.analysis.run.trials import BARE, Trials, base_of, collect, reference_pass
 from profharness.analysis.run.view import PointResult, RunView
 from profharness.analysis.run.work import ceilings_of_points
-from profharness.analysis.summarise import problem_row, source_row, summarise_trace
+from profharness.analysis.summarise import problem_row, summarise_trace
 from profharness.analysis.verdict.above_peak import above_peak
 from profharness.analysis.verdict.telemetry import telemetry_verdict, units_counted
 from profharness.analysis.verdict.window import Judgement, judge
 from profharness.findings import Finding, Grouped, about, by_point, finding
 from profharness.node.ceilings import Calibration
 from profharness.rundir.levels import SHARED
-from profharness.rundir.manifest import Manifest
+from profharness.rundir.manifest import Manifest, NodeRecord
 from profharness.stats.intervals import window
 from profharness.stats.package_figures import power_figures
 from profharness.stats.packages import calibrated, package_findings, packages
 from profharness.stats.streams import Stream, idle_window, streams
-from profharness.trace.clocks.causality import causal_intervals
 from profharness.trace.model import Trace
 
 HIGH_OVERHEAD = 0.05
@@ -80,18 +84,17 @@ def summarise_run(
     versions, counted = node.versions if node else None, trace if len(trace.counters) else None
     yardstick = Yardstick(calibrations, versions, counted, operator_input)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
-    view = _view(manifest, trace, chosen)
-    view = _against(view, yardstick, trace, node.cpu_model if node else "")
+    view = _against(_view(manifest, trace, chosen), yardstick, trace, node)
     by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
     rows = pass_rows(view, trace)
     figures = _run_figures(view, trace)
     cores_of_steps = step_cores(manifest, trace, view.telemetry)
-    of_telemetry = (*telemetry_findings(trace, figures), *idle_contradicted(trace, view.telemetry))
+    of_nodes = nodes(manifest, trace, view.telemetry, view.packages)
+    of_telemetry = _of_telemetry(view, trace, figures, of_nodes)
     measured = _measured_findings(view, trace, device, results)
     eased = eased_by_pressure(measured, [each.summary for each in results], of_telemetry)
-    added = (*_overhead_findings(rows), *of_telemetry, *package_findings(view.packages))
-    of = by_point(findings := _unique((*eased, *added)))
+    of = by_point(findings := _unique((*eased, *_overhead_findings(rows), *of_telemetry)))
     points = _in_order(tuple(_judged(each.summary, of, cores) for each in results))
     metrics = {
         **device.metrics,
@@ -113,13 +116,29 @@ def summarise_run(
         run=run_info(manifest, source),
         passes=rows,
         series=run_series(on_curves, findings, source, run_levels.clients_per_job(manifest)),
-        sources=_sources(trace),
+        sources=source_rows(trace),
         partition=judged.partition,
         verdict=judged.verdict,
         verdict_needs=judged.needs,
         telemetry=run_telemetry.rows(trace, records),
+        **_of_hosts(view, of_nodes),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
         **of_all_passes(trace, node, device.memory, on_curves),
+    )
+
+
+def _of_hosts(view: RunView, of_nodes: Nodes | None) -> dict[str, object]:
+    return {"nodes": of_nodes, "modules": module_map(view.telemetry, view.packages)}
+
+
+def _of_telemetry(
+    view: RunView, trace: Trace, figures: Mapping[str, Figure], of_nodes: Nodes | None
+) -> tuple[Finding, ...]:
+    return (
+        *telemetry_findings(trace, figures),
+        *idle_contradicted(trace, view.telemetry),
+        *node_findings(of_nodes),
+        *package_findings(view.packages),
     )
 
 
@@ -209,8 +228,9 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
     )
 
 
-def _against(view: RunView, yardstick: Yardstick, trace: Trace, cpu_model: str) -> RunView:
+def _against(view: RunView, yardstick: Yardstick, trace: Trace, node: NodeRecord | None) -> RunView:
     """The view with what the run is measured against, the powers of its packages included."""
+    cpu_model = node.cpu_model if node else ""
     watts = calibrated(view.packages, trace, yardstick.calibrations, yardstick.software, cpu_model)
     return replace(view, yardstick=yardstick, packages=watts)
 
@@ -376,25 +396,3 @@ def _active(view: RunView, trace: Trace) -> tuple[int, int]:
     if pass_times:
         return min(start for start, _ in pass_times), max(end for _, end in pass_times)
     return int(trace.samples.at_ns.min()), int(trace.samples.until_ns.max()) + 1
-
-
-def _sources(trace: Trace) -> tuple[SourceRow, ...]:
-    """Every source with its alignment, and the tightest causal interval over its devices."""
-    intervals: dict[int, list[tuple[int | None, int | None]]] = {}
-    for (position, _), interval in causal_intervals(trace).items():
-        intervals.setdefault(position, []).append((interval.low_ns, interval.high_ns))
-    rows = []
-    for position, source in enumerate(trace.sources):
-        ends = intervals.get(position, [])
-        lows, highs = (
-            [low for low, _ in ends if low is not None],
-            [high for _, high in ends if high is not None],
-        )
-        rows.append(
-            msgspec.structs.replace(
-                source_row(source),
-                causal_low_ns=max(lows, default=None),
-                causal_high_ns=min(highs, default=None),
-            )
-        )
-    return tuple(rows)

@@ -35,6 +35,7 @@ from profharness.report.tables.host import host_table
 from profharness.report.tables.hotspots import hotspot_tables
 from profharness.report.tables.memory import copies
 from profharness.report.tables.memory import holders as memory
+from profharness.report.tables.nodes import node_tables
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.passes import passes_table
 from profharness.report.tables.scan import caption, withheld
@@ -103,6 +104,7 @@ class Content:
     counters_left_out: str
     device: Table | None
     telemetry: Table | None
+    nodes: tuple[Table, ...]
     findings: tuple[FindingBox, ...]
     passes: Table | None
     provenance: tuple[tuple[str, str], ...]
@@ -163,6 +165,7 @@ def content(summary: Summary) -> Content:
         counters_left_out=counters.left_out(summary.counters),
         device=device_panel(summary.telemetry),
         telemetry=telemetry_table(summary),
+        nodes=node_tables(summary.nodes, summary.modules),
         findings=findings[:shown],
         findings_number=sum(one.count for one in findings),
         findings_left_out=sum(one.count for one in findings[shown:]),

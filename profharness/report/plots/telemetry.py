@@ -37,7 +37,7 @@ def telemetry_plots(summary: Summary) -> tuple[Plot, ...]:
 def _telemetry_plot(metric: str, rows: list[TelemetryRow], index: int, samples: int) -> Plot:
     title, (factor, unit) = telemetry_title(rows[0]), telemetry_scales(rows)[metric]
     curves = []
-    devices = told_apart([row.device for row in rows])
+    devices = told_apart([row.device or row.host for row in rows])
     for place, row in enumerate(rows[:MOST_LINES]):
         kept = np.array(thinned_samples(row.values, samples), np.intp)
         curves.append(

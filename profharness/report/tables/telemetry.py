@@ -22,12 +22,12 @@ from profharness.units import format_number
 
 def telemetry_table(summary: Summary) -> Table | None:
     """Mean and extremes of every telemetry metric."""
-    several = len({row.device for row in summary.telemetry}) > 1
+    several = len({row.device or row.host for row in summary.telemetry}) > 1
     scales = telemetry_scales(summary.telemetry)
     rows = tuple(
         (
             Cell(telemetry_title(row), provenance=names.meaning_of(row.metric)),
-            *([Cell(row.device)] if several else []),
+            *([Cell(row.device or row.host)] if several else []),
             *(
                 Cell(_plain(value, row, *scales[row.metric]))
                 for value in (row.mean, row.low, row.high)

@@ -15,10 +15,12 @@ from profharness.report.tables import (
 )
 from profharness.report.tables.memory import copies
 from profharness.report.tables.memory import holders as memory
+from profharness.report.tables.nodes import node_tables
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
 from profharness.report.text.labels import point_names, point_names_by_id
 from profharness.report.text.limits import full_verdict
+from profharness.report.text.listing import listing
 from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.blocks import Block, block_lines
 from profharness.report.text.measured.host_time import host_time_lines
@@ -80,6 +82,7 @@ def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
     yield from lacking_lines(summary, keys=view.keys)
     if summary.counters:
         yield from counters.lines(summary.counters)
+    yield from _node_lines(summary)
     if summary.steps or view.by_step:
         yield from steps.lines(summary.steps, view.samples)
     named = point_names_by_id(summary)
@@ -91,6 +94,12 @@ def _lines(summary: Summary, view: MetricsView) -> Iterator[str]:
         yield f"{problem.severity:<8}  {one_line(what)}"
     for line in unsampled:
         yield f"info      {one_line(line)}"
+
+
+def _node_lines(summary: Summary) -> Iterator[str]:
+    for table in node_tables(summary.nodes, summary.modules):
+        yield f"{table.title}{f', {table.note}' if table.note else ''}:"
+        yield from listing(table, indent=2, heads=True)
 
 
 def _point_title(name: str, point: str) -> str:

@@ -56,6 +56,9 @@ _TITLES = {
     ),
     LATENCY_MEAN: MetricTitle("latency mean", "mean time of one trial or request"),
     LATENCY_P50: MetricTitle("latency p50", "half of the trials or requests are faster"),
+    "energy_node": MetricTitle(
+        "energy by the node's meter", "energy of the whole node by its own meter"
+    ),
     "latency_p90": MetricTitle("latency p90", "nine of ten are faster"),
     "latency_p95": MetricTitle("latency p95", "19 of 20 are faster"),
     LATENCY_P99: MetricTitle("latency p99", "99 of 100 are faster"),

@@ -18,7 +18,12 @@ from profharness.telemetry.files import AppendFile
 from profharness.telemetry.records import Layout, encode_header
 from profharness.telemetry.sampler import Rows
 from profharness.telemetry.sources.host import pm_counters
-from profharness.telemetry.sources.host.pm_counters import HOST_METRICS, PmCountersSource, parsed
+from profharness.telemetry.sources.host.pm_counters import (
+    HOST_METRICS,
+    PmCountersSource,
+    StampFit,
+    parsed,
+)
 from profharness.trace.sample_metrics import metric_of
 
 TENTH = 100_000_000
@@ -145,11 +150,16 @@ def test_texts_of_the_meter(text: bytes, found: tuple[int, int] | None) -> None:
     assert parsed(text) == found
 
 
-def test_energy_of_modules_from_the_rows_to_the_figures(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first_us", [0, 7_810_213_855_886])  # since 1970, since the controller
+def test_energy_of_modules_from_the_rows_to_the_figures(
+    tmp_path: Path, first_us: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """45 refreshes of a tenth of a second each, stamped by the meter in the last seconds: read as
     the sampler reads them.
     """
-    begin = time.time_ns() // 1000 - 6_000_000
+    begin = first_us or time.time_ns() // 1000 - 6_000_000
+    clock = [60_000_000_000]
+    monkeypatch.setattr(pm_counters.time, "clock_gettime_ns", lambda _: clock[0])
     meter(tmp_path, 0, 0.0, at_us=begin)
     source = PmCountersSource(str(tmp_path))
     source.probe()
@@ -159,6 +169,7 @@ def test_energy_of_modules_from_the_rows_to_the_figures(tmp_path: Path) -> None:
     rows = Rows(layout, TENTH, file)
     for number in range(45):
         meter(tmp_path, number, number / 10, at_us=begin + number * 100_000)
+        clock[0] += TENTH + (number % 7) * 1_000_000 * (-1) ** number  # reads come early and late
         rows.record(number * TENTH, 0)
     file.close()
     trace = telemetry.read(tmp_path / "samples")
@@ -177,3 +188,28 @@ def test_energy_of_modules_from_the_rows_to_the_figures(tmp_path: Path) -> None:
     assert "accelerator modules" in figures["power_w"].note
     node = trace.samples.value[trace.samples.metric == trace.strings.find("power_node_energy")]
     assert float(np.mean(node)) == pytest.approx(800, rel=0.001)
+
+
+def test_stamps_are_placed_by_the_quickest_read_of_the_last_minutes() -> None:
+    """Reads are 5 to 95 ms late; the meter's clock loses 50 us a second (50 ppm)
+    against the node's.
+    """
+    fit = StampFit()
+    late = [5 + (37 * number) % 91 for number in range(3000)]
+    errors = []
+    for number, delay_ms in enumerate(late):
+        true = 10**12 + number * TENTH
+        stamp_us = 7_000_000 + number * 99_995
+        errors.append(fit.at(stamp_us, true + delay_ms * 1_000_000) - true)
+    settled = np.array(errors[100:]) / 1e6
+    # the least delay stays in it, less what the clock lost in the two minutes that count
+    assert 5 - 6.1 <= settled.min() <= settled.max() <= 5.1
+    assert np.ptp(np.diff(settled)) < 4
+
+
+def test_a_clock_that_was_set_begins_a_new_fit() -> None:
+    fit = StampFit()
+    assert fit.at(1_000_000, 5 * 10**9) == 5 * 10**9
+    assert fit.at(2_000_000, 6 * 10**9 + 300) == 6 * 10**9
+    assert fit.at(1_000_000, 30 * 10**9) == 30 * 10**9
+    assert fit.at(0, 31 * 10**9) == 31 * 10**9, "a meter without stamps"

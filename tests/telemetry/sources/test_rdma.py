@@ -83,6 +83,55 @@ def test_a_port_that_vanishes_leaves_no_smaller_total(tmp_path: Path) -> None:
         values(source)
 
 
+def adapter(sysfs: Path, name: str, driver: str, counts: dict[str, int]) -> None:
+    """An adapter whose driver counts plain bytes, beside the standard files that it also has."""
+    folder = sysfs / "class/infiniband" / name
+    own = folder / "ports/1/hw_counters"
+    own.mkdir(parents=True, exist_ok=True)
+    for file, count in counts.items():
+        (own / file).write_text(f"{count}\n")
+    port(sysfs, f"{name}/1", 1, 1)
+    if driver:
+        (folder / "device").mkdir(exist_ok=True)
+        (folder / "device/uevent").write_text(f"PCI_CLASS=20000\nDRIVER={driver}\n")
+
+
+IONIC = {
+    "rx_rdma_ucast_bytes": 1000,
+    "rx_rdma_mcast_bytes": 10,
+    "tx_rdma_ucast_bytes": 2000,
+    "tx_rdma_mcast_bytes": 20,
+}
+BROADCOM = {"rx_bytes": 300, "tx_bytes": 400}
+
+
+@pytest.mark.parametrize(
+    ("name", "driver", "counts", "received", "sent"),
+    [
+        ("ionic_0", "ionic", IONIC, 1010, 2020),
+        ("rocep1s0", "ionic", IONIC, 1010, 2020),  # renamed by udev
+        ("ionic_0", "", IONIC, 1010, 2020),
+        ("bnxt_re0", "bnxt_en", BROADCOM, 300, 400),
+        ("bnxt_re0", "", BROADCOM, 300, 400),
+        ("mlx5_0", "mlx5_core", BROADCOM, 4, 4),  # its own files are of other things
+    ],
+)
+def test_drivers_that_count_plain_bytes(
+    tmp_path: Path, name: str, driver: str, counts: dict[str, int], received: int, sent: int
+) -> None:
+    adapter(tmp_path, name, driver, counts)
+    source = RdmaSource(str(tmp_path))
+    assert source.probe() == ()
+    assert values(source) == {"rdma_received": received, "rdma_sent": sent}
+
+
+def test_without_its_own_files_such_an_adapter_is_not_read_wrongly(tmp_path: Path) -> None:
+    adapter(tmp_path, "ionic_0", "ionic", {})
+    source = RdmaSource(str(tmp_path))
+    assert "hw_counters: No such file" in source.probe()[0].why
+    assert source.columns == ()
+
+
 @pytest.mark.slow
 def test_from_the_counters_to_bytes_per_second(tmp_path: Path) -> None:
     sysfs = tmp_path / "sys"

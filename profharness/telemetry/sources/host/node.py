@@ -39,6 +39,10 @@ class NodeSource:
         if self._handle is not None:
             row[at] = busy_ns(os.pread(self._handle, 512, 0))
 
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """What a share of the node's CPUs refers to."""
+        return (("node_cpus", str(os.cpu_count() or 1)),)
+
     def _seconds_per_read(self) -> float:
         """CPU time of the cheapest of a few reads."""
         row: list[int | float] = [0]
@@ -72,6 +76,12 @@ class NodeMemorySource:
     def read(self, row: list[int | float], at: int) -> None:
         if self._handle is not None:
             row[at] = used_bytes(os.pread(self._handle, _MEMINFO, 0)) or 0
+
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """What a share of the node's memory refers to."""
+        text = b"" if self._handle is None else os.pread(self._handle, _MEMINFO, 0)
+        total = _kilobytes(text, b"MemTotal:")
+        return () if total is None else (("node_memory_bytes", str(total * 1024)),)
 
 
 def busy_ns(text: bytes) -> int:

@@ -1,12 +1,14 @@
 """The node's own meter on HPE Cray EX: /sys/cray/pm_counters, readable by everyone, refreshed ten
 times a second.
 
-Each file holds a value, its unit and, on newer systems, the time of the reading in µs of the wall
-clock, as in `5264034 J 1434582415264812 us`. `freshness` counts the refreshes: values read between
-two equal values of it belong together. `generation` counts changes of the power caps. An
-accelerator here is a module as the board meters it (package and memory), numbered by the board, and
-whether its order is that of the PCI addresses is not written anywhere: so its metrics are the
-node's, named `power_module:accel0`, and never added to what the driver says of the same package.
+Each file holds a value, its unit and, on newer systems, the time of the reading in µs, as in
+`5264034 J 1434582415264812 us`, since 1970 or since the controller's start. `freshness` counts the
+refreshes: values read between two equal values of it belong together. `generation` counts changes
+of the power caps. An accelerator here is a module as the board meters it (package and memory),
+numbered by the board, and whether its order is that of the PCI addresses is not written anywhere:
+so its metrics are the node's, named `power_module:accel0`, and never added to what the driver says
+of the same package. `analysis.power.module_map` finds the packages afterwards, where the powers
+tell.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ HOST_METRICS = (
     "power_memory_energy",
 )
 _TRIES = 3
+_MINUTE_NS = 60_000_000_000
 # file, metric and form: of the node, and of each accelerator behind its prefix `accelN_`
 _NODE = (
     ("power", "power_node", "instant"),
@@ -55,6 +58,7 @@ class PmCountersSource:
         self._cap_watts: list[int] = []
         self._last = b""
         self._caps_of = b""
+        self._fit = StampFit()
 
     def probe(self) -> tuple[Missing, ...]:
         """Open the node's meters; they exist on HPE Cray EX only."""
@@ -140,6 +144,7 @@ class PmCountersSource:
             fresh = os.pread(self._freshness, 64, 0)
             if fresh == self._last:
                 return
+            now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             readings = [parsed(os.pread(handle, 128, 0)) for handle in self._values]
             if os.pread(self._freshness, 64, 0) == fresh:
                 break
@@ -147,7 +152,7 @@ class PmCountersSource:
             raise ValueError("the meter was refreshed during every try to read it")
         self._last = fresh
         stamp_us = next((reading[1] for reading in readings if reading is not None), 0)
-        row[at] = boot_time(stamp_us)
+        row[at] = self._fit.at(stamp_us, now)
         for place, reading in enumerate(readings, at + 1):
             if reading is not None:
                 row[place] = reading[0]
@@ -167,21 +172,31 @@ class PmCountersSource:
         return self._cap_watts
 
 
-def boot_time(stamp_us: int) -> int:
-    """CLOCK_BOOTTIME ns of a time in µs since 1970; now, where that is no recent time. The narrower
-    of two readings of both clocks counts.
+class StampFit:
+    """Brings the meter's stamps to CLOCK_BOOTTIME, whatever they count from (1970 on some systems,
+    the start of the node's controller on others): a stamp plus the smallest "now less stamp" that
+    was seen, in this minute or the one before, so that a drifting clock is followed.
+
+    Between two readings the stamps' own difference stands. Their place is late by the least delay
+    from the meter to a read, which nothing tells.
     """
-    width, offset, now = 1 << 62, 0, 0
-    for _ in range(2):
-        before, real, now = (
-            time.clock_gettime_ns(time.CLOCK_BOOTTIME),
-            time.time_ns(),
-            time.clock_gettime_ns(time.CLOCK_BOOTTIME),
-        )
-        if now - before < width:
-            width, offset = now - before, real - (before + now) // 2
-    time_ns = 1000 * stamp_us - offset
-    return time_ns if 0 <= now - time_ns < STALE_NS else now
+
+    def __init__(self) -> None:
+        self._since = 0
+        self._smallest: list[int] = []  # of the minute before, of this one
+
+    def at(self, stamp_us: int, now: int) -> int:
+        """CLOCK_BOOTTIME ns of the stamp at the read `now`, never after it; now without a stamp."""
+        if not stamp_us:
+            return now
+        behind = now - 1000 * stamp_us
+        if not self._smallest or behind - min(self._smallest) >= STALE_NS:
+            self._smallest, self._since = [behind], now  # the first one, or the clock was set
+        elif now - self._since >= _MINUTE_NS:
+            self._smallest, self._since = [self._smallest[-1], behind], now
+        else:
+            self._smallest[-1] = min(self._smallest[-1], behind)
+        return 1000 * stamp_us + min(self._smallest)
 
 
 def parsed(text: bytes) -> tuple[int, int] | None:

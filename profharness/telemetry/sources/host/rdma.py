@@ -5,6 +5,10 @@ between nodes go this way.
 four bytes (Documentation/ABI/stable/sysfs-class-infiniband in the kernel tree). Each read asks the
 adapter, so they are read seldom. On adapters without extended counters they have 32 bits and stop
 at their highest value.
+
+The drivers of AMD's (ionic) and Broadcom's (bnxt_re) adapters count plain bytes in
+ports/1/hw_counters instead, and what they leave in `counters` is none of these units, so that their
+own files come first.
 """
 
 from __future__ import annotations
@@ -14,22 +18,41 @@ from typing import NamedTuple
 
 from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice
 from profharness.telemetry.sources.cost import affordable_hz
+from profharness.telemetry.sources.host import procfs
 
 RECEIVED, SENT = "rdma_received", "rdma_sent"
-BYTES_PER_COUNT = 4.0
+BYTES_PER_COUNT = 4
 _MOST = 8  # ports with columns of their own; the totals hold all
+
+
+_STANDARD = ("counters", ("port_rcv_data",), ("port_xmit_data",), BYTES_PER_COUNT)
+_OF_DRIVERS = {
+    "ionic": (
+        "hw_counters",
+        ("rx_rdma_ucast_bytes", "rx_rdma_mcast_bytes"),
+        ("tx_rdma_ucast_bytes", "tx_rdma_mcast_bytes"),
+        1,
+    ),
+    "bnxt_": ("hw_counters", ("rx_bytes",), ("tx_bytes",), 1),
+}
+"""By the begin of the driver's name: folder, files received, files sent, bytes per count."""
 
 
 class _Port(NamedTuple):
     """Open counters of one port, `mlx5_0/1`."""
 
     name: str
-    received: int
-    sent: int
+    received: tuple[int, ...]
+    sent: tuple[int, ...]
+    bytes_per_count: int
 
     def read(self) -> tuple[int, int]:
-        """Counts received and sent. Raises OSError or ValueError."""
-        return int(os.pread(self.received, 32, 0)), int(os.pread(self.sent, 32, 0))
+        """Bytes received and sent. Raises OSError or ValueError."""
+        received, sent = (
+            sum(int(os.pread(handle, 32, 0)) for handle in handles)
+            for handles in (self.received, self.sent)
+        )
+        return received * self.bytes_per_count, sent * self.bytes_per_count
 
 
 class RdmaSource:
@@ -49,8 +72,8 @@ class RdmaSource:
         """Open the counters of each RDMA port that is up."""
         why = ""
         carried: list[int] = []
-        for name, folder in self._ports_of_devices():
-            opened = _opened(name, folder)
+        for name, folder, driver in self._ports_of_devices():
+            opened = _opened(name, folder, driver)
             if isinstance(opened, str):
                 why = opened
                 continue
@@ -74,7 +97,7 @@ class RdmaSource:
                 for kind in (RECEIVED, SENT)
             ),
         ]
-        self.columns = tuple(Column(kind, "B/s", "counter", BYTES_PER_COUNT) for kind in kinds)
+        self.columns = tuple(Column(kind, "B/s", "counter") for kind in kinds)
         self.max_hz = affordable_hz(self, SLOW_HZ)
         return ()
 
@@ -88,29 +111,49 @@ class RdmaSource:
         ):
             row[first], row[first + 1] = counts[place]
 
-    def _ports_of_devices(self) -> list[tuple[str, str]]:
-        """Name and folder of every port, in order."""
+    def _ports_of_devices(self) -> list[tuple[str, str, str]]:
+        """Name, folder and driver of every port, in order."""
         return [
-            (f"{device}/{port}", f"{self._folder}/{device}/ports/{port}/counters")
+            (
+                f"{device}/{port}",
+                f"{self._folder}/{device}/ports/{port}",
+                _driver(f"{self._folder}/{device}"),
+            )
             for device in _listed(self._folder)
             for port in _listed(f"{self._folder}/{device}/ports")
         ]
 
 
-def _opened(name: str, folder: str) -> _Port | str:
+def _driver(folder: str) -> str:
+    """`ionic`, `bnxt_en`: the PCI device's driver, else the begin of the RDMA device's own name."""
+    try:
+        text = procfs.read_once(f"{folder}/device/uevent")
+    except OSError:
+        text = b""
+    lines = text.decode("ascii", "replace").splitlines()
+    named = [line[7:].strip() for line in lines if line.startswith("DRIVER=")]
+    return named[0] if named else folder.rpartition("/")[2]
+
+
+def _opened(name: str, folder: str, driver: str) -> _Port | str:
     """The port, or why its counters cannot be read: some drivers offer none (they answer with
     EINVAL, or leave the files out).
     """
-    handles: list[int] = []
-    try:
-        for file in ("port_rcv_data", "port_xmit_data"):
-            handles.append(os.open(f"{folder}/{file}", os.O_RDONLY | os.O_CLOEXEC))
-            int(os.pread(handles[-1], 32, 0))
-    except (OSError, ValueError) as error:
-        for handle in handles:
-            os.close(handle)
-        return f"{folder}: {getattr(error, 'strerror', None) or 'no number in it'}"
-    return _Port(name, *handles)
+    own = [kind for begin, kind in _OF_DRIVERS.items() if driver.startswith(begin)]
+    why = ""
+    for place, received, sent, unit in own or [_STANDARD]:
+        handles: list[int] = []
+        try:
+            for file in (*received, *sent):
+                handles.append(os.open(f"{folder}/{place}/{file}", os.O_RDONLY | os.O_CLOEXEC))
+                int(os.pread(handles[-1], 32, 0))
+        except (OSError, ValueError) as error:
+            for handle in handles:
+                os.close(handle)
+            why = f"{folder}/{place}: {getattr(error, 'strerror', None) or 'no number in it'}"
+            continue
+        return _Port(name, tuple(handles[: len(received)]), tuple(handles[len(received) :]), unit)
+    return why
 
 
 def _listed(folder: str) -> list[str]:
