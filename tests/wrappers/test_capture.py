@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import mmap
 import sys
 from types import ModuleType
 
@@ -29,6 +30,7 @@ def load(name: str) -> ModuleType:
 
 
 capture = load("profharness_hooks/capture")
+resident_bytes = load("profharness_hooks/safe_point").resident_bytes
 
 
 def policy(text: str, max_events: int = 1000):
@@ -247,6 +249,47 @@ def test_a_cut_that_has_to_wait_for_a_call_goes_on_by_the_clock() -> None:
     assert plan.due(2, 0)
     assert plan.tick(2, 0) == "open"
     assert plan.events == 10
+
+
+def test_a_cut_early_stretch_goes_on_with_a_step_or_after_a_rest() -> None:
+    for steps in (0, 5):
+        plan = policy("default", 1000)
+        plan.device_work(0)
+        plan.opened(0)
+        assert plan.tick(1 * S, 1000) == "cut"
+        assert plan.exported(10, cut=True)
+        assert plan.goes_on(1 * S, cut=True) is None
+        assert not plan.due(3 * S - 1, 0)
+        assert plan.tick(3 * S - 1, 0) is None
+        if steps:
+            opened = [plan.step(done) for done in range(1, steps + 1)]
+            assert opened == [None, None, None, "open", "open"]
+        else:
+            assert plan.due(3 * S, 0)
+            assert (plan.tick(3 * S, 0), plan.mode) == ("open", "early")
+
+
+def test_a_cut_window_that_was_asked_for_goes_on_at_once() -> None:
+    plan = policy("all", 1000)
+    plan.device_work(0)
+    plan.opened(0)
+    assert plan.tick(1, 1000) == "cut"
+    assert plan.exported(10, cut=True)
+    assert plan.goes_on(1, cut=True) == "open"
+
+
+def test_memory_of_files_is_not_taken_for_events(tmp_path) -> None:
+    size = 40 << 20
+    path = tmp_path / "library"
+    path.write_bytes(bytes(size))
+    before = resident_bytes()
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as pages:
+        read = sum(pages[at] for at in range(0, size, 4096))
+        with_file = resident_bytes()
+        events = bytearray(b"x") * size
+        with_events = resident_bytes()
+    assert (read, len(events)) == (0, size)
+    assert with_file - before < size // 2 < with_events - with_file
 
 
 @pytest.mark.parametrize(

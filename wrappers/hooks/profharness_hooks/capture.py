@@ -16,6 +16,7 @@ WARM_UP = 5
 STEPS = 20
 SECONDS = 10
 PATIENCE = 4
+REST_NS = 2 * 10**9
 OPEN, CLOSE, CUT = "open", "close", "cut"
 _UNITS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
 
@@ -91,6 +92,7 @@ class Policy:
         self.last_step = plan.last
         self.deadline_ns: int | None = None
         self.until_ns: int | None = None
+        self.resting_until_ns = 0
         self.late = False
         self.patient = False
         """Whether a recording that ends may not be followed by another, so that one before the
@@ -109,7 +111,7 @@ class Policy:
 
     def _first(self, age_ns: int) -> str | None:
         plan = self.plan
-        if self.mode != "wait" or not self.seen_device:
+        if self.mode != "wait" or not self.seen_device or age_ns < self.resting_until_ns:
             return None
         if plan.kind == "default" and self.steps == 0:
             return self._open("early")
@@ -165,7 +167,7 @@ class Policy:
             return (
                 self.seen_device
                 and (self.late or self.plan.kind == "time")
-                and age_ns >= self.plan.after_ns
+                and age_ns >= max(self.plan.after_ns, self.resting_until_ns)
             )
         return self.mode in ("early", "main") and (self._over(age_ns) or self._too_large(grown))
 
@@ -228,6 +230,19 @@ class Policy:
             self.mode, self.until_ns = "wait", None
             return True
         return cut
+
+    def goes_on(self, age_ns: int, *, cut: bool) -> str | None:
+        """What follows a window after which recording continues. An early stretch was cut wherever
+        the program happened to be, maybe inside of a range of C++ code, whose end would be written
+        into the recording that is gone (see Window.open_ranges): the next one waits for a step, or
+        until the program has made none for a while.
+        """
+        if not cut:
+            return self.device_work(age_ns)
+        if self.mode != "early":
+            return OPEN
+        self.mode, self.late, self.resting_until_ns = "wait", True, age_ns + REST_NS
+        return None
 
     def ended(self) -> None:
         """Called when the open window is closed for good. A default capture then still waits for

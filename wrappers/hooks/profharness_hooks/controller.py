@@ -302,7 +302,7 @@ class Controller:
                 self._process.hello.add("messages", STUCK)
             self._policy.mode = "done"
         elif go_on:
-            self._act(OPEN if cut else self._policy.device_work(self._age_ns()))
+            self._act(self._policy.goes_on(self._age_ns(), cut=cut))
             return
         if mode == "main" and events:
             self._files.remove_early()

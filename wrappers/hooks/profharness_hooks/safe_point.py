@@ -136,9 +136,12 @@ def importing(package: str) -> bool:
 
 
 def resident_bytes() -> int:
-    """Memory of this process that is in RAM."""
+    """Memory of this process that is in RAM and belongs to no file: not the libraries of the
+    device, which grow by gigabytes while the first operators run.
+    """
     with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        _size, resident, shared = file.read().split()[:3]
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def monotonic_age_ns(start_ns: int) -> int:

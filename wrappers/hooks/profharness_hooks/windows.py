@@ -275,8 +275,9 @@ class Window:
         Such a range keeps a pointer into the ended recording and writes its end there; torch
         follows it only while a recording is on, so starting the next one before the range has ended
         corrupts memory (seen in torch 2.13: a few bytes of freed memory, and a crash much later).
-        The profiler ends an open range at the time of its own end, or together with the range
-        around it, to the nanosecond. Ours are left by ourselves, before the next recording.
+        The profiler ends an open range at the time of its own end, together with the range around
+        it, to the nanosecond, or, where nothing tells, at or before its begin. Ours are left by
+        ourselves, before the next recording.
         """
         try:
             events = [(event, self._end_ns) for event in self._results().experimental_event_tree()]
@@ -285,7 +286,7 @@ class Window:
                 event, limit = events.pop()
                 end = event.end_time_ns
                 if (
-                    (end >= self._end_ns or end == limit)
+                    (end >= self._end_ns or end == limit or end <= event.start_time_ns)
                     and event.tag.name == "TorchOp"
                     and not event.name.startswith(OWN)
                 ):
