@@ -222,6 +222,7 @@ def facts(sysfs: str = "/sys", proc: str = "/proc", dev: str = "/dev") -> Dict[s
     which it reads.
     """
     host, found_tools = host_facts(proc), probe_tools.tools()
+    found_profilers = probe_profilers.profilers(found_tools)
     return dict(
         host,
         v=1,
@@ -230,7 +231,8 @@ def facts(sysfs: str = "/sys", proc: str = "/proc", dev: str = "/dev") -> Dict[s
         devices=devices(sysfs, host),
         tools=found_tools,
         rocm_version=probe_tools.rocm_version(found_tools),
-        profilers=probe_profilers.profilers(found_tools),
+        lacks_rocm=probe_tools.lacks_rocm(found_profilers["torch"]["hip"]),
+        profilers=found_profilers,
         permissions=probe_access.permissions(sysfs, proc, dev),
         clocks=clocks(),
         **surroundings(sysfs, proc),

@@ -7,12 +7,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from profharness.errors import Unavailable, UsageError
 from profharness.launchers.apptainer import Apptainer
-from profharness.launchers.command import Command
-from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.options.request import Request
 
@@ -23,16 +22,14 @@ _FILES = {"rocm": "/dev/kfd", "cuda": "/dev/nvidiactl"}
 _SWITCHES = {"rocm": "--rocm", "nv": "--nv", "cuda": "--nv"}
 _OWN_DEV = frozenset({"--contain", "-c", "--containall", "-C", "--compat"})
 """Options with which a container has a /dev of its own."""
-_ROCM = "/opt/rocm"
-_ASK_S = 60.0
 
 
 def container_of(
-    request: Request, shared: Sequence[Path], *, dry: bool, kind: str = "", starts: bool = True
+    request: Request, shared: Sequence[Path], *, dry: bool, kind: str = ""
 ) -> Apptainer | None:
     """The container of this run, None without one; both sides see the folders in `shared`. `kind`
-    is that of the devices of another node that is planned for, rocm or cuda. Without `starts` the
-    image is not asked for what it has.
+    is that of the devices of another node that is planned for, rocm or cuda. Whether the image
+    needs the host's ROCm is seen once it is started: `with_hosts_rocm`.
 
     Raises UsageError for an image that is not there, Unavailable without Apptainer; a dry run needs
     neither.
@@ -50,10 +47,9 @@ def container_of(
                 "since Apptainer takes ':' and ',' as separators",
                 "use a folder of another name",
             )
-    kinds = (kind,) if kind else tuple(kind for kind in _FILES if Path(_FILES[kind]).exists())
-    asks = request.container_gpu == "auto" and "rocm" in kinds
-    own_rocm = asks and starts and brings_rocm(request.container, program, dry=dry)
-    switches = gpu_words(request.container_gpu, kinds, request.container_arg, own_rocm=own_rocm)
+    switches = gpu_words(
+        request.container_gpu, _kinds(kind), request.container_arg, needs_hosts=False
+    )
     return Apptainer(
         request.container,
         program or PROGRAMS[0],
@@ -65,16 +61,25 @@ def container_of(
     )
 
 
+def with_hosts_rocm(container: Apptainer, request: Request) -> Apptainer:
+    """The container as an image without a ROCm of its own needs it on this node: the same one where
+    it needs nothing more, or the user said how it gets the devices.
+    """
+    switches = gpu_words(request.container_gpu, _kinds(""), request.container_arg, needs_hosts=True)
+    return replace(container, options=(*switches, *request.container_arg))
+
+
 def gpu_words(
-    wanted: str, kinds: Sequence[str], options: Sequence[str], *, own_rocm: bool
+    wanted: str, kinds: Sequence[str], options: Sequence[str], *, needs_hosts: bool
 ) -> tuple[str, ...]:
     """The words for `apptainer exec` by which a container gets the devices. `kinds` are those of
-    the node's devices (rocm, cuda), `options` what the user passes to it besides, and `own_rocm`
-    says that the image has a ROCm of its own.
+    the node's devices (rocm, cuda), `options` what the user passes to it besides, and `needs_hosts`
+    says that the image is known to lack a ROCm of its own.
 
     `--rocm` also puts the host's ROCm libraries in front of the image's, which breaks an image that
     has its own (other releases, another libc). Such an image needs the device files alone. They are
-    there anyway, but for a container whose /dev is its own.
+    there anyway, but for a container whose /dev is its own. NVIDIA's driver libraries must always
+    be those of the host.
     """
     if wanted != "auto":
         return (_SWITCHES[wanted],) if wanted in _SWITCHES else ()
@@ -82,28 +87,18 @@ def gpu_words(
     for kind in kinds:
         if _SWITCHES[kind] in options:
             continue
-        if kind != "rocm" or not own_rocm:
+        if kind != "rocm" or needs_hosts:
             words.append(_SWITCHES[kind])
         elif _OWN_DEV & set(options):
             words += ["--bind", "/dev/kfd", "--bind", "/dev/dri"]
     return tuple(words)
 
 
-def brings_rocm(image: str, program: str, *, dry: bool) -> bool:
-    """Whether the image has ROCm where it is installed by default. A folder is looked into, an
-    image file is asked by starting it; a dry run does not fetch an image from an address for that.
-    """
-    path = Path(image)
-    if path.is_dir():
-        return any((path / "opt").glob("rocm*"))
-    if not program or (dry and not path.is_file()):
-        return False
-    inside = LocalLauncher(Apptainer(image, program))
-    try:
-        inside.capture(Command(("test", "-e", _ROCM)), _ASK_S)
-    except Unavailable:  # it has none; or it cannot be started, which the probe will tell
-        return False
-    return True
+def _kinds(planned: str) -> tuple[str, ...]:
+    """The kinds of devices of the node that is planned for, or of this one."""
+    if planned:
+        return (planned,)
+    return tuple(kind for kind in _FILES if Path(_FILES[kind]).exists())
 
 
 def _check(image: str, program: str) -> None:

@@ -140,7 +140,9 @@ class Profilers(msgspec.Struct, frozen=True):
 
 
 class Environment(msgspec.Struct, frozen=True):
-    """The probe's answer. Fields that this version does not know are ignored."""
+    """The probe's answer. Fields that this version does not know are ignored. `lacks_rocm`: where
+    the workload runs there is no ROCm, neither an installation nor wheels.
+    """
 
     host: str = ""
     boot_id: str = ""
@@ -155,6 +157,7 @@ class Environment(msgspec.Struct, frozen=True):
     rocm_version: str = ""
     permissions: Permissions = Permissions()
     container: str = ""
+    lacks_rocm: bool = False
     slurm: dict[str, str] = {}
     profilers: Profilers = Profilers()
 

@@ -382,6 +382,7 @@ def test_slurm_starts_the_ranks_each_in_its_container(tmp_path: Path) -> None:
         f"launcher        srun --ntasks=3 --gpus-per-task=1 {sys.executable} -m profharness run "
     )
     assert "--launcher task --ranks 1 -- python" in dry.stdout.splitlines()[0]
+    asked_for_the_plan = len(stand_in_apptainer.calls(host.image))
     done = host.profharness(
         *words,
         "--quiet",
@@ -399,6 +400,10 @@ def test_slurm_starts_the_ranks_each_in_its_container(tmp_path: Path) -> None:
         manifest.state,
         {one.rank: one.exit_status for one in manifest.rank_outcomes}.get(2),
     ) == (3, "done", 4)
+    # each rank starts its workload in a container, and one of them the probe
+    started = stand_in_apptainer.calls(host.image)[asked_for_the_plan:]
+    assert [any(word.endswith("probe.py") for word in call) for call in started].count(True) == 1
+    assert len(started) == 4
 
 
 def test_slurm_where_it_cannot_be_had(tmp_path: Path) -> None:
