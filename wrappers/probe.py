@@ -229,6 +229,7 @@ def facts(sysfs: str = "/sys", proc: str = "/proc", dev: str = "/dev") -> Dict[s
         python={"executable": sys.executable, "version": platform.python_version()},
         packages=packages(),
         devices=devices(sysfs, host),
+        masks=probe_devices.masks(os.environ),
         tools=found_tools,
         rocm_version=probe_tools.rocm_version(found_tools),
         lacks_rocm=probe_tools.lacks_rocm(found_profilers["torch"]["hip"]),

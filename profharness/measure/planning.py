@@ -81,12 +81,7 @@ def plan_run(
     environment = Environment(host=socket.gethostname())
     if starts:
         asked = _Asked(request, root, rank, dry)
-        python, environment = asked.probed(container, python)
-        if container is not None and environment.lacks_rocm and elsewhere is None:
-            helped = with_hosts_rocm(container, request)
-            if helped != container:
-                container = helped
-                python, environment = asked.probed(container, python)
+        container, python, environment = asked.settled(container, python, elsewhere)
     if elsewhere is not None:
         environment = planned_node.facts(elsewhere, environment)
         _require_tools(chosen, environment)
@@ -149,6 +144,20 @@ class _Asked:
                 raise
         probed = probe_node(launcher, sys.executable, dry=self.dry)
         return sys.executable, self._of_rank(probed)
+
+    def settled(
+        self, container: Apptainer | None, python: str, elsewhere: PlannedNode | None
+    ) -> tuple[Apptainer | None, str, Environment]:
+        """As `probed`; the container has the host's ROCm where its image was seen to lack one, and
+        the devices of this node are those that count.
+        """
+        python, environment = self.probed(container, python)
+        if container is None or elsewhere is not None or not environment.lacks_rocm:
+            return container, python, environment
+        helped = with_hosts_rocm(container, self.request)
+        if helped == container:
+            return container, python, environment
+        return helped, *self.probed(helped, python)
 
     def _launcher(self, container: Apptainer | None) -> Asking:
         launcher = LocalLauncher(container and _without_new_folders(container))
