@@ -10,13 +10,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from profharness.errors import Unavailable, UsageError
 from profharness.launchers.apptainer import Apptainer
+from profharness.launchers.container_setup import (
+    Setup,
+    first_lines,
+    merged,
+    of_launcher,
+    set_inside,
+    source,
+)
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.options.request import Request
 
 PROGRAMS = ("apptainer", "singularity")
 PYTHON = "python3"
+NO_SITE = Setup()
 # the device file by which a node with devices of this kind is known
 _FILES = {"rocm": "/dev/kfd", "cuda": "/dev/nvidiactl"}
 _SWITCHES = {"rocm": "--rocm", "nv": "--nv", "cuda": "--nv"}
@@ -25,21 +36,30 @@ _OWN_DEV = frozenset({"--contain", "-c", "--containall", "-C", "--compat"})
 
 
 def container_of(
-    request: Request, shared: Sequence[Path], *, dry: bool, kind: str = ""
+    request: Request,
+    shared: Sequence[Path],
+    *,
+    dry: bool,
+    kind: str = "",
+    site: Setup = NO_SITE,
 ) -> Apptainer | None:
     """The container of this run, None without one; both sides see the folders in `shared`. `kind`
     is that of the devices of another node that is planned for, rocm or cuda. Whether the image
-    needs the host's ROCm is seen once it is started: `with_hosts_rocm`.
+    needs the host's ROCm is seen once it is started: `with_hosts_rocm`. `site` is what is known of
+    the site's images; options go before it.
 
-    Raises UsageError for an image that is not there, Unavailable without Apptainer; a dry run needs
-    neither.
+    Raises UsageError for an image or a bind that is not there, Unavailable without Apptainer; a
+    dry run needs none of them.
     """
     if not request.container:
         return None
     program = next((name for name in PROGRAMS if shutil.which(name)), "")
     if not dry:
         _check(request.container, program)
-    folders = (wrappers_dir().resolve(), Path.cwd(), *(path.absolute() for path in shared))
+    setup = merged(_asked(request, dry=dry), site)
+    caches = Path(setup.caches).absolute() if setup.caches else None
+    own = shared if caches is None else (*shared, caches)
+    folders = (wrappers_dir().resolve(), Path.cwd(), *(path.absolute() for path in own))
     for folder in folders:
         if set(str(folder)) & {":", ","}:
             raise UsageError(
@@ -50,15 +70,48 @@ def container_of(
     switches = gpu_words(
         request.container_gpu, _kinds(kind), request.container_arg, needs_hosts=False
     )
+    if caches is not None and not dry:
+        _made(caches)
     return Apptainer(
         request.container,
         program or PROGRAMS[0],
-        request.container_init,
+        first_lines(setup),
         (*switches, *request.container_arg),
         folders,
         os.environ.get("PYTHONPATH", ""),
         Path.cwd(),
+        (*setup.binds, *of_launcher(os.environ)),
+        set_inside(msgspec.structs.replace(setup, caches=str(caches or "")), os.environ),
+        setup.verb,
     )
+
+
+def _asked(request: Request, *, dry: bool) -> Setup:
+    """What the options say. Raises UsageError for a bind that is not there."""
+    binds = tuple(bind for words in request.container_bind for bind in words.split(",") if bind)
+    for bind in binds:
+        if not dry and not source(bind).exists():
+            raise UsageError(
+                f"--container-bind: there is no {source(bind)}",
+                "name what is on this node, as SOURCE or SOURCE:INSIDE",
+            )
+    return Setup(
+        binds=binds,
+        init=request.container_init,
+        caches=request.container_caches,
+        verb="run" if request.container_run else "exec",
+    )
+
+
+def _made(caches: Path) -> None:
+    """Raises UsageError where the folder cannot be made."""
+    try:
+        caches.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"--container-caches: {caches} cannot be made ({error.strerror})",
+            "name a folder of this node, below /tmp for instance",
+        ) from error
 
 
 def with_hosts_rocm(container: Apptainer, request: Request) -> Apptainer:

@@ -101,5 +101,5 @@ def test_a_plan_for_a_node_of_this_kind(
 
 
 def test_it_goes_with_a_container() -> None:
-    with pytest.raises(UsageError, match="--container-gpu go with --container"):
+    with pytest.raises(UsageError, match="goes with --container"):
         Request(command=("true",), container_gpu="rocm")

@@ -292,7 +292,7 @@ def test_what_is_wrong_is_told_before_anything_is_written(tmp_path: Path) -> Non
     host, without = Host(tmp_path / "with"), Host(tmp_path / "without", apptainer=False)
     cases = [
         (host, ("--container", "no.sif", "--", "true"), 2, "there is no image no.sif"),
-        (host, ("--container-init", "true", "--", "true"), 2, "go with --container"),
+        (host, ("--container-init", "true", "--", "true"), 2, "goes with --container"),
         (
             host,
             ("--container", str(host.image), "--container-init", "source nothing", "--", "true"),
