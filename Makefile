@@ -13,6 +13,7 @@
 #   make starts      ROUNDS=30: twenty starts at once, again and again, of which no run is lost
 #   make soak        SOAK_MINUTES=60 SOAK_SCALE=1 SOAK_PARTS=...: long telemetry, many points, requests, runs
 #   make compatibility   quick tests on other Pythons and versions of libraries; those not to be had are told
+#   make apptainer   a real Apptainer for the tests in containers, from Debian; says why where it cannot be had
 #   make audit       known vulnerabilities and licences of what is installed
 #   make site        the documentation as a site, in build/site
 #   make picture     the picture of a report in the README, from a recorded trace; TRACE=FILE for another one
@@ -40,7 +41,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -94,7 +95,8 @@ imports: setup-dev
 	$(BIN)/lint-imports
 
 # What some tests compare with; see below.
-tools: trace-processor perf-analyzer amd-tools tensorflow
+tools: WHERE_POSSIBLE = --where-possible
+tools: trace-processor perf-analyzer amd-tools tensorflow apptainer
 
 # collected once beforehand: else each of the processes compiles the files of all tests. An error
 # of collection is told by the run itself.
@@ -171,6 +173,10 @@ perf-analyzer: setup
 amd-tools: setup-dev
 	@$(BIN)/python tests/tools/get_amd_tools.py
 
+# A real Apptainer for the tests in containers, with a libc of its own. Ends with 3 and says why where it cannot be had.
+apptainer: setup-dev
+	@$(BIN)/python tests/tools/get_apptainer.py $(WHERE_POSSIBLE)
+
 # TensorFlow in an environment of its own, every version pinned, for the DeepMET studies; tests skip, saying so, without it.
 tensorflow: setup-dev
 	@$(BIN)/python tests/tools/get_tensorflow.py
@@ -208,10 +214,11 @@ ci:
 compiled: setup-dev
 	@$(BIN)/python -c 'import torch._dynamo, onnxruntime, onnx, pytriton.triton, tritonclient.grpc, tritonclient.http, accelerate, distributed, pandas, matplotlib.pyplot, scipy.stats, mcp.server; from transformers import GPTNeoForCausalLM, ViTForImageClassification'
 
-# Debian packages that only tests use: a browser for the report, node for the trace processor.
+# Debian packages that only tests use: a browser for the report, node for the trace processor, mksquashfs for images.
 packages:
 	@if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
 		want=""; command -v chromium >/dev/null 2>&1 || want="$$want chromium"; \
+		command -v mksquashfs >/dev/null 2>&1 || want="$$want squashfs-tools"; \
 		command -v node >/dev/null 2>&1 || want="$$want nodejs"; command -v npm >/dev/null 2>&1 || want="$$want npm"; \
 		if [ -n "$$want" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$want >/dev/null; fi; \
 	fi

@@ -222,15 +222,18 @@ def facts(sysfs: str = "/sys", proc: str = "/proc", dev: str = "/dev") -> Dict[s
     which it reads.
     """
     host, found_tools = host_facts(proc), probe_tools.tools()
+    found_profilers = probe_profilers.profilers(found_tools)
     return dict(
         host,
         v=1,
         python={"executable": sys.executable, "version": platform.python_version()},
         packages=packages(),
         devices=devices(sysfs, host),
+        masks=probe_devices.masks(os.environ),
         tools=found_tools,
         rocm_version=probe_tools.rocm_version(found_tools),
-        profilers=probe_profilers.profilers(found_tools),
+        lacks_rocm=probe_tools.lacks_rocm(found_profilers["torch"]["hip"]),
+        profilers=found_profilers,
         permissions=probe_access.permissions(sysfs, proc, dev),
         clocks=clocks(),
         **surroundings(sysfs, proc),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NVIDIA_FIELDS = ("index", "name", "uuid", "memory.total", "driver_version", "compute_cap")
 MIB = 1 << 20
+MASKS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 
 
 def read(path: str) -> str:
@@ -28,6 +29,11 @@ def read(path: str) -> str:
             return file.read().strip()
     except OSError:
         return ""
+
+
+def masks(variables: Mapping[str, str]) -> Dict[str, str]:
+    """The variables that hide devices from a process; an empty one may hide all."""
+    return {name: variables[name] for name in MASKS if name in variables}
 
 
 def properties(path: str) -> Dict[str, int]:

@@ -200,3 +200,16 @@ def rocm_version(tools_found: Dict[str, Dict[str, str]] | None = None) -> str:
         if match:
             return match.group(0)
     return next((tool["rocm"] for tool in (tools_found or {}).values() if tool["rocm"]), "")
+
+
+def lacks_rocm(torch_hip: str = "", opt: str = "/opt") -> bool:
+    """Whether there is no ROCm here: no installation in ROCM_PATH or below /opt, no wheels in this
+    Python, and no torch that brings its own libraries (`torch_hip` is its HIP version). Libraries
+    that Apptainer bound by --rocm are none of these.
+    """
+    return not (
+        torch_hip
+        or os.path.isdir(os.environ.get("ROCM_PATH", ""))
+        or glob.glob(os.path.join(opt, "rocm*"))
+        or rocm_of_wheels(sys.prefix)
+    )

@@ -10,7 +10,8 @@ that the sampler outside relies on).
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from profharness.launchers.command import Command
@@ -24,10 +25,11 @@ NOT_BEGUN = 126  # a shell's status for a command that cannot be executed
 @dataclass(frozen=True)
 class Apptainer:
     """`program` is apptainer or singularity; `prelude` shell text that runs in the container first;
-    `options` go to `exec`.
+    `options` go to `verb`, exec or run.
 
     `inherited` is the host's PYTHONPATH, which the container has anyway. `folders` are bound at
-    their own path.
+    their own path, `binds` as they say, and `variables` are set inside unless the command sets
+    them.
     """
 
     image: str
@@ -37,20 +39,24 @@ class Apptainer:
     folders: tuple[Path, ...] = ()
     inherited: str = ""
     cwd: Path | None = None
+    binds: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    verb: str = "exec"
 
     def around(self, command: Command) -> Command:
         """The command inside of the image, for this host to start."""
         handed = {
             name: value
-            for name, value in command.env.items()
+            for name, value in {**self.variables, **command.env}.items()
             if value is not None and name not in _JOINED
         }
         prefix = "SINGULARITYENV_" if Path(self.program).name == "singularity" else "APPTAINERENV_"
         cwd = command.cwd or self.cwd
-        binds = [word for folder in dict.fromkeys(self.folders) for word in ("--bind", str(folder))]
+        folders = dict.fromkeys((*map(str, self.folders), *self.binds))
+        binds = [word for bind in folders for word in ("--bind", bind)]
         argv = (
             self.program,
-            "exec",
+            self.verb,
             *self.options,
             *binds,
             *(("--pwd", str(cwd)) if cwd else ()),

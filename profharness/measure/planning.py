@@ -10,14 +10,15 @@ import shutil
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from profharness import layers, scans
 from profharness.errors import Unavailable, UsageError
-from profharness.launchers import Launcher
 from profharness.launchers.apptainer import Apptainer
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
@@ -28,7 +29,9 @@ from profharness.layers.device_counters import NAME as COUNTING
 from profharness.layers.device_counters import check_alone
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import ranks, schedule
-from profharness.measure.containers import PYTHON, container_of
+from profharness.measure.containers import PYTHON, container_of, with_hosts_rocm
+from profharness.measure.meeting.asking import AskedOnce, Asking
+from profharness.measure.meeting.board import Board
 from profharness.measure.pass_commands import planned_commands
 from profharness.measure.plan import RunPlan
 from profharness.measure.ranks import RankInfo
@@ -73,12 +76,12 @@ def plan_run(
         (root, *_files_of(request)),
         dry=dry,
         kind=elsewhere.kind if elsewhere else "",
-        starts=starts,
     )
     python = _python(request, in_container=container is not None)
     environment = Environment(host=socket.gethostname())
     if starts:
-        python, environment = _probed(container, python, dry=dry, asked_for=bool(request.python))
+        asked = _Asked(request, root, rank, dry)
+        container, python, environment = asked.settled(container, python, elsewhere)
     if elsewhere is not None:
         environment = planned_node.facts(elsewhere, environment)
         _require_tools(chosen, environment)
@@ -117,19 +120,57 @@ def _rank(request: Request) -> RankInfo:
     return rank
 
 
-def _probed(
-    container: Apptainer | None, python: str, *, dry: bool, asked_for: bool
-) -> tuple[str, Environment]:
-    """The interpreter that our programs around the workload run under, and the facts of the node. A
-    command whose own is too old for them is started all the same, with this one around it.
+@dataclass(frozen=True)
+class _Asked:
+    """Who asks the node for what it has, and for which run. Of several ranks the leader of the node
+    asks, unless this is a dry run.
     """
-    launcher = LocalLauncher(container and _without_new_folders(container))
-    try:
-        return python, probe_node(launcher, python, dry=dry)
-    except _TooOld:
-        if asked_for or container is not None:
-            raise
-    return sys.executable, probe_node(launcher, sys.executable, dry=dry)
+
+    request: Request
+    root: Path
+    rank: RankInfo
+    dry: bool
+
+    def probed(self, container: Apptainer | None, python: str) -> tuple[str, Environment]:
+        """The interpreter that our programs around the workload run under, and the facts of the
+        node. A command whose own is too old for them is started all the same, with this one around
+        it.
+        """
+        launcher = self._launcher(container)
+        try:
+            return python, self._of_rank(probe_node(launcher, python, dry=self.dry))
+        except _TooOld:
+            if self.request.python or container is not None:
+                raise
+        probed = probe_node(launcher, sys.executable, dry=self.dry)
+        return sys.executable, self._of_rank(probed)
+
+    def settled(
+        self, container: Apptainer | None, python: str, elsewhere: PlannedNode | None
+    ) -> tuple[Apptainer | None, str, Environment]:
+        """As `probed`; the container has the host's ROCm where its image was seen to lack one, and
+        the devices of this node are those that count.
+        """
+        python, environment = self.probed(container, python)
+        if container is None or elsewhere is not None or not environment.lacks_rocm:
+            return container, python, environment
+        helped = with_hosts_rocm(container, self.request)
+        if helped == container:
+            return container, python, environment
+        return helped, *self.probed(helped, python)
+
+    def _launcher(self, container: Apptainer | None) -> Asking:
+        launcher = LocalLauncher(container and _without_new_folders(container))
+        rank = RankInfo() if self.dry else self.rank
+        board = Board.at(self.root, rank, named=bool(self.request.output))
+        return AskedOnce(launcher, board, rank)
+
+    def _of_rank(self, environment: Environment) -> Environment:
+        """A launcher may bind each rank to CPUs of its own, whoever asked."""
+        if self.dry or self.rank.world == 1 or self.rank.leads_node:
+            return environment
+        own = tuple(sorted(os.sched_getaffinity(0)))
+        return msgspec.structs.replace(environment, cpus_allowed=own)
 
 
 def _scan(request: Request, environment: Environment, rank: RankInfo) -> Scan:
@@ -255,7 +296,7 @@ class _TooOld(Unavailable):
     """The interpreter cannot run our programs."""
 
 
-def probe_node(launcher: Launcher, python: str, *, dry: bool) -> Environment:
+def probe_node(launcher: Asking, python: str, *, dry: bool) -> Environment:
     """The facts of the node. Raises Unavailable where the probe fails, unless it is a dry run and
     the interpreter is not too old either.
     """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from profharness.errors import Unavailable
+from profharness.node.masks import MASKS
 from profharness.rundir.manifest import DeviceRecord, NodeRecord
 
 # Only these variables are ever recorded: an environment holds secrets.
@@ -140,7 +141,10 @@ class Profilers(msgspec.Struct, frozen=True):
 
 
 class Environment(msgspec.Struct, frozen=True):
-    """The probe's answer. Fields that this version does not know are ignored."""
+    """The probe's answer. Fields that this version does not know are ignored. `lacks_rocm`: where
+    the workload runs there is no ROCm, neither an installation nor wheels. `masks` are the
+    variables there that hide devices; None where the probe did not run.
+    """
 
     host: str = ""
     boot_id: str = ""
@@ -155,6 +159,8 @@ class Environment(msgspec.Struct, frozen=True):
     rocm_version: str = ""
     permissions: Permissions = Permissions()
     container: str = ""
+    lacks_rocm: bool = False
+    masks: dict[str, str] | None = None
     slurm: dict[str, str] = {}
     profilers: Profilers = Profilers()
 
@@ -164,7 +170,13 @@ class Environment(msgspec.Struct, frozen=True):
         return tuple(device for device in self.devices if device.kind != "cpu")
 
     def node(self, variables: dict[str, str]) -> NodeRecord:
-        """The node's entry in the manifest; of `variables` only the allow-list is kept."""
+        """The node's entry in the manifest; of `variables`, those of this process, only the
+        allow-list is kept. What hides devices counts as it is where the workload runs: an image,
+        its options or its first lines may set it.
+        """
+        if self.masks is not None:
+            outside = {name: value for name, value in variables.items() if name not in MASKS}
+            variables = {**outside, **self.masks}
         versions = {**self.packages, **({"rocm": self.rocm_version} if self.rocm_version else {})}
         return NodeRecord(
             host=self.host,
@@ -178,6 +190,7 @@ class Environment(msgspec.Struct, frozen=True):
             devices=tuple(
                 DeviceRecord(**msgspec.structs.asdict(device)) for device in self.devices
             ),
+            hidden_devices=self.permissions.hidden_devices,
             variables={name: variables[name] for name in RECORDED_VARIABLES if name in variables},
         )
 

@@ -128,11 +128,37 @@ class Request(BatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     container_init: Annotated[
         str,
         Option(
-            "Shell text to run in the container first: 'source /opt/conda/bin/activate pytorch'.",
+            "Shell text to run in the container first: 'source /opt/conda/bin/activate pytorch', "
+            "or auto: activate the conda or venv environment that the image brings.",
             PLACE,
             metavar="SHELL",
         ),
     ] = ""
+    container_bind: Annotated[
+        tuple[str, ...],
+        Option(
+            "Files or folders that the container sees too: /pfs,/scratch or env.sqsh:/env. "
+            "Repeatable.",
+            PLACE,
+            metavar="SOURCE[:INSIDE]",
+        ),
+    ] = ()
+    container_caches: Annotated[
+        str,
+        Option(
+            "Folder of the node for what MIOpen compiles in the container, made if it is missing.",
+            PLACE,
+            metavar="FOLDER",
+        ),
+    ] = ""
+    container_run: Annotated[
+        bool,
+        Option(
+            "Start the container by apptainer run, through the image's own start script, in place "
+            "of apptainer exec.",
+            PLACE,
+        ),
+    ] = False
     container_arg: Annotated[
         tuple[str, ...],
         Option(
@@ -219,10 +245,17 @@ def _wrong_places(request: Request) -> list[tuple[bool, str, str]]:
     return [
         (
             not request.container
-            and bool(
-                request.container_init or request.container_arg or request.container_gpu != "auto"
+            and any(
+                (
+                    request.container_init,
+                    request.container_bind,
+                    request.container_caches,
+                    request.container_run,
+                    request.container_arg,
+                    request.container_gpu != "auto",
+                )
             ),
-            "--container-init, --container-arg and --container-gpu go with --container",
+            "what begins with --container- goes with --container",
             "name the image: --container image.sif, or leave them out",
         ),
         (

@@ -63,7 +63,7 @@ class DeviceRecord(_Record, frozen=True, kw_only=True):
 
 class NodeRecord(_Record, frozen=True, kw_only=True):
     """One node: how it is named, its boot, its CPUs (all, and those of the job), devices and
-    versions (from wrappers/probe.py).
+    versions (from wrappers/probe.py). `hidden_devices`: so many are kept from this job.
     """
 
     host: str
@@ -74,6 +74,7 @@ class NodeRecord(_Record, frozen=True, kw_only=True):
     cpus_allowed: tuple[int, ...] = ()
     memory_bytes: int | None = None
     devices: tuple[DeviceRecord, ...] = ()
+    hidden_devices: int = 0
     versions: dict[str, str] = {}
     variables: dict[str, str] = {}
 
@@ -218,7 +219,7 @@ class Hello(_Record, frozen=True, kw_only=True):
     """What a hook wrote when it loaded in a process (wrappers/hooks); absence is a finding.
 
     `window` is what became of the capture window inside the process, `region` of the one that a
-    tool around it was told of.
+    tool around it was told of. `masks` are the variables there that hide devices.
     """
 
     pid: int
@@ -236,6 +237,7 @@ class Hello(_Record, frozen=True, kw_only=True):
     pass_name: str = ""
     window: str = ""
     region: str = ""
+    masks: dict[str, str] = {}
 
 
 class RankOutcome(_Record, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from profharness.rundir.paths import RunDir
 from profharness.trace.model import Problem
 from profharness.trace.wanted import Wanted
 from profharness.understand.capture_window import Clocks, cut_passes
+from profharness.understand.device_identities import hidden_from, identified
 from profharness.understand.many.jobs import IN_ONE, Workers
 from profharness.understand.many.spread import Here, Spread
 from profharness.understand.own_files import present
@@ -126,6 +127,7 @@ def read_run(
             keep,
             str(number),
             records,
+            hidden_from(manifest, group[0]),
         )
         for number, group in enumerate(there)
     ]
@@ -153,7 +155,9 @@ def artifact_bytes(root: Path) -> int:
 
 @dataclass(frozen=True)
 class _GroupJob(Generic[PartT]):
-    """The files of one trace, to be read, put on the run's clock and kept, in whatever process."""
+    """The files of one trace, to be read, put on the run's clock and kept, in whatever process.
+    `identities` are those of the devices that its process saw, where some were hidden from it.
+    """
 
     root: Path
     group: tuple[Artifact, ...]
@@ -162,6 +166,7 @@ class _GroupJob(Generic[PartT]):
     keep: Keep[PartT]
     name: str
     records: Wanted
+    identities: dict[str, str]
 
     @property
     def paths(self) -> list[Path]:
@@ -180,7 +185,10 @@ def _keep_group(job: _GroupJob[PartT]) -> _GroupParts[PartT]:
     run = RunDir(job.root)
     records = read_group(run, job.host, job.group, job.records)
     parts = [
-        job.keep(align_trace(run, trace, job.clocks), f"{job.name}-{number}")
+        job.keep(
+            align_trace(run, identified(trace, job.identities), job.clocks),
+            f"{job.name}-{number}",
+        )
         for number, trace in enumerate(records.traces)
     ]
     return _GroupParts(parts, records.problems)

@@ -1,4 +1,4 @@
-"""A stand-in for Apptainer: `exec` with the options below, binds that must exist, the image's own
+"""A stand-in for Apptainer: `exec` and `run` with the options below, binds that must exist, the image's own
 programs and environment. It isolates nothing.
 
 An image is a folder: its `bin` stands first on PATH, and `environment` holds NAME=VALUE lines that
@@ -53,7 +53,7 @@ def fatal(text: str) -> NoReturn:
 
 
 def main(words: Sequence[str]) -> NoReturn:
-    if not words or words[0] != "exec":
+    if not words or words[0] not in ("exec", "run"):
         fatal(f"unknown command {words[:1]}")
     rest, binds, cwd, clean = list(words[1:]), [], "", False
     while rest and rest[0].startswith("-"):

@@ -1,5 +1,5 @@
-"""`--container-gpu`: which words an image gets for the node's devices, and how it is asked whether
-it has a ROCm of its own.
+"""`--container-gpu`: which words an image gets for the node's devices, and that the host's ROCm goes
+only into an image that has none.
 """
 
 from __future__ import annotations
@@ -10,65 +10,78 @@ from typing import Any
 import pytest
 
 from profharness.errors import UsageError
-from profharness.measure.containers import brings_rocm, container_of, gpu_words
+from profharness.launchers.command import Command
+from profharness.measure import containers
+from profharness.measure.containers import container_of, gpu_words
+from profharness.measure.planning import plan_run
 from profharness.options.request import Request
+from tests.fakes import stand_in_apptainer
 
 ROCM, NV, BOTH = ("rocm",), ("cuda",), ("rocm", "cuda")
 
 
 @pytest.mark.parametrize(
-    ("wanted", "kinds", "options", "own_rocm", "words"),
+    ("wanted", "kinds", "options", "needs_hosts", "words"),
     [
-        ("auto", ROCM, (), False, "--rocm"),
-        ("auto", ROCM, (), True, ""),
-        ("auto", NV, (), False, "--nv"),
-        ("auto", BOTH, (), False, "--rocm --nv"),
-        ("auto", BOTH, (), True, "--nv"),
-        ("auto", (), (), False, ""),
-        ("auto", ROCM, ("--rocm",), False, ""),
-        ("auto", ROCM, ("--contain",), False, "--rocm"),
-        ("auto", ROCM, ("--contain",), True, "--bind /dev/kfd --bind /dev/dri"),
-        ("auto", ROCM, ("-C",), True, "--bind /dev/kfd --bind /dev/dri"),
-        ("rocm", (), (), True, "--rocm"),
-        ("rocm", NV, (), False, "--rocm"),
-        ("nv", ROCM, (), False, "--nv"),
-        ("none", BOTH, ("--contain",), True, ""),
+        ("auto", ROCM, (), True, "--rocm"),
+        ("auto", ROCM, (), False, ""),
+        ("auto", NV, (), True, "--nv"),
+        ("auto", BOTH, (), True, "--rocm --nv"),
+        ("auto", BOTH, (), False, "--nv"),
+        ("auto", (), (), True, ""),
+        ("auto", ROCM, ("--rocm",), True, ""),
+        ("auto", ROCM, ("--contain",), True, "--rocm"),
+        ("auto", ROCM, ("--contain",), False, "--bind /dev/kfd --bind /dev/dri"),
+        ("auto", ROCM, ("-C",), False, "--bind /dev/kfd --bind /dev/dri"),
+        ("rocm", (), (), False, "--rocm"),
+        ("rocm", NV, (), True, "--rocm"),
+        ("nv", ROCM, (), True, "--nv"),
+        ("none", BOTH, ("--contain",), False, ""),
     ],
 )
 def test_the_words_for_a_container(
-    wanted: str, kinds: tuple[str, ...], options: tuple[str, ...], own_rocm: bool, words: str
+    wanted: str, kinds: tuple[str, ...], options: tuple[str, ...], needs_hosts: bool, words: str
 ) -> None:
-    assert " ".join(gpu_words(wanted, kinds, options, own_rocm=own_rocm)) == words
+    assert " ".join(gpu_words(wanted, kinds, options, needs_hosts=needs_hosts)) == words
 
 
-def test_a_folder_is_looked_into(tmp_path: Path) -> None:
-    assert not brings_rocm(str(tmp_path), "", dry=True)
-    (tmp_path / "opt" / "rocm-6.4.1").mkdir(parents=True)
-    assert brings_rocm(str(tmp_path), "", dry=True)
-
-
-def test_an_image_file_is_asked(tmp_path: Path) -> None:
-    """The program that stands for Apptainer here knows one question, and the image that has it."""
-    program, log = tmp_path / "apptainer", tmp_path / "log"
-    program.write_text(
-        f'#!/bin/sh\necho "$@" >> {log}\n[ "$*" = "exec {tmp_path}/with.sif test -e /opt/rocm" ]\n'
+@pytest.mark.parametrize(
+    ("environment", "flags", "started"),
+    [
+        ("ROCM_PATH={folder}\n", {}, [()]),
+        ("ROCM_PATH=/nowhere\n", {}, [(), ("--rocm",)]),
+        ("ROCM_PATH=/nowhere\n", {"container_gpu": "none"}, [()]),
+        ("ROCM_PATH={folder}\n", {"container_gpu": "rocm"}, [("--rocm",)]),
+    ],
+    ids=["its own ROCm", "none", "none and none wanted", "asked for"],
+)
+def test_the_hosts_rocm_goes_into_an_image_that_has_none(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: str,
+    flags: dict[str, Any],
+    started: list[tuple[str, ...]],
+) -> None:
+    """What the probe was started with, each time; the workload is as the last one."""
+    programs = stand_in_apptainer.install(tmp_path / "programs")
+    image = stand_in_apptainer.image(tmp_path / "i.sif", environment.format(folder=tmp_path))
+    (tmp_path / "kfd").touch()
+    monkeypatch.setattr(containers, "_FILES", {"rocm": str(tmp_path / "kfd")})
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    request = Request(
+        command=("true",), container=str(image), output=str(tmp_path / "run"), **flags
     )
-    program.chmod(0o755)
-    for name in ("with.sif", "without.sif"):
-        (tmp_path / name).touch()
-    assert brings_rocm(f"{tmp_path}/with.sif", str(program), dry=True)
-    assert not brings_rocm(f"{tmp_path}/without.sif", str(program), dry=False)
-    assert log.read_text().count("exec ") == 2
-    # neither without a program, nor by fetching an image for a plan
-    assert not brings_rocm(f"{tmp_path}/with.sif", "", dry=True)
-    assert not brings_rocm("docker://rocm/pytorch", str(program), dry=True)
-    assert log.read_text().count("exec ") == 2
+    run_plan = plan_run(request)
+    calls = stand_in_apptainer.calls(image)
+    assert [tuple({"--rocm"} & set(call)) for call in calls] == started
+    argv = run_plan.launcher.composed(Command(("true",))).argv
+    assert tuple({"--rocm"} & set(argv)) == started[-1]
 
 
 @pytest.mark.parametrize(
     ("settings", "kind", "options"),
     [
-        ({}, "rocm", ("--rocm",)),
+        ({}, "rocm", ()),
         ({}, "cuda", ("--nv",)),
         ({"container_gpu": "none"}, "rocm", ()),
         (
@@ -88,5 +101,5 @@ def test_a_plan_for_a_node_of_this_kind(
 
 
 def test_it_goes_with_a_container() -> None:
-    with pytest.raises(UsageError, match="--container-gpu go with --container"):
+    with pytest.raises(UsageError, match="goes with --container"):
         Request(command=("true",), container_gpu="rocm")

@@ -131,16 +131,20 @@ def test_what_the_container_is_started_with() -> None:
 @pytest.mark.slow
 def test_a_script_in_a_container_is_recorded_as_outside(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    host = Host(tmp_path, "PYTHONPATH=/of/the/image\nOF_THE_IMAGE=7\nPROFHARNESS_CAPTURE=all\n")
+    host = Host(
+        tmp_path,
+        "PYTHONPATH=/of/the/image\nOF_THE_IMAGE=7\nPROFHARNESS_CAPTURE=all\nHIP_VISIBLE_DEVICES=1\n",
+    )
     (tmp_path / "train.py").write_text(TRAIN)
     done = host.run(
         "--profile",
         "torch",
         "--container-init",
-        "export BEGUN=yes",
+        "export BEGUN=yes ROCR_VISIBLE_DEVICES=2",
         "--quiet",
         command=("python", "train.py"),
         OMP_NUM_THREADS="1",
+        ROCR_VISIBLE_DEVICES="3",
     )
     assert done.returncode == 5, done.stderr
     assert done.stdout == f"{host.image} 7 yes {tmp_path} ['/of/the/image']\n"
@@ -151,6 +155,10 @@ def test_a_script_in_a_container_is_recorded_as_outside(tmp_path: Path) -> None:
     assert any("aten::addmm" in trace.strings[int(code)] for code in set(trace.ops.name.tolist()))
     manifest = host.manifest
     assert manifest.container == str(host.image)
+    # as inside: by the image, and by the lines that go first, which win over the host's
+    masks = {"HIP_VISIBLE_DEVICES": "1", "ROCR_VISIBLE_DEVICES": "2"}
+    assert masks.items() <= manifest.nodes[0].variables.items()
+    assert [process.masks for process in manifest.processes] == [masks]
     assert [one for one in manifest.findings if one.severity == "error"] == []
     assert manifest.passes[0].argv[0][:2] == ("apptainer", "exec")
     probe, workload = stand_in_apptainer.calls(host.image)
@@ -284,7 +292,7 @@ def test_what_is_wrong_is_told_before_anything_is_written(tmp_path: Path) -> Non
     host, without = Host(tmp_path / "with"), Host(tmp_path / "without", apptainer=False)
     cases = [
         (host, ("--container", "no.sif", "--", "true"), 2, "there is no image no.sif"),
-        (host, ("--container-init", "true", "--", "true"), 2, "go with --container"),
+        (host, ("--container-init", "true", "--", "true"), 2, "goes with --container"),
         (
             host,
             ("--container", str(host.image), "--container-init", "source nothing", "--", "true"),
@@ -382,6 +390,7 @@ def test_slurm_starts_the_ranks_each_in_its_container(tmp_path: Path) -> None:
         f"launcher        srun --ntasks=3 --gpus-per-task=1 {sys.executable} -m profharness run "
     )
     assert "--launcher task --ranks 1 -- python" in dry.stdout.splitlines()[0]
+    asked_for_the_plan = len(stand_in_apptainer.calls(host.image))
     done = host.profharness(
         *words,
         "--quiet",
@@ -399,6 +408,10 @@ def test_slurm_starts_the_ranks_each_in_its_container(tmp_path: Path) -> None:
         manifest.state,
         {one.rank: one.exit_status for one in manifest.rank_outcomes}.get(2),
     ) == (3, "done", 4)
+    # each rank starts its workload in a container, and one of them the probe
+    started = stand_in_apptainer.calls(host.image)[asked_for_the_plan:]
+    assert [any(word.endswith("probe.py") for word in call) for call in started].count(True) == 1
+    assert len(started) == 4
 
 
 def test_slurm_where_it_cannot_be_had(tmp_path: Path) -> None:

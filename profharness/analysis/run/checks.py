@@ -122,23 +122,28 @@ _SECOND_MASKS = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 
 
 def mask_findings(manifest: Manifest) -> tuple[Finding, ...]:
-    """Nodes on which two variables hide devices one after the other: HIP counts among those that
-    ROCR_VISIBLE_DEVICES leaves.
+    """Nodes and processes for which two variables hide devices one after the other: HIP counts
+    among those that ROCR_VISIBLE_DEVICES leaves. A process may have them from its container.
 
     A second mask that names all that are left, in order, changes nothing. One that counts beyond
     them loses devices.
     """
     findings = []
-    for node in manifest.nodes:
-        first = _listed(node.variables.get("ROCR_VISIBLE_DEVICES", ""))
-        name = next((mask for mask in _SECOND_MASKS if node.variables.get(mask)), "")
-        second = _listed(node.variables.get(name, ""))
+    places = [(node.host, node.variables) for node in manifest.nodes]
+    places += [(process.host, process.masks) for process in manifest.processes]
+    seen = {
+        (host, *(variables.get(name, "") for name in ("ROCR_VISIBLE_DEVICES", *_SECOND_MASKS)))
+        for host, variables in places
+    }
+    for host, rocr, hip, cuda in sorted(seen):
+        first, second = _listed(rocr), _listed(hip or cuda)
+        name = _SECOND_MASKS[0] if hip else _SECOND_MASKS[1]
         if not first or not second or second == [str(number) for number in range(len(first))]:
             continue
         lost = [number for number in second if number.isdigit() and int(number) >= len(first)]
         first_mask = (
             f"ROCR_VISIBLE_DEVICES leaves {len(first)} "
-            f"{'device' if len(first) == 1 else 'devices'} on {node.host or 'the node'}, "
+            f"{'device' if len(first) == 1 else 'devices'} on {host or 'the node'}, "
             f"of which {name}={','.join(second)} counts"
         )
         consequence = (

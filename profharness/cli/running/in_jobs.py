@@ -68,7 +68,8 @@ def in_job(request: Request) -> Submitted:
             "--launcher slurm: there is no srun here",
             "start this where jobs are submitted, or leave it out for this node alone",
         )
-    plan_run(request, dry=True)  # what is wrong with the request is told once, not by every task
+    # what is wrong with the request is told once, not by every task; an image is started by those
+    plan_run(request, dry=True, starts=not request.container)
     if is_in_job():
         _become_srun(request)
     return _submitted(request)

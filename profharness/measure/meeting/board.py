@@ -7,8 +7,10 @@ file that a killed leader left misleads nobody.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import socket
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,21 +19,32 @@ from pathlib import Path
 import msgspec
 
 from profharness.measure.plan import RunPlan
+from profharness.measure.ranks import RankInfo
 from profharness.rundir import harness_process
 from profharness.rundir.manifest import HarnessRecord
 from profharness.rundir.paths import write_atomic
 
-_MOST_BYTES = 64 << 10
+_MOST_BYTES = 256 << 10
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a question about the node gave: the output, or why there is none and what to do."""
+
+    output: str = ""
+    error: str = ""
+    hint: str = ""
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True):
     """What a leader has said so far: who it is, the run directory that it found (empty: none yet),
-    and by the passes' names whether rank 0 split them.
+    by the passes' names whether rank 0 split them, and by the questions' hashes what it was
+    answered (`asking`).
     """
 
     leader: HarnessRecord
     root: str = ""
     splits: dict[str, bool] = {}
+    answers: dict[str, Answer] = {}
 
     @property
     def is_dead(self) -> bool:
@@ -48,9 +61,13 @@ class Board:
     @classmethod
     def of(cls, run_plan: RunPlan) -> Board:
         """The same for all ranks of a node, and for all runs of their step."""
-        rank, root = run_plan.rank, run_plan.root
-        runs = root if run_plan.request.output else root.parent / rank.job
-        key = f"{runs}\n{run_plan.host}\n{rank.world}".encode()
+        return cls.at(run_plan.root, run_plan.rank, named=bool(run_plan.request.output))
+
+    @classmethod
+    def at(cls, root: Path, rank: RankInfo, *, named: bool) -> Board:
+        """As `of`, before there is a plan; `named`: the user chose the name of the directory."""
+        runs = root if named else root.parent / rank.job
+        key = f"{runs}\n{socket.gethostname()}\n{rank.world}".encode()
         name = f"profharness-{os.getuid()}-{hashlib.sha256(key).hexdigest()[:24]}.json"
         return cls(_folder() / name)
 
@@ -81,12 +98,18 @@ class Board:
         own = harness_process.identify()
         if word is None or word.leader != own:
             word = Word(leader=own)
+            atexit.register(self.remove)  # the leader may end before it has a run
         self.write(msgspec.structs.replace(word, **changes))
 
     def say_split(self, pass_name: str, *, split: bool) -> None:
         """What rank 0 decided about a pass."""
         word = self.read()
         self.say(splits={**(word.splits if word is not None else {}), pass_name: split})
+
+    def say_answer(self, key: str, answer: Answer) -> None:
+        """What was asked for all ranks of the node."""
+        word = self.read()
+        self.say(answers={**(word.answers if word is not None else {}), key: answer})
 
     def remove(self) -> None:
         """Where it is this process's own: the next run of the step may have begun."""

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from profharness.analysis.run.checks import mask_findings
 from profharness.analysis.run.summary import summarise_run
-from profharness.rundir.manifest import NodeRecord
+from profharness.rundir.manifest import Hello, NodeRecord
 from tests.analysis.run.run_scene import manifest, scan_trace
 
 
@@ -40,6 +41,14 @@ def test_two_masks_one_after_the_other(rocr, hip, severity):
 )
 def test_one_mask_or_one_that_changes_nothing(variables):
     assert mask_findings(masked(**variables)) == ()
+
+
+def test_masks_of_a_container_are_those_of_its_processes():
+    """The node around it has none, and two ranks with the same ones are told once."""
+    masks = {"ROCR_VISIBLE_DEVICES": "2", "HIP_VISIBLE_DEVICES": "2"}
+    processes = tuple(Hello(pid=pid, host="n", masks=masks) for pid in (1, 2))
+    run = msgspec.structs.replace(masked(), processes=processes)
+    assert [one.id for one in mask_findings(run)] == ["mask-applied-twice"]
 
 
 def test_a_run_says_it():

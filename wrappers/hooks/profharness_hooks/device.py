@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 
+from profharness_hooks.process import masks
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -45,6 +47,7 @@ def note_devices(process: Process, torch: Any) -> None:
         or not torch.cuda.is_initialized()
     ):
         return
+    process.hello.update(masks=masks(os.environ))
     for index in range(torch.cuda.device_count()):
         process.hello.add(
             "devices", describe_device(torch.cuda.get_device_properties(index), index)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+MASKS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 RANKS = ("PROFHARNESS_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 # found by the import hook wherever sys.path points; the package itself finds its own modules
 OWN = {
@@ -77,6 +78,11 @@ class Settings:
         return path
 
 
+def masks(environ: "Mapping[str, str]") -> "dict[str, str]":
+    """What hides devices from this process. A script may set it before it imports a framework."""
+    return {name: environ[name] for name in MASKS if name in environ}
+
+
 def _number(text: "str | None") -> "int | None":
     return int(text) if text and text.isdigit() else None
 
@@ -107,6 +113,7 @@ class Hello:
             "forked": forked,
             "used": [],
             "devices": [],
+            "masks": masks(os.environ),
             "messages": [],
             "windows": [],
             "layers": list(settings.layers),
