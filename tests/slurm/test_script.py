@@ -168,6 +168,7 @@ STAND_INS = {
     "srun": 'while [ "$1" != -- ]; do [ "$1" = --output ] && run=$2; shift; done; shift; '
     'mkdir -p "$run"; exec "$@"',
     "scancel": "exit 0",
+    "sinfo": 'printf "n2\\nn2\\nn3\\n"',
     "scontrol": 'echo "JobId=7 JobState=${STATE:-RUNNING} Dependency=(null)"',
 }
 """Stand-ins for Slurm's clients, which do as much as the script needs of them."""
@@ -217,6 +218,7 @@ def test_how_it_ended_is_left_behind(
     )
     done = carried_out(tmp_path, script.text(request(), job), STATE=state)
     assert done.returncode == status, done.stderr
+    nodes = {"nodes": "", "lost": "n2,n3" if cause == "node-lost" else ""}
     for path in (runs / "slurm/7.end", runs / "slurm-7-x/job.json"):
         told = json.loads(path.read_text())
-        assert told == {"job": "7", "cause": cause, "exit_status": status, "nodes": ""}
+        assert told == {"job": "7", "cause": cause, "exit_status": status, **nodes}

@@ -18,11 +18,6 @@ from profharness.rundir.shown.screen import mention
 
 _LINES = 20
 _CANCEL_S = 15.0
-_CAUSES = {
-    "time-limit": "reached its time limit",
-    "cancelled": "was cancelled",
-    "node-lost": "lost a node",
-}
 
 
 def watch(job: Submitted, *, as_json: bool, quiet: bool, cancels: bool) -> int:
@@ -66,7 +61,7 @@ def _cancel(watched: Watch) -> None:
 def _answer(job: Submitted, end: JobEnd, *, as_json: bool, quiet: bool) -> None:
     """The figures of the run; of a job that made none, the last that it printed."""
     if end.cause:
-        mention(f"profharness: job {job.job} {_CAUSES[end.cause]}")
+        mention(f"profharness: job {job.job} {end.in_words}")
     run, log = Path(job.run), Path(job.log)
     if (run / MANIFEST).is_file():
         try:

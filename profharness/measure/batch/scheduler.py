@@ -97,6 +97,17 @@ def facts(job: str) -> dict[str, str]:
     return {} if done.returncode else dict(_FIELD.findall(done.stdout))
 
 
+def lost(nodes: str) -> str:
+    """Those of the nodes (a list as Slurm writes it) that are down, with commas between."""
+    if not nodes:
+        return ""
+    try:
+        done = _client(("sinfo", "-h", "-N", "--states=down", "--format=%N", f"--nodes={nodes}"))
+    except Unavailable:
+        return ""
+    return "" if done.returncode else ",".join(sorted(set(done.stdout.split())))
+
+
 def _client(words: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(

@@ -21,16 +21,16 @@ _QUARTER_OF_A_MINUTE = 15
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 
 _ENDING = """\
-cause= status=
+cause= status= lost=
 record() {  # how the job ended, for those who wait for it and for the report: in each file named
     case $cause in
         time-limit | cancelled) status=143 ;;
         node-lost) status=1 ;;
     esac
-    told='{"job":"%s","cause":"%s","exit_status":%d,"nodes":"%s"}\\n'
+    told='{"job":"%s","cause":"%s","exit_status":%d,"nodes":"%s","lost":"%s"}\\n'
     for end; do
         [ -d "${end%/*}" ] || continue
-        printf "$told" "$id" "$cause" "$status" "${SLURM_JOB_NODELIST-}" >"$end.part" &&
+        printf "$told" "$id" "$cause" "$status" "${SLURM_JOB_NODELIST-}" "$lost" >"$end.part" &&
             mv -f "$end.part" "$end"
     done
 }
@@ -40,7 +40,10 @@ early() {  # the signal that Slurm sends before the time limit: end the tasks, n
 }
 ended() {  # Slurm has sent it to the tasks as well, and kills what is left soon
     case $(scontrol show job -o "$SLURM_JOB_ID") in
-        *JobState=NODE_FAIL* | *Reason=NodeDown*) cause=node-lost ;;
+        *JobState=NODE_FAIL* | *Reason=NodeDown*)
+            cause=node-lost
+            lost=$(sinfo -h -N -t down -o %N -n "$SLURM_JOB_NODELIST" | sort -u | paste -sd, -)
+            ;;
         *JobState=TIMEOUT* | *Reason=TimeLimit*) cause=time-limit ;;
         *) cause=${cause:-cancelled} ;;
     esac

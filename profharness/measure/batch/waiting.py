@@ -98,11 +98,13 @@ class Watch:
         codes = _EXIT.fullmatch(facts.get("ExitCode", ""))
         status = (int(codes[1]) or (128 + int(codes[2]) if codes[2] != "0" else 0)) if codes else 1
         nodes = facts.get("NodeList", self.state.nodes)
+        nodes = "" if nodes == "(null)" else nodes
         end = JobEnd(
             job=self.job.job,
             cause=cause,
             exit_status=STATUSES.get(cause, status),
-            nodes="" if nodes == "(null)" else nodes,
+            nodes=nodes,
+            lost=scheduler.lost(nodes) if cause == "node-lost" else "",
         )
         kept = _kept_in(Path(self.job.run))
         if kept is not None and kept.cause and not end.cause:
