@@ -210,6 +210,12 @@ KINDS = (
         "why it failed); figures are of what was recorded until then",
     ),
     FindingKind(
+        "tasks-missing",
+        "warning",
+        "measure them by the same command line with --array missing, or one alone with --array "
+        "NUMBER",
+    ),
+    FindingKind(
         "time-limit",
         "error",
         "ask for more time (--time-limit) or for less work; figures are of what was recorded until "

@@ -7,6 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,6 +121,32 @@ def test_no_value_adds_a_line(option: str, value: str) -> None:
 def test_a_value_that_does_not_fit_is_refused(option: str, value: object) -> None:
     with pytest.raises(UsageError, match=f"--{option.replace('_', '-')}"):
         request(**{option: value})
+
+
+def test_tasks_of_an_array_have_logs_and_ends_of_their_own() -> None:
+    """The last task has the number of the whole array, which no task may signal or ask for."""
+    asked = request(array="0-3%2")
+    made = script.text(asked, msgspec.structs.replace(plan(), array="0-3%2"))
+    lines = directives(made)
+    assert "#SBATCH --output=/scratch/me/traces/slurm/%A_%a.log" in lines
+    assert "#SBATCH --array=0-3%2" in lines
+    assert 'scancel --signal=TERM "$id"' in made
+    assert '--output "$tasks" ' in made
+    said = subprocess.run(
+        ("bash", "-c", made.partition("cause=")[0] + 'echo "$id" "$tasks" "$run"'),
+        env={
+            "SLURM_ARRAY_JOB_ID": "40",
+            "SLURM_ARRAY_TASK_ID": "7",
+            "SLURM_JOB_ID": "43",
+            "SLURM_RESTART_COUNT": "1",
+            "PATH": "/usr/bin:/bin",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tasks = "/scratch/me/traces/slurm-40-train"
+    assert said.stdout.split() == ["40_7", tasks, f"{tasks}/0007-43-again1"]
 
 
 def test_options_of_a_job_need_slurm() -> None:

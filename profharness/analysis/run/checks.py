@@ -79,8 +79,9 @@ def job_findings(end: JobEnd | None) -> tuple[Finding, ...]:
         return ()
     nodes = f" (its nodes: {end.nodes})" if end.nodes else ""
     message = f"job {end.job} {end.in_words}{nodes}"
-    figures = {"job": end.job, "nodes": end.nodes, **({"lost": end.lost} if end.lost else {})}
-    return (finding(end.cause, message, **figures),)
+    if not end.lost:
+        return (finding(end.cause, message, job=end.job, nodes=end.nodes),)
+    return (finding(end.cause, message, job=end.job, nodes=end.nodes, lost=end.lost),)
 
 
 def _missing(manifest: Manifest, record: PassRecord) -> str:

@@ -66,15 +66,21 @@ def submit(script: str) -> str:
 
 def state(job: str) -> JobState:
     """What squeue says of a job."""
+    return states(job)[0]
+
+
+def states(job: str) -> tuple[JobState, ...]:
+    """What squeue says of the tasks of an array, those that wait together in one; at least one."""
     try:
         done = _client(("squeue", "-h", "--states=all", "--format=%T|%r|%N", f"--jobs={job}"))
     except Unavailable:
-        return JobState(UNKNOWN)
+        return (JobState(UNKNOWN),)
     if done.returncode:
-        return JobState(GONE if "Invalid job id" in done.stderr else UNKNOWN)
-    line = next(iter(done.stdout.splitlines()), "")
-    if not line:
-        return JobState(GONE)
+        return (JobState(GONE if "Invalid job id" in done.stderr else UNKNOWN),)
+    return tuple(map(_state, done.stdout.splitlines())) or (JobState(GONE),)
+
+
+def _state(line: str) -> JobState:
     word, reason, nodes = (*line.split("|", 2), "", "")[:3]
     return JobState(word, "" if reason == "None" else reason, nodes)
 

@@ -62,7 +62,7 @@ class Watch:
         while (end := self.ended()) is None:
             now_s = time.monotonic() - began_s
             if over_s and now_s - over_s > LATE_S:
-                return self._without_word()
+                return self.without_word()
             if now_s - asked_s >= ASK_S and not over_s:
                 asked_s = now_s
                 over_s = now_s if self._ask() else 0.0
@@ -92,7 +92,8 @@ class Watch:
         self.state = state
         return state.is_over
 
-    def _without_word(self) -> JobEnd:
+    def without_word(self) -> JobEnd:
+        """What the scheduler says of the end; it is left in the job's place."""
         facts = scheduler.facts(self.job.job)
         cause = _CAUSES.get(facts.get("JobState", self.state.word), "")
         codes = _EXIT.fullmatch(facts.get("ExitCode", ""))

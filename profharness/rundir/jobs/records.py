@@ -33,12 +33,15 @@ _Short = Annotated[str, msgspec.Meta(max_length=4096)]
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that was submitted: its number, the run that it makes, its log, when (UTC)."""
+    """A job that was submitted: its number, the run that it makes, its log, when (UTC). Of an array
+    `run` is the folder of all tasks, and `tasks` are those that were submitted.
+    """
 
     job: _Short
     run: _Short
     log: _Short
     submitted: _Short = ""
+    tasks: tuple[int, ...] = ()
 
 
 class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
