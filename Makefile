@@ -15,6 +15,7 @@
 #   make compatibility   quick tests on other Pythons and versions of libraries; those not to be had are told
 #   make apptainer   a real Apptainer for the tests in containers, from Debian; says why where it cannot be had
 #   make audit       known vulnerabilities and licences of what is installed
+#   make slurm       Debian's Slurm for its tests; as root, and nothing where it is here already
 #   make site        the documentation as a site, in build/site
 #   make picture     the picture of a report in the README, from a recorded trace; TRACE=FILE for another one
 #
@@ -41,7 +42,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help
+.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help slurm
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -205,7 +206,7 @@ wheel: setup-dev
 # when it ends. Installed modules are compiled when they are first imported: most never are.
 TOGETHER := $(MAKE) --no-print-directory --jobs $(TESTS_AT_ONCE) --output-sync=target
 ci:
-	$(TOGETHER) packages setup-dev PIP_OPTIONS=--no-compile
+	$(TOGETHER) packages slurm setup-dev PIP_OPTIONS=--no-compile
 	$(TOGETHER) check compiled tools audit WHERE_REACHED=--where-reached
 	$(MAKE) damaged
 	$(MAKE) tests
@@ -222,6 +223,21 @@ packages:
 		command -v node >/dev/null 2>&1 || want="$$want nodejs"; command -v npm >/dev/null 2>&1 || want="$$want npm"; \
 		if [ -n "$$want" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$want >/dev/null; fi; \
 	fi
+
+# A real Slurm for tests/slurm, which start one of two nodes; only what is missing is installed. Slurm opens
+# libpmix.so, which comes with the development package alone. After `packages`, as one apt-get runs at a time.
+SLURM_PACKAGES := slurm-wlm slurm-wlm-basic-plugins munge libpmix-dev
+slurm: packages
+	@missing=; for name in $(SLURM_PACKAGES); do \
+		[ "$$(dpkg-query -W -f='$${db:Status-Status}' $$name 2>/dev/null)" = installed ] || missing="$$missing $$name"; done; \
+	if [ -z "$$missing" ]; then echo "Slurm: Debian's packages are here already"; \
+	elif ! command -v apt-get >/dev/null 2>&1; then echo "Slurm: not installed, as there is no apt-get here; its tests skip"; \
+	elif [ "$$(id -u)" != 0 ]; then echo "Slurm: not installed, as only root can; its tests skip ($$missing )"; \
+	else echo "Slurm: installing$$missing"; \
+		$(APT_INSTALL) $$missing >/dev/null || { apt-get update -qq && $(APT_INSTALL) $$missing >/dev/null; } || \
+			echo "Slurm: not installed, as apt-get failed; its tests skip"; \
+	fi
+APT_INSTALL = DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -qq --no-install-recommends
 
 clean:
 	rm -rf $(VENV) .tools build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -38,6 +38,7 @@ FOREIGN = {
     "--output-format": "tool's own",
     "--profile-export-file": "perf_analyzer",
     "--rocm": "ptainer",
+    "--signal": "scancel",
     "--spec": "python -m",
     "--timestamp": "recorded without",
     "--trace-legacy": "rocprof-sys",

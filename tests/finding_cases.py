@@ -220,6 +220,11 @@ CASES: dict[str, Case] = {
         )
         for cause in ("node-lost", "time-limit", "cancelled")
     },
+    "tasks-missing": Case(
+        "understand/many/test_tasks.py::test_tasks_that_are_missing_have_names",
+        "understand/many/test_tasks.py::test_where_all_are_done_none_is_missing",
+        "it is of a folder of runs, of which no recorded file tells",
+    ),
     "steps-not-captured": Case(
         "analysis/run/test_captures.py::test_a_window_that_closed_before_the_steps_is_said",
         "analysis/run/test_captures.py::test_captures_of_the_same_steps_are_nothing_to_say",

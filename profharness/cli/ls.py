@@ -16,6 +16,7 @@ from profharness.report.tables.runs import runs_table
 from profharness.report.text.listing import listing
 from profharness.rundir.foreign.listed_rows import RunList, run_row
 from profharness.rundir.foreign.listing import runs_below
+from profharness.rundir.jobs.arrays import is_array, tasks_in
 from profharness.rundir.shown.screen import encoded, mention
 
 
@@ -28,10 +29,15 @@ def ls(
 ) -> None:
     """List runs, oldest first: state, start, points, layers, path, what ran. A command that failed
     shows how it ended; `killed` is a run whose profharness process ended before it could record an
-    end.
+    end. In the folder of a job array it also names the tasks that are missing.
     """
     base = folder or Path(os.environ.get("PROFHARNESS_OUTPUT", "traces"))
     rows = tuple(run_row(root) for root in _found(base))
+    if is_array(base):
+        from profharness.understand.many.tasks import missing
+
+        for found in missing(tasks_in(base)):
+            mention(f"profharness: {found.message}")
     if json or form is Form.JSON:
         import msgspec
 

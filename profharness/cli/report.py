@@ -9,6 +9,7 @@ from typing import Annotated
 
 from profharness.cli.sharing.forms import ReportForm
 from profharness.cli.sharing.places import require_free
+from profharness.errors import UsageError
 from profharness.options.declared import Option
 from profharness.options.operator_work import OperatorOptions
 from profharness.options.steps import StepRange
@@ -23,7 +24,8 @@ class ReportLine(OperatorOptions, frozen=True, kw_only=True):
     paths: Annotated[
         tuple[Path, ...],
         Option(
-            "A run directory, trace files (several are ranks of one job), or a CSV of a scan.",
+            "A run directory, the folder of a job array, trace files (several are ranks of one "
+            "job), or a CSV of a scan.",
             argument=True,
             metavar="RUN|FILE...",
         ),
@@ -57,11 +59,14 @@ class ReportLine(OperatorOptions, frozen=True, kw_only=True):
 
 def report(line: ReportLine) -> None:
     """Write the HTML report of a run or of trace files, and print its summary."""
+    from profharness.rundir.jobs.arrays import is_array
     from profharness.rundir.paths import MANIFEST
 
     first = line.paths[0]
     if line.compare:
         _of_two(line)
+    elif len(line.paths) == 1 and is_array(first):
+        _of_array(line, first)
     elif len(line.paths) == 1 and (not first.exists() or (first / MANIFEST).is_file()):
         _of_run(line, first)
     else:
@@ -100,6 +105,17 @@ def _of_run(line: ReportLine, root: Path) -> None:
         show(summary, root, page)
     if line.opens and page.is_file():
         open_page(page)
+
+
+def _of_array(line: ReportLine, folder: Path) -> None:
+    from profharness.cli.running.task_answers import report_array
+
+    if line.form is not ReportForm.HTML:
+        raise UsageError(
+            f"--format {line.form.value} is of one run, and {folder} is of the tasks of an array",
+            "name one of its runs, or leave it out",
+        )
+    report_array(folder, as_json=line.json, page=line.output, force=line.force)
 
 
 def _of_two(line: ReportLine) -> None:

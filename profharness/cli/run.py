@@ -134,7 +134,7 @@ def run(
             "--retry-failed goes with --resume", "add --resume, or leave it out: a new run has none"
         )
     request = build_request(switches.scan, settings, ctx.obj)
-    from profharness.cli.running.in_jobs import in_job, is_rank
+    from profharness.cli.running.in_jobs import in_job, is_rank, of_task
     from profharness.cli.running.steps import dry, perform, start_ranks
 
     if switches.dry_run:
@@ -148,7 +148,7 @@ def run(
     if request.ranks > 1 and not is_rank():
         return start_ranks(request.ranks)
     return perform(
-        request,
+        of_task(request),
         tuple(sys.argv),
         as_json=switches.json,
         quiet=switches.quiet,

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 def saturation(
     path: Annotated[
-        Path, typer.Argument(help="Run directory, or a CSV of results.", metavar="RUN|CSV")
+        Path,
+        typer.Argument(
+            help="Run directory, folder of a job array, or a CSV of results.", metavar="RUN|CSV"
+        ),
     ],
     jobs: Annotated[
         int | None,
@@ -65,7 +68,10 @@ def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]
     no series.
     """
     from profharness.errors import InputError
+    from profharness.rundir.jobs.arrays import is_array
 
+    if is_array(path):
+        return _of_array(path)
     if path.is_dir():
         from profharness.rundir.paths import RunDir
         from profharness.understand import report_run as understand
@@ -81,6 +87,22 @@ def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]
     from profharness.understand.loose.scans import scan_series
 
     return scan_series(path), ()
+
+
+def _of_array(folder: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]:
+    """What the tasks of a job array measured so far; those that are missing are told."""
+    from profharness.errors import InputError
+    from profharness.understand.many.tasks import missing, tasks_of
+
+    tasks = tasks_of(folder)
+    for found in missing(tasks.rows):
+        mention(f"profharness: {found.message}")
+    if not tasks.summary.series:
+        raise InputError(
+            f"{folder}: no two levels were measured yet",
+            "wait for more tasks; `profharness ls` lists them",
+        )
+    return tasks.summary.series, tasks.summary.points
 
 
 def parse_limit(text: str, points: tuple[PointSummary, ...]) -> LatencyLimit:

@@ -206,8 +206,14 @@ KINDS = (
     FindingKind(
         "node-lost",
         "error",
-        "run it again without the node (`sinfo -R` names it; --sbatch-arg=--exclude=NODE leaves it "
-        "out); figures are of what was recorded until then",
+        "run it again without the node (--sbatch-arg=--exclude=NODE leaves it out; `sinfo -R` says "
+        "why it failed); figures are of what was recorded until then",
+    ),
+    FindingKind(
+        "tasks-missing",
+        "warning",
+        "measure them by the same command line with --array missing, or one alone with --array "
+        "NUMBER",
     ),
     FindingKind(
         "time-limit",

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Annotated
 
 from profharness.errors import UsageError
+from profharness.options import array
 from profharness.options.declared import BATCH, Limit, Option, declared
 from profharness.options.pinning import PinningOptions
 
@@ -20,7 +21,10 @@ _TIME = re.compile(r"(?:\d+-)?\d+(?::\d+){0,2}")
 _WORD = re.compile(r"-[^\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _LINE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]+")
 
-_OURS = ("--signal", "--output", "-o", "--chdir", "-D", "--job-name", "-J", "--parsable", "--wrap")
+_OURS = (
+    *("--signal", "--output", "-o", "--chdir", "-D", "--job-name", "-J", "--parsable", "--wrap"),
+    *("--array", "-a"),
+)
 _AT_LEAST_ONE = Limit(least=1, says="{} is too few", hint="ask for at least 1")
 Check = Callable[[str | tuple[str, ...]], None]
 
@@ -45,7 +49,7 @@ def _sbatch_args(words: tuple[str, ...]) -> None:
         if name in _OURS:
             raise UsageError(
                 f"--sbatch-arg: {name} is set by profharness",
-                "leave it out; --output and --name of profharness say where the run goes",
+                "leave it out; --output, --name and --array of profharness say where runs go",
             )
 
 
@@ -110,6 +114,17 @@ class BatchOptions(PinningOptions, frozen=True, kw_only=True):
             check=_sbatch_args,
         ),
     ] = ()
+    array: Annotated[
+        str,
+        Option(
+            "One task of a job array for each value of a scan, or for each number of a command: "
+            "all, missing (those not done yet), 7, or 0-19%4 (4 at a time). All write into "
+            "--output, each into a run of its own.",
+            BATCH,
+            metavar="TASKS",
+            check=array.check,
+        ),
+    ] = ""
     job_line: Annotated[
         tuple[str, ...],
         Option(
@@ -125,7 +140,9 @@ class BatchOptions(PinningOptions, frozen=True, kw_only=True):
         return tuple(
             field.names[0]
             for field in declared(BatchOptions)
-            if field.option.topic is BATCH and getattr(self, field.name) != field.default
+            if field.option.topic is BATCH
+            and field.name != "array"  # a script of the user's own may start its tasks
+            and getattr(self, field.name) != field.default
         )
 
 

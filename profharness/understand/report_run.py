@@ -126,7 +126,7 @@ def _keep(run: RunDir, loaded: Loaded, summary: Summary, *, raw_csv: bool) -> No
     if loaded.manifest is not None and any(
         point.throughput is not None for point in summary.points
     ):
-        facts = _scan_facts(loaded.manifest)
+        facts = scan_facts(loaded.manifest)
         write_atomic(run.results, results_csv(summary, *facts, raw=raw_csv).encode())
     if loaded.manifest is not None:
         telemetry_products.write(run, loaded.manifest)
@@ -193,7 +193,7 @@ def _loaded(root: Path, run: RunDir, merged: Path, aside: Path) -> _Records:
     )
 
 
-def _scan_facts(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
+def scan_facts(manifest: Manifest) -> tuple[str, str, dict[str, str]]:
     """Model and way of a scan, and the name of each point's device."""
     settings = manifest.scan.settings if manifest.scan is not None else {}
     accelerators = {

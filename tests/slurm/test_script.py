@@ -7,6 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -122,6 +123,32 @@ def test_a_value_that_does_not_fit_is_refused(option: str, value: object) -> Non
         request(**{option: value})
 
 
+def test_tasks_of_an_array_have_logs_and_ends_of_their_own() -> None:
+    """The last task has the number of the whole array, which no task may signal or ask for."""
+    asked = request(array="0-3%2")
+    made = script.text(asked, msgspec.structs.replace(plan(), array="0-3%2"))
+    lines = directives(made)
+    assert "#SBATCH --output=/scratch/me/traces/slurm/%A_%a.log" in lines
+    assert "#SBATCH --array=0-3%2" in lines
+    assert 'scancel --signal=TERM "$id"' in made
+    assert '--output "$tasks" ' in made
+    said = subprocess.run(
+        ("bash", "-c", made.partition("cause=")[0] + 'echo "$id" "$tasks" "$run"'),
+        env={
+            "SLURM_ARRAY_JOB_ID": "40",
+            "SLURM_ARRAY_TASK_ID": "7",
+            "SLURM_JOB_ID": "43",
+            "SLURM_RESTART_COUNT": "1",
+            "PATH": "/usr/bin:/bin",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tasks = "/scratch/me/traces/slurm-40-train"
+    assert said.stdout.split() == ["40_7", tasks, f"{tasks}/0007-43-again1"]
+
+
 def test_options_of_a_job_need_slurm() -> None:
     with pytest.raises(UsageError, match="--account, --time-limit: only a job has this"):
         Request(command=("true",), account="a", time_limit="10")
@@ -168,6 +195,7 @@ STAND_INS = {
     "srun": 'while [ "$1" != -- ]; do [ "$1" = --output ] && run=$2; shift; done; shift; '
     'mkdir -p "$run"; exec "$@"',
     "scancel": "exit 0",
+    "sinfo": 'printf "n2\\nn2\\nn3\\n"',
     "scontrol": 'echo "JobId=7 JobState=${STATE:-RUNNING} Dependency=(null)"',
 }
 """Stand-ins for Slurm's clients, which do as much as the script needs of them."""
@@ -217,6 +245,7 @@ def test_how_it_ended_is_left_behind(
     )
     done = carried_out(tmp_path, script.text(request(), job), STATE=state)
     assert done.returncode == status, done.stderr
+    nodes = {"nodes": "", "lost": "n2,n3" if cause == "node-lost" else ""}
     for path in (runs / "slurm/7.end", runs / "slurm-7-x/job.json"):
         told = json.loads(path.read_text())
-        assert told == {"job": "7", "cause": cause, "exit_status": status, "nodes": ""}
+        assert told == {"job": "7", "cause": cause, "exit_status": status, **nodes}

@@ -4,76 +4,27 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from profharness.rundir.jobs.records import JobEnd, read_end
-from profharness.rundir.manifest import Manifest, decode
+from profharness.rundir.manifest import decode
 from tests.slurm.cluster import Cluster
+from tests.slurm.jobs import (
+    NAME,
+    SLEEPS,
+    begun,
+    done,
+    ending,
+    findings,
+    manifest,
+    only_job,
+    start,
+    words,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
-
-_LIMIT_S = 100.0
-NAME = Path(sys.executable).name
-BOTH = ("--launcher", "slurm", "--ranks", "2", "--nodes", "2", "--telemetry", "off")
-
-
-def words(*options: str, program: str) -> tuple[str, ...]:
-    line = (sys.executable, "-m", "profharness", "run", *BOTH, *options)
-    return (*line, "--", sys.executable, "-c", program)
-
-
-def start(cluster: Cluster, folder: Path, line: tuple[str, ...]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        line,
-        cwd=folder,
-        env={**cluster.variables, "PROFHARNESS_OUTPUT": str(folder / "traces")},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def done(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Status, stdout, stderr."""
-    try:
-        out, err = process.communicate(timeout=_LIMIT_S)
-    finally:
-        process.kill()
-    return process.returncode, out, err
-
-
-def awaited(found: Callable[[], bool]) -> None:
-    """Fails where it does not come to be."""
-    until = time.monotonic() + _LIMIT_S
-    while not found():
-        assert time.monotonic() < until
-        time.sleep(0.1)
-
-
-def only_job(folder: Path) -> str:
-    """The number of the one job that was submitted."""
-    (script,) = (folder / "traces/slurm").glob("*.sh")
-    return script.stem
-
-
-def ending(folder: Path, job: str) -> JobEnd:
-    """How it ended, once it has."""
-    path = folder / f"traces/slurm/{job}.end"
-    awaited(path.exists)
-    found = read_end(path)
-    assert found is not None
-    return found
-
-
-def manifest(folder: Path, name: str) -> Manifest:
-    return decode((folder / "traces" / name / "manifest.json").read_bytes(), "manifest")
 
 
 def test_the_script_of_the_plan_is_submitted_and_joins_the_ranks_of_both_nodes(
@@ -113,24 +64,6 @@ def test_within_a_job_srun_is_started_at_once(cluster: Cluster, tmp_path: Path) 
     assert (found.state, found.ranks) == ("done", 2)
 
 
-SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
-
-
-def begun(folder: Path) -> str:
-    """The number of the job, once its ranks are at work."""
-    awaited(lambda: len(list((folder / "traces/slurm").glob("*.json"))) == 1)
-    job = only_job(folder)
-    log = folder / f"traces/slurm/{job}.log"
-    awaited(lambda: log.exists() and log.read_text().count("begun") == 2)
-    return job
-
-
-def findings(folder: Path, job: str) -> set[str]:
-    """Those of the run's summary, which the waiting process wrote."""
-    summary = json.loads((folder / f"traces/slurm-{job}-{NAME}/summary.json").read_text())
-    return {found["id"] for found in summary["findings"]}
-
-
 def test_ctrl_c_cancels_it_and_the_run_can_be_read(cluster: Cluster, tmp_path: Path) -> None:
     process = start(cluster, tmp_path, words(program=SLEEPS))
     job = begun(tmp_path)
@@ -158,25 +91,10 @@ def test_it_goes_on_without_the_session_and_ends_at_its_time_limit(
     cluster.client("scancel", "--batch", "--signal=USR1", job)
     again = (sys.executable, "-m", "profharness", "attach-run", f"traces/slurm-{job}-{NAME}")
     status, _, err = done(start(cluster, tmp_path, again))
-    assert (status, f"job {job} reached its time limit" in err) == (143, True), err
+    assert (status, f"job {job} came to the end of its time" in err) == (143, True), err
     assert ending(tmp_path, job).cause == "time-limit"
     run = manifest(tmp_path, f"slurm-{job}-{NAME}")
     assert (run.state, {one.exit_status for one in run.rank_outcomes}) == ("interrupted", {143})
     found = findings(tmp_path, job)
     assert "time-limit" in found
     assert not found & {"sampler-gaps", "rank-lost", "cancelled"}
-
-
-def test_a_lost_node_is_told(cluster: Cluster, tmp_path: Path) -> None:
-    """Of a node whose script is lost with it, the scheduler tells: test_waiting."""
-    process = start(cluster, tmp_path, words(program=SLEEPS))
-    try:
-        job = begun(tmp_path)
-        cluster.kill_node("n2")
-        status, _, err = done(process)
-    finally:
-        cluster.start_node("n2")
-        cluster.await_idle()
-    assert (status, f"job {job} lost a node" in err) == (1, True), err
-    assert ending(tmp_path, job).cause == "node-lost"
-    assert findings(tmp_path, job) >= {"node-lost", "rank-lost", "run-incomplete"}

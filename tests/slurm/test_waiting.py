@@ -79,10 +79,15 @@ def test_a_job_that_left_no_word_is_asked_for(
     job = submitted(tmp_path)
     Path(job.run).mkdir()
     stand_ins(
-        tmp_path / "bin", monkeypatch, squeue=f"echo '{state}'", scontrol=f"echo 'JobId=7 {facts}'"
+        tmp_path / "bin",
+        monkeypatch,
+        squeue=f"echo '{state}'",
+        scontrol=f"echo 'JobId=7 {facts}'",
+        sinfo="echo n2; echo n2",
     )
     end = Watch(job, lambda _line: None).wait()
     assert (end.cause, end.exit_status) == (cause, status)
+    assert end.lost == ("n2" if cause == "node-lost" else "")
     assert end_of_run(Path(job.run)) == end == Watch(job, lambda _line: None).ended()
 
 

@@ -73,20 +73,15 @@ def incomplete_findings(manifest: Manifest, state: str) -> tuple[Finding, ...]:
     return (said,)
 
 
-_CAUSES = {
-    "time-limit": "came to the end of its time",
-    "cancelled": "was cancelled",
-    "node-lost": "ended because a node failed",
-}
-
-
 def job_findings(end: JobEnd | None) -> tuple[Finding, ...]:
     """What ended the batch job of a run before its work was done."""
     if end is None or not end.cause:
         return ()
     nodes = f" (its nodes: {end.nodes})" if end.nodes else ""
-    message = f"job {end.job} {_CAUSES[end.cause]}{nodes}"
-    return (finding(end.cause, message, job=end.job, nodes=end.nodes),)
+    message = f"job {end.job} {end.in_words}{nodes}"
+    if not end.lost:
+        return (finding(end.cause, message, job=end.job, nodes=end.nodes),)
+    return (finding(end.cause, message, job=end.job, nodes=end.nodes, lost=end.lost),)
 
 
 def _missing(manifest: Manifest, record: PassRecord) -> str:

@@ -19,9 +19,11 @@ from profharness.cli.running.answers import near
 from profharness.errors import Unavailable, UsageError
 from profharness.launchers import slurm
 from profharness.measure import ranks
-from profharness.measure.batch import scheduler, script
+from profharness.measure.batch import arrays, scheduler, script
 from profharness.measure.planning import name_of, plan_run, runs_folder
+from profharness.options import array
 from profharness.options.request import Request
+from profharness.rundir.jobs.arrays import is_array
 from profharness.rundir.jobs.records import Submitted
 from profharness.rundir.outputs import make_folder
 from profharness.rundir.paths import write_atomic
@@ -31,6 +33,15 @@ from profharness.rundir.shown.screen import mention
 def is_rank() -> bool:
     """Whether a launcher (or --ranks itself) started this process as one of several."""
     return ranks.detect(os.environ, named=True).world > 1
+
+
+def of_task(request: Request, *, dry: bool = False) -> Request:
+    """What this task of a job array measures; the same request where it is of none. Raises
+    UsageError outside of one.
+    """
+    if not request.array:
+        return request
+    return arrays.of_this_task(request, _name(request), os.environ, dry=dry)
 
 
 def is_in_job() -> bool:
@@ -48,7 +59,7 @@ def job_text(request: Request) -> str:
 def as_planned(request: Request) -> Request:
     """The request with the run directory that a job would make, whose number is not known yet."""
     if request.launcher != "slurm" or is_in_job():
-        return request
+        return of_task(request, dry=True)
     return msgspec.structs.replace(request, output=str(script.run_of(_plan(request), "JOB")))
 
 
@@ -94,15 +105,21 @@ def _tasks(request: Request) -> tuple[str, ...]:
 
 def _plan(request: Request) -> script.JobPlan:
     words = _tasks(request)
+    tasks = arrays.planned(request, _name(request)) if request.array else None
     at = words.index("--") if "--" in words else len(words)
     return script.JobPlan(
         tasks=words[:at],
         after=words[at:],
-        name=re.sub(r"[^A-Za-z0-9._-]+", "-", name_of(request)).strip("-") or "run",
+        name=_name(request),
         runs=runs_folder(),
         root=Path(request.output).absolute() if request.output else None,
         cwd=Path.cwd(),
+        array="" if tasks is None else arrays.chosen(request, tasks),
     )
+
+
+def _name(request: Request) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name_of(request)).strip("-") or "run"
 
 
 def _submitted(request: Request) -> Submitted:
@@ -112,7 +129,8 @@ def _submitted(request: Request) -> Submitted:
     plan = _plan(request)
     text = script.text(request, plan)
     folder = script.jobs_folder(plan)
-    if plan.root is not None and plan.root.exists() and any(plan.root.iterdir()):
+    stands = plan.root is not None and plan.root.exists() and any(plan.root.iterdir())
+    if stands and not (plan.array and plan.root is not None and is_array(plan.root)):
         raise UsageError(
             f"{plan.root} exists and is not an empty folder", "name another with --output"
         )
@@ -123,11 +141,21 @@ def _submitted(request: Request) -> Submitted:
         run=str(script.run_of(plan, job)),
         log=str(folder / f"{job}.log"),
         submitted=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        tasks=array.numbers(plan.array) or () if plan.array else (),
     )
+    if plan.array:
+        arrays.keep(Path(submitted.run), arrays.planned(request, plan.name))
     write_atomic(folder / f"{job}.sh", text.encode())
     write_atomic(folder / f"{job}.json", msgspec.json.encode(submitted))
     mention(
-        f"profharness: job {job} makes the run {near(Path(submitted.run))}; Ctrl-C cancels it, and "
-        f"without this session `profharness attach-run {job}` waits for it"
+        f"profharness: job {job} {_makes(submitted)} {near(Path(submitted.run))}; Ctrl-C "
+        f"cancels it, and without this session `profharness attach-run {job}` waits for it"
     )
     return submitted
+
+
+def _makes(submitted: Submitted) -> str:
+    count = len(submitted.tasks)
+    if not count:
+        return "makes the run"
+    return f"has {count} task{'s' * (count > 1)}, whose runs go to"

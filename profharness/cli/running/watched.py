@@ -9,20 +9,17 @@ from pathlib import Path
 
 from profharness.cli.running.answers import near
 from profharness.cli.running.steps import tell
+from profharness.cli.running.task_answers import report_array
 from profharness.errors import ProfharnessError
 from profharness.measure.batch import scheduler
-from profharness.measure.batch.waiting import Watch
+from profharness.measure.batch.array_waiting import ArrayWatch
+from profharness.measure.batch.waiting import Tell, Watch
 from profharness.rundir.jobs.records import JobEnd, Submitted
 from profharness.rundir.paths import MANIFEST
 from profharness.rundir.shown.screen import mention
 
 _LINES = 20
 _CANCEL_S = 15.0
-_CAUSES = {
-    "time-limit": "reached its time limit",
-    "cancelled": "was cancelled",
-    "node-lost": "lost a node",
-}
 
 
 def watch(job: Submitted, *, as_json: bool, quiet: bool, cancels: bool) -> int:
@@ -34,6 +31,8 @@ def watch(job: Submitted, *, as_json: bool, quiet: bool, cancels: bool) -> int:
         if not quiet:
             mention(f"profharness: {line}")
 
+    if job.tasks:
+        return _watch_array(job, said, quiet=quiet, cancels=cancels, as_json=as_json)
     watched = Watch(job, said)
     try:
         end = watched.wait()
@@ -45,6 +44,25 @@ def watch(job: Submitted, *, as_json: bool, quiet: bool, cancels: bool) -> int:
         raise
     _answer(job, end, as_json=as_json, quiet=quiet)
     return end.exit_status
+
+
+def _watch_array(job: Submitted, said: Tell, *, quiet: bool, cancels: bool, as_json: bool) -> int:
+    """The same of an array: the exit code is that of the first task that failed."""
+    try:
+        ends = ArrayWatch(job, said).wait()
+    except KeyboardInterrupt:
+        why = scheduler.cancel(job.job) if cancels else ""
+        what = "goes on" if not cancels else why or "is cancelled"
+        mention(
+            f"profharness: job {job.job}: {what}; `profharness report {near(Path(job.run))}` shows "
+            "the tasks so far"
+        )
+        raise
+    for task, end in sorted(ends.items()):
+        if end.cause:
+            mention(f"profharness: job {job.job}_{task} {end.in_words}")
+    report_array(Path(job.run), as_json=as_json, quiet=quiet)
+    return next((end.exit_status for _, end in sorted(ends.items()) if end.exit_status), 0)
 
 
 def _cancel(watched: Watch) -> None:
@@ -66,7 +84,7 @@ def _cancel(watched: Watch) -> None:
 def _answer(job: Submitted, end: JobEnd, *, as_json: bool, quiet: bool) -> None:
     """The figures of the run; of a job that made none, the last that it printed."""
     if end.cause:
-        mention(f"profharness: job {job.job} {_CAUSES[end.cause]}")
+        mention(f"profharness: job {job.job} {end.in_words}")
     run, log = Path(job.run), Path(job.log)
     if (run / MANIFEST).is_file():
         try:

@@ -66,15 +66,21 @@ def submit(script: str) -> str:
 
 def state(job: str) -> JobState:
     """What squeue says of a job."""
+    return states(job)[0]
+
+
+def states(job: str) -> tuple[JobState, ...]:
+    """What squeue says of the tasks of an array, those that wait together in one; at least one."""
     try:
         done = _client(("squeue", "-h", "--states=all", "--format=%T|%r|%N", f"--jobs={job}"))
     except Unavailable:
-        return JobState(UNKNOWN)
+        return (JobState(UNKNOWN),)
     if done.returncode:
-        return JobState(GONE if "Invalid job id" in done.stderr else UNKNOWN)
-    line = next(iter(done.stdout.splitlines()), "")
-    if not line:
-        return JobState(GONE)
+        return (JobState(GONE if "Invalid job id" in done.stderr else UNKNOWN),)
+    return tuple(map(_state, done.stdout.splitlines())) or (JobState(GONE),)
+
+
+def _state(line: str) -> JobState:
     word, reason, nodes = (*line.split("|", 2), "", "")[:3]
     return JobState(word, "" if reason == "None" else reason, nodes)
 
@@ -95,6 +101,17 @@ def facts(job: str) -> dict[str, str]:
     except Unavailable:
         return {}
     return {} if done.returncode else dict(_FIELD.findall(done.stdout))
+
+
+def lost(nodes: str) -> str:
+    """Those of the nodes (a list as Slurm writes it) that are down, with commas between."""
+    if not nodes:
+        return ""
+    try:
+        done = _client(("sinfo", "-h", "-N", "--states=down", "--format=%N", f"--nodes={nodes}"))
+    except Unavailable:
+        return ""
+    return "" if done.returncode else ",".join(sorted(set(done.stdout.split())))
 
 
 def _client(words: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:

@@ -21,26 +21,29 @@ _QUARTER_OF_A_MINUTE = 15
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 
 _ENDING = """\
-cause= status=
+cause= status= lost=
 record() {  # how the job ended, for those who wait for it and for the report: in each file named
     case $cause in
         time-limit | cancelled) status=143 ;;
         node-lost) status=1 ;;
     esac
-    told='{"job":"%s","cause":"%s","exit_status":%d,"nodes":"%s"}\\n'
+    told='{"job":"%s","cause":"%s","exit_status":%d,"nodes":"%s","lost":"%s"}\\n'
     for end; do
         [ -d "${end%/*}" ] || continue
-        printf "$told" "$id" "$cause" "$status" "${SLURM_JOB_NODELIST-}" >"$end.part" &&
+        printf "$told" "$id" "$cause" "$status" "${SLURM_JOB_NODELIST-}" "$lost" >"$end.part" &&
             mv -f "$end.part" "$end"
     done
 }
 early() {  # the signal that Slurm sends before the time limit: end the tasks, not this script
     cause=time-limit
-    scancel --signal=TERM "$SLURM_JOB_ID"
+    scancel --signal=TERM "$id"
 }
 ended() {  # Slurm has sent it to the tasks as well, and kills what is left soon
-    case $(scontrol show job -o "$SLURM_JOB_ID") in
-        *JobState=NODE_FAIL* | *Reason=NodeDown*) cause=node-lost ;;
+    case $(scontrol show job -o "$id") in
+        *JobState=NODE_FAIL* | *Reason=NodeDown*)
+            cause=node-lost
+            lost=$(sinfo -h -N -t down -o %N -n "$SLURM_JOB_NODELIST" | sort -u | paste -sd, -)
+            ;;
         *JobState=TIMEOUT* | *Reason=TimeLimit*) cause=time-limit ;;
         *) cause=${cause:-cancelled} ;;
     esac
@@ -66,7 +69,8 @@ exit "$status"
 class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What a script needs beside the request: `tasks` is the srun line but for the run directory,
     which follows `--output` at its place in it; `root` is that directory where the user named it,
-    otherwise `runs` holds one that has the job's number and `name` for its name.
+    otherwise `runs` holds one that has the job's number and `name` for its name. With `array`
+    (tasks as sbatch takes them) that is the folder of all tasks, in which each has a run.
     """
 
     tasks: tuple[str, ...]
@@ -75,6 +79,7 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     runs: Path
     root: Path | None
     cwd: Path
+    array: str = ""
 
 
 def jobs_folder(plan: JobPlan) -> Path:
@@ -87,32 +92,42 @@ def run_of(plan: JobPlan, job: str) -> Path:
     return plan.root or plan.runs / f"slurm-{job}-{plan.name}"
 
 
+_AGAIN = "${SLURM_RESTART_COUNT:+-again$SLURM_RESTART_COUNT}"
+
+
 def text(request: Request, plan: JobPlan) -> str:
     """The whole script."""
+    output = "tasks" if plan.array else "run"
     lines = [
         "#!/bin/bash",
         *(f"#SBATCH {_directive(word)}" for word in _directives(request, plan)),
         "# how it was asked for: profharness run --launcher slurm",
         f"jobs={shlex.quote(str(jobs_folder(plan)))}",
-        "id=$SLURM_JOB_ID",
-        f"run={_run(plan)}",
+        *_identity(plan),
         *(f"module load {shlex.quote(name)}" for name in request.module),
         *request.job_line,
         _ENDING.rstrip("\n"),
-        f'{shlex.join(plan.tasks)} --output "$run" {shlex.join(plan.after)}'.rstrip() + " &",
+        f'{shlex.join(plan.tasks)} --output "${output}" {shlex.join(plan.after)}'.rstrip() + " &",
         _WAIT,
     ]
     return "\n".join(lines)
 
 
-def _run(plan: JobPlan) -> str:
-    """A job that is queued again keeps its number, and makes a run of its own."""
-    if plan.root is not None:
-        return shlex.quote(str(plan.root))
-    name = shlex.quote(f"-{plan.name}")
+def _identity(plan: JobPlan) -> tuple[str, ...]:
+    """What Slurm calls the job, or its task, and the run that it makes. A job that is queued again
+    keeps its number, and makes a run of its own.
+
+    The number of an array's last task is also that of the whole array: `scancel` would end all.
+    """
+    number = "$SLURM_ARRAY_JOB_ID" if plan.array else f"$id{_AGAIN}"
+    place = f'{shlex.quote(str(plan.runs))}/"slurm-{number}"{shlex.quote(f"-{plan.name}")}'
+    place = place if plan.root is None else shlex.quote(str(plan.root))
+    if not plan.array:
+        return ("id=$SLURM_JOB_ID", f"run={place}")
     return (
-        f'{shlex.quote(str(plan.runs))}/"slurm-$id${{SLURM_RESTART_COUNT:+-again'
-        f'$SLURM_RESTART_COUNT}}"{name}'
+        "id=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID",
+        f"tasks={place}",
+        'run=$tasks/$(printf %04d "$SLURM_ARRAY_TASK_ID")-$SLURM_JOB_ID' + _AGAIN,
     )
 
 
@@ -129,7 +144,8 @@ def _directives(request: Request, plan: JobPlan) -> list[str]:
     )
     return [
         f"--job-name={plan.name}",
-        f"--output={log}/%j.log",
+        f"--output={log}/{'%A_%a' if plan.array else '%j'}.log",
+        *((f"--array={plan.array}",) if plan.array else ()),
         f"--chdir={plan.cwd}",
         "--open-mode=append",
         "--no-requeue",

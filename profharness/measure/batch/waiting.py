@@ -62,7 +62,7 @@ class Watch:
         while (end := self.ended()) is None:
             now_s = time.monotonic() - began_s
             if over_s and now_s - over_s > LATE_S:
-                return self._without_word()
+                return self.without_word()
             if now_s - asked_s >= ASK_S and not over_s:
                 asked_s = now_s
                 over_s = now_s if self._ask() else 0.0
@@ -92,17 +92,20 @@ class Watch:
         self.state = state
         return state.is_over
 
-    def _without_word(self) -> JobEnd:
+    def without_word(self) -> JobEnd:
+        """What the scheduler says of the end; it is left in the job's place."""
         facts = scheduler.facts(self.job.job)
         cause = _CAUSES.get(facts.get("JobState", self.state.word), "")
         codes = _EXIT.fullmatch(facts.get("ExitCode", ""))
         status = (int(codes[1]) or (128 + int(codes[2]) if codes[2] != "0" else 0)) if codes else 1
         nodes = facts.get("NodeList", self.state.nodes)
+        nodes = "" if nodes == "(null)" else nodes
         end = JobEnd(
             job=self.job.job,
             cause=cause,
             exit_status=STATUSES.get(cause, status),
-            nodes="" if nodes == "(null)" else nodes,
+            nodes=nodes,
+            lost=scheduler.lost(nodes) if cause == "node-lost" else "",
         )
         kept = _kept_in(Path(self.job.run))
         if kept is not None and kept.cause and not end.cause:

@@ -24,27 +24,44 @@ END = "job.json"
 Cause = Literal["", "time-limit", "cancelled", "node-lost"]
 _MOST_BYTES = 64 << 10
 R = TypeVar("R", bound=msgspec.Struct)
+_CAUSES = {
+    "time-limit": "came to the end of its time",
+    "cancelled": "was cancelled",
+    "node-lost": "ended because a node failed",
+}
 _Short = Annotated[str, msgspec.Meta(max_length=4096)]
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that was submitted: its number, the run that it makes, its log, when (UTC)."""
+    """A job that was submitted: its number, the run that it makes, its log, when (UTC). Of an array
+    `run` is the folder of all tasks, and `tasks` are those that were submitted.
+    """
 
     job: _Short
     run: _Short
     log: _Short
     submitted: _Short = ""
+    tasks: tuple[int, ...] = ()
 
 
 class JobEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a job ended. `cause` is empty where its command ended by itself; `nodes` is the list of
-    its nodes as Slurm writes it.
+    its nodes as Slurm writes it, `lost` those of them that failed, with commas between.
     """
 
     job: _Short = ""
     cause: Cause = ""
     exit_status: int = 0
     nodes: _Short = ""
+    lost: _Short = ""
+
+    @property
+    def in_words(self) -> str:
+        """What ended it before its work was done, for behind `job 7`; empty where nothing did."""
+        if self.cause == "node-lost" and self.lost:
+            several = "s" if "," in self.lost else ""
+            return f"ended because node{several} {self.lost.replace(',', ', ')} failed"
+        return _CAUSES.get(self.cause, "")
 
 
 def read_end(path: Path) -> JobEnd | None:

@@ -30,6 +30,18 @@ def test_what_ended_the_job_is_told(tmp_path: Path, cause: str, message: str) ->
     assert found.figures == {"job": "7", "nodes": "n[1-2]"}
 
 
+@pytest.mark.parametrize(
+    ("lost", "said"), [("n2", "because node n2 failed"), ("n2,n3", "because nodes n2, n3 failed")]
+)
+def test_a_node_that_failed_has_a_name(tmp_path: Path, lost: str, said: str) -> None:
+    (tmp_path / END).write_text(
+        f'{{"job":"7","cause":"node-lost","exit_status":1,"nodes":"n[1-3]","lost":"{lost}"}}'
+    )
+    (found,) = job_findings(end_of_run(tmp_path))
+    assert found.message == f"job 7 ended {said} (its nodes: n[1-3])"
+    assert found.figures == {"job": "7", "nodes": "n[1-3]", "lost": lost}
+
+
 def test_a_job_that_ended_by_itself_has_none(tmp_path: Path) -> None:
     """Nor has a run that is no job's."""
     assert job_findings(end_of_run(tmp_path)) == ()

@@ -1,0 +1,1 @@
+"""What jobs leave beside their runs."""
