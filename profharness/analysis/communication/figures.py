@@ -18,6 +18,7 @@ from profharness.analysis.communication.collectives import (
     host_ranks,
     message_bytes,
 )
+from profharness.analysis.communication.matching import by_value, matched
 from profharness.analysis.communication.rank_times import (
     RankTimes,
     quarters,
@@ -29,7 +30,7 @@ from profharness.analysis.communication.records import (
     Communication,
     CommunicationTime,
 )
-from profharness.analysis.communication.skew import by_value, matched, skew, transfer_ns
+from profharness.analysis.communication.skew import skew, transfer_ns
 from profharness.analysis.communication.slowest import slowest
 from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.kernels import patterns
