@@ -131,9 +131,53 @@ class SlowestRank(msgspec.Struct, frozen=True, kw_only=True):
     by: Literal["arrivals", "work"] = "arrivals"
 
 
+RankKind = Literal["device", "range", "collective", "arrival"]
+
+
+class RankCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of one rank: `of` what (`device`, `range`, `collective` or `arrival`), by name.
+
+    A `share` is of the rank's window, else the value is in ns: of a collective the mean of its
+    calls, of an arrival the mean time behind the first rank.
+    """
+
+    of: RankKind
+    name: str
+    value: float
+    is_share: bool = True
+
+
+class RankCells(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one rank by which it is compared with the others."""
+
+    rank: str
+    cells: tuple[RankCell, ...]
+
+
+class RankDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure in which a group differs from the largest one: the medians of both."""
+
+    of: RankKind
+    name: str
+    value: float
+    usual: float
+    is_share: bool = True
+
+
+class RankGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks that no figure tells apart. `differs` is what tells them from the largest group, the
+    largest difference first (empty for that one), `cells` are their medians.
+    """
+
+    ranks: tuple[str, ...]
+    cells: tuple[RankCell, ...]
+    differs: tuple[RankDifference, ...] = ()
+
+
 class Communication(msgspec.Struct, frozen=True, kw_only=True):
     """Collectives and peer copies of a trace, of many files, or of a run. `skew` None: `needs` says
-    what would give it.
+    what would give it. `ranks` are the figures of each rank, and `groups` those that are alike: the
+    ones that stand out most first, the largest last.
     """
 
     devices: tuple[CommunicationTime, ...]
@@ -141,3 +185,5 @@ class Communication(msgspec.Struct, frozen=True, kw_only=True):
     skew: Skew | None = None
     needs: str = ""
     slowest: SlowestRank | None = None
+    ranks: tuple[RankCells, ...] = ()
+    groups: tuple[RankGroup, ...] = ()
