@@ -429,6 +429,11 @@ CASES: dict[str, Case] = {
         "analysis/communication/test_on_cpu.py::test_ranks_in_step_and_short_collectives_give_no_finding",
         "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz",
     ),
+    "clock-by-collectives": Case(
+        "understand/test_rank_clocks.py::test_the_report_of_the_files_says_it_too",
+        "understand/test_rank_clocks.py::test_one_file_alone_has_nothing_to_put_together",
+        "it is raised for several files together, and each recorded file is read alone",
+    ),
     "straggler": Case(
         "analysis/communication/test_figures.py::TestOverRanks::test_who_is_late_who_waits_and_how_long",
         "analysis/communication/test_figures.py::TestOverRanks::test_a_late_rank_by_chance_is_no_straggler",

@@ -17,8 +17,8 @@ import numpy as np
 
 from profharness.analysis.communication.collectives import Arrivals, arrivals, relabelled
 from profharness.analysis.communication.figures import merge_communication
+from profharness.analysis.communication.provenance import of_ranks, sources_on_clock
 from profharness.analysis.communication.rank_times import times_of_file
-from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.host.sums import add_host_times
 from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
@@ -134,15 +134,16 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
     figures = _figures(summaries)
     split = _partition([one.partition for one in summaries if one.partition is not None])
     files = [_file_name(summary.source) for summary in summaries]
+    ranks = relabelled([(file, one.arrivals) for file, one in zip(files, parts, strict=True)])
     talk = merge_communication(
         [(file, summary.communication) for file, summary in zip(files, summaries, strict=True)],
-        relabelled([(file, one.arrivals) for file, one in zip(files, parts, strict=True)]),
+        ranks,
         [
             (file, times_of_file(one.summary, tuple(one.ranks)))
             for file, one in zip(files, parts, strict=True)
         ],
     )
-    findings = (*_findings(summaries), *straggler(talk))
+    findings = (*_findings(summaries), *of_ranks(talk))
     grounds = _grounds(summaries)
     judged = judge(split, figures, findings, grounds)
     table = join(alike([file_part.tally for file_part in parts])).table()
@@ -154,7 +155,9 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         metrics=figures,
         findings=findings,
         problems=tuple(problem for summary in summaries for problem in summary.problems),
-        sources=tuple(row for summary in summaries for row in summary.sources),
+        sources=sources_on_clock(
+            [(one.summary.sources, len(one.arrivals)) for one in parts], ranks, talk
+        ),
         partition=judged.partition,
         verdict=judged.verdict,
         verdict_needs=judged.needs,

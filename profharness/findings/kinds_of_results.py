@@ -160,6 +160,12 @@ KINDS = (
         "or use fewer ranks per model",
     ),
     FindingKind(
+        "clock-by-collectives",
+        "info",
+        "record the ranks in one run (`profharness run` under the launcher), which reads their "
+        "clocks",
+    ),
+    FindingKind(
         "straggler",
         "warning",
         "look at what that rank does before its collectives: input, host work, "

@@ -293,19 +293,6 @@ def stated_rank(path: Path) -> int | None:
         return of_kineto(head)
 
 
-def stated_host(path: Path) -> str:
-    """The host that a file states in its head, or what a hook wrote beside it; empty where only the
-    whole file says. Raises InputError as `find_reader` does.
-    """
-    from profharness.readers.kineto.header import stated_host as of_kineto
-    from profharness.readers.own import sidecar
-
-    head = read_head(path, HEAD_BYTES)
-    with reading(path):
-        beside, _ = sidecar.load_or_report(path)
-        return beside.host or of_kineto(head)
-
-
 def group_files(paths: Iterable[Path]) -> list[tuple[Path, ...]]:
     """Files that make one trace each: the CSV files that rocprofv3 wrote for one process, those of
     one workload of rocprof-compute, and every other file by itself.

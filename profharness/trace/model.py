@@ -296,6 +296,8 @@ TABLES = "tables"
 """Entry of `Source.details` where a tool writes one file per kind of record: the kinds that were
 read.
 """
+PUT_ON = "clock.put_on"
+"""Entry of `Source.details`: the file on whose clock collectives put the times."""
 FIRST_STEP, STEPS = "capture.first_step", "capture.steps"
 """Entries of `Source.details` where a capture went by steps: the first one and their number, in
 digits.

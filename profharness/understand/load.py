@@ -7,14 +7,14 @@ without identity stay apart, and the passes of several runs carry the run's name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profharness.errors import InputError, UsageError
 from profharness.findings import Finding
-from profharness.trace.model import ClockDomain, Problem, Source, Trace
+from profharness.trace.model import PUT_ON, ClockDomain, Problem, Source, Trace
 from profharness.trace.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -89,14 +89,37 @@ def load(
     from profharness.trace import merge
 
     sources = [source for part in parts for source in part.trace.sources]
-    one_clock = check_clocks(sources, allow_unaligned=allow_unaligned)
-    trace = merge.merge([part.trace for part in parts])
+    traces = [part.trace for part in parts]
+    one_clock = share_clock(sources)
+    if not one_clock:
+        of_files = not any(path.is_dir() for path in paths)
+        traces, why_not = _by_collectives(traces) if of_files else (traces, "")
+        sources = [source for trace in traces for source in trace.sources]
+        one_clock = check_clocks(sources, allow_unaligned=allow_unaligned, collectives=why_not)
+    trace = merge.merge(traces)
     return Loaded(
         trace if one_clock else replace(trace, sources=marked(trace.sources)),
         ", ".join(str(path) for path in paths),
         None,
         tuple(finding for part in parts for finding in part.findings),
     )
+
+
+def _by_collectives(traces: list[Trace]) -> tuple[list[Trace], str]:
+    """The traces on the clock of one of them; as they are, and why, where collectives do not tell
+    it.
+    """
+    from profharness.analysis.communication.collectives import arrivals
+    from profharness.trace.clocks.align import moved
+    from profharness.understand.rank_clocks import OnOneClock, RankPart, on_one_clock
+
+    found = on_one_clock([RankPart(trace.sources, arrivals(trace)) for trace in traces])
+    if not isinstance(found, OnOneClock):
+        return traces, found
+    return [
+        replace(trace if conversion is None else moved(trace, conversion), sources=sources)
+        for trace, sources, conversion in zip(traces, found.sources, found.conversions, strict=True)
+    ], ""
 
 
 def load_part(
@@ -277,37 +300,40 @@ def of_run(trace: Trace, run_name: str) -> Trace:
     )
 
 
-def check_clocks(sources: Sequence[Source], *, allow_unaligned: bool) -> bool:
-    """Whether all sources share one clock of one host. Where not, raises UsageError, naming those
-    that do not, unless that is allowed.
-    """
-    shared = {(source.clock, source.host) for source in sources}
-    lost = [
+def share_clock(sources: Sequence[Source]) -> bool:
+    """Whether all sources share one clock of one host, or collectives put them on one."""
+    put_on = {dict(source.details).get(PUT_ON, "") for source in sources}
+    if len(sources) < 2 or (len(put_on) == 1 and "" not in put_on):
+        return True
+    return len({(source.clock, source.host) for source in sources}) == 1 and not _lost(sources)
+
+
+def _lost(sources: Sequence[Source]) -> list[str]:
+    """Those that say neither host nor clock."""
+    return [
         source.path for source in sources if source.clock is ClockDomain.UNKNOWN or not source.host
     ]
-    one_clock = len(sources) < 2 or (len(shared) == 1 and not lost)
+
+
+def check_clocks(
+    sources: Sequence[Source], *, allow_unaligned: bool, collectives: str = ""
+) -> bool:
+    """Whether all sources share one clock. Where not, raises UsageError, naming those that do not,
+    unless that is allowed. `collectives` is why these do not put them on one.
+    """
+    one_clock = share_clock(sources)
     if one_clock or allow_unaligned:
         return one_clock
+    lost = _lost(sources)
+    shared = sorted({f"{source.clock.value} of {source.host}" for source in sources})
     reason = (
         f"{lost[0]} does not say which clock or host it was recorded on"
         if lost
-        else "they were recorded on "
-        + ", ".join(sorted(f"{clock.value} of {host}" for clock, host in shared))
+        else f"they were recorded on {', '.join(shared)}"
     )
-    raise _no_common_clock(reason)
-
-
-def check_hosts(stated: Mapping[str, str]) -> None:
-    """Raises UsageError where files (by path) state different hosts: no clock is common to them.
-    Files that state none say nothing.
-    """
-    hosts = sorted({host for host in stated.values() if host})
-    if len(hosts) > 1:
-        raise _no_common_clock(f"they were recorded on {', '.join(hosts)}")
-
-
-def _no_common_clock(reason: str) -> UsageError:
-    return UsageError(
+    if collectives:
+        reason += f", and {collectives}"
+    raise UsageError(
         f"these sources cannot be put on one clock: {reason}",
         "record them in one run, or merge them as they are with --allow-unaligned (they will "
         "be marked)",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from profharness.analysis.communication.cells import rank_cells, with_arrivals
 from profharness.analysis.communication.collectives import (
     Arrivals,
     arrivals,
@@ -18,6 +19,8 @@ from profharness.analysis.communication.collectives import (
     host_ranks,
     message_bytes,
 )
+from profharness.analysis.communication.groups import rank_groups
+from profharness.analysis.communication.matching import by_value, matched
 from profharness.analysis.communication.rank_times import (
     RankTimes,
     quarters,
@@ -29,7 +32,7 @@ from profharness.analysis.communication.records import (
     Communication,
     CommunicationTime,
 )
-from profharness.analysis.communication.skew import by_value, matched, skew, transfer_ns
+from profharness.analysis.communication.skew import skew, transfer_ns
 from profharness.analysis.communication.slowest import slowest
 from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.kernels import patterns
@@ -66,7 +69,13 @@ def communication(trace: Trace, windows: Windows) -> Communication | None:
         rank_times(trace, _times(trace, part.when), part)
         for part in (quarters(windows) if len(times) > 1 else ())
     ]
-    return msgspec.structs.replace(found, slowest=slowest(found.skew, times, parts))
+    cells = with_arrivals(rank_cells(trace, windows, ranks), found.skew)
+    return msgspec.structs.replace(
+        found,
+        slowest=slowest(found.skew, times, parts),
+        ranks=cells,
+        groups=rank_groups(cells),
+    )
 
 
 def _times(trace: Trace, windows: Intervals) -> list[CommunicationTime]:
@@ -276,7 +285,11 @@ def merge_communication(
     found = summarise(devices, ranks)
     known = [row.rank for row in found.skew.rows] if found.skew is not None else []
     of_ranks = [one for file, group in times for one in renamed(group, known, file)]
-    return msgspec.structs.replace(found, slowest=slowest(found.skew, of_ranks))
+    of_files = [cells for _, summary in parts if summary is not None for cells in summary.ranks]
+    cells = with_arrivals(of_files, found.skew)
+    return msgspec.structs.replace(
+        found, slowest=slowest(found.skew, of_ranks), ranks=cells, groups=rank_groups(cells)
+    )
 
 
 def _device(row: CommunicationTime) -> str:

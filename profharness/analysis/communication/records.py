@@ -63,6 +63,9 @@ class RankRow(msgspec.Struct, frozen=True, kw_only=True):
     `late_ns` is how long after the last of the others it arrives on average (negative: before it),
     `late_low_ns` what that is at least, beyond chance; None of too few calls. `late_in_quarters`:
     each quarter of its calls has at least a quarter of it.
+
+    `clock_calls` put its clock on that of the others (0 where that is the common one),
+    `clock_scatter_ns` and `clock_bound_ns` are as in `Skew`, of this rank.
     """
 
     rank: str
@@ -74,6 +77,9 @@ class RankRow(msgspec.Struct, frozen=True, kw_only=True):
     late_ns: float | None = None
     late_low_ns: float | None = None
     late_in_quarters: bool = False
+    clock_calls: int = 0
+    clock_scatter_ns: int = 0
+    clock_bound_ns: int | None = 0
 
 
 class Skew(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +87,10 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
     one's, in ns, over matched calls.
 
     `noticeable` calls have a difference that counts, `costly` ones make up most (80 %) of all
-    waiting; `aligned` says how the ranks' clocks were put together. The wait of a rank in a call is
-    the last arrival less its own.
+    waiting; `aligned` says how the ranks' clocks were put together: the ends of nineteen of twenty
+    calls lie within `clock_scatter_ns` on that clock, and no two clocks are wrong by more than
+    `clock_bound_ns` (both 0 on a run's clock; None where no call bounds them). The wait of a rank
+    in a call is the last arrival less its own.
     """
 
     ranks: int
@@ -96,6 +104,8 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
     mean_ns: float = 0.0
     wait_share: float
     aligned: str
+    clock_scatter_ns: int = 0
+    clock_bound_ns: int | None = 0
     rows: tuple[RankRow, ...] = ()
 
 
@@ -121,9 +131,53 @@ class SlowestRank(msgspec.Struct, frozen=True, kw_only=True):
     by: Literal["arrivals", "work"] = "arrivals"
 
 
+RankKind = Literal["device", "range", "collective", "arrival"]
+
+
+class RankCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of one rank: `of` what (`device`, `range`, `collective` or `arrival`), by name.
+
+    A `share` is of the rank's window, else the value is in ns: of a collective the mean of its
+    calls, of an arrival the mean time behind the first rank.
+    """
+
+    of: RankKind
+    name: str
+    value: float
+    is_share: bool = True
+
+
+class RankCells(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one rank by which it is compared with the others."""
+
+    rank: str
+    cells: tuple[RankCell, ...]
+
+
+class RankDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure in which a group differs from the largest one: the medians of both."""
+
+    of: RankKind
+    name: str
+    value: float
+    usual: float
+    is_share: bool = True
+
+
+class RankGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Ranks that no figure tells apart. `differs` is what tells them from the largest group, the
+    largest difference first (empty for that one), `cells` are their medians.
+    """
+
+    ranks: tuple[str, ...]
+    cells: tuple[RankCell, ...]
+    differs: tuple[RankDifference, ...] = ()
+
+
 class Communication(msgspec.Struct, frozen=True, kw_only=True):
     """Collectives and peer copies of a trace, of many files, or of a run. `skew` None: `needs` says
-    what would give it.
+    what would give it. `ranks` are the figures of each rank, and `groups` those that are alike: the
+    ones that stand out most first, the largest last.
     """
 
     devices: tuple[CommunicationTime, ...]
@@ -131,3 +185,5 @@ class Communication(msgspec.Struct, frozen=True, kw_only=True):
     skew: Skew | None = None
     needs: str = ""
     slowest: SlowestRank | None = None
+    ranks: tuple[RankCells, ...] = ()
+    groups: tuple[RankGroup, ...] = ()

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from profharness.analysis.communication.clocks import CommonClock, common_clock
 from profharness.analysis.communication.collectives import Arrivals, arrivals, relabelled
-from profharness.analysis.communication.skew import Matched, matched
+from profharness.analysis.communication.matching import Matched, matched
 from profharness.analysis.critical.classes import COLLECTIVE
 from profharness.analysis.critical.graph import Graph
 from profharness.analysis.critical.host_points import Role
@@ -76,10 +76,10 @@ def meetings(graphs: Sequence[Graph]) -> Met:
     ends = [_Ends(graph) for graph in graphs]
     calls = 0
     for group in groups:
-        if all(position in clock.shift_ns for position in group.ranks):
+        if clock.knows(group.ranks):
             _add(made, group, (owner, ends), clock, calls)
             calls += len(group.start)
-    told = Meetings(calls=calls, shared_clock=clock.shared, bound_ns=clock.bound_ns)
+    told = Meetings(calls=calls, shared_clock=clock.shared, bound_ns=clock.constant_ns)
     shift = {owner[position]: ns for position, ns in clock.shift_ns.items()}
     return Met(made, shift, told)
 
@@ -129,7 +129,8 @@ def _add(
     can be wrong.
     """
     owner, ends = of_ranks
-    shift = np.array([clock.shift_ns[position] for position in group.ranks])
+    shifts = clock.shift_ns
+    shift = np.array([shifts[position] for position in group.ranks])
     common = group.start - shift
     latest = common.argmax(axis=1)
     for call, (start, lasting, last) in enumerate(
@@ -145,6 +146,6 @@ def _add(
             own = of_own.last.get(key)
             if own is None:
                 continue
-            since = of_own.since[key] - clock.shift_ns[position] + clock.bound_ns
+            since = of_own.since[key] - shifts[position] + clock.constant_ns
             if since < came <= common[call, column] + lasting[column]:
                 made[owner[position], own] = Latest((late, their), start[last], first + call)

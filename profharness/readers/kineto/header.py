@@ -97,7 +97,6 @@ class Distributed(msgspec.Struct, frozen=True):
 
 _ALONE = Distributed()
 _STATED_RANK = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d+)')
-_STATED_HOST = re.compile(rb'"host_name"\s*:\s*"([^"\\]+)"')
 
 
 @dataclass(frozen=True)
@@ -153,14 +152,6 @@ def stated_rank(head: bytes) -> int | None:
     match = _STATED_RANK.search(head)
     rank = whole(match[1].decode()) if match else None
     return None if rank is None or rank > MOST_RANK else rank
-
-
-def stated_host(head: bytes) -> str:
-    """The host that the beginning of a file states in front of its events; empty where it
-    does not.
-    """
-    match = _STATED_HOST.search(head.partition(b'"traceEvents"')[0])
-    return match[1].decode("utf-8", "replace") if match else ""
 
 
 def read_header(keys: dict[str, bytes]) -> Header:

@@ -10,6 +10,7 @@ from profharness.report.pictures.flames import flame_plots
 from profharness.report.pictures.grids import grid_plot
 from profharness.report.pictures.pareto import pareto_plot
 from profharness.report.pictures.power import DRAWN, power_plots
+from profharness.report.pictures.rank_heat import rank_heat_plot
 from profharness.report.pictures.ranks import ranks_plot
 from profharness.report.pictures.reality import reality_plot
 from profharness.report.pictures.strip import strip_plot
@@ -25,7 +26,10 @@ def pictures_by_section(summary: Summary) -> dict[str, tuple[Plot, ...]]:
         "reality": _some(reality_plot(summary)),
         "tradeoff": _some(tradeoff_plot(summary)),
         "grids": _some(grid_plot(summary)),
-        "ranks": _some(ranks_plot(summary, drawn)),
+        "ranks": (
+            *_some(rank_heat_plot(summary.communication)),
+            *_some(ranks_plot(summary, drawn)),
+        ),
         "pareto": _some(pareto_plot(summary)),
         "flames": flame_plots(drawn),
         "stacks": flame_plots(drawn, sampled=True),

@@ -4,20 +4,24 @@ text and rows of tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from profharness.analysis.communication.records import (
     CollectiveRow,
     Communication,
     CommunicationTime,
+    RankGroup,
     Skew,
 )
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.figures import quantity_text
 from profharness.report.text.listing import listing
+from profharness.report.text.measured import rank_groups
 from profharness.units import format_bytes, format_ns, format_number, format_share
 
 SHOWN = 8
+_OF_MANY = 4
+"""Devices or ranks that are listed where there are more than `SHOWN`."""
 
 
 def lines(communication: Communication) -> Iterator[str]:
@@ -25,9 +29,8 @@ def lines(communication: Communication) -> Iterator[str]:
     late.
     """
     yield "communication:"
-    for row in communication.devices:
-        if row.total_ns or row.peer_copies:
-            yield f"  {'rank' if row.on_host else 'device'} {row.device}: {_device_text(row)}"
+    yield from (f"  {line}" for line in rank_groups.lines(communication.groups))
+    yield from _device_lines([row for row in communication.devices if _works(row)])
     shown = communication.collectives[:SHOWN]
     yield from listing(_collective_listing(shown), indent=2)
     if len(communication.collectives) > SHOWN:
@@ -36,6 +39,28 @@ def lines(communication: Communication) -> Iterator[str]:
         yield from (f"  {line}" for line in _skew_lines(communication.skew))
     elif communication.collectives:
         yield f"  late ranks: not measured: needs {communication.needs}"
+
+
+def _works(row: CommunicationTime) -> bool:
+    return bool(row.total_ns or row.peer_copies)
+
+
+def _exposed(row: CommunicationTime) -> float:
+    return row.exposed_ns / max(row.window_ns, 1)
+
+
+def _device_lines(rows: Sequence[CommunicationTime]) -> Iterator[str]:
+    """All devices, or, of many, those that lie furthest from the middle one."""
+    shown: Sequence[CommunicationTime] = rows
+    if len(rows) > SHOWN:
+        middle = sorted(map(_exposed, rows))[len(rows) // 2]
+        shown = sorted(rows, key=lambda row: -abs(_exposed(row) - middle))[:_OF_MANY]
+    for row in shown:
+        yield f"  {'rank' if row.on_host else 'device'} {row.device}: {_device_text(row)}"
+    rest = [_exposed(row) for row in rows if row not in shown]
+    if rest:
+        between = f"{format_share(min(rest))} to {format_share(max(rest))}"
+        yield f"  and {len(rest)} more: {between} exposed"
 
 
 def _collective_listing(rows: Iterable[CollectiveRow]) -> Table:
@@ -99,7 +124,7 @@ def _skew_lines(skew: Skew) -> Iterator[str]:
     )
     if skew.unmatched:
         yield f"{format_number(skew.unmatched)} collectives without a partner are left out"
-    for row in sorted(skew.rows, key=lambda rank: -rank.last)[:SHOWN]:
+    for row in sorted(skew.rows, key=lambda rank: -rank.last)[: _most(len(skew.rows))]:
         yield (
             f"{row.rank}: last in {format_number(row.last)} of "
             f"{format_number(skew.noticeable)}, waits "
@@ -107,14 +132,51 @@ def _skew_lines(skew: Skew) -> Iterator[str]:
         )
 
 
+def _most(rows: int) -> int:
+    """How many of them are listed: all of few, the first of many."""
+    return rows if rows <= SHOWN else _OF_MANY
+
+
 def tables(communication: Communication | None) -> tuple[Table, ...]:
     """The tables of the page; none without communication."""
     if communication is None:
         return ()
-    made = [_device_table(communication.devices), _collective_table(communication.collectives)]
+    made = [
+        _group_table(communication.groups),
+        _device_table(communication.devices),
+        _collective_table(communication.collectives),
+    ]
     if communication.skew is not None:
         made.append(_rank_table(communication.skew))
     return tuple(table for table in made if table.rows)
+
+
+def _group_table(groups: Sequence[RankGroup]) -> Table:
+    """Nothing where no rank stands out."""
+    columns = (
+        Column("ranks"),
+        Column("how many", "right"),
+        Column(
+            "what stands out",
+            meaning="by more than a tenth of the median, and more than 2 % of the window or "
+            "20 µs; of the largest group its own figures",
+        ),
+    )
+    return Table(
+        "Groups of ranks",
+        columns,
+        tuple(
+            row_of(
+                rank_groups.names(group.ranks),
+                str(len(group.ranks)),
+                rank_groups.differences(group)
+                if group is not groups[-1]
+                else rank_groups.figures(group),
+            )
+            for group in groups
+            if len(groups) > 1
+        ),
+    )
 
 
 def _device_table(rows: Iterable[CommunicationTime]) -> Table:
@@ -223,7 +285,7 @@ def _rank_table(skew: Skew) -> Table:
                 Cell(format_ns(row.wait_ns / max(row.calls, 1))),
                 Cell(format_ns(row.mean_behind_ns)),
             )
-            for row in skew.rows
+            for row in sorted(skew.rows, key=lambda rank: (-rank.last, -rank.mean_behind_ns))
         ),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from profharness.analysis.communication.clocks import BY_COMMON_END
 from profharness.analysis.records import PointSummary, SourceRow, Summary
 from profharness.report.text import command_sentences, scan_sentences
 from profharness.report.text.figures import finite
@@ -135,7 +136,8 @@ def alignment(sources: tuple[SourceRow, ...]) -> str:
     """`3 sources aligned: torch ≤ 0.3 µs, rocprofv3 ≤ 1.9 µs (causal bound 0.8 µs)`; the worst of
     each layer.
 
-    A source is aligned when its times are on the run's clock. Layers that carry no markers to check
+    A source is aligned when its times are on the run's clock, or collectives put them on that of
+    others. Layers that carry no markers to check
     the alignment with are named last, without a figure.
     """
     if not sources:
@@ -159,7 +161,7 @@ def alignment(sources: tuple[SourceRow, ...]) -> str:
 
 
 def _aligned(source: SourceRow) -> bool:
-    return source.clock == ClockDomain.RUN
+    return source.clock == ClockDomain.RUN or BY_COMMON_END in source.alignment
 
 
 def _stated(source: SourceRow) -> bool:

@@ -266,6 +266,22 @@ def _converted(
     return table.with_columns(**changed)
 
 
+def moved(trace: Trace, conversion: Conversion) -> Trace:
+    """The trace with all its times converted, whatever its sources."""
+    changed = {
+        name: table.with_columns(
+            **{
+                column: np.where(times == NULL, NULL, conversion(times))
+                for column in TIME_COLUMNS[name]
+                if (times := getattr(table, column)) is not None
+            }
+        )
+        for name, table in trace.tables()
+        if name in TIME_COLUMNS and len(table)
+    }
+    return replace(trace, **changed)  # type: ignore[arg-type]  # same types
+
+
 def rows_by_source(table: Table) -> Iterator[tuple[int, I64]]:
     """Each source that has rows in the table, with the positions of its rows in rising order."""
     source = table.source  # type: ignore[attr-defined] # every table with times has this column

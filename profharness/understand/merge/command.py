@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profharness.errors import InputError, OutputExists, UsageError
+from profharness.errors import OutputExists, UsageError
 from profharness.rundir.foreign.patterns import why_not
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.outputs import refuse_inputs, require_writable
 from profharness.rundir.paths import MANIFEST, RunDir
 from profharness.trace.parts.cutting import Cut, StepRange
 from profharness.trace.wanted import Wanted
-from profharness.understand.load import check_hosts, check_paths, load
+from profharness.understand.load import check_paths, load
 from profharness.understand.many.jobs import IN_ONE, Workers
 from profharness.understand.merge.figures import teller
 from profharness.understand.merge.head import attributes, gpu_representation, write_options
@@ -74,7 +74,6 @@ def merge_to_file(paths: Sequence[Path], output: Path | None, options: MergeOpti
             "name one file or one run (without --processes), or use `metrics --critical-path`",
         )
     else:
-        _check_stated_hosts(paths, options)
         merged = merge_spilled_parts(paths, _job(paths, target, options, _manifest(paths)))
     return merge_report(target, merged, options.cut)
 
@@ -133,25 +132,6 @@ def _as_recorded(wanted: Cut, paths: Sequence[Path]) -> Cut:
     if len(recorded) != 1 or why_not(min(recorded)):
         return wanted
     return replace(wanted, step_range=StepRange(recorded.pop(), recorded=True))
-
-
-def _check_stated_hosts(paths: Sequence[Path], options: MergeOptions) -> None:
-    """Raises UsageError, before any file is read, where loose files of the wanted ranks state
-    different hosts, unless that is allowed.
-    """
-    if options.allow_unaligned or any(path.is_dir() for path in paths):
-        return
-    from profharness import readers
-
-    ranks = options.cut.ranks
-    hosts = {}
-    for path in paths:
-        try:
-            if ranks is None or (rank := readers.stated_rank(path)) is None or rank in ranks:
-                hosts[str(path)] = readers.stated_host(path)
-        except InputError:
-            continue  # the reading of the whole file says why
-    check_hosts(hosts)
 
 
 def _default_output(paths: Sequence[Path]) -> Path:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from profharness.analysis.communication.collectives import arrivals
 from profharness.errors import UsageError
 from profharness.rundir.paths import MANIFEST
 from profharness.rundir.private.folders import private_folder
@@ -32,6 +33,7 @@ from profharness.understand.load import (
     marked,
     of_run,
     run_names,
+    share_clock,
 )
 from profharness.understand.load_run import RunRecords, complete_run
 from profharness.understand.many.jobs import FileGroup, file_groups, read_each
@@ -39,6 +41,7 @@ from profharness.understand.merge.flames import flames_of_groups
 from profharness.understand.merge.sections import RunSection, Section, section_of_files
 from profharness.understand.merge.spilled import Spill, SpilledTrace, merge_spilled, spill
 from profharness.understand.merge.writing import GroupWriter, Merged, MergeJob
+from profharness.understand.rank_clocks import OnOneClock, RankPart, on_one_clock
 from profharness.understand.run_parts import RunParts, read_run
 
 
@@ -148,7 +151,30 @@ class Merger:
         parts = [part for part in read.results if part is not None]
         self._files_left_out += len(read.results) - len(parts)
         if parts:
-            self._add_files(parts, "")
+            self._add_files(self._on_one_clock(parts) if alone else parts, "")
+
+    def _on_one_clock(self, parts: Sequence[SpilledTrace]) -> Sequence[SpilledTrace]:
+        """The parts on the clock of one of them, where they share none and collectives tell how.
+
+        Raises UsageError where neither is so, unless that is allowed.
+        """
+        whole = [RankPart(part.sketch.sources, part.arrivals) for part in parts]
+        if share_clock([source for part in whole for source in part.sources]):
+            return parts
+        found = on_one_clock(whole)
+        if isinstance(found, OnOneClock):
+            return [
+                part.on_clock(sources, conversion)
+                for part, sources, conversion in zip(
+                    parts, found.sources, found.conversions, strict=True
+                )
+            ]
+        check_clocks(
+            [source for part in whole for source in part.sources],
+            allow_unaligned=self._job.allow_unaligned,
+            collectives=found,
+        )
+        return parts
 
     def write(self, paths: Sequence[Path]) -> Merged:
         """Join and write all sections. Raises UsageError where there is none, where the cut leaves
@@ -216,22 +242,28 @@ def spill_files(group: FileGroup, scratch: Path, cut: Cut) -> SpilledTrace | Non
     if cut.ranks is not None and not any(source.rank in cut.ranks for source in trace.sources):
         return None
     name = hashlib.blake2s(os.fsencode(group.path), digest_size=16).hexdigest()
-    return spill(trace, scratch / name, cut)
+    return replace(spill(trace, scratch / name, cut), arrivals=arrivals(trace))
 
 
 class _ClockWatch:
-    """Checks the clocks of what has come so far, as often as something new has."""
+    """Checks the clocks of what has come so far, as often as something new has, until there are
+    collectives that may put them on one.
+    """
 
     def __init__(self, *, allow_unaligned: bool) -> None:
         self._allow_unaligned = allow_unaligned
         self._sources: list[Source] = []
         self._known: set[tuple[ClockDomain, str]] = set()
+        self._collectives = False
 
     def see(self, part: SpilledTrace | None) -> None:
         """The sources of one more part. Raises UsageError where they share no clock with those
         before, unless that is allowed.
         """
-        for source in part.sketch.sources if part is not None else ():
+        if part is None:
+            return
+        self._collectives = self._collectives or bool(part.arrivals)
+        for source in part.sketch.sources if not self._collectives else ():
             self._sources.append(source)
             if (source.clock, source.host) not in self._known or len(self._sources) == 2:
                 self._known.add((source.clock, source.host))

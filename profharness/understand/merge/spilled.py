@@ -15,7 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from profharness.analysis.communication.collectives import Arrivals
 from profharness.findings import Finding
+from profharness.trace.clocks.align import Conversion, moved
 from profharness.trace.columns.keys import distinct, pack
 from profharness.trace.columns.table import NULL, Table
 from profharness.trace.enrich import gives_geometry, takes_geometry
@@ -40,7 +42,9 @@ class SpilledTrace:
     were not wanted; `findings` are on the trace's clock; `sizes` are its numbers of ops and
     kernels. Traces that share one of the `links` refer to each other's records. `geometry_ranks`
     are the ranks whose launch geometry is lent to another pass, or taken from one (None: a rank
-    that no file states).
+    that no file states). `arrivals` are the collectives of its ranks, where they may be needed, and
+    `conversion` is what puts the times as they were set aside on the clock of other files; all else
+    that is told of times is on that clock.
     """
 
     folder: Path
@@ -53,12 +57,37 @@ class SpilledTrace:
     dropped: Counter[str] = field(default_factory=Counter)
     findings: tuple[Finding, ...] = ()
     sizes: tuple[int, int] = (0, 0)
+    arrivals: tuple[Arrivals, ...] = ()
+    conversion: Conversion | None = None
 
     def read(self, strings: Strings) -> Trace:
         """The records as they were set aside, by device and time; texts get codes of `strings`, new
         ones where need be.
         """
-        return columns.read(self.folder, replace(self.sketch, strings=strings))
+        trace = columns.read(self.folder, replace(self.sketch, strings=strings))
+        return trace if self.conversion is None else moved(trace, self.conversion)
+
+    def on_clock(self, sources: Sequence[Source], conversion: Conversion | None) -> SpilledTrace:
+        """The same with its times converted when they are read."""
+        found = replace(self, sketch=replace(self.sketch, sources=tuple(sources)))
+        if conversion is None:
+            return found
+
+        def there(*times: int) -> tuple[int, ...]:
+            return tuple(conversion(np.array(times, np.int64)).tolist())
+
+        window, first = self.steps.window, self.first_ns
+        began = self.outline.first_ns
+        return replace(
+            found,
+            sketch=moved(found.sketch, conversion),
+            outline=replace(self.outline, first_ns=None if began is None else there(began)[0]),
+            first_ns=None if first is None else there(first)[0],
+            steps=self.steps
+            if window is None
+            else replace(self.steps, window=(there(window[0])[0], there(window[1])[0])),
+            conversion=conversion,
+        )
 
 
 @dataclass(frozen=True)

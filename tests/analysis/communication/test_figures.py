@@ -21,8 +21,9 @@ from profharness.analysis.communication.collectives import (
     message_bytes,
 )
 from profharness.analysis.communication.figures import communication, summarise
+from profharness.analysis.communication.matching import by_value, matched
 from profharness.analysis.communication.records import Communication
-from profharness.analysis.communication.skew import by_value, matched, skew
+from profharness.analysis.communication.skew import skew
 from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.parts import combine, part
 from profharness.analysis.summarise import summarise_point, summarise_trace

@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from profharness.analysis.communication.lateness import FEWEST, lateness, margins
-from profharness.analysis.communication.skew import matched, skew
+from profharness.analysis.communication.matching import matched
+from profharness.analysis.communication.skew import skew
 from profharness.analysis.communication.straggler import straggler
 from tests.analysis.communication.test_on_cpu import arrivals_of, talk
 

@@ -13,8 +13,9 @@ import pytest
 from profharness import readers
 from profharness.analysis.communication.collectives import Arrivals
 from profharness.analysis.communication.figures import communication_findings
+from profharness.analysis.communication.matching import matched
 from profharness.analysis.communication.records import Communication, Skew
-from profharness.analysis.communication.skew import FEWEST, matched, skew
+from profharness.analysis.communication.skew import FEWEST, skew
 from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.records import Figure
 from profharness.analysis.summarise import summarise_trace
@@ -145,7 +146,7 @@ def test_ranks_in_step_and_short_collectives_give_no_finding(tmp_path: Path) -> 
     summary = summarise_files(paths)
     assert summary.communication is not None
     assert summary.communication.skew is not None
-    assert [one.id for one in summary.findings] == []
+    assert [one.id for one in summary.findings if one.id != "clock-by-collectives"] == []
 
 
 def test_one_process_of_several_groups_compares_no_ranks(tmp_path: Path) -> None:

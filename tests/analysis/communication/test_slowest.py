@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profharness import readers
+from profharness.analysis.communication.matching import matched
 from profharness.analysis.communication.rank_times import RankTimes
 from profharness.analysis.communication.records import Communication, Skew, SlowestRank
-from profharness.analysis.communication.skew import matched, skew
+from profharness.analysis.communication.skew import skew
 from profharness.analysis.communication.slowest import slowest
 from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.host.records import HostPart
