@@ -205,7 +205,7 @@ def _of_run(line: HotspotsLine, given: OperatorInput) -> _Found:
 
 def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
     """Raises UsageError for what only a run can answer."""
-    from profharness.understand.many.jobs import Workers
+    from profharness.cli.sharing.many import workers_of
     from profharness.understand.many.tables import hotspots_of_files
 
     paths = list(line.paths)
@@ -215,7 +215,7 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
         raise UsageError(
             f"--pass {line.pass_name}: no such pass", "trace files have no passes: leave --pass out"
         )
-    workers = Workers(line.processes, line.dask, line.dask_workers)
+    workers = workers_of(line)
     of_files = hotspots_of_files(
         paths,
         line.grouping,

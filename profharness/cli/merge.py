@@ -93,7 +93,7 @@ def merge(line: MergeLine) -> None:
     """Merge runs or trace files into one Perfetto trace on one clock, and list what was left
     out.
     """
-    from profharness.understand.many.jobs import Workers
+    from profharness.cli.sharing.many import workers_of
     from profharness.understand.merge.command import MergeOptions, merge_to_file
 
     report = merge_to_file(
@@ -106,7 +106,7 @@ def merge(line: MergeLine) -> None:
             force=line.force,
             cut=_cut(line),
             max_kernels=line.max_kernels,
-            workers=Workers(line.processes, line.dask, line.dask_workers),
+            workers=workers_of(line),
             critical_path=line.critical_path,
         ),
     )

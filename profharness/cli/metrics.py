@@ -168,9 +168,9 @@ def _workers(line: MetricsLine) -> Workers | None:
     """Who reads the files; None for a single one, which this process reads."""
     if len(line.paths) == 1 and line.dask is None:
         return None
-    from profharness.understand.many.jobs import Workers
+    from profharness.cli.sharing.many import workers_of
 
-    return Workers(line.processes, line.dask, line.dask_workers)
+    return workers_of(line)
 
 
 def _of_one_process(paths: Sequence[Path]) -> bool:

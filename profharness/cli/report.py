@@ -132,8 +132,8 @@ def _of_two(line: ReportLine) -> None:
 
 
 def _of_files(line: ReportLine) -> None:
+    from profharness.cli.sharing.many import workers_of
     from profharness.cli.sharing.of_files import Wanted, report_files
-    from profharness.understand.many.jobs import Workers
     from profharness.understand.operator_work import operator_input
 
     several = len(line.paths) > 1 or line.dask is not None
@@ -142,5 +142,5 @@ def _of_files(line: ReportLine) -> None:
         Wanted(line.output, line.form, line.force, line.json, line.opens),
         line.step_range,
         operator_input(line.formulas, line.capture_trace),
-        Workers(line.processes, line.dask, line.dask_workers) if several else None,
+        workers_of(line) if several else None,
     )

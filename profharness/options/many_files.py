@@ -1,7 +1,8 @@
-"""Options of the commands that take many files: where the work is done."""
+"""Options of the commands that take many or large files: where the work is done."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Annotated
 
 import msgspec
@@ -15,7 +16,8 @@ class ManyFiles(msgspec.Struct, frozen=True, kw_only=True):
     processes: Annotated[
         int | None,
         Option(
-            "Processes that read files at once (default: one per CPU where it is worth it).",
+            "Processes that read files, or parts of one large file, at once (default: one per CPU "
+            "where it is worth it).",
             MANY_FILES,
             limit=Limit(least=1),
         ),
@@ -32,3 +34,9 @@ class ManyFiles(msgspec.Struct, frozen=True, kw_only=True):
     dask_workers: Annotated[
         int, Option("Jobs to start with --dask slurm.", MANY_FILES, limit=Limit(least=0))
     ] = 0
+
+    def reading(self) -> AbstractContextManager[None]:
+        """While the command works: files that it reads itself may take so many processes each."""
+        from profharness.readers.cores import reading_by
+
+        return reading_by(self.processes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
@@ -41,7 +41,8 @@ ANY_TEXT = Growth(LARGEST_RATIO, ANY_RATIO_BYTES)
 
 class Blocks:
     """Decompressed blocks of a file, once. After the last one, `damage` says in words why it ended
-    early, if it did, and `last` is the last byte that iteration gave.
+    early, if it did, and `last` is the last byte that iteration gave. `position` is how far
+    `behind` has read a plain file, in bytes.
 
     Of a file that is `text`, blocks of nothing but zero bytes are passed over and told as damage: a
     crash of the machine, or a full disk, leaves a file's length without its data, and such a hole
@@ -60,6 +61,7 @@ class Blocks:
         self.size = max(size, len(GZIP))
         self.damage = ""
         self.last = b""
+        self.position = 0
         self._text = text
         self._growth = growth
         self._zeros = 0
@@ -109,10 +111,16 @@ class Blocks:
         self._lead, self._least, self._used = lead, least, used
         return next(self._buffers, None) or bytearray(lead)
 
-    def _fill(self) -> Iterator[bytearray]:
+    def go_on_at(self, position: int) -> None:
+        """Let `behind` read on from here in a plain file, whatever it has read so far."""
+        self._buffers.close()
+        self._buffers, self.position = self._fill(position), position
+
+    def _fill(self, start: int = 0) -> Generator[bytearray]:
         try:
             with _opened(self.path) as file:
-                first = file.read(len(GZIP))
+                file.seek(start)
+                first = b"" if start else file.read(len(GZIP))
                 if first == GZIP:
                     rest = iter(lambda: file.read(self.size), b"")
                     yield from self._gathered(self._inflated(first, rest))
@@ -125,6 +133,7 @@ class Blocks:
                     if not first and not read:
                         return
                     first = b""
+                    self.position = file.tell()
                     del text[len(lead) + read :]
                     if self._text and is_empty(memoryview(text)[len(self._lead) :]):
                         self._pass_over(file, len(text) - len(self._lead))

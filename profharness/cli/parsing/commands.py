@@ -25,6 +25,7 @@ from profharness.cli.parsing.help_screen import HelpfulCommand
 from profharness.cli.parsing.newest import RUN_OR_FILE, chosen
 from profharness.cli.parsing.words import Interrupted
 from profharness.options.declared import Declared, declared, parts
+from profharness.options.many_files import ManyFiles
 from profharness.rundir.private.spool import Spool
 
 _FOLDERS = {
@@ -131,6 +132,9 @@ def _callback(
             words |= {name: chosen(words[name]) for name in runs}
             plain = {name: word for name, word in words.items() if name not in own}
             filled = {one.name: one.value(words) for one in asked.values()}
+            for line in filled.values():
+                if isinstance(line, ManyFiles):
+                    stack.enter_context(line.reading())
             try:
                 return function(**plain, **filled)
             except KeyboardInterrupt as stop:

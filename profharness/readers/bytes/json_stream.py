@@ -29,7 +29,7 @@ _BASE = re.compile(rb'"(baseTimeNanoseconds)"\s*:\s*(-?\d+)')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BETWEEN = b", \t\r\n"
 _LIST = b"[]"
-_WINDOW = 1 << 16
+WINDOW = 1 << 16
 _LONGEST_EVENT = 8 << 20  # an exact scan takes 20 times as much; real ones have some kilobytes
 _TOO_LONG = f"an event is longer than {_LONGEST_EVENT >> 20} MiB"
 _AROUND = 64 << 20  # before and behind the events; real files have some kilobytes there
@@ -206,7 +206,7 @@ class EventStream(Generic[EventT]):
 
     def _by_guess(self) -> list[EventT] | None:
         """All events up to what looks like the last border, if they are valid."""
-        border = json_scan.last_border(self._text, self._start, _WINDOW)
+        border = json_scan.last_border(self._text, self._start, WINDOW)
         if border is None:
             return None
         try:

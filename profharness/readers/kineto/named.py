@@ -49,6 +49,15 @@ class NamedRows:
             elif tid != NULL:
                 self._recorded.append((pid, tid, _own_name(name)))
 
+    @property
+    def recorded(self) -> tuple[tuple[int, int, str], ...]:
+        """Process, thread (NULL: of the process itself) and name, in the order of the file."""
+        return tuple(self._recorded)
+
+    def extend(self, recorded: Sequence[tuple[int, int, str]]) -> None:
+        """Add what was recorded further behind, as far as there is room."""
+        self._recorded += recorded[: 4 * MOST_NAMES - len(self._recorded)]
+
     def names(self) -> tuple[Named, ...]:
         """The last name of each process and thread."""
         return named(self._recorded)

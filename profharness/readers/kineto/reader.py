@@ -16,13 +16,12 @@ import numpy as np
 from profharness.findings import Severity
 from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto import doubts
-from profharness.readers.kineto.devices import DeviceRows, TimeRows
+from profharness.readers.kineto.devices import DeviceRows
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.header import Header, read_header
-from profharness.readers.kineto.launched import LaunchedRows
 from profharness.readers.kineto.places import Origin
-from profharness.readers.kineto.records import Event
-from profharness.readers.kineto.stacks import ShownRows, StackRows
+from profharness.readers.kineto.sharing import shared
+from profharness.readers.kineto.streams import open_stream
 from profharness.readers.kineto.tables import Tables, build_tables
 from profharness.readers.kineto.unions import Record
 from profharness.readers.own import sidecar as sidecars
@@ -48,14 +47,6 @@ name = "kineto"
 
 _KEYS = (b'"traceEvents"', b'"deviceProperties"', b'"baseTimeNanoseconds"', b'"distributedInfo"')
 _OTHERS = (b'"rocprofiler-sdk-tool"', b'"experiments"', b'"BeginNs"')
-_ROWS = {
-    Wanted.LAUNCHED: LaunchedRows,
-    Wanted.STACKS: StackRows,
-    Wanted.SHOWN: ShownRows,
-    Wanted.ALL: KinetoRows,
-    Wanted.DEVICES: DeviceRows,
-    Wanted.TIMES: TimeRows,
-}
 _LONG_HEAD = 1 << 16
 _EPOCH_NS = 10**18  # 2001-09-09: times of day are larger, times since a boot are smaller
 _SENTENCES: dict[str, tuple[Severity, str]] = {
@@ -100,11 +91,12 @@ def read_blocks(
     if beside.window.lead_in and wanted in (Wanted.DEVICES, Wanted.TIMES):
         return _without_host(read_blocks(path, block_bytes=block_bytes))  # cut by marks of the host
     strings = Strings()
-    rows = _ROWS[wanted](strings)
-    stream: EventStream[Record] = EventStream(path, Event, block_bytes, usual=rows.usual)
-    for batch in stream:
-        rows.add(batch)
-        del batch  # before the next is decoded
+    rows, stream = open_stream(path, wanted, strings, block_bytes)
+    with shared(path, wanted, block_bytes) as sharing:
+        for batch in stream:
+            rows.add(batch)
+            del batch  # before the next is decoded
+            sharing.go_on(stream, rows)
     if isinstance(rows, DeviceRows) and rows.ambiguous():
         return read_blocks(path, block_bytes=block_bytes)
     if not wanted.host and len(rows.ranges):  # their launches say where they belong

@@ -5,13 +5,13 @@ codes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from profharness.trace.columns.column import gathered, narrow, repeated
+from profharness.trace.columns.column import Column, gathered, narrow, repeated
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I32, I64, Strings
 
@@ -43,6 +43,18 @@ class Growing:
                 raise ValueError(f"{name} has {block.shape} values for {rows} rows")
             grown.append(narrow(block) if block.ndim else repeated(block, np.int64, rows))
         self._rows += rows
+
+    def narrowest(self) -> dict[str, Column]:
+        """All columns, each in as few bytes as it takes; empty without rows. The blocks are let
+        go.
+        """
+        return {name: gathered(blocks) for name, blocks in self._blocks.items() if blocks}
+
+    def extend(self, columns: Mapping[str, Column]) -> None:
+        """Add the rows of another table with the same columns, as `narrowest` gives them."""
+        for name, column in columns.items():
+            self._blocks[name].append(column)
+        self._rows += len(next(iter(columns.values()), ()))
 
     def peek(self, name: str) -> I64:
         """The whole column so far; the blocks stay."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,27 +12,62 @@ from typing import Generic, TypeVar
 from profharness.errors import InputError, UsageError
 from profharness.trace.model import Problem
 from profharness.understand.many import spread
-from profharness.understand.many.spread import Spread
+from profharness.understand.many.spread import Results, Spread
 
+ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True)
 class Workers:
     """Who does the work: so many processes of this machine (None: as the work asks for), or a Dask
-    cluster.
+    cluster. `told` hears how many of how many are done, at the beginning, after each, and at the
+    end, whatever ended the work.
     """
 
     processes: int | None = None
     dask: str | None = None
     dask_workers: int = 0
+    told: Callable[[int, int], None] | None = None
 
-    def open(self, paths: Sequence[Path]) -> AbstractContextManager[Spread]:
+    @contextmanager
+    def open(self, paths: Sequence[Path]) -> Iterator[Spread]:
         """The processes for these files."""
+        with self._processes(paths) as processes:
+            yield processes if self.told is None else _Told(processes, self.told)
+
+    def _processes(self, paths: Sequence[Path]) -> AbstractContextManager[Spread]:
         if self.dask is not None:
             return spread.dask_cluster(self.dask, self.dask_workers)
         size = sum(path.stat().st_size for path in paths)
         return nullcontext(spread.here(size, len(paths), self.processes))
+
+
+class _Told:
+    """Processes that tell somebody how far they are."""
+
+    def __init__(self, processes: Spread, told: Callable[[int, int], None]) -> None:
+        self._processes = processes
+        self._told = told
+
+    @property
+    def width(self) -> int:
+        return self._processes.width
+
+    def each(
+        self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
+    ) -> Results[ResultT]:
+        """As the processes do it."""
+        done = 0
+        self._told(done, len(items))
+        try:
+            with closing(self._processes.each(function, items)) as results:
+                for result in results:
+                    done += 1
+                    self._told(done, len(items))
+                    yield result
+        finally:
+            self._told(len(items), len(items))
 
 
 IN_ONE = Workers()

@@ -10,18 +10,21 @@ from __future__ import annotations
 import functools
 import os
 import re
-import shutil
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, nullcontext
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from profharness.errors import Unavailable, UsageError
+from profharness.understand.many.slurm_jobs import INSTALL, no_jobs, slurm_jobs
 
 if TYPE_CHECKING:
     from dask_jobqueue import SLURMCluster
-    from distributed import Client
+    from distributed import Client, Future
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -32,8 +35,9 @@ WAIT_S = 600.0
 LOST_S = 120.0
 """How long a cluster may be without any worker."""
 WATCH_S = 5.0
+LOOK_S = 1.0
+"""How often to look for workers that have come while all others are at work."""
 _PATIENCE = "10s"
-_DASK = "pip install 'profharness[dask]'"
 
 
 class Spread(Protocol):
@@ -112,7 +116,7 @@ class Processes:
 
 class DaskCluster:
     """The workers of a Dask cluster, which must see the files under the same paths and have
-    profharness installed.
+    profharness installed. Each holds one item at a time, however many threads it has.
     """
 
     def __init__(self, client: Client, watch: Watch) -> None:
@@ -121,28 +125,30 @@ class DaskCluster:
 
     @property
     def width(self) -> int:
-        """Threads of all workers."""
-        return sum(self._client.nthreads().values())
+        """Worker processes."""
+        return len(self._client.nthreads())
 
     def each(
         self, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
     ) -> Results[ResultT]:
-        """The scheduler gives the items of a lost worker to others."""
-        from concurrent.futures import CancelledError
-
+        """The scheduler gives the item of a lost worker to another; workers that come later take
+        part.
+        """
         import distributed
 
-        futures = self._client.map(function, list(items), pure=False, retries=0)
-        place = {future.key: position for position, future in enumerate(futures)}
-        self._watch.given_up = lambda: self._client.cancel(futures)
+        lost = threading.Event()
+        self._watch.given_up = lost.set
+        work = _Work(self._client, function, items)
         try:
-            for future, result in distributed.as_completed(
-                futures, loop=self._client.loop, with_results=True
-            ):
-                if isinstance(result, CancelledError):
-                    raise result
-                yield place[future.key], result
-                future.release()
+            while work.left:
+                if lost.is_set():
+                    raise Unavailable(
+                        f"no Dask worker is left since {LOST_S:g} s",
+                        "the workers' own logs say why they ended",
+                    )
+                work.hand_out()
+                if (done := work.done()) is not None:
+                    yield done
         except distributed.scheduler.KilledWorker as error:
             raise Unavailable(
                 f"Dask workers died repeatedly: {error}",
@@ -150,12 +156,83 @@ class DaskCluster:
             ) from error
         except CancelledError as error:
             raise Unavailable(
-                f"no Dask worker is left since {LOST_S:g} s",
-                "the workers' own logs say why they ended",
+                "the Dask scheduler has lost what it was given", "its own log says why"
             ) from error
         finally:
             self._watch.given_up = None
-            self._client.cancel(futures)
+            work.cancel()
+
+
+class _Work(Generic[ItemT, ResultT]):
+    """Items on their way: to each worker one, and another when it has given the result."""
+
+    def __init__(
+        self, client: Client, function: Callable[[ItemT], ResultT], items: Sequence[ItemT]
+    ) -> None:
+        self._client = client
+        self._function = function
+        self._waiting = deque(enumerate(items))
+        self._running: dict[str, tuple[int, str]] = {}  # position and worker, by the future's key
+        self._futures: dict[str, Future] = {}
+        self._ended: SimpleQueue[Future] = SimpleQueue()
+
+    @property
+    def left(self) -> bool:
+        return bool(self._waiting or self._running)
+
+    def hand_out(self) -> None:
+        """One item to each worker that has none. Raises Unavailable where no scheduler answers."""
+        if not self._waiting:
+            return
+        try:
+            workers = self._client.nthreads()
+        except (OSError, TimeoutError) as error:
+            raise Unavailable(
+                f"the Dask scheduler does not answer any more: {error}", "its own log says why"
+            ) from error
+        busy = {worker for _, worker in self._running.values()}
+        for worker in workers:
+            if worker in busy or not self._waiting:
+                continue
+            position, item = self._waiting.popleft()
+            future = self._client.submit(
+                _in_turn,
+                self._function,
+                item,
+                pure=False,
+                retries=0,
+                workers=[worker],
+                allow_other_workers=True,
+            )
+            self._running[future.key] = position, worker
+            self._futures[future.key] = future
+            future.add_done_callback(self._ended.put)
+
+    def done(self) -> tuple[int, ResultT] | None:
+        """A result with its item's position, which the cluster need not keep any more; None where
+        none came within LOOK_S. Raises what the function raised.
+        """
+        try:
+            future = self._ended.get(timeout=LOOK_S)
+        except Empty:
+            return None
+        result = future.result()
+        position, _ = self._running.pop(future.key)
+        self._futures.pop(future.key).release()
+        return position, result
+
+    def cancel(self) -> None:
+        """What has not ended is not needed."""
+        self._client.cancel(list(self._futures.values()))
+
+
+_TURN = threading.Lock()
+
+
+def _in_turn(function: Callable[[ItemT], ResultT], item: ItemT) -> ResultT:
+    """In a worker: its threads take turns, so that it holds the memory of one item."""
+    with _TURN:
+        return function(item)
 
 
 class Watch(threading.Thread):
@@ -199,8 +276,9 @@ _WORTH_A_POOL = 16 << 20  # reading less takes no longer than starting processes
 
 @contextmanager
 def dask_cluster(address: str, workers: int) -> Iterator[Spread]:
-    """A cluster: `slurm` starts `workers` jobs as dask-jobqueue is configured to; anything else is
-    a scheduler's address or file.
+    """A cluster: `slurm` starts `workers` jobs as dask-jobqueue is configured to, and a scheduler
+    that only this process and these jobs can talk to; anything else is a scheduler's address or
+    file.
 
     Raises Unavailable where dask is not installed or no scheduler answers, and UsageError for jobs
     without a number and for what is none of the three.
@@ -215,8 +293,8 @@ def dask_cluster(address: str, workers: int) -> Iterator[Spread]:
     try:
         import distributed
     except ImportError as error:
-        raise Unavailable("--dask needs dask and distributed", _DASK) from error
-    with _slurm(workers) if address == "slurm" else nullcontext() as jobs:
+        raise Unavailable("--dask needs dask and distributed", INSTALL) from error
+    with slurm_jobs(workers) if address == "slurm" else nullcontext() as jobs:
         where = jobs or address
         try:
             options = {"scheduler_file": where} if is_file else {"address": where}
@@ -264,49 +342,11 @@ def _submit_again(client: Client, jobs: SLURMCluster) -> None:
             try:
                 client.sync(job.start)
             except RuntimeError as error:
-                raise _no_jobs(error) from None
-
-
-def _no_jobs(error: Exception) -> Unavailable:
-    reason = next((line for line in str(error).splitlines() if "sbatch:" in line), str(error))
-    return Unavailable(
-        f"no Dask workers through Slurm: {reason}",
-        "configure dask-jobqueue: jobqueue.slurm in its yaml (queue, cores, memory, walltime)",
-    )
+                raise no_jobs(error) from None
 
 
 def _nothing() -> None:
     """Workers that others started are theirs to look after."""
-
-
-@contextmanager
-def _slurm(workers: int) -> Iterator[SLURMCluster]:
-    if workers < 1:
-        raise UsageError(
-            "--dask slurm: how many jobs?",
-            "add --dask-workers N; partition, memory and time come from dask-jobqueue's "
-            "configuration",
-        )
-    if shutil.which("sbatch") is None:
-        raise Unavailable(
-            "no Dask workers through Slurm: there is no sbatch here",
-            "start this where jobs are submitted",
-        )
-    try:
-        from dask_jobqueue import SLURMCluster
-    except ImportError as error:
-        raise Unavailable("--dask slurm needs dask-jobqueue", _DASK) from error
-    try:
-        cluster = SLURMCluster(n_workers=workers)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _no_jobs(error) from error
-    try:
-        yield cluster
-    finally:
-        # by then all jobs are cancelled; distributed checks the status of those that something
-        # still refers to, which dask-jobqueue never sets
-        with suppress(AssertionError):
-            cluster.close()
 
 
 def _named(item: object) -> str:

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from profharness.analysis.kernels.facts import NO_YARDSTICK
 from profharness.cli import run_cli
 from profharness.errors import Unavailable, UsageError
 from profharness.trace.parts.cutting import Cut
+from profharness.understand.many import spread as spread_of_files
 from profharness.understand.many.figures import part_of, summarise_files
 from profharness.understand.many.jobs import FileGroup, Workers, read_each
 from profharness.understand.many.spread import dask_cluster
@@ -98,6 +100,62 @@ def test_metrics_hotspots_and_merge_are_those_of_this_machine(capsys, cluster, r
     assert (
         sum(event.stage == "kernel" for event in decode(tmp_path / "window.pftrace").gpu) == 6_000
     )
+
+
+def test_the_report_is_that_of_this_machine(capsys, cluster, ranks, tmp_path):
+    words = [str(made.path) for made in ranks[:3]]
+    pages = {}
+    for name, where in (
+        ("there", ("--dask", cluster.scheduler_address)),
+        ("here", ("--processes", "1")),
+    ):
+        page = tmp_path / name / "report.html"
+        page.parent.mkdir()
+        assert run_cli(["report", *words, "-o", str(page), "--json", *where]) == 0
+        pages[name] = page.read_bytes(), capsys.readouterr().out
+    assert pages["there"] == pages["here"]
+    assert json.loads(pages["here"][1])["trace"]["busy_any_ns"] == sum(
+        made.truth["busy_union_ns"] for made in ranks[:3]
+    )
+
+
+def held_at_once(folder: str) -> int:
+    """How many items this worker holds while it works on one, itself included."""
+    import tempfile
+    import time
+
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=f"{os.getpid()}-"):
+        time.sleep(0.05)
+        return len(list(Path(folder).glob(f"{os.getpid()}-*")))
+
+
+def test_a_worker_of_many_threads_holds_one_item(tmp_path):
+    """And one that comes while the other works takes part."""
+    import distributed
+
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=4, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as local,
+        dask_cluster(local.scheduler_address, 0) as spread,
+    ):
+        assert spread.width == 1
+        results = spread.each(held_at_once, [str(tmp_path)] * 60)
+        found = dict([next(results)])
+        local.scale(2)
+        local.wait_for_workers(2, timeout=120)
+        found.update(results)
+        assert sorted(found) == list(range(60))
+        assert set(found.values()) == {1}
+        with distributed.Client(local) as client:
+            assert len(client.nthreads()) == 2
+
+
+def test_threads_of_a_worker_take_turns(tmp_path):
+    """Where a worker is given the item of one that was lost, beside its own."""
+    held = partial(spread_of_files._in_turn, held_at_once, str(tmp_path))
+    with ThreadPoolExecutor(4) as pool:
+        assert {done.result() for done in [pool.submit(held) for _ in range(8)]} == {1}
 
 
 def test_a_worker_killed_in_the_middle_changes_no_answer(cluster, ranks):

@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from functools import partial
 from pathlib import Path
 
@@ -120,6 +122,67 @@ def test_a_job_that_is_killed_is_submitted_again_and_changes_no_answer(slurm, ra
             row.name: (row.calls, row.total_ns) for row in found[position].tally.table().rows
         } == made.totals
     wait_for(lambda: not stand_in_slurm.running(slurm))
+
+
+def test_nobody_else_can_talk_to_our_scheduler(slurm, monkeypatch, tmp_path):
+    """Whoever can has code run as the user: another user of the node, by the port alone."""
+    import distributed
+
+    monkeypatch.chdir(tmp_path)
+    with dask_cluster("slurm", 1) as cluster:
+        address = cluster._client.scheduler.address
+        assert address.startswith("tls://")
+        (folder,) = tmp_path.glob(".profharness-dask-*")
+        assert [folder.stat().st_mode & 0o77, (folder / "key.pem").stat().st_mode & 0o77] == [0, 0]
+        for stranger in (
+            {"address": address.replace("tls://", "tcp://")},
+            {"address": address, "security": distributed.Security.temporary()},
+        ):
+            with pytest.raises(
+                OSError, match=r"(?i)timed out|ssl|closed|TLS certificate does not match"
+            ):
+                distributed.Client(**stranger, timeout="3s", set_as_default=False)
+        (keeper,) = [jobs for jobs in live_clusters() if jobs.scheduler.address == address]
+        web = keeper.scheduler.http_server
+        assert web.address == "127.0.0.1"
+        for page in ("status", "info/main/workers.html", "json/identity.json", "metrics"):
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"http://127.0.0.1:{web.port}/{page}", timeout=10)
+        script = (slurm / "job-101.sh").read_text()
+        assert "--no-dashboard" in script
+        assert "--tls-key" in script
+        assert "PRIVATE KEY" not in script
+        known = distributed.Security(
+            require_encryption=True,
+            tls_ca_file=str(folder / "certificate.pem"),
+            tls_client_cert=str(folder / "certificate.pem"),
+            tls_client_key=str(folder / "key.pem"),
+        )  # as the jobs do it
+        with distributed.Client(address, security=known, set_as_default=False) as client:
+            assert client.scheduler_info()
+    assert not folder.exists()
+
+
+def live_clusters():
+    from distributed.deploy.spec import SpecCluster
+
+    return [one for one in SpecCluster._instances if hasattr(one, "scheduler")]
+
+
+def test_without_cryptography_no_scheduler_is_started(slurm, monkeypatch):
+    import distributed
+
+    def lacking(**_: object) -> None:
+        raise ImportError("Using `Security.temporary` requires `cryptography`")
+
+    monkeypatch.setattr(distributed.Security, "temporary", lacking)
+    with (
+        pytest.raises(Unavailable, match="needs cryptography") as raised,
+        dask_cluster("slurm", 1),
+    ):
+        pass
+    assert raised.value.hint == "pip install cryptography"
+    assert not stand_in_slurm.jobs(slurm)
 
 
 def test_jobs_that_never_start_are_said(slurm, monkeypatch):
