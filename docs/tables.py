@@ -29,6 +29,7 @@ from profharness.layers.contract import Description, Layer
 from profharness.options.declared import GENERAL, TOPICS
 from profharness.report.text.names import title_of
 from profharness.trace.sample_metrics import SAMPLE_METRICS
+from profharness.trace.series.names import Series, listed
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -40,6 +41,7 @@ DOCUMENTS = (
     "docs/reference/figures.md",
     "docs/reference/layers.md",
     "docs/benchmarks.md",
+    "docs/how-to/prometheus.md",
 )
 BOTH = ("cli",)
 MEASURING = (
@@ -267,6 +269,25 @@ def telemetry_rows() -> list[tuple[str, ...]]:
     ]
 
 
+def series_rows() -> list[tuple[str, ...]]:
+    """Every series of telemetry by our metric, and what differs from Omnistat's of that name."""
+
+    def told(series: Series, differs: str) -> str:
+        unit = f"; {series.unit}" if series.unit else ""
+        fixed = ", ".join(f'{name}="{value}"' for name, value in series.labels)
+        labels = f"; {fixed}" if fixed else ""
+        return f"{series.kind}{unit}{labels}{f'. Here: {differs}' if differs else ''}"
+
+    shown = [one for one in listed() if not re.fullmatch(r"xcc_busy_[1-9]\d*", one[0])]
+    return [
+        ("metric", "series", "kind, unit, labels, and what differs from Omnistat"),
+        *(
+            (f"`{metric}`", f"`{series.sample}`", told(series, differs).translate(_SPECIAL))
+            for metric, series, differs in shown
+        ),
+    ]
+
+
 def finding_rows() -> list[tuple[str, ...]]:
     """Every finding, with its severity and what to do."""
     return [
@@ -309,6 +330,7 @@ TABLES: dict[str, Callable[[], Sequence[Sequence[str]]]] = {
     "figures": figure_rows,
     "findings": finding_rows,
     "telemetry": telemetry_rows,
+    "series": series_rows,
 }
 
 

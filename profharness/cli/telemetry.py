@@ -7,10 +7,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -18,6 +19,9 @@ import typer
 from profharness.errors import UsageError
 from profharness.options.declared import Option
 from profharness.rundir.shown.screen import mention
+
+if TYPE_CHECKING:
+    from profharness.measure.exposing.address import Address
 
 
 class TelemetryLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +64,14 @@ class TelemetryLine(msgspec.Struct, frozen=True, kw_only=True):
         float,
         Option("Sample this long before the command, to measure what the idle device draws."),
     ] = 0.0
+    openmetrics: Annotated[
+        str,
+        Option(
+            "Serve the present values for Prometheus at this port of loopback, or at HOST:PORT. "
+            "Without a command and -o nothing is kept.",
+            metavar="[HOST:]PORT",
+        ),
+    ] = ""
     live: Annotated[bool, Option("Show the values while sampling.")] = False
     json: Annotated[bool, Option("Print one JSON object.")] = False
     force: Annotated[bool, Option("Overwrite the files of an earlier call.")] = False
@@ -74,18 +86,20 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
     profharness telemetry -o log --seconds 30
     profharness telemetry -o log --idle-seconds 5 -- python train.py
     profharness telemetry -o log --live --device-counters -- python train.py
+    profharness telemetry --openmetrics 9400
     """
     from profharness.measure.claims.holding import next_of
-    from profharness.measure.telemetry_only import Settings, monitor
-    from profharness.report.text.live import LiveView
+    from profharness.measure.telemetry_only import Settings, monitor, watch
     from profharness.report.text.monitoring import conclude, document, text
 
     command = ctx.obj.words
     _check(line, command, given=ctx.obj.given)
     _check_idle(line.idle_seconds, command)
     _check_counters(line)
+    exposed = _exposed(line)
+    kept = not line.openmetrics or bool(command) or line.output is not None
     settings = Settings(
-        folder=line.output or next_of(_default(), shared=True),
+        folder=line.output or (next_of(_default(), shared=True) if kept else Path()),
         source=line.source,
         hz=line.hz,
         command=command,
@@ -95,9 +109,11 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
         counters_hz=line.device_counters_hz if line.device_counters else 0.0,
         exporter=line.device_counters_from,
     )
-    view = LiveView(sys.stderr, line.hz) if line.live else nullcontext()
-    with view:
-        monitored = monitor(settings, view.look if isinstance(view, LiveView) else lambda _: None)
+    with _looking(line, exposed, followed=bool(command)) as look:
+        if not kept:
+            watch(settings, look)
+            return 0
+        monitored = monitor(settings, look)
     concluded = conclude(
         monitored.trace,
         monitored.start_ns,
@@ -115,6 +131,39 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
             text(concluded, monitored.files, shutil.get_terminal_size((110, 40)).columns), nl=False
         )
     return monitored.exit_status
+
+
+def _exposed(line: TelemetryLine) -> Address | None:
+    if not line.openmetrics:
+        return None
+    from profharness.measure.exposing.address import parse_address
+
+    return parse_address(line.openmetrics)
+
+
+@contextmanager
+def _looking(
+    line: TelemetryLine, exposed: Address | None, *, followed: bool
+) -> Iterator[Callable[[Path], None]]:
+    """What is done with the samples while they are taken: shown, served, both or neither."""
+    from profharness.report.text.live import LiveView
+
+    looks: list[Callable[[Path], None]] = []
+    with ExitStack() as stack:
+        if exposed is not None:
+            from profharness.measure.exposing.server import Exposition
+
+            exposition = stack.enter_context(Exposition(exposed, line.hz, followed=followed))
+            mention(f"profharness: OpenMetrics at {exposition.address.url}")
+            looks.append(exposition.look)
+        if line.live:
+            looks.append(stack.enter_context(LiveView(sys.stderr, line.hz)).look)
+
+        def look(samples: Path) -> None:
+            for one in looks:
+                one(samples)
+
+        yield look
 
 
 def _cores(*, followed: bool) -> int:

@@ -16,6 +16,7 @@ import msgspec
 
 from profharness.errors import InputError, OutputExists, Unavailable
 from profharness.launchers import Job
+from profharness.launchers.between import Terminated, ended_by_signals
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.sidecar import Sidecar
@@ -29,8 +30,10 @@ from profharness.layers.telemetry import (
     sampler_command,
     spec_json,
 )
+from profharness.measure.exposing.forgetting import Forgotten
 from profharness.rundir import clock_files, telemetry
 from profharness.rundir.outputs import make_folder
+from profharness.rundir.private.folders import private_folder
 from profharness.trace.device_counters import with_figures
 from profharness.trace.model import Trace
 from profharness.writers import resource_log, telemetry_parquet
@@ -45,6 +48,8 @@ _WORKING = (
     "log",
     "clocks.jsonl",
 )
+
+_GROWING = ("samples.bin", "clocks.jsonl")
 
 
 @dataclass(frozen=True)
@@ -89,28 +94,14 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
     Raises OutputExists, and Unavailable for a source that was asked for by name and gives nothing
     here.
     """
-    if settings.exporter:
-        exporter.require(settings.exporter)
     host = socket.gethostname()
     folder = _emptied_folder(settings, host)
-    counting = Counting(settings.counters_hz) if settings.counters_hz else None
-    (folder / f"{host}.spec.json").write_bytes(
-        spec_json(folder, host, settings.source, settings.hz, counting, settings.exporter)
-    )
-    (folder / f"{host}.roots").touch()
-    sampler = Sidecar(sampler_command(folder / f"{host}.spec.json"), folder / f"{host}.log")
+    sampler = _started(settings, folder, host)
     try:
-        if not sampler.wait_ready(folder / f"{host}.ready.json"):
-            raise Unavailable(
-                f"the telemetry sampler did not start: {sampler.last_words()}",
-                f"see {folder / f'{host}.log'}",
-            )
-        _require(settings.source, folder / f"{host}.ready.json")
-        if counting:
-            _require_counters(folder / f"{host}.ready.json")
+        _require_ready(settings, sampler, folder, host)
         idle = _rest(settings, folder, host)
         start = time.monotonic_ns()
-        status = _wait(settings, folder, host, look)
+        status = _wait(settings, folder, host, look, sampler)
         end = time.monotonic_ns()
         trouble = "" if sampler.alive() else f"the sampler died: {sampler.last_words()}"
     except Unavailable:
@@ -127,6 +118,56 @@ def monitor(settings: Settings, look: Callable[[Path], None]) -> Monitored:
     return Monitored(
         trace, start, end, status, _products(trace, folder, host, settings.hz), trouble, idle
     )
+
+
+def _started(settings: Settings, folder: Path, host: str) -> Sidecar:
+    if settings.exporter:
+        exporter.require(settings.exporter)
+    counting = Counting(settings.counters_hz) if settings.counters_hz else None
+    (folder / f"{host}.spec.json").write_bytes(
+        spec_json(folder, host, settings.source, settings.hz, counting, settings.exporter)
+    )
+    (folder / f"{host}.roots").touch()
+    return Sidecar(sampler_command(folder / f"{host}.spec.json"), folder / f"{host}.log")
+
+
+def _require_ready(settings: Settings, sampler: Sidecar, folder: Path, host: str) -> None:
+    if not sampler.wait_ready(folder / f"{host}.ready.json"):
+        raise Unavailable(
+            f"the telemetry sampler did not start: {sampler.last_words()}",
+            f"see {folder / f'{host}.log'}",
+        )
+    _require(settings.source, folder / f"{host}.ready.json")
+    if settings.counters_hz:
+        _require_counters(folder / f"{host}.ready.json")
+
+
+def watch(settings: Settings, look: Callable[[Path], None]) -> None:
+    """Sample for `look` alone until Ctrl-C, SIGTERM or the end of `seconds`, and keep nothing: the
+    file is in a private folder, and what `look` has seen is given back to the file system.
+
+    Raises Unavailable as `monitor` does, and where the sampler ends by itself.
+    """
+    host = socket.gethostname()
+    with private_folder() as folder:
+        sampler = _started(settings, folder, host)
+        try:
+            _require_ready(settings, sampler, folder, host)
+            old = [Forgotten(folder / f"{host}.{name}") for name in _GROWING]
+
+            def look_and_forget(samples: Path) -> None:
+                look(samples)
+                for one in old:
+                    one.forget()
+
+            _wait(settings, folder, host, look_and_forget, sampler)
+            if not sampler.alive():
+                raise Unavailable(
+                    f"the telemetry sampler ended by itself: {sampler.last_words()}",
+                    "start it again; `profharness doctor` says which sources work",
+                )
+        finally:
+            sampler.stop()
 
 
 def _emptied_folder(settings: Settings, host: str) -> Path:
@@ -180,8 +221,16 @@ def _rest(settings: Settings, folder: Path, host: str) -> tuple[int, int]:
     return start, time.monotonic_ns()
 
 
-def _wait(settings: Settings, folder: Path, host: str, look: Callable[[Path], None]) -> int:
-    """Run the command, or let the time pass; the command's exit status."""
+def _wait(
+    settings: Settings,
+    folder: Path,
+    host: str,
+    look: Callable[[Path], None],
+    sampler: Sidecar,
+) -> int:
+    """Run the command, or let the time pass; the command's exit status. Without a command SIGTERM
+    and SIGHUP end it as Ctrl-C does, and so does the sampler's own end.
+    """
     samples = folder / f"{host}.samples.bin"
 
     def follow(pid: int) -> None:
@@ -196,9 +245,12 @@ def _wait(settings: Settings, folder: Path, host: str, look: Callable[[Path], No
         )
     end = None if settings.seconds is None else time.monotonic() + settings.seconds
     try:
-        while end is None or time.monotonic() < end:
-            time.sleep(0.05 if end is None else max(min(0.05, end - time.monotonic()), 0))
-            look(samples)
+        with ended_by_signals():
+            while sampler.alive() and (end is None or time.monotonic() < end):
+                time.sleep(0.05 if end is None else max(min(0.05, end - time.monotonic()), 0))
+                look(samples)
+    except Terminated:
+        pass  # as a service is ended
     except KeyboardInterrupt:
         sys.stderr.write(
             "\n"

@@ -60,6 +60,14 @@ def samples_of(rows: Rows, strings: Strings) -> tuple[Samples, int]:
     ), fallen
 
 
+def column_series(rows: Rows, place: int) -> tuple[I64, I64, F64]:
+    """Begins, ends and values of the samples of one value column, by its place in the header."""
+    column = rows.header.columns[place]
+    if column.form == "counter":
+        return _rates(rows, column)[0]
+    return {"instant": _instants, "share": _shares, "bits": _bits}[column.form](rows, column)
+
+
 def _instants(rows: Rows, column: Column) -> _Series:
     raw, known = rows.number(column)
     at = _times(rows, column)[known]

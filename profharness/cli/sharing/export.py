@@ -41,7 +41,7 @@ class ExportLine(msgspec.Struct, frozen=True, kw_only=True):
     form: Annotated[
         Form,
         Option(
-            "parquet, csv, json, xlsx, or openmetrics, which holds the metrics alone.",
+            "parquet, csv, json, xlsx, or openmetrics: the metrics, and telemetry as time series.",
             names=("--format",),
         ),
     ] = Form.PARQUET

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Literal
 from profharness.errors import OutputExists
 from profharness.rundir.outputs import make_folder, refuse_inputs, require_writable, whole_file
 from profharness.understand.session.opening import opened
+from profharness.understand.session.recording import Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from profharness.understand.session.recording import Recording
 
 Form = Literal["parquet", "csv", "json", "xlsx", "openmetrics"]
 _IN_A_FOLDER = ("parquet", "csv", "json")
@@ -39,11 +42,7 @@ def export(
     refuse_inputs(place, paths)
     _check(place, form, force=force)
     if form == "openmetrics":
-        from profharness.understand.export.openmetrics import openmetrics_text
-
-        with whole_file(place) as target:
-            target.write_text(openmetrics_text(recording.summary), encoding="utf-8")
-        return Exported((place,))
+        return _openmetrics(recording, paths, place)
     from profharness.understand.export.sheets import sheets_of
 
     if form == "xlsx":
@@ -58,6 +57,25 @@ def export(
         refuse_inputs(place / f"{sheet.name}.{form}", paths)
     make_folder(place, _ANOTHER)
     return Exported(tuple(write_folder(sheets, place, form, raw=raw)))
+
+
+def _openmetrics(recording: Recording, paths: Sequence[Path], place: Path) -> Exported:
+    """The metrics, and the telemetry as time series."""
+    from profharness.understand.export.openmetrics import EOF, summary_text
+    from profharness.understand.export.series import of_files, of_run, write_series
+
+    end_ns = None
+    if isinstance(recording, Run):
+        manifest = recording.manifest
+        sampled = of_run(paths[0], manifest)
+        end_ns = max((reading.realtime_ns for reading in manifest.clocks), default=None)
+    else:
+        sampled = of_files(paths)
+    with whole_file(place) as target, target.open("w", encoding="utf-8") as out:
+        out.write(summary_text(recording.summary, end_ns))
+        trouble = write_series(sampled, out)
+        out.write(EOF)
+    return Exported((place,), (*sampled.left_out, *trouble))
 
 
 def _check(place: Path, form: Form, *, force: bool) -> None:

@@ -3,7 +3,8 @@ format (https://prometheus.io/docs/specs/om/open_metrics_spec/).
 
 A metric is a gauge `profharness_NAME_UNIT`, with the ends of its interval as
 `profharness_NAME_low_UNIT` and `..._high_UNIT`. Samples of a point have its settings as labels,
-those of the whole have none of these. What was not measured has no sample.
+those of the whole have none of these. What was not measured has no sample. Those of a run have its
+end as their time, since databases take nothing without one; `series` adds its telemetry.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report.text.names import meaning_of, title_of
-from profharness.rundir.shown.screen import one_line
+from profharness.understand.export.lines import head_of, labels_of
 
 _UNITS = {
     "%": "percent",
@@ -34,7 +35,6 @@ _UNITS = {
     "GHz": "gigahertz",
 }
 _SETTINGS = ("backend", "batch_size", "concurrency", "processes", "mode", "rate")
-_LONGEST = 200
 
 
 @dataclass
@@ -46,10 +46,19 @@ class _Family:
     lines: list[str] = field(default_factory=list)
 
 
+EOF = "# EOF\n"
+
+
 def openmetrics_text(summary: Summary) -> str:
-    """All measured metrics of the whole and of the points, and the kind of the verdict. Ends with
-    `# EOF` and a line end.
+    """All of it, with the end that the format asks for."""
+    return summary_text(summary) + EOF
+
+
+def summary_text(summary: Summary, at_ns: int | None = None) -> str:
+    """All measured metrics of the whole and of the points, and the kind of the verdict. `at_ns` is
+    the time of all of them, since 1970; without it they have none.
     """
+    stamp = "" if at_ns is None else f" {at_ns // 10**9}.{at_ns // 10**6 % 1000:03d}"
     families: dict[str, _Family] = {}
     of: dict[str, str] = {}
     for labels, name, end, value, unit in _samples(summary):
@@ -59,27 +68,24 @@ def openmetrics_text(summary: Summary) -> str:
         known = families.setdefault(
             family, _Family(_unit(unit), f"{text}: {meaning}" if meaning else text)
         )
-        known.lines.append(f"{family}{labels} {value!r}")
-    out = []
-    for family, held in families.items():
-        out += [f"# TYPE {family} gauge", *([f"# UNIT {family} {held.unit}"] if held.unit else [])]
-        out += [f"# HELP {family} {_escaped(held.help)}", *held.lines]
+        known.lines.append(f"{family}{labels} {value!r}{stamp}\n")
+    out = [
+        head_of(family, "gauge", held.unit, held.help) + "".join(held.lines)
+        for family, held in families.items()
+    ]
     if summary.verdict is not None:
-        told = _labels({"source": summary.source, "kind": summary.verdict.kind})
-        out += [
-            "# TYPE profharness_verdict info",
-            "# HELP profharness_verdict what holds the whole back",
-            f"profharness_verdict_info{told} 1",
-        ]
-    return "\n".join([*out, "# EOF", ""])
+        told = labels_of({"source": summary.source, "kind": summary.verdict.kind})
+        out.append(head_of("profharness_verdict", "info", "", "what holds the whole back"))
+        out.append(f"profharness_verdict_info{told} 1{stamp}\n")
+    return "".join(out)
 
 
 def _samples(summary: Summary) -> Iterator[tuple[str, str, str, float, str]]:
     """Labels, metric, end (empty for the value itself), value and unit."""
     of_all = [
-        (_labels({"source": summary.source}), summary.metrics),
+        (labels_of({"source": summary.source}), summary.metrics),
         *(
-            (_labels({"source": summary.source, **_settings(point)}), point.metrics)
+            (labels_of({"source": summary.source, **_settings(point)}), point.metrics)
             for point in _distinct(summary)
         ),
     ]
@@ -103,13 +109,6 @@ def _settings(point: PointSummary) -> dict[str, object]:
     }
 
 
-def _labels(given: dict[str, object]) -> str:
-    pairs = ",".join(
-        f'{name}="{_escaped(one_line(str(value), _LONGEST))}"' for name, value in given.items()
-    )
-    return f"{{{pairs}}}"
-
-
 def _name(of: dict[str, str], name: str, unit: str) -> str:
     """The name of a family, which ends in its unit. Two metrics whose names differ in letters only
     that such a name cannot hold are told apart by a number.
@@ -129,7 +128,3 @@ def _unit(unit: str) -> str:
     parts = [_UNITS.get(part, part) for part in unit.split("/")]
     parts[1:] = [part.removesuffix("s") for part in parts[1:]]  # items per second
     return re.sub(r"[^a-zA-Z0-9_]+", "_", "_per_".join(parts)).strip("_")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

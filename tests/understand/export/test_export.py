@@ -151,14 +151,16 @@ def test_openmetrics_are_the_measured_metrics(root, file, tmp_path):
         export([path], place, "openmetrics")
         recording = profharness.open(path) if path is root else profharness.read(path)
         families = list(text_string_to_metric_families(place.read_text()))
-        samples = [sample for family in families for sample in family.samples]
+        every = [sample for family in families for sample in family.samples]
+        samples = [one for one in every if "host" not in one.labels]  # telemetry has a host
         whole = recording.metrics(points=True)
         measured = whole[["value", "low", "high"]].notna().sum().sum()
         verdict = recording.verdict is not None
         assert len(samples) == measured + verdict
         assert {sample.labels["source"] for sample in samples} == {str(path)}
+        assert {one.timestamp is None for one in every} == {path is file}
         for family in families:
-            assert family.type in ("gauge", "info")
+            assert family.type in ("gauge", "info", "counter")
             assert not family.unit or family.name.endswith(f"_{family.unit}")
         values = {s.name: s.value for s in samples if "point" not in s.labels}
         busy = recording.metrics().set_index("name").loc["busy", "value"]
