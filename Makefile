@@ -42,7 +42,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help slurm
+.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer mpi tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help slurm
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -97,7 +97,7 @@ imports: setup-dev
 
 # What some tests compare with; see below.
 tools: WHERE_POSSIBLE = --where-possible
-tools: trace-processor perf-analyzer amd-tools tensorflow apptainer
+tools: trace-processor perf-analyzer amd-tools mpi tensorflow apptainer
 
 # collected once beforehand: else each of the processes compiles the files of all tests. An error
 # of collection is told by the run itself.
@@ -173,6 +173,10 @@ perf-analyzer: setup
 # AMD's own tools, hash-pinned and only unpacked, which must read what our telemetry reads; tests skip, saying so, without them.
 amd-tools: setup-dev
 	@$(BIN)/python tests/tools/get_amd_tools.py
+
+# The launchers of Open MPI, MPICH and Intel MPI, which start real ranks; tests skip, saying so, without them.
+mpi: setup-dev
+	@$(BIN)/python tests/tools/get_mpi.py
 
 # A real Apptainer for the tests in containers, with a libc of its own. Ends with 3 and says why where it cannot be had.
 apptainer: setup-dev

@@ -110,10 +110,12 @@ class Cluster:
 
     def start_node(self, name: str) -> None:
         """Raises AssertionError where it does not become idle."""
+        begin = f"hostname {name}; mount --bind {self.home}/etc/hosts /etc/hosts; "
+        begin += f"exec slurmd -D -N {name}"
         self.nodes[name] = subprocess.Popen(
             (
                 *("unshare", "-m", "-u", "-p", "-f", "--mount-proc", "--kill-child", "sh", "-c"),
-                f"hostname {name}; exec slurmd -D -N {name}",
+                begin,
             ),
             env=self.variables,
             stdout=subprocess.DEVNULL,
@@ -163,6 +165,8 @@ def start(home: Path) -> Cluster:
         _start_munge(cluster)
         text = _CONFIGURATION.format(home=home, host=socket.gethostname(), ports=_free_ports(3))
         (home / "etc/slurm.conf").write_text(text)
+        names = f"localhost {socket.gethostname()} {' '.join(NODES)}"
+        (home / "etc/hosts").write_text(f"127.0.0.1 {names}\n")  # launchers look them up
         subprocess.run(("slurmctld",), env=cluster.variables, check=True, timeout=_CLIENT_S)
         for name in NODES:
             cluster.start_node(name)
