@@ -14,6 +14,7 @@
 #   make soak        SOAK_MINUTES=60 SOAK_SCALE=1 SOAK_PARTS=...: long telemetry, many points, requests, runs
 #   make compatibility   quick tests on other Pythons and versions of libraries; those not to be had are told
 #   make apptainer   a real Apptainer for the tests in containers, from Debian; says why where it cannot be had
+#   make easybuild   EasyBuild, which resolves the easyconfig of packaging/ in a test
 #   make audit       known vulnerabilities and licences of what is installed
 #   make slurm       Debian's Slurm for its tests; as root, and nothing where it is here already
 #   make site        the documentation as a site, in build/site
@@ -42,7 +43,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer mpi tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help slurm
+.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer mpi tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help slurm easybuild
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -97,7 +98,7 @@ imports: setup-dev
 
 # What some tests compare with; see below.
 tools: WHERE_POSSIBLE = --where-possible
-tools: trace-processor perf-analyzer amd-tools mpi tensorflow apptainer
+tools: trace-processor perf-analyzer amd-tools mpi tensorflow apptainer easybuild
 
 # collected once beforehand: else each of the processes compiles the files of all tests. An error
 # of collection is told by the run itself.
@@ -182,6 +183,10 @@ mpi: setup-dev
 apptainer: setup-dev
 	@$(BIN)/python tests/tools/get_apptainer.py $(WHERE_POSSIBLE)
 
+# EasyBuild in an environment of its own, which must resolve the easyconfig of packaging/.
+easybuild: setup-dev
+	@$(BIN)/python tests/tools/get_easybuild.py $(WHERE_POSSIBLE)
+
 # TensorFlow in an environment of its own, every version pinned, for the DeepMET studies; tests skip, saying so, without it.
 tensorflow: setup-dev
 	@$(BIN)/python tests/tools/get_tensorflow.py
@@ -219,10 +224,11 @@ ci:
 compiled: setup-dev
 	@$(BIN)/python -c 'import torch._dynamo, onnxruntime, onnx, pytriton.triton, tritonclient.grpc, tritonclient.http, accelerate, distributed, pandas, matplotlib.pyplot, scipy.stats, mcp.server; from transformers import GPTNeoForCausalLM, ViTForImageClassification'
 
-# Debian packages that only tests use: a browser for the report, node for the trace processor, mksquashfs for images.
+# Debian packages that only tests use: a browser for the report, node for the trace processor, mksquashfs for images, modules for EasyBuild.
 packages:
 	@if command -v apt-get >/dev/null 2>&1 && [ "$$(id -u)" = 0 ]; then \
 		want=""; command -v chromium >/dev/null 2>&1 || want="$$want chromium"; \
+		command -v modulecmd >/dev/null 2>&1 || want="$$want environment-modules"; \
 		command -v mksquashfs >/dev/null 2>&1 || want="$$want squashfs-tools"; \
 		command -v node >/dev/null 2>&1 || want="$$want nodejs"; command -v npm >/dev/null 2>&1 || want="$$want npm"; \
 		if [ -n "$$want" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$want >/dev/null; fi; \

@@ -72,6 +72,7 @@ PLAIN_FOLDERS = {
     "wrappers/counters": "Which hardware counters each AMD architecture has, and which fit "
     "together.",
     "wrappers/slurm": "Job scripts to copy, one per tool.",
+    "wrappers/containers": "A definition file, a script and a job for containers, to copy.",
 }
 """What lies in the folders that are no packages, and so have no docstring."""
 _MARKED = re.compile(r"(<!-- table (?P<name>\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)

@@ -1,0 +1,1 @@
+"""The recipes of `packaging/` by which centres install."""
