@@ -24,6 +24,7 @@ from profharness.measure import rank_exchange, resume
 from profharness.measure.command_pass import CommandPass, command_status
 from profharness.measure.counter_split import PassQueue
 from profharness.measure.meeting.board import Board
+from profharness.measure.meeting.clock_link import ClockLink, answering
 from profharness.measure.packing.profiles import pack_profiles
 from profharness.measure.pass_records import FindSecrets, ManifestRecords, pass_record
 from profharness.measure.passes import Pass, run_passes
@@ -88,7 +89,10 @@ def execute(
     if run_plan.rank.world > 1:
         Board.of(run_plan).say(root=str(run.root))
     try:
-        with Sampler(run, request, run_plan.host, recorder) as sampler:
+        with (
+            Sampler(run, request, run_plan.host, recorder) as sampler,
+            answering(run_plan, run),
+        ):
             ended = run_passes(
                 _queue(run_plan, recorder.manifest),
                 _pass_of(run_plan, Watch(recorder, sampler, progress), echo_stdout=echo_stdout),
@@ -114,11 +118,13 @@ def _follow(run_plan: RunPlan, *, echo_stdout: bool) -> Result:
     """
     run = RunDir(run_plan.root)
     sampler = Sampler(run, run_plan.request, run_plan.host, None)
+    link = ClockLink(run_plan, run)
     with sampler if run_plan.rank.leads_node else nullcontext():
+        link.read("before")
         ended = run_passes(
             _queue(run_plan),
             partial(CommandPass, run_plan, sampler, echo_stdout),
-            RankRecords(run_plan, run),
+            RankRecords(run_plan, run, link),
             NullProgress(),
             run_plan.request.exit_limit,
         )

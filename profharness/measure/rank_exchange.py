@@ -20,6 +20,7 @@ from profharness.findings import Finding, finding
 from profharness.launchers.command import Command
 from profharness.layers import around
 from profharness.measure.meeting.board import Board
+from profharness.measure.meeting.clock_link import ClockLink
 from profharness.measure.meeting.waiting import Patience, end_limit_s
 from profharness.measure.passes import EndedPass
 from profharness.measure.plan import RunPlan
@@ -43,6 +44,7 @@ class RankRecords:
 
     run_plan: RunPlan
     run: RunDir
+    link: ClockLink
 
     def begin(self, plan: PassPlan) -> None:
         """Rank 0 says that the pass is running."""
@@ -51,6 +53,7 @@ class RankRecords:
         """Leave the outcome. Whether a counter pass is split is decided by rank 0, since all ranks
         must run the same passes.
         """
+        self.link.read("after")  # rank 0 answers for as long as it waits for outcomes
         tool = ended.tool
         artifacts = tool.collect()
         findings = tool.of_tool(ended.execution.last, ended.stderr_text, artifacts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Variables = Mapping[str, str]
 
@@ -114,6 +114,7 @@ class RankInfo:
     directory that the user named; otherwise all ranks of one step have the same.
 
     `apart` says why one of several processes is a run by itself, empty where it is none.
+    `one_node`: the launcher says that all ranks are on this node.
     """
 
     rank: int = 0
@@ -121,6 +122,7 @@ class RankInfo:
     local_rank: int = 0
     job: str = ""
     apart: str = ""
+    one_node: bool = field(default=False, compare=False)
 
     @property
     def leads(self) -> bool:
@@ -150,17 +152,20 @@ def detect(
         if world == 1:
             return RankInfo()
         local = _number(environment, *launcher.local) or 0
+        together = _number(environment, *launcher.on_node) == world
         if run_id:
-            return RankInfo(rank, world, local, run_id)
+            return RankInfo(rank, world, local, run_id, one_node=together)
         parts = list(_identity(launcher, environment))
-        if parent and _number(environment, *launcher.on_node) == world:
+        if parent and together:
             # on one node the launcher's pid tells apart runs that reuse a port
             parts.append(str(parent))
         if not parts:
             own = f"{launcher.rank}={rank}"
-            return RankInfo(rank, world, local) if named else RankInfo(apart=_apart(world, own))
+            if not named:
+                return RankInfo(apart=_apart(world, own))
+            return RankInfo(rank, world, local, one_node=together)
         job = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-")
-        return RankInfo(rank, world, local, f"{launcher.name}-{job}")
+        return RankInfo(rank, world, local, f"{launcher.name}-{job}", one_node=together)
     return RankInfo(apart=_without_rank(environment))
 
 

@@ -87,6 +87,15 @@ class Request(BatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             ),
         ),
     ] = None
+    node_clocks: Annotated[
+        str,
+        Option(
+            "Ranks on several nodes: their clocks are compared by packets to rank 0's node (ping), "
+            "or taken as equal by the nodes' wall clocks (wall).",
+            PLACE,
+            choices=("ping", "wall"),
+        ),
+    ] = "ping"
     output: Annotated[
         str,
         Option(

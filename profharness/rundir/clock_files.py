@@ -20,6 +20,8 @@ from profharness.rundir.paths import RunDir
 from profharness.trace.clocks.align import Snapshot
 from profharness.trace.clocks.checks import STEP_NS, SUSPENDED_NS
 
+LINK_FILE = ".link.clocks.jsonl"
+"""Ends the name of a file of readings that a node took together with those of rank 0's node."""
 MOST_READINGS = 400_000
 """Of all hosts together: 95 MB in a manifest. 100 nodes have as many after 67 minutes."""
 
@@ -90,4 +92,7 @@ def clock_snapshot(reading: Snapshot) -> ClockSnapshot:
         monotonic_raw_ns=reading.monotonic_raw_ns,
         realtime_ns=reading.realtime_ns,
         width_ns=reading.width_ns,
+        reference=reading.reference,
+        reference_ns=reading.reference_ns,
+        reference_width_ns=reading.reference_width_ns,
     )

@@ -36,7 +36,9 @@ class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
 class ClockSnapshot(_Record, frozen=True, kw_only=True):
     """One bracketed reading of the node's clocks: best of many, all four within `width_ns`.
 
-    `phase` is before, during or after. `boot_ns` is read in the middle of the bracket.
+    `phase` is before, during or after. `boot_ns` is read in the middle of the bracket. Where the
+    node asked that of rank 0 (`reference`), `reference_ns` is the CLOCK_BOOTTIME there at the same
+    instant, within `reference_width_ns` to both sides.
     """
 
     host: str
@@ -46,6 +48,9 @@ class ClockSnapshot(_Record, frozen=True, kw_only=True):
     monotonic_raw_ns: int
     realtime_ns: int
     width_ns: int
+    reference: str = ""
+    reference_ns: int | None = None
+    reference_width_ns: int = 0
 
 
 class DeviceRecord(_Record, frozen=True, kw_only=True):

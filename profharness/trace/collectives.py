@@ -17,6 +17,8 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
     """One collective call. Elements are those of one rank's buffers; None (or empty) where not
     recorded.
 
+    `in_splits` and `out_splits` are what an exchange sends to and receives from each rank, where
+    parts differ (empty: even parts, or not recorded in full).
     `dtype` is torch's name of the type, `group` the process group by its ranks (and name), `kind`
     as `normalised` gives it.
     """
@@ -27,6 +29,8 @@ class Collective(msgspec.Struct, frozen=True, omit_defaults=True):
     dtype: str = ""
     group_size: int | None = None
     group: str = ""
+    in_splits: tuple[int, ...] = ()
+    out_splits: tuple[int, ...] = ()
 
 
 _KINDS = (

@@ -71,8 +71,16 @@ def align_trace(run: RunDir, trace: Trace, run_clocks: Clocks) -> AlignedTrace:
         return AlignedTrace(trace)
     finding = clock_checks.residual_finding(source, check)
     return AlignedTrace(
-        clock_checks.with_marker_check(trace, 0, check), (finding,) if finding else ()
+        clock_checks.with_marker_check(trace, 0, check, _between_hosts_ns(source.host, run_clocks)),
+        (finding,) if finding else (),
     )
+
+
+def _between_hosts_ns(host: str, run_clocks: Clocks) -> int:
+    """What packets leave open between a host and the reference; 0 on the reference itself."""
+    if host == run_clocks.reference:
+        return 0
+    return clocks.link_bound_ns(run_clocks.snapshots[host], run_clocks.reference) or 0
 
 
 def share_marker_checks(sources: Sequence[Source]) -> list[Source]:

@@ -346,7 +346,7 @@ def _snapshots(
     recorded = frozenset(readings_of)
 
     def read(path: Path) -> tuple[Snapshot, ...]:
-        host = path.name.removesuffix(".clocks.jsonl")
+        host = path.name.removesuffix(clock_files.LINK_FILE).removesuffix(".clocks.jsonl")
         return () if host in recorded else clock_files.read_clocks(path)
 
     for _, readings in each(inside, "telemetry/*.clocks.jsonl", problems, read):

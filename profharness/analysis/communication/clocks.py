@@ -152,10 +152,10 @@ def common_clock(
     )
     growing, base = _Growing(), None
     while left:
-        calls = next((one for one in left if growing.nearest(one) is not None), None)
-        if calls is None and growing.known:
+        reached = next((one for one in left if growing.nearest(one) is not None), None)
+        if reached is None and growing.known:
             break
-        calls = left[0] if calls is None else calls
+        calls = left[0] if reached is None else reached
         left = [one for one in left if one is not calls]
         column = growing.nearest(calls)
         if column is None:

@@ -5,7 +5,7 @@ which rank is late.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from profharness.analysis.communication.collectives import (
     host_ranks,
     message_bytes,
 )
+from profharness.analysis.communication.exchanges import exchanges
 from profharness.analysis.communication.groups import rank_groups
 from profharness.analysis.communication.matching import by_value, matched
 from profharness.analysis.communication.rank_times import (
@@ -43,7 +44,7 @@ from profharness.analysis.time.timeline import timeline
 from profharness.findings import Finding, finding
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
-from profharness.trace.collectives import UNTOLD
+from profharness.trace.collectives import UNTOLD, Collective
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
@@ -93,6 +94,7 @@ def summarise(devices: Sequence[CommunicationTime], ranks: Sequence[Arrivals]) -
         collectives=tuple(_rows(ranks, transfer_ns(groups, ranks))),
         skew=differences,
         needs="" if differences is not None else _needs(ranks),
+        exchange=exchanges(ranks, groups),
     )
 
 
@@ -181,13 +183,14 @@ def _rows(ranks: Sequence[Arrivals], shortest: dict[int, intervals.F64]) -> list
     """One row per kind and size, the longest total first."""
     rows = []
     rows_of = [by_value(rank.what) for rank in ranks]
-    for what, texts in ((what, ranks[0].texts) for what in shortest):
-        collective = described(texts[what])
+    for collective, alike in _alike(shortest, ranks).items():
         durations_of_ranks = [
-            rank.dur[own[what]] for rank, own in zip(ranks, rows_of, strict=True) if what in own
+            np.concatenate([rank.dur[own[what]] for what in alike if what in own])
+            for rank, own in zip(ranks, rows_of, strict=True)
+            if any(what in own for what in alike)
         ]
         durations = np.concatenate(durations_of_ranks)
-        transfer = _median(shortest[what])
+        transfer = _median(np.concatenate([shortest[what] for what in alike]))
         size, factor = message_bytes(collective), bus_factor(collective.kind, collective.group_size)
         algorithm = size / transfer * 1e9 if size and transfer > 0 else None
         rows.append(
@@ -208,6 +211,19 @@ def _rows(ranks: Sequence[Arrivals], shortest: dict[int, intervals.F64]) -> list
             )
         )
     return sorted(rows, key=lambda row: (-row.total_ns, row.kind, row.bytes or 0))
+
+
+def _alike(
+    shortest: Mapping[int, intervals.F64], ranks: Sequence[Arrivals]
+) -> dict[Collective, list[int]]:
+    """Positions of texts that differ in split sizes alone."""
+    alike: dict[Collective, list[int]] = {}
+    for what in shortest:
+        collective = described(ranks[0].texts[what])
+        if collective.in_splits or collective.out_splits:
+            collective = msgspec.structs.replace(collective, in_splits=(), out_splits=())
+        alike.setdefault(collective, []).append(what)
+    return alike
 
 
 def _median(durations: intervals.F64) -> float:

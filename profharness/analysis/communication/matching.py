@@ -23,13 +23,15 @@ MEET = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "b
 @dataclass(frozen=True, eq=False)
 class Matched:
     """Calls that several ranks have: `start` and `dur` are (calls, ranks) ns, `what` positions in
-    the texts, `ranks` positions in the list given.
+    the texts (of the first rank; `each` of all, (calls, ranks)), `ranks` positions in the list
+    given.
     """
 
     ranks: tuple[int, ...]
     start: I64
     dur: I64
     what: I64
+    each: I64
 
 
 def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:
@@ -132,6 +134,10 @@ def _join(members: Sequence[tuple[int, Arrivals, I64]], signs: Sequence[I64]) ->
             [rank.dur[chosen] for (_, rank, _), chosen in zip(members, picked, strict=True)], axis=1
         ),
         first.what[picked[0]],
+        np.stack(
+            [rank.what[chosen] for (_, rank, _), chosen in zip(members, picked, strict=True)],
+            axis=1,
+        ),
     )
 
 

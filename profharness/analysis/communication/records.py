@@ -109,6 +109,24 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[RankRow, ...] = ()
 
 
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
+    """Exchanges of all with all whose parts differ, over the calls whose split sizes every rank
+    recorded.
+
+    `imbalance` is what the rank with most receives over the mean of the ranks, on average over the
+    calls (1: even), `worst` in the worst call. `most` is the rank that receives most in the most
+    calls (`most_calls`); `shares` are what each rank receives of all.
+    """
+
+    calls: int
+    ranks: int
+    imbalance: float
+    worst: float
+    most: str
+    most_calls: int
+    shares: tuple[tuple[str, float], ...]
+
+
 class SlowestRank(msgspec.Struct, frozen=True, kw_only=True):
     """The rank that the others wait for, over the window of one rank with its `steps`.
 
@@ -187,3 +205,4 @@ class Communication(msgspec.Struct, frozen=True, kw_only=True):
     slowest: SlowestRank | None = None
     ranks: tuple[RankCells, ...] = ()
     groups: tuple[RankGroup, ...] = ()
+    exchange: Exchange | None = None

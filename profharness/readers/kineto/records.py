@@ -48,6 +48,8 @@ class CommsArgs(msgspec.Struct, gc=False):
     collective: Number = msgspec.field(default=None, name="Collective name")
     in_elements: Number = msgspec.field(default=None, name="In msg nelems")
     out_elements: Number = msgspec.field(default=None, name="Out msg nelems")
+    in_splits: Number = msgspec.field(default=None, name="In split size")
+    out_splits: Number = msgspec.field(default=None, name="Out split size")
     comms_dtype: Number = msgspec.field(default=None, name="dtype")
     group_size: Number = msgspec.field(default=None, name="Group size")
     group_name: Number = msgspec.field(default=None, name="Process Group Name")

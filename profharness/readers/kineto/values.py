@@ -7,7 +7,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -83,6 +83,9 @@ def unwanted(_: Sequence[Any]) -> None:
     """In the place of what adds rows: nothing of these events is looked at."""
 
 
+_Splits = tuple[Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)], ...]
+
+
 def collective_of(args: CommsArgs, odd: Odd) -> Collective:
     """A collective from the arguments of its record; counts are None where the file does not tell
     them.
@@ -97,7 +100,19 @@ def collective_of(args: CommsArgs, odd: Odd) -> Collective:
         str(args.comms_dtype or ""),
         ranks,
         str(args.group_ranks or args.group_name or ""),
+        _splits(args.in_splits),
+        _splits(args.out_splits),
     )
+
+
+def _splits(value: Number) -> tuple[int, ...]:
+    """Split sizes, a list as text; empty for even parts (torch writes none), and for a list that
+    torch cut short (`[1, 2, ..., 9]`).
+    """
+    try:
+        return msgspec.json.decode(value, type=_Splits) if isinstance(value, str) else ()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ()
 
 
 def place_name(number: Number) -> str:

@@ -10,6 +10,7 @@ from profharness.analysis.communication.records import (
     CollectiveRow,
     Communication,
     CommunicationTime,
+    Exchange,
     RankGroup,
     Skew,
 )
@@ -35,10 +36,22 @@ def lines(communication: Communication) -> Iterator[str]:
     yield from listing(_collective_listing(shown), indent=2)
     if len(communication.collectives) > SHOWN:
         yield f"  and {len(communication.collectives) - SHOWN} more"
+    if communication.exchange is not None:
+        yield f"  {exchange_text(communication.exchange)}"
     if communication.skew is not None:
         yield from (f"  {line}" for line in _skew_lines(communication.skew))
     elif communication.collectives:
         yield f"  late ranks: not measured: needs {communication.needs}"
+
+
+def exchange_text(exchange: Exchange) -> str:
+    """How uneven exchanges of all with all are."""
+    return (
+        f"all_to_all with split sizes, {format_number(exchange.calls)} calls of {exchange.ranks} "
+        f"ranks: the rank with most receives {exchange.imbalance:.2f} times the mean "
+        f"(at worst {exchange.worst:.2f} times); {exchange.most} receives most in "
+        f"{format_number(exchange.most_calls)}"
+    )
 
 
 def _works(row: CommunicationTime) -> bool:
@@ -296,8 +309,11 @@ def note(communication: Communication | None) -> str:
         return ""
     if communication.skew is None:
         return f"Late ranks: not measured: needs {communication.needs}."
+    uneven = (
+        "" if communication.exchange is None else f" In {exchange_text(communication.exchange)}."
+    )
     return (
         f"Ranks arrive {format_ns(communication.skew.median_ns)} apart (median of "
         f"{format_number(communication.skew.matched)} collectives); "
-        f"clocks put together {communication.skew.aligned}."
+        f"clocks put together {communication.skew.aligned}.{uneven}"
     )

@@ -58,11 +58,21 @@ class SnapshotLike(Protocol):
     def realtime_ns(self) -> int: ...
     @property
     def width_ns(self) -> int: ...
+    @property
+    def reference(self) -> str: ...
+    @property
+    def reference_ns(self) -> int | None: ...
+    @property
+    def reference_width_ns(self) -> int: ...
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One reading of a host's clocks, in ns. `phase` is before, during or after the run."""
+    """One reading of a host's clocks, in ns. `phase` is before, during or after the run.
+
+    `reference_ns` is BOOTTIME of the host `reference` at the same instant, within
+    `reference_width_ns` to both sides, where packets told it.
+    """
 
     host: str
     phase: str
@@ -71,6 +81,9 @@ class Snapshot:
     monotonic_raw_ns: int
     realtime_ns: int
     width_ns: int
+    reference: str = ""
+    reference_ns: int | None = None
+    reference_width_ns: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +149,13 @@ def conversion(
         (getattr(s, _FIELDS[origin]), getattr(s, _FIELDS[target]), s.width_ns)
         for s in sorted(snapshots, key=lambda s: s.monotonic_ns)
     ]
+    return _between(read)
+
+
+def _between(read: Sequence[tuple[int, int, int]]) -> Conversion:
+    """From readings in order: of the first clock, of the second, and how far these may lie
+    apart.
+    """
     rising = [read[0]]
     rising += [
         one for one, highest in zip(read[1:], _highest(read), strict=False) if one[0] > highest
@@ -171,11 +191,13 @@ def _knots(points: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 @dataclass(frozen=True)
 class Route:
     """The conversions that take one source to the run clock, in order, and how it is said in
-    words.
+    words. `bound_ns` is how far the clocks of its host and the reference can be apart at the
+    readings; None where that was not measured.
     """
 
     steps: tuple[Conversion, ...]
     words: str
+    bound_ns: int | None = None
 
     def __call__(self, times: I64) -> I64:
         for step in self.steps:
@@ -188,8 +210,8 @@ def route(
 ) -> Route | str:
     """How times of `clock` on `host` become BOOTTIME of `reference`, or why they cannot.
 
-    Between hosts the wall clocks are taken as equal; how true that is depends on the site's time
-    service, and the words say so.
+    Between hosts that exchanged packets these tell; else the wall clocks are taken as equal. How
+    true that is depends on the site's time service, and the words say so.
     """
     if clock is ClockDomain.RUN:
         return Route((), "already on the run's clock")
@@ -203,12 +225,59 @@ def route(
     if host == reference:
         step = conversion(snapshots[host], clock, ClockDomain.BOOTTIME)
         return Route((step,), _words(clock, step, snapshots[host]))
+    linked = _linked(snapshots[host], reference)
+    return (
+        _by_packets(clock, snapshots[host], linked)
+        if linked
+        else _by_wall_clocks(clock, host, snapshots, reference)
+    )
+
+
+def _by_wall_clocks(
+    clock: ClockDomain, host: str, snapshots: Mapping[str, Sequence[SnapshotLike]], reference: str
+) -> Route:
     local = conversion(snapshots[host], clock, ClockDomain.REALTIME)
     shared = conversion(snapshots[reference], ClockDomain.REALTIME, ClockDomain.BOOTTIME)
     return Route(
         (local, shared),
         f"{_words(clock, local, snapshots[host])}, then through the wall clocks of {host} and "
         f"{reference}, whose difference was not measured",
+    )
+
+
+def _linked(snapshots: Sequence[SnapshotLike], reference: str) -> list[tuple[int, int, int]]:
+    """BOOTTIME of the host and of the reference at the instants that packets told, and their
+    widths.
+    """
+    return sorted(
+        (one.boot_ns, one.reference_ns, one.reference_width_ns)
+        for one in snapshots
+        if one.reference == reference and one.reference_ns is not None
+    )
+
+
+def link_bound_ns(snapshots: Sequence[SnapshotLike], reference: str) -> int | None:
+    """How far BOOTTIME of both hosts can be apart at the instants that packets told; None without
+    any.
+    """
+    return max((width for _, _, width in _linked(snapshots, reference)), default=None)
+
+
+def _by_packets(
+    clock: ClockDomain,
+    snapshots: Sequence[SnapshotLike],
+    linked: Sequence[tuple[int, int, int]],
+) -> Route:
+    local = conversion(snapshots, clock, ClockDomain.BOOTTIME)
+    there = _between(linked)
+    bound = max(width for _, _, width in linked)
+    name = next(one.reference for one in snapshots if one.reference_ns is not None)
+    how = "one offset" if len(there.knots_ns) == 1 else "offsets linear in time"
+    return Route(
+        (local, there),
+        f"{_words(clock, local, snapshots)}, then to the clock of {name} by {how} from "
+        f"{len(linked)} readings by packets, within {format_ns(bound)}",
+        bound + max(one.width_ns for one in snapshots),
     )
 
 
@@ -307,6 +376,7 @@ def _described(source: Source, way: Route | str, outside_ns: int) -> Source:
     return replace(
         source,
         clock=ClockDomain.RUN,
+        bound_ns=source.bound_ns if way.bound_ns is None else way.bound_ns + (source.bound_ns or 0),
         alignment=words,
         details=(*source.details, (RECORDED_CLOCK, source.clock.value)),
     )

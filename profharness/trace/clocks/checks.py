@@ -75,11 +75,17 @@ def marker_check(starts: I64, ends: I64, before: I64, after: I64) -> MarkerCheck
     return MarkerCheck(int(np.max(ends - after)), int(np.min(starts - before)), len(starts))
 
 
-def with_marker_check(trace: Trace, source: int, check: MarkerCheck) -> Trace:
-    """The trace with residual and bound recorded for the source at this position."""
+def with_marker_check(
+    trace: Trace, source: int, check: MarkerCheck, between_hosts_ns: int = 0
+) -> Trace:
+    """The trace with residual and bound recorded for the source at this position; what its host's
+    clock may be off from the reference's is part of the bound.
+    """
     sources = list(trace.sources)
     sources[source] = replace(
-        sources[source], residual_ns=check.residual_ns, bound_ns=check.bound_ns
+        sources[source],
+        residual_ns=check.residual_ns,
+        bound_ns=check.bound_ns + between_hosts_ns,
     )
     return replace(trace, sources=tuple(sources))
 

@@ -416,3 +416,28 @@ def test_a_conversion_of_one_reading_is_an_offset() -> None:
     step = conversion([snapshot(500)], ClockDomain.REALTIME, ClockDomain.BOOTTIME)
     assert isinstance(step, Conversion)
     assert step(np.array([EPOCH - 3, EPOCH + 500])).tolist() == [-3, 500]
+
+
+def _linked(host, boot, ahead, width):
+    """A reading at which the reference's clock was ahead by so much."""
+    return clocks.Snapshot(
+        host, "before", boot, boot, boot, boot + 7, 100, "n0", boot + ahead, width
+    )
+
+
+def test_packets_tell_how_the_clocks_of_two_hosts_stand():
+    own = [_linked("n1", 1_000_000, -500_000, 900), _linked("n1", 9_000_000, -500_300, 800)]
+    snapshots = {"n0": [clocks.Snapshot("n0", "before", 5, 5, 5, 999, 10)], "n1": own}
+    way = clocks.route(ClockDomain.BOOTTIME, "n1", snapshots, "n0")
+    assert abs(int(way(np.array([5_000_000]))[0]) - 4_499_850) <= 800
+    assert way.bound_ns == 1_000
+    assert "2 readings by packets" in way.words
+    assert clocks.link_bound_ns(own, "n0") == 900
+    assert clocks.link_bound_ns(own, "n2") is None
+
+
+def test_clocks_that_drift_apart_are_followed_between_the_packets():
+    own = [_linked("n1", 0, 0, 500), _linked("n1", 10_000_000_000, 100_000, 500)]
+    snapshots = {"n0": [clocks.Snapshot("n0", "before", 5, 5, 5, 999, 10)], "n1": own}
+    way = clocks.route(ClockDomain.BOOTTIME, "n1", snapshots, "n0")
+    assert int(way(np.array([5_000_000_000]))[0]) == 5_000_050_000
