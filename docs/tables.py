@@ -69,7 +69,7 @@ PLAIN_FOLDERS = {
     "wrappers/hooks": "The two files that stand on the workload's import path, and nothing else.",
     "wrappers/counters": "Which hardware counters each AMD architecture has, and which fit "
     "together.",
-    "wrappers/slurm": "Job scripts to copy, one per tool.",
+    "wrappers/slurm": "Job scripts that `slurm-template` writes, one per tool.",
 }
 """What lies in the folders that are no packages, and so have no docstring."""
 _MARKED = re.compile(r"(<!-- table (?P<name>\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
