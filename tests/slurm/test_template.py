@@ -18,7 +18,7 @@ from tests.slurm.cluster import Cluster
 from tests.slurm.jobs import exit_status, submitted
 
 ROOT = Path(__file__).resolve().parents[2]
-TEMPLATES = {path.name for path in (ROOT / "wrappers/slurm").iterdir()}
+TEMPLATES = {path.name for path in (ROOT / "wrappers/slurm").iterdir()} | {"select_gpu"}
 OLD = sorted(Path.home().glob(".pyenv/versions/3.6.*/bin/python3"))
 APPTAINER = """\
 #!/bin/sh
@@ -106,6 +106,8 @@ def test_a_wheel_writes_them_without_a_checkout(installed: Path, tmp_path: Path)
         assert str(ROOT) not in path.read_text()
     text = (tmp_path / "jobs/wrap.sh").read_text()
     assert f'"${{PROFHARNESS:={installed} -m profharness}}"' in text
+    assert template(installed, tmp_path, "--site", "lumi", "--force").returncode == 0
+    assert "PROFHARNESS_CORES=49-55 57-63 " in (tmp_path / "jobs/select_gpu").read_text()
     again = template(installed, tmp_path)
     assert (again.returncode, "exists" in again.stderr) == (2, True)
     assert template(installed, tmp_path, "--force").returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from profharness.rundir.shown.screen import mention
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./@+-]+")
 _HARNESS = '"${PROFHARNESS:=profharness}"'
+_CORES = '"${PROFHARNESS_CORES=}"'
+_MASK = '"${PROFHARNESS_MASK:=ROCR_VISIBLE_DEVICES}"'
 _SCRIPTS = '"${PROFHARNESS_SCRIPTS:=${SLURM_SUBMIT_DIR:-.}/wrappers/slurm}"'
 
 
@@ -24,22 +27,35 @@ def slurm_template(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder for the scripts.")
     ] = Path("profharness-slurm"),
+    site: Annotated[
+        str,
+        typer.Option("--site", help="Whose cores select_gpu binds to: lumi, or a .toml file."),
+    ] = "",
     force: Annotated[bool, typer.Option("--force", help="Overwrite scripts that exist.")] = False,
 ) -> None:
     """Write job scripts for Slurm into a folder, to copy and to change: one per tool, a job that
-    traces one rank of eight, a job whose harness lives in the container, and one that sets the
-    harness up. They start this installation, and need a shell alone.
+    traces one rank of eight, a job whose harness lives in the container, one that sets the harness
+    up, and select_gpu, which gives each rank its device and cores. They start this installation,
+    and need a shell alone.
 
     \b
     profharness slurm-template -o jobs
     """
     from profharness.launchers.wrappers import wrappers_dir
+    from profharness.node.sites import read_site
 
+    wrappers = wrappers_dir()
+    scripts = [p for p in sorted((wrappers / "slurm").iterdir()) if p.suffix in (".sh", ".sbatch")]
     texts = {
-        path.name: path.read_text(encoding="utf-8")
-        for path in sorted((wrappers_dir() / "slurm").iterdir())
-        if path.suffix in (".sh", ".sbatch")
+        path.name: path.read_text(encoding="utf-8") for path in (*scripts, wrappers / "select_gpu")
     }
+    if site:
+        devices = read_site(site, os.environ).devices
+        texts["select_gpu"] = (
+            texts["select_gpu"]
+            .replace(_CORES, f'"${{PROFHARNESS_CORES={" ".join(devices.cores)}}}"')
+            .replace(_MASK, f'"${{PROFHARNESS_MASK:={devices.mask}}}"')
+        )
     make_folder(output, "name another place with --output")
     if not force and (there := [name for name in texts if (output / name).exists()]):
         raise OutputExists(
