@@ -71,7 +71,7 @@ PLAIN_FOLDERS = {
     "wrappers/hooks": "The two files that stand on the workload's import path, and nothing else.",
     "wrappers/counters": "Which hardware counters each AMD architecture has, and which fit "
     "together.",
-    "wrappers/slurm": "Job scripts to copy, one per tool.",
+    "wrappers/slurm": "Job scripts that `slurm-template` writes, one per tool.",
     "wrappers/containers": "A definition file, a script and a job for containers, to copy.",
 }
 """What lies in the folders that are no packages, and so have no docstring."""

@@ -43,6 +43,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("wrap", "Run a command under one layer, without a run around it."),
     ("attach", "Record a running process for some time; it goes on."),
     ("attach-run", "Wait again for a Slurm job that a run submitted, and show its run."),
+    ("slurm-template", "Write job scripts for Slurm, to copy and to change."),
     (
         "telemetry",
         "Sample power, clocks, utilisation and CPU, without a profiler; judge from that.",

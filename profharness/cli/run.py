@@ -4,6 +4,7 @@ report.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -133,7 +134,7 @@ def run(
         raise UsageError(
             "--retry-failed goes with --resume", "add --resume, or leave it out: a new run has none"
         )
-    request = build_request(switches.scan, settings, ctx.obj)
+    request = _at_site(build_request(switches.scan, settings, ctx.obj))
     from profharness.cli.running.in_jobs import in_job, is_rank, of_task
     from profharness.cli.running.steps import dry, perform, start_ranks
 
@@ -154,6 +155,16 @@ def run(
         quiet=switches.quiet,
         take_over=switches.take_over,
     )
+
+
+def _at_site(request: Request) -> Request:
+    """With the defaults of the site that is named. Raises as `read_site` and `at_site` do."""
+    if not request.site:
+        return request
+    from profharness.node.sites import read_site
+    from profharness.options.site import at_site
+
+    return at_site(request, read_site(request.site, os.environ))
 
 
 def _require_here() -> None:

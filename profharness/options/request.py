@@ -121,6 +121,14 @@ class Request(BatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             PLACE,
         ),
     ] = "local"  # a task is what slurm has started
+    site: Annotated[
+        str,
+        Option(
+            "A site's defaults for jobs and images: lumi, or a .toml file of your own.",
+            PLACE,
+            metavar="NAME|FILE",
+        ),
+    ] = ""
     launcher_arg: Annotated[
         tuple[str, ...],
         Option("For srun, for example --launcher-arg=--gpus-per-task=1. Repeatable.", PLACE),

@@ -98,3 +98,27 @@ def test_it_goes_on_without_the_session_and_ends_at_its_time_limit(
     found = findings(tmp_path, job)
     assert "time-limit" in found
     assert not found & {"sampler-gaps", "rank-lost", "cancelled"}
+
+
+def test_a_site_of_ones_own_gives_the_job_its_defaults(cluster: Cluster, tmp_path: Path) -> None:
+    """And `select_gpu` each rank its device, however often it stands in the line."""
+    (tmp_path / "sites").mkdir()
+    (tmp_path / "sites/mine.toml").write_text(
+        'name = "mine"\n[settings]\npartition = "debug"\ntime_limit = "7"\n'
+        'sbatch_arg = ["--ntasks-per-node=2"]\njob_line = ["export OF_SITE=yes"]\n'
+    )
+    select = str(Path(__file__).resolve().parents[2] / "wrappers/select_gpu")
+    says = 'echo "$SLURM_PROCID $ROCR_VISIBLE_DEVICES $OF_SITE."'
+    line = (sys.executable, "-m", "profharness", "run", "--launcher", "slurm", "--quiet")
+    line = (*line, "--ranks", "4", "--nodes", "2", "--site", "mine", "--telemetry", "off")
+    line = ("env", f"PROFHARNESS_SITES={tmp_path / 'sites'}", *line)
+    process = start(cluster, tmp_path, (*line, "--", select, select, "sh", "-c", says))
+    status, _, err = done(process)
+    assert status == 0, err
+    job = only_job(tmp_path)
+    said = (tmp_path / f"traces/slurm/{job}.log").read_text().splitlines()
+    assert sorted(set(said) & {f"{n} {n % 2} yes." for n in range(4)}) == sorted(
+        f"{n} {n % 2} yes." for n in range(4)
+    )
+    facts = cluster.client("scontrol", "show", "job", job)
+    assert "TimeLimit=00:07:00" in facts

@@ -5,9 +5,12 @@
 #
 # PROFHARNESS_WRAP_RANKS   ranks to profile, "all" (default) or a list such as "0" or "0,4"
 # PROFHARNESS_WRAP_OUTPUT  folder for the files (default traces/wrap-<job id>)
-# PROFHARNESS              the command (default: profharness on the PATH)
+# PROFHARNESS              what starts the harness, in words without blanks of their own (default: the line below)
+#
+# It needs a POSIX shell alone: the Python of the node may be any, or none.
 set -eu
 
+: "${PROFHARNESS:=profharness}"
 rank=${SLURM_PROCID:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${RANK:-0}}}}
 ranks=${PROFHARNESS_WRAP_RANKS:-all}
 output=${PROFHARNESS_WRAP_OUTPUT:-traces/wrap-${SLURM_JOB_ID:-local}}
@@ -16,7 +19,7 @@ case ",$ranks," in
     ,all, | *",$rank,"*)
         layer=$1
         shift
-        exec "${PROFHARNESS:-profharness}" wrap "$layer" -o "$output" "$@"
+        exec $PROFHARNESS wrap "$layer" -o "$output" "$@"
         ;;
 esac
 while [ $# -gt 0 ] && [ "$1" != -- ]; do shift; done

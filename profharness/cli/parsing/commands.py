@@ -34,6 +34,7 @@ _FOLDERS = {
     "fleet": "sizing",
     "index": "sharing",
     "replay": "replaying",
+    "slurm-template": "running",
 }
 """Commands whose modules are in a folder of `profharness/cli/`."""
 
