@@ -308,6 +308,11 @@ CASES: dict[str, Case] = {
         "analysis/run/test_socket_traffic.py::test_small_talk_and_other_interfaces_are_not",
         OF_TELEMETRY,
     ),
+    "network-timeouts": Case(
+        "analysis/run/test_network_timeouts.py::test_timeouts_are_told_with_their_node",
+        "analysis/run/test_network_timeouts.py::test_retries_and_pauses_are_not",
+        OF_TELEMETRY,
+    ),
     "node-apart": Case(
         "analysis/power/test_nodes.py::test_a_slow_device_is_named_with_its_ratio",
         "analysis/power/test_nodes.py::test_like_nodes_make_no_finding",

@@ -36,6 +36,13 @@ KINDS = (
         "raise --min-seconds for more of them",
     ),
     FindingKind(
+        "network-timeouts",
+        "warning",
+        "look for links that came up anew (device/link_restarts of the NIC) and for nodes that "
+        "timed out more than others; MPICH_OFI_CXI_COUNTER_REPORT=3 names the NICs at the end of "
+        "an MPI program",
+    ),
+    FindingKind(
         "socket-traffic",
         "warning",
         "load the network plugin of the collectives (aws-ofi-rccl for RCCL on Slingshot) and look "

@@ -19,12 +19,14 @@ from profharness.telemetry.sources.amd.counting.preflight import preflight
 from profharness.telemetry.sources.amd.counting.source import NAME as COUNTERS
 from profharness.telemetry.sources.amd.devices import find_dies, why_none
 from profharness.telemetry.sources.host.cgroup import CgroupSource
+from profharness.telemetry.sources.host.file_systems import LustreSource, NfsSource
 from profharness.telemetry.sources.host.network import NetworkSource
 from profharness.telemetry.sources.host.node import NodeSource
 from profharness.telemetry.sources.host.pm_counters import PmCountersSource
 from profharness.telemetry.sources.host.pressure import PressureSource
 from profharness.telemetry.sources.host.rapl import RaplSource
 from profharness.telemetry.sources.host.rdma import RdmaSource
+from profharness.telemetry.sources.host.slingshot import SlingshotSource
 
 CHECK_S = 20.0
 LIBRARIES = ("amdsmi", "nvml")  # families that call a vendor's library
@@ -40,6 +42,9 @@ def source_states(sysfs: str = "/sys") -> tuple[tuple[str, str], ...]:
         "pm_counters": PmCountersSource(sysfs),
         "network": NetworkSource(),
         "rdma": RdmaSource(sysfs),
+        "slingshot": SlingshotSource(sysfs),
+        "lustre": LustreSource(sysfs),
+        "nfs": NfsSource(),
     }
     states = [(name, _why_one(source)) for name, source in sources.items()]
     states.append(("amd", why_missing("amd", sysfs)))

@@ -241,6 +241,8 @@ _RDMA = "the node's RDMA ports (InfiniBand, RoCE); IP over InfiniBand is in it t
 _NICS = "the node's Slingshot NICs, whoever used them; Lustre over Slingshot is in it too"
 _OPTIMISED = "optimised frames: libfabric (RCCL's plugin, MPI) and Lustre"
 _ETHERNET = "plain Ethernet frames: sockets, IP"
+_OWN = "the node's Slingshot NICs"
+_CLASSED = "the NICs: frames by the smallest size of their class, where no octets are counted"
 _ANY_FILE = "of any file system, pipe or terminal"
 SAMPLE_METRICS: tuple[SampleMetric, ...] = (
     *DEVICE_METRICS,
@@ -319,12 +321,22 @@ SAMPLE_METRICS: tuple[SampleMetric, ...] = (
             ("slingshot_sent_optimised", f"the part sent in {_OPTIMISED}"),
             ("slingshot_received_ethernet", f"the part received in {_ETHERNET}"),
             ("slingshot_sent_ethernet", f"the part sent in {_ETHERNET}"),
+            ("slingshot_received_least", f"bytes received at least by {_CLASSED}"),
+            ("slingshot_sent_least", f"bytes sent at least by {_CLASSED}"),
             ("lustre_read", "bytes that programs of the node read from Lustre, its cache included"),
             ("lustre_written", "bytes that programs of the node wrote to Lustre"),
             ("nfs_read", "bytes that the node read from NFS servers, over all mounts"),
             ("nfs_written", "bytes that the node wrote to NFS servers, over all mounts"),
             ("tree_read", f"bytes that calls of the process tree read, {_ANY_FILE}"),
             ("tree_written", f"bytes that calls of the process tree wrote, {_ANY_FILE}"),
+        )
+    ),
+    *(
+        SampleMetric(f"slingshot_{name}", "events/s", "interval", f"times that {meaning}")
+        for name, meaning in (
+            ("link_retries", f"a link of {_OWN} sent again what was damaged on its way"),
+            ("pauses", f"{_OWN} asked the switch to pause"),
+            ("timeouts", f"{_OWN} gave up waiting for the answer to a packet"),
         )
     ),
     SampleMetric(

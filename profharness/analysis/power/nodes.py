@@ -25,7 +25,8 @@ _METER_PERIOD_NS = 100_000_000  # pm_counters are new ten times a second
 _MEANS = {"cpu_tree": "cores_used", "gpu_percent": "gpu_percent", "clock_gpu": "clock_gpu"}
 _TRAFFIC = (
     *("network_received", "network_sent", "rdma_received", "rdma_sent"),
-    *("slingshot_received", "slingshot_sent"),
+    *("slingshot_received", "slingshot_sent", "slingshot_received_least", "slingshot_sent_least"),
+    *("slingshot_link_retries", "slingshot_pauses", "slingshot_timeouts"),
 )
 _SUMS = frozenset({"energy", "power_w", "energy_node", "power_node", "cores_used", *_TRAFFIC})
 

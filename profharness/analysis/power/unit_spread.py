@@ -5,8 +5,10 @@ The time is divided into `PARTS` equal parts. In each part, a unit's mean is div
 of the others in the same part, so that what all of them do at once (steps, phases, idle time)
 cancels. The mean of the logarithms of these ratios is the unit's ratio, with Student's 95 %
 interval over the parts. A unit stands apart where this whole interval lies outside of 1 ± the
-larger of `LEAST` and `SPREADS` robust standard deviations of the other units' ratios (1.4826 times
-their median absolute deviation from the median: Rousseeuw and Croux, J. Am. Stat. Assoc. 88, 1993).
+larger of `LEAST` and a multiple of the scatter of the other units' ratios around their median: the
+standard deviation of all of them, or, from seven on, without the quarter that is furthest out, so
+that the slow devices of one node do not hide each other. The multiple is that which like units of
+any scatter exceed in one job of 20 (`MULTIPLES`): few units say little of how they scatter.
 The unit that is furthest from 1 is judged first. One that stands apart is no longer among "the
 others", and the rest is judged anew, until none stands apart or fewer than three are left.
 """
@@ -28,8 +30,12 @@ PARTS = 16
 FEWEST_PARTS = 8
 FEWEST_UNITS = 3
 LEAST = 0.05
-SPREADS = 3.0
-_ROBUST = 1.4826
+TRIMMED_FROM = 7
+MULTIPLES = {2: 3.1, 3: 9.6, 4: 6.4, 5: 5.1, 6: 4.7, 7: 6.5, 8: 8.4, 11: 6.1, 15: 6.0}
+"""By the number of the others, at least: what a normal unit's distance from the median of the
+others, over their scatter, exceeds with a probability of 0.05 / units (simulated;
+`tests/analysis/power/test_nodes.py` does it again). Two others cannot tell their scatter: there the
+multiple is about three robust standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -125,8 +131,15 @@ def _furthest(found: Sequence[Spread], like: NDArray[np.bool_]) -> int | None:
         return None
     centres = np.array([math.log(found[place].ratio or 1.0) for place in places])
     at = int(np.argmax(np.abs(centres)))
-    others = np.delete(centres, at)
-    scatter = _ROBUST * float(np.median(np.abs(others - np.median(others))))
-    limit, one = max(LEAST, SPREADS * scatter), found[places[at]]
+    limit, one = max(LEAST, _scatter_limit(np.delete(centres, at))), found[places[at]]
     is_apart = (one.high or 1.0) < 1 - limit or (one.low or 1.0) > 1 + limit
     return int(places[at]) if is_apart else None
+
+
+def _scatter_limit(others: F64) -> float:
+    """How far from 1 units of the scatter of these may stand, in logarithms of ratios."""
+    count = len(others)
+    distances = np.sort(np.abs(others - np.median(others)))
+    kept = distances[: count - (count // 4 if count >= TRIMMED_FROM else 0)]
+    scatter = math.sqrt(float((kept**2).sum()) / (len(kept) - 1))
+    return MULTIPLES[max(number for number in MULTIPLES if number <= count)] * scatter

@@ -33,6 +33,7 @@ MISSED = 0.05
 SOCKETS, SOCKET_SHARE = 50e6, 0.2
 """B/s of one node, and their part of what its NICs carried: from both on there is a finding."""
 _HSN = "hsn"
+_TIMEOUTS = "slingshot_timeouts"
 TOO_SLOW = "sampled too slowly"
 """Begins the note of a figure whose samples are longer than the time that it speaks for."""
 
@@ -170,6 +171,7 @@ def telemetry_findings(trace: Trace, figures: Mapping[str, Figure]) -> tuple[Fin
         *_cpu(figures),
         *_device(figures),
         *_sockets(figures),
+        *_timeouts(figures),
         *device_counter_findings(trace),
         *(gap for source in trace.sources for gap in (*_gaps(source), *_lost(source))),
     )
@@ -254,6 +256,27 @@ def _sockets(figures: Mapping[str, Figure]) -> Iterator[Finding]:
         f"Slingshot's interfaces (hsn){of}: RCCL and MPI by libfabric do not use them",
         bytes_per_s=rate,
     )
+
+
+def _timeouts(figures: Mapping[str, Figure]) -> Iterator[Finding]:
+    """A Slingshot NIC that gives up waiting has lost packets, which libfabric sends again: what
+    waits for them, a collective as a rule, waits for whole milliseconds and more.
+    """
+    hosts = {
+        name.removeprefix(f"{_TIMEOUTS}_"): value
+        for name in figures
+        if name.startswith(f"{_TIMEOUTS}_") and (value := _value(figures, name))
+    }
+    rate = _value(figures, _TIMEOUTS)
+    if rate:
+        most = max(hosts, key=lambda host: hosts[host], default="")
+        yield finding(
+            "network-timeouts",
+            f"Slingshot's NICs timed out {rate:.2g} times per second"
+            + (f", most often those of {most}" if len(hosts) > 1 else f" on {most}" if most else "")
+            + ": packets were lost and sent again",
+            timeouts_per_s=rate,
+        )
 
 
 def _over_sockets(figures: Mapping[str, Figure], head: str) -> dict[str, float]:

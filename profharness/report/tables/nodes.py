@@ -27,6 +27,11 @@ _FIGURES = (
     "rdma_sent",
     "slingshot_received",
     "slingshot_sent",
+    "slingshot_received_least",
+    "slingshot_sent_least",
+    "slingshot_link_retries",
+    "slingshot_pauses",
+    "slingshot_timeouts",
 )
 
 

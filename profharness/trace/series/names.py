@@ -29,14 +29,20 @@ _UNITS = {
     "B": "bytes",
     "cores": "cores",
 }
-_AMOUNTS = {"B/s": "bytes", "W": "joules", "cores": "seconds", "calls/s": "calls", "/s": "events"}
+_AMOUNTS = {
+    "B/s": "bytes",
+    "W": "joules",
+    "cores": "seconds",
+    "calls/s": "calls",
+    "events/s": "events",
+}
 """What a mean over an interval, multiplied by its seconds, is an amount of."""
 _AMOUNT_WORDS = {
     "B/s": "bytes",
     "W": "joules",
     "cores": "core-seconds",
     "calls/s": "calls",
-    "/s": "events",
+    "events/s": "events",
 }
 _SUFFIXES = ("watts", "joules", "bytes", "celsius")
 _NOT_SERIES = ("throughput", "counter_rate")
@@ -144,6 +150,12 @@ OF_PARTS: dict[str, Known] = {
             help=_BYTES[ours],
         )
         for source in ("network", "rdma", "slingshot")
+        for ours, theirs in (("received", "rx"), ("sent", "tx"))
+    },
+    **{
+        f"slingshot_{ours}_least": Known(
+            f"omnistat_network_{theirs}_bytes", summed=True, differs=_SINCE, help=_BYTES[ours]
+        )
         for ours, theirs in (("received", "rx"), ("sent", "tx"))
     },
 }

@@ -98,6 +98,52 @@ def test_what_a_user_cannot_read_of_lustre_is_said(tmp_path: Path) -> None:
     assert why == "no Lustre file system is mounted here"
 
 
+LCTL = """#!/bin/sh
+[ "$*" = "get_param llite.*.stats" ] || exit 3
+cat {folder}/answer
+"""
+
+
+def test_where_the_folder_is_closed_lctl_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for lctl, which answers as those of clients with Netlink do."""
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/mounts").write_text("10.0.0.1@o2ib:/fs /scratch lustre rw 0 0\n")
+    program = tmp_path / "lctl"
+    program.write_text(LCTL.format(folder=tmp_path))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+    def answer(*texts: tuple[str, bytes]) -> None:
+        parts = [f"llite.{name}.stats=\n".encode() + text for name, text in texts]
+        (tmp_path / "answer").write_bytes(b"".join(parts))
+
+    answer(("scratch-ffff8", NEW), ("flash-ffff9", OLD))
+    source = LustreSource(str(tmp_path / "sys"), str(tmp_path / "proc"))
+    assert source.probe() == ()
+    assert values(source) == {
+        "lustre_read": 2 * 2101248,
+        "lustre_written": 60,
+        "lustre_calls": 24,
+        "lustre_read:scratch": 2101248,
+        "lustre_written:scratch": 30,
+        "lustre_calls:scratch": 10,
+        "lustre_read:flash": 2101248,
+        "lustre_written:flash": 30,
+        "lustre_calls:flash": 14,
+    }
+    assert source.max_hz <= 0.2
+    answer(("scratch-ffff8", NEW))
+    with pytest.raises(OSError, match="other file systems"):
+        values(source)
+    answer()
+    (why,) = {
+        one.why for one in LustreSource(str(tmp_path / "sys"), str(tmp_path / "proc")).probe()
+    }
+    assert why.startswith("needs root: ")
+
+
 def test_an_export_that_is_mounted_twice_counts_once(tmp_path: Path) -> None:
     assert sorted(nfs_mounts(MOUNTS).values()) == [(70, 80), (1100, 1200)]
     path = tmp_path / "mountstats"

@@ -29,6 +29,15 @@ ALL = {
     "hni_sts_rx_octets_ieee": 100,
     "hni_sts_tx_octets_ieee": 300,
 }
+EVENTS = {
+    "hni_llr_tx_replay_event": 3,
+    "hni_llr_rx_replay_event": 4,
+    "hni_pause_sent": 5,
+    "pct_sct_timeouts": 1,
+    "pct_spt_timeouts": 1,
+    "pct_tct_timeouts": 0,
+}
+TOLD = ["slingshot_link_retries", "slingshot_pauses", "slingshot_timeouts"]
 
 
 def nic(sysfs: Path, name: str, counts: dict[str, int], at_ns: int = 0) -> None:
@@ -58,7 +67,7 @@ def test_octets_and_their_parts_of_all_nics(tmp_path: Path) -> None:
     nic(tmp_path, "cxi0", ALL)
     nic(tmp_path, "cxi1", dict.fromkeys(ALL, 50))
     source = SlingshotSource(str(tmp_path))
-    assert source.probe() == ()
+    assert [one.metric for one in source.probe()] == TOLD
     before = values(source)
     nic(tmp_path, "cxi0", {name: 2 * count for name, count in ALL.items()})
     nic(tmp_path, "cxi1", dict.fromkeys(ALL, 57))
@@ -114,14 +123,64 @@ def test_without_parts_the_octets_remain(tmp_path: Path) -> None:
         "slingshot_sent_optimised",
         "slingshot_received_ethernet",
         "slingshot_sent_ethernet",
+        *TOLD,
     ]
     assert set(values(source)) == {"stamp", "slingshot_received", "slingshot_sent"}
+
+
+def test_retries_pauses_and_timeouts_are_events(tmp_path: Path) -> None:
+    for name in ("cxi0", "cxi1"):
+        nic(tmp_path, name, {**ALL, **EVENTS})
+    source = SlingshotSource(str(tmp_path))
+    assert source.probe() == ()
+    before = values(source)
+    nic(tmp_path, "cxi1", {**ALL, **{name: 10 + count for name, count in EVENTS.items()}})
+    moved = {name: by for name, by in grown(before, values(source)).items() if by}
+    assert moved == {TOLD[0]: 20, TOLD[1]: 10, TOLD[2]: 30}
+    assert {unit_of(name) for name in TOLD} == {"events/s"}
+    units = {column.metric: column.unit for column in source.columns}
+    assert {name: units[name] for name in TOLD} == dict.fromkeys(TOLD, "events/s")
+
+
+def classes(direction: str, frames: int) -> dict[str, int]:
+    sizes = ("27", "35", "36_to_63", "64", "65_to_127", "8192_to_max")
+    return {f"hni_{direction}_ok_{size}": frames for size in sizes}
+
+
+def test_without_octets_frames_by_size_are_a_lower_bound(tmp_path: Path) -> None:
+    for name in ("cxi0", "cxi1"):
+        nic(tmp_path, name, {**classes("rx", 1000), **classes("tx", 2000), "hni_rx_ok_x": 9})
+    source = SlingshotSource(str(tmp_path))
+    absent = [one.metric for one in source.probe()]
+    assert absent[:2] == ["slingshot_received", "slingshot_sent"]
+    before = values(source)
+    nic(tmp_path, "cxi0", {**classes("rx", 1001), **classes("tx", 2010)})
+    least = 27 + 35 + 36 + 64 + 65 + 8192
+    assert grown(before, values(source)) == {
+        "slingshot_received_least": least,
+        "slingshot_sent_least": 10 * least,
+        "slingshot_received_least:cxi0": least,
+        "slingshot_sent_least:cxi0": 10 * least,
+        "slingshot_received_least:cxi1": 0,
+        "slingshot_sent_least:cxi1": 0,
+    }
+    assert title_of("slingshot_sent_least:cxi0") == "Slingshot sent, at least, cxi0"
+
+
+def test_a_nic_with_octets_is_not_mixed_with_one_of_a_lower_bound(tmp_path: Path) -> None:
+    nic(tmp_path, "cxi0", ALL)
+    nic(tmp_path, "cxi1", {**classes("rx", 1), **classes("tx", 1)})
+    source = SlingshotSource(str(tmp_path))
+    source.probe()
+    metrics = {column.metric for column in source.columns}
+    assert {"slingshot_received", "slingshot_sent"} <= metrics
+    assert not any("least" in metric for metric in metrics)
 
 
 def test_what_cannot_be_read_has_a_reason(tmp_path: Path) -> None:
     absent = SlingshotSource(str(tmp_path)).probe()
     assert [one.metric for one in absent][:2] == ["slingshot_received", "slingshot_sent"]
-    assert len(absent) == 6
+    assert len(absent) == 9
     assert "no Slingshot NIC" in absent[0].why
     folder = tmp_path / "class/cxi/cxi0/device/telemetry"
     folder.mkdir(parents=True)

@@ -9,12 +9,14 @@ import os
 
 from profharness.telemetry.sources import SLOW_HZ, Column, Missing, SampledDevice
 from profharness.telemetry.sources.cost import affordable_hz
-from profharness.telemetry.sources.host import procfs
+from profharness.telemetry.sources.host import lctl, procfs
 from profharness.telemetry.sources.host.process_tree import ProcessTree
 
 LUSTRE = ("lustre_read", "lustre_written", "lustre_calls")
 NFS = ("nfs_read", "nfs_written")
 TREE = ("tree_read", "tree_written")
+_CLOSED = "needs root"
+_LCTL_HZ = 0.2  # each read starts a process, whose CPU time is not that of the sampler's thread
 _MOST = 4  # Lustre file systems with columns of their own; the totals hold all
 _STATS_BYTES = 1 << 16
 _MOUNTS_BYTES = 1 << 22
@@ -23,7 +25,8 @@ _SERVER_READ, _SERVER_WRITTEN = 4, 5  # places among the numbers behind `bytes:`
 
 class LustreSource:
     """Each mounted Lustre file system by its client's `stats` (`llite`), in the first place that
-    has them: /proc up to Lustre 2.11, since then debugfs, whose folder is closed to users.
+    has them: /proc up to Lustre 2.11, since then debugfs, whose folder is closed to users. There
+    lctl is asked, once, and at every read if it answers.
     """
 
     name = "lustre"
@@ -40,6 +43,8 @@ class LustreSource:
         self._debug = f"{sysfs}/kernel/debug"
         self._mounts = f"{proc}/mounts"
         self._handles: list[int] = []
+        self._lctl = ""
+        self._asked: tuple[bytes, ...] = ()
         self._own = 0
 
     def probe(self) -> tuple[Missing, ...]:
@@ -53,16 +58,31 @@ class LustreSource:
                     names.append(name.partition("-")[0])
             if names:
                 break
+        why = "" if names else self._why()
+        if why.startswith(_CLOSED):
+            names = self._names_by_lctl()
         if not names:
-            return tuple(Missing(metric, self._why()) for metric in LUSTRE)
+            return tuple(Missing(metric, why) for metric in LUSTRE)
         self._own = min(len(names), _MOST) if len(names) > 1 else 0
         kinds = [*LUSTRE, *(f"{kind}:{name}" for name in names[: self._own] for kind in LUSTRE)]
         self.columns = tuple(
             Column(kind, "calls/s" if kind.startswith(LUSTRE[2]) else "B/s", "counter")
             for kind in kinds
         )
-        self.max_hz = affordable_hz(self, SLOW_HZ)
+        self.max_hz = _LCTL_HZ if self._lctl else affordable_hz(self, SLOW_HZ)
         return ()
+
+    def _names_by_lctl(self) -> list[str]:
+        """The file systems that lctl tells of without root; it is asked for them from now on."""
+        program = lctl.find_lctl()
+        if not program:
+            return []
+        try:
+            self._asked = tuple(lctl.ask(program))
+        except OSError:
+            return []
+        self._lctl = program
+        return [name.partition(b"-")[0].decode(errors="replace") for name in self._asked]
 
     def _why(self) -> str:
         try:
@@ -74,14 +94,21 @@ class LustreSource:
             return "no Lustre file system is mounted here"
         if not os.access(self._debug, os.R_OK | os.X_OK):
             return (
-                f"the client's counters lie in {self._debug}, which root alone may read; "
-                "tree_read and tree_written count the calls of the workload's processes"
+                f"{_CLOSED}: the client's counters lie in {self._debug}, which root alone may "
+                "read, and lctl get_param gives none; tree_read and tree_written count the calls "
+                "of the workload's processes"
             )
         return f"none of {', '.join(self._places)} holds the client's counters"
 
     def read(self, row: list[int | float], at: int) -> None:
         """Raises OSError where a file system was unmounted: without it a total would fall."""
-        counts = [parsed_stats(os.pread(handle, _STATS_BYTES, 0)) for handle in self._handles]
+        if self._lctl:
+            texts = lctl.ask(self._lctl)
+            if tuple(texts) != self._asked:
+                raise OSError(0, "lctl names other file systems than before")
+            counts = [parsed_stats(text) for text in texts.values()]
+        else:
+            counts = [parsed_stats(os.pread(handle, _STATS_BYTES, 0)) for handle in self._handles]
         values = [sum(one[place] for one in counts) for place in range(len(LUSTRE))]
         for one in counts[: self._own]:
             values += one
