@@ -151,7 +151,7 @@ def _server(address: Address, collector: Exposition) -> _Server:
             "pip install 'profharness[export]'",
         ) from error
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(collector)  # type: ignore[arg-type]  # it has what is called of a Collector
+    registry.register(collector)
     try:
         family = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][0]
         kind = type("Server", (_Server,), {"address_family": family})
