@@ -24,6 +24,7 @@ from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.kineto.records import Triple
 from profharness.trace import nesting
 from profharness.trace.columns.build import per_text
+from profharness.trace.columns.column import repeated
 from profharness.trace.columns.table import NULL
 from profharness.trace.launches import matched
 from profharness.trace.model import I64, Ops, Strings
@@ -88,6 +89,8 @@ class Geometry:
         """Workgroups per kernel: the product over the three axes, NULL where one of them is not
         known.
         """
+        if self.count.strides == (0, 0):  # of none it is known
+            return repeated(NULL, np.int64, len(self.count))
         known = (self.count != NULL).all(axis=1)
         return np.where(known, np.prod(self.count, axis=1), NULL)
 
@@ -142,6 +145,9 @@ def geometry(
     """Geometry from the record's own grid and block rows, else the call's. `rocm` is given for
     ROCm files only.
     """
+    if len(triples) == 1:  # nothing was recorded, or was to be read: a second's work for a million
+        unknown = np.broadcast_to(np.int64(NULL), (len(launch), 3))
+        return Geometry(unknown, unknown)
     grid, block = triples[geometry_rows[0]], triples[geometry_rows[1]]
     swapped = rocm is not None and _exceeds(triples, geometry_rows[1], rocm.most_threads)
     linked = launch != NULL
