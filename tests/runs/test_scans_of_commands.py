@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +238,29 @@ def test_wrong_usage(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
     ran = started.run("run", *words, cwd=tmp_path)
     assert ran.returncode == 2
     assert said in ran.stderr
+
+
+@pytest.mark.slow
+def test_an_unmodified_script_of_a_package(tmp_path: Path) -> None:
+    """charset-normalizer's own command, as the registry has it, over the size of its file."""
+    site = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(site)]
+    got = subprocess.run([*pip, "charset-normalizer"], capture_output=True, text=True, check=False)
+    if got.returncode:
+        pytest.skip(f"the registry gave no package: {got.stderr.strip()[-200:]}")
+    line = "Ein Satz mit Umlauten: für, größer, Straße. "
+    said = json.loads(
+        scan(
+            tmp_path / "run",
+            *("--scan", "lines=100,20000", "--scan", "env:PYTHONHASHSEED=0,1"),
+            *("--setup", f"yes '{line}' | head -n {{lines}} > {tmp_path}/{{lines}}.txt"),
+            "--json",
+            *("--", sys.executable, "-m", "charset_normalizer", f"{tmp_path}/{{lines}}.txt"),
+            env={**os.environ, "PYTHONPATH": str(site)},
+        )
+    )
+    assert [point.get("state", "ok") for point in said["points"]] == ["ok"] * 4
+    assert said["axes"]["unit"] == "runs/s"
+    rates = {point["parameters"]["lines"]: point["throughput"] for point in said["points"]}
+    assert rates[100] > rates[20000]
+    assert said["axes"]["axes"][1]["is_number"] is True
