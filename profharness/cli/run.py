@@ -104,9 +104,8 @@ def run(
 
     \b
     profharness run particlenet --batch-sizes 1,4,16 --profile torch
-    profharness run my-scan.toml --trials 50
-    profharness run saturation --model my.onnx --latency-limit p99=20ms
     profharness run --profile torch -- python train.py --epochs 1
+    profharness run --scan batch=8..64 -- python train.py {batch}
 
     \b
     Scans:

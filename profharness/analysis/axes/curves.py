@@ -63,7 +63,9 @@ def _curve(
 ) -> AxisCurve:
     level = np.array([float(point.parameters[axis.name]) for point in points])
     rate = np.array([point.throughput for point in points])
-    recommended = recommend(level, rate)
+    kept = np.array([point.kept for point in points])
+    allowed = kept if kept.any() else np.ones_like(kept)
+    recommended = recommend(level[allowed], rate[allowed])
     at = int(np.flatnonzero(level == recommended.at)[0])
     judged = [place for place, point in enumerate(points) if point.point in verdicts]
     nearest = min(judged, key=lambda place: abs(place - at), default=None)
