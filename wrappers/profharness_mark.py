@@ -7,13 +7,14 @@ to leave in.
         with profharness_mark.range("forward"):
             ...
         profharness_mark.step(items=len(batch))   # at the end of each step
+    profharness_mark.value("accuracy", accuracy)  # a figure that a scan may require
 
 Under `profharness run` the steps are logged with their times and items, `--capture steps=10:30`
 counts them, and steps and ranges stand in the traces of the tools that record (torch.profiler,
-roctx for AMD's, NVTX for NVIDIA's). Without profharness both do nothing; under it no installation
-is needed, since its hooks make this module importable. To run without profharness too, copy this
-file beside the script or guard the import. Once step() is called, it defines what a step is;
-otherwise each step of the first torch optimizer counts as one.
+roctx for AMD's, NVTX for NVIDIA's). Without profharness none of these does anything; under it no
+installation is needed, since its hooks make this module importable. To run without profharness too,
+copy this file beside the script or guard the import. Once step() is called, it defines what a step
+is; otherwise each step of the first torch optimizer counts as one.
 """
 
 from __future__ import annotations
@@ -35,6 +36,17 @@ def step(items: int | None = None) -> None:
         import profharness_steps
 
         profharness_steps.mark(process, items)
+
+
+def value(name: str, number: float) -> None:
+    """A figure of this run of the script by its name, such as its accuracy; of several with one
+    name the last counts. `profharness run --scan ... --require "accuracy>=0.7"` asks for it.
+    """
+    process = _process()
+    if process is not None:
+        import profharness_steps
+
+        profharness_steps.value(process, name, number)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from profharness.analysis.axes.records import AxesScan, Parameters
 from profharness.analysis.batches.records import Batches
 from profharness.analysis.communication.records import Communication
 from profharness.analysis.critical.records import CriticalPath
@@ -210,6 +211,10 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One point over all passes. Throughput in items/s, latency mean in ms; `rate` is that of an
     open loop, in requests/s. `verdict_needs` says what a verdict would take where there is none.
     `providers` are onnxruntime's execution providers that it ran on, best first.
+
+    Of a scan of a command, `parameters` are its values by axis, `executions` how many counted,
+    `wall_s` their mean length, `values` the figures that the script gave, and `kept` whether they
+    are as required.
     """
 
     point: str
@@ -241,6 +246,11 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     kernels: tuple[PointKernel, ...] = ()
     held: tuple[HeldPeak, ...] = ()
     classic: Classic | None = None
+    parameters: Parameters = {}
+    executions: int | None = None
+    wall_s: float | None = None
+    values: dict[str, float] = {}
+    kept: bool = True
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -339,7 +349,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     the ranges that are its steps, if not marks of tools. `use` is worked out for reports and plots
     alone, `pictures` for the report's page. `device_names` are those that trace files tell of their
     devices. JSON has no word of these three.
-    `critical_path`, with what changes would be worth, is worked out for reports.
+    `critical_path`, with what changes would be worth, is worked out for reports. `axes` is what a
+    scan of a command over several axes came to.
     """
 
     schema: int = SCHEMA
@@ -380,3 +391,4 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     host: HostTime | None = None
     batches: Batches | None = None
     critical_path: CriticalPath | None = None
+    axes: AxesScan | None = None

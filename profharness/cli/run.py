@@ -105,9 +105,8 @@ def run(
 
     \b
     profharness run particlenet --batch-sizes 1,4,16 --profile torch
-    profharness run my-scan.toml --trials 50
-    profharness run saturation --model my.onnx --latency-limit p99=20ms
     profharness run --profile torch -- python train.py --epochs 1
+    profharness run --scan batch=8..64 -- python train.py {batch}
 
     \b
     Scans:
@@ -220,7 +219,7 @@ def build_request(scan: str | None, flags: Settings, rest: Rest) -> Request:
                 "write the command there: profharness run --profile torch -- python train.py",
             )
         request = from_mapping({**flags, "command": rest.words}, COMMAND_LINE)
-        check_kind(flags, COMMAND_LINE, is_command=bool(rest.words))
+        check_kind(flags, COMMAND_LINE, is_command=bool(rest.words), has_axes=bool(request.axes))
         check_scan(flags, COMMAND_LINE, request)
         return request
     if scan in training.TRAINING:
@@ -232,7 +231,7 @@ def build_request(scan: str | None, flags: Settings, rest: Rest) -> Request:
             },
             COMMAND_LINE,
         )
-        check_kind(flags, COMMAND_LINE, is_command=True)
+        check_kind(flags, COMMAND_LINE, is_command=True, has_axes=bool(request.axes))
         return request
     if rest.given:
         raise UsageError(
@@ -245,10 +244,14 @@ def build_request(scan: str | None, flags: Settings, rest: Rest) -> Request:
     if file is not None:
         settings = {"name": file.stem, **read_scan_file(file)}
         alone = from_mapping(settings, scan)  # so that a wrong key is blamed on the file
-        check_kind(settings, scan, is_command=bool(settings.get("command")))
+        check_kind(
+            settings, scan, is_command=bool(settings.get("command")), has_axes=bool(alone.axes)
+        )
         check_scan(settings, scan, alone)
         request = from_mapping({**settings, **flags}, COMMAND_LINE)
-        check_kind(flags, COMMAND_LINE, is_command=bool(request.command))
+        check_kind(
+            flags, COMMAND_LINE, is_command=bool(request.command), has_axes=bool(request.axes)
+        )
         check_scan(flags, COMMAND_LINE, request)
         return request
     if scan not in SCANS and scan not in scans.names():

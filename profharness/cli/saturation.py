@@ -39,15 +39,36 @@ def saturation(
             help="Also the best throughput within a latency: p99=20ms, or a mean in ms.",
         ),
     ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at",
+            help="Of a scan of a command: also what its effects predict for a point, such as "
+            "batch=16,workers=2. Repeatable.",
+            metavar="NAME=VALUE,...",
+        ),
+    ] = None,
     form: Annotated[Form, typer.Option("--format", help=FORM_HELP)] = Form.TABLE,
     json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Fit throughput curves: knee, recommended point, what bends them."""
     from profharness.analysis.curves.knee import devices_of
+    from profharness.cli.sizing.axes import load_axes, show_axes
+    from profharness.errors import UsageError
     from profharness.report.json import saturation_json
     from profharness.report.text.saturation import NO_JOBS, saturation_text
 
     json = json or form is Form.JSON
+    scanned = load_axes(path)
+    if scanned is not None:
+        _refuse_levels(jobs, latency_limit)
+        show_axes(scanned, at or [], form=Form.JSON if json else form)
+        return
+    if at:
+        raise UsageError(
+            "--at: this is no scan of a command over axes",
+            "leave it out; the curve tells what lies between two levels",
+        )
     found, points = load_scan(path)
     limit = parse_limit(latency_limit, points) if latency_limit else None
     if json and jobs is not None and any(one.axis == "batch_size" for one in found):
@@ -61,6 +82,18 @@ def saturation(
         sys.stdout.write(saturation_markdown(found, jobs, limit, points))
     else:
         sys.stdout.write(saturation_text(found, jobs, limit, points))
+
+
+def _refuse_levels(jobs: int | None, latency_limit: str | None) -> None:
+    """Raises UsageError for options of levels of load, which the axes of a command are not."""
+    from profharness.errors import UsageError
+
+    for option, given in (("--jobs", jobs), ("--latency-limit", latency_limit)):
+        if given is not None:
+            raise UsageError(
+                f"{option}: this is a scan of a command, whose axes are no load",
+                "leave it out",
+            )
 
 
 def load_scan(path: Path) -> tuple[tuple[Series, ...], tuple[PointSummary, ...]]:

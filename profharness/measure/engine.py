@@ -23,6 +23,7 @@ from profharness.layers.clashes import Clash, upheld
 from profharness.measure import rank_exchange, resume
 from profharness.measure.command_pass import CommandPass, command_status
 from profharness.measure.counter_split import PassQueue
+from profharness.measure.executions.scan_pass import ExecutionsPass
 from profharness.measure.meeting.board import Board
 from profharness.measure.meeting.clock_link import ClockLink, answering
 from profharness.measure.packing.profiles import pack_profiles
@@ -43,6 +44,7 @@ from profharness.rundir.clock_files import read_clock_files
 from profharness.rundir.manifest import LayerOutcome, Manifest, ScanRecord
 from profharness.rundir.paths import RunDir
 from profharness.rundir.provenance import git_state
+from profharness.scans.command import CommandScan
 from profharness.supervise.hook_reports import clean_hellos, read_hellos
 from profharness.supervise.pass_plan import PassPlan
 
@@ -144,6 +146,8 @@ def _pass_of(run_plan: RunPlan, watch: Watch, *, echo_stdout: bool) -> Callable[
     scan = run_plan.scan
     if scan is None:
         return partial(CommandPass, run_plan, watch.sampler, echo_stdout)
+    if isinstance(scan, CommandScan):
+        return partial(ExecutionsPass, run_plan, scan, watch)
     return partial(ServedPass if is_served(scan) else ScanPass, run_plan, scan, watch)
 
 
@@ -156,7 +160,7 @@ def new_manifest(run_plan: RunPlan, argv: tuple[str, ...]) -> Manifest:
         id=run_plan.root.name,
         created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         profharness=__version__,
-        kind="command" if request.command else "scan",
+        kind="command" if run_plan.scan is None else "scan",
         argv=argv,
         cwd=str(Path.cwd()),
         command=request.command,

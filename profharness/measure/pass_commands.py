@@ -9,7 +9,9 @@ from profharness.layers import around
 from profharness.layers.contract import Extras, Where
 from profharness.layers.hooks import through_exec_hook, with_hooks
 from profharness.measure import served_commands
+from profharness.measure.executions import commands as of_points
 from profharness.measure.plan import RunPlan, is_served, worker_setup
+from profharness.scans.command import CommandScan
 from profharness.supervise.pass_plan import PassPlan
 
 
@@ -38,6 +40,8 @@ def planned_commands(run_plan: RunPlan, plan: PassPlan) -> tuple[Command, ...]:
 def _commands_here(run_plan: RunPlan, plan: PassPlan) -> tuple[Command, ...]:
     if run_plan.scan is None:
         return (wrapped_command(run_plan, plan),)
+    if isinstance(run_plan.scan, CommandScan):
+        return tuple(of_points.commands(run_plan, run_plan.scan, plan))
     if is_served(run_plan.scan):
         return served_commands.target_commands(run_plan, run_plan.scan, plan)
     where = run_plan.where(plan, is_worker=True)
@@ -50,7 +54,7 @@ def _commands_here(run_plan: RunPlan, plan: PassPlan) -> tuple[Command, ...]:
 def _plain_commands(run_plan: RunPlan, plan: PassPlan, where: Where) -> list[Command]:
     """What the pass's layers are put around."""
     scan = run_plan.scan
-    if scan is None:
+    if scan is None or isinstance(scan, CommandScan):
         return [hooked_command(run_plan, where)]
     if is_served(scan):
         return [
@@ -61,7 +65,7 @@ def _plain_commands(run_plan: RunPlan, plan: PassPlan, where: Where) -> list[Com
 
 def planned_extras(run_plan: RunPlan, plan: PassPlan) -> Extras:
     """What must lie ready for one pass."""
-    where = run_plan.where(plan, is_worker=run_plan.scan is not None)
+    where = run_plan.where(plan, is_worker=not run_plan.request.command)
     of_commands = [
         around.extras(plan.layers, command, where)
         for command in _plain_commands(run_plan, plan, where)
@@ -77,7 +81,7 @@ def planned_extras(run_plan: RunPlan, plan: PassPlan) -> Extras:
 
 def planned_follow_up(run_plan: RunPlan, plan: PassPlan) -> tuple[Command, ...]:
     """What the tools of one pass run once it has ended."""
-    where = run_plan.where(plan, is_worker=run_plan.scan is not None)
+    where = run_plan.where(plan, is_worker=not run_plan.request.command)
     return tuple(command for layer in plan.layers for command in layer.follow_up(where))
 
 

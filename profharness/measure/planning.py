@@ -85,7 +85,7 @@ def plan_run(
     if elsewhere is not None:
         environment = planned_node.facts(elsewhere, environment)
         _require_tools(chosen, environment)
-    scan = None if request.command else _scan(request, environment, rank)
+    scan = _scan(request, environment, rank) if request.axes or not request.command else None
     passes = _schedule(request, chosen, scan, environment, dry=dry)
     if not dry:
         _require(request, chosen, environment, in_container=container is not None)
@@ -188,7 +188,7 @@ def _torch_of(
     request: Request, scan: Scan | None, chosen: Sequence[Layer]
 ) -> Literal["yes", "maybe", "no"]:
     """Whether torch is imported by what runs under the probed interpreter."""
-    if scan is not None:
+    if scan is not None and not request.command:
         return "yes" if "torch" in map(framework_of, scan.backends) else "no"
     is_asked = any(layer.name == "torch" for layer in chosen)
     if not _command_python(request.command):  # srun, or a script: elsewhere, or another torch

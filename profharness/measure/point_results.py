@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from profharness.errors import InputError
 from profharness.findings import finding
+from profharness.layers.contract import COMMAND
 from profharness.measure.progress import Progress
 from profharness.measure.recorder import Recorder
 from profharness.rundir import requests_raw, stream_times
@@ -121,9 +124,11 @@ class PointResults:
             if measured.begun
             else f"no point from {point.id} on was measured in the {self._pass} pass"
         )
-        self._recorder.add_finding(
-            finding("point-failed", f"{failure}: {measured.error}", point=point.id)
-        )
+        told = finding("point-failed", f"{failure}: {measured.error}", point=point.id)
+        if self._scan.backends == (COMMAND,):
+            logs = f"points/{self._pass}/{point.key}"
+            told = msgspec.structs.replace(told, advice=f"see what it said, in {logs} of the run")
+        self._recorder.add_finding(told)
 
 
 def _label(point: Point) -> str:

@@ -130,8 +130,10 @@ def reopen(run_plan: RunPlan, again: Again) -> Recorder:
 
 
 def failed(manifest: Manifest) -> tuple[PointRecord, ...]:
-    """The records of points that could not be measured."""
-    return tuple(record for record in manifest.points if record.state == "failed")
+    """The records of points that could not be measured, those included that were skipped after
+    that.
+    """
+    return tuple(record for record in manifest.points if record.state in ("failed", "skipped"))
 
 
 def _without_failed(run: RunDir, manifest: Manifest) -> Manifest:

@@ -62,9 +62,15 @@ def plan_scan(
     """
     passes = [PassPlan(BARE, (), tuple(backends)), *_passes(layers, backends, own)]
     reasons = ["bare: throughput and latency come from the pass without instruments"]
+    over = (
+        "over the first, the best and the recommended point of the bare pass"
+        if tuple(backends) == (COMMAND,)
+        else ""
+    )
     reasons += [
-        f"{plan.name}: over the points of {', '.join(plan.targets)}, "
-        f"with few trials{_caution(plan)}"
+        f"{plan.name}: "
+        + (over or f"over the points of {', '.join(plan.targets)}, with few trials")
+        + _caution(plan)
         for plan in passes[1:]
     ]
     return Schedule(tuple(passes), (*reasons, *_splitting(passes), *_assumed(own)))

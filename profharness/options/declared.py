@@ -33,6 +33,7 @@ class Topic(msgspec.Struct, frozen=True):
 GENERAL = Topic("options", "Options")
 LAYERS = Topic("layers", "Layers", "what is recorded, AMD's tracers and their counters")
 SCAN = Topic("scan", "Scans", "model, batch sizes, trials, inputs")
+AXES = Topic("axes", "Scans of a command", "axes, design, repeats, what counts as its rate")
 SERVING = Topic("serving", "Served scans", "load, protocol, our server or another one")
 PROCESSES = Topic("processes", "Multi-process scans", "pinned copies at once")
 TELEMETRY = Topic("telemetry", "Telemetry", "source, rate, measuring the idle device")
@@ -42,7 +43,7 @@ OUTPUT = Topic("output", "Output", "run directory, name, what is printed")
 SELECTION = Topic("selection", "Selection")
 MANY_FILES = Topic("files", "Many files")
 TOPICS = (
-    *(LAYERS, SCAN, SERVING, PROCESSES, TELEMETRY, PLACE, BATCH),
+    *(LAYERS, SCAN, AXES, SERVING, PROCESSES, TELEMETRY, PLACE, BATCH),
     *(SELECTION, MANY_FILES, OUTPUT),
 )
 """The order in which help shows them, after the general options."""
@@ -74,11 +75,13 @@ class TextForm(msgspec.Struct, frozen=True):
     """A text that stands for a value of another type: `4..2048` for a list of numbers.
 
     `parse(value, named)` turns a text into the value and leaves all else as it is; it raises
-    UsageError about `named`. `pattern` is a regular expression that such a text matches.
+    UsageError about `named`. `pattern` is a regular expression that such a text matches; `schema`
+    is the JSON Schema of what a scan file gives, where that is no text.
     """
 
     parse: Callable[[object, str], object]
     pattern: str = ""
+    schema: dict[str, Any] | None = None
 
 
 class Only(msgspec.Struct, frozen=True):

@@ -2,8 +2,8 @@
 (the line wins).
 
 Its options are declared in chapters, in the order in which a run's manifest records them: the
-workload, what layers record, servers, pinned processes, and here the place. msgspec's structs take
-one base each, so each chapter builds on the one before.
+workload, what layers record, servers, pinned processes, jobs, scans of a command, and here the
+place. msgspec's structs take one base each, so each chapter builds on the one before.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import msgspec
 from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import options as tracers
-from profharness.options import pinning, providers, serving_rules, trace_ranks
-from profharness.options.batch import BatchOptions
+from profharness.options import command_scan, pinning, providers, serving_rules, trace_ranks
+from profharness.options.command_scan import CommandScanOptions
 from profharness.options.declared import (
     OUTPUT,
     PLACE,
@@ -47,7 +47,7 @@ def _run_id(text: str) -> None:
         )
 
 
-class Request(BatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Request(CommandScanOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that `profharness run` can be told."""
 
     ranks: Annotated[
@@ -227,6 +227,7 @@ class Request(BatchOptions, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise UsageError(message, hint)
         if self.ranks > 1:
             trace_ranks.check(self.trace_ranks, self.ranks)
+        command_scan.check(self, self.command)
         tracers.check(self.tracer, self.profile, layers.descriptions)
         # that an option goes with another one says more than what is wrong with its value
         serving_rules.check(self)
@@ -245,6 +246,11 @@ def _check_capture(request: Request) -> None:
 
 def _wrong_ranks(request: Request) -> list[tuple[bool, str, str]]:
     return [
+        (
+            bool(request.axes) and (request.ranks > 1 or request.launcher != "local"),
+            "--scan executes the command as one process of this node, not as ranks or jobs",
+            "let the command start its ranks itself: srun, mpirun or torchrun stands after --",
+        ),
         (
             request.ranks > 1 and not request.command,
             "--ranks: a scan is one process",

@@ -32,7 +32,9 @@ def _of_field(field: Declared) -> Schema:
     more = option.more_help(field.name) if option.more_help is not None else ""
     choices = option.choices() if callable(option.choices) else option.choices
     kinds = [_of_kind(kind, option.limit, choices) for kind in parts(field.kind)]
-    if option.text is not None:
+    if option.text is not None and option.text.schema is not None:
+        kinds = [option.text.schema]
+    elif option.text is not None:
         pattern = {"pattern": option.text.pattern} if option.text.pattern else {}
         kinds.append({"type": "string", **pattern})
     schema: Schema = {"description": option.help + more}

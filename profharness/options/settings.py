@@ -14,6 +14,8 @@ import msgspec
 
 from profharness.errors import InputError, UsageError
 from profharness.options import pinning, serving_rules
+from profharness.options.axes import in_file
+from profharness.options.command_scan import ALSO_WITH_AXES
 from profharness.options.declared import Declared, declared, flag
 from profharness.options.request import Request
 
@@ -100,7 +102,7 @@ def _in_words(kind: Any) -> str:
             str: "a list of texts",
         }.get(arguments[0], "a list")
     if get_origin(kind) is dict:
-        return "a table of names, each with a list of whole numbers"
+        return f"a table of names, each with {_in_words(arguments[1])}"
     return (
         _WORDS[kind]
         if kind in _WORDS
@@ -108,12 +110,18 @@ def _in_words(kind: Any) -> str:
     )
 
 
-def check_kind(given: Iterable[str], origin: str, *, is_command: bool) -> None:
-    """Raises UsageError for a setting that this kind of run would pass over."""
+def check_kind(
+    given: Iterable[str], origin: str, *, is_command: bool, has_axes: bool = False
+) -> None:
+    """Raises UsageError for a setting that this kind of run would pass over; a scan of a command
+    (`has_axes`) understands some of both.
+    """
     known = {field.name: field.option.only for field in declared(Request)}
     kind = "command" if is_command else "scan"
     for key in given:
         only = known[key]
+        if is_command and has_axes and key in ALSO_WITH_AXES:
+            continue
         if only is not None and only.kind != kind:
             raise UsageError(f"{setting_name(key, origin)} {only.says}", only.hint)
 
@@ -135,7 +143,7 @@ def check_scan(given: Iterable[str], origin: str, request: Request) -> None:
 def read_scan_file(path: Path) -> dict[str, object]:
     """The settings of a TOML scan file. Raises InputError when it is missing or not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return in_file(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror})",

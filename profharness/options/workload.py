@@ -201,7 +201,7 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
         Option(
             "particlenet, an ONNX or TorchScript file, a frozen TensorFlow graph (.graphdef, "
             ".pb), a SavedModel folder, or a model's folder in a Triton repository (its shapes "
-            "are in config.pbtxt); served scans take several, A,B.",
+            "are in config.pbtxt); served: several, A,B.",
             SCAN,
             common=True,
             only=FOR_SCANS,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from profharness.analysis.axes.records import AxesScan, Prediction
 from profharness.analysis.critical.records import CriticalPath
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import (
@@ -46,7 +47,7 @@ def run_json(summary: Summary) -> bytes:
             "schema": SCHEMA,
             "run": summary.run.path if summary.run is not None else summary.source,
             "points": [
-                {**row, **judged(point)}
+                {**_always(point), **row, **judged(point)}
                 for row, point in zip(
                     as_objects(point_results(summary)), summary.points, strict=True
                 )
@@ -55,6 +56,7 @@ def run_json(summary: Summary) -> bytes:
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **({"sharing": summary.sharing} if summary.sharing else {}),
+            **({"axes": axes_object(summary.axes)} if summary.axes is not None else {}),
             **(
                 {"forecasts": _forecasts(summary.critical_path)}
                 if summary.critical_path is not None
@@ -62,6 +64,11 @@ def run_json(summary: Summary) -> bytes:
             ),
         }
     )
+
+
+def _always(point: PointSummary) -> dict[str, object]:
+    """What a point of a scan of a command always has, also where it failed."""
+    return {"point": point.point, "parameters": {}, "throughput": None} if point.parameters else {}
 
 
 def _forecasts(path: CriticalPath) -> dict[str, object]:
@@ -247,6 +254,25 @@ def comparison_json(
     document = msgspec.to_builtins(comparison)
     return _document(
         {**document, "breaches": as_objects(breach_table(breaches)), **beside}
+    ).decode()
+
+
+def axes_object(scan: AxesScan) -> dict[str, object]:
+    """A scan of a command without its points and curves, which stand beside it."""
+    made: dict[str, object] = msgspec.to_builtins(scan)
+    del made["points"], made["curves"]
+    return made
+
+
+def axes_json(scan: AxesScan, predictions: Sequence[Prediction] = ()) -> str:
+    """`saturation RUN --json` of a scan of a command. Ends with a newline."""
+    return _document(
+        {
+            "schema": SCHEMA,
+            "series": [msgspec.to_builtins(curve) for curve in scan.curves],
+            **axes_object(scan),
+            **({"predictions": predictions} if predictions else {}),
+        }
     ).decode()
 
 

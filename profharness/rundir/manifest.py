@@ -16,6 +16,7 @@ import msgspec
 from profharness.errors import InputError
 from profharness.findings import Finding
 from profharness.rundir.capture import period
+from profharness.rundir.executions.records import ExecutionRecord
 from profharness.rundir.foreign.border import DAMAGED, reading
 from profharness.rundir.foreign.patterns import why_not
 from profharness.rundir.foreign.records import check_counts, check_names, check_numbers
@@ -183,6 +184,9 @@ class PointRecord(_Record, frozen=True, kw_only=True):
     """One point in one pass. `repeat` counts further measurements of the same point (0 is the
     first).
 
+    In a scan of a command each record is one execution: `parameters` are its values by axis, and
+    one whose point has failed before is skipped.
+
     Of a served scan `mode` is how the load was made, `rate` what an open loop meant to send
     (requests/s), `level` the load generator's report and `result` what the harness made of its
     requests.
@@ -214,6 +218,8 @@ class PointRecord(_Record, frozen=True, kw_only=True):
     start_monotonic_ns: int | None = None
     end_monotonic_ns: int | None = None
     notes: dict[str, str] = {}
+    parameters: dict[str, int | float | str] = {}
+    execution: ExecutionRecord | None = None
 
 
 ENDED_BY = "the program ended by "

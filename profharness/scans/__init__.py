@@ -15,6 +15,7 @@ from profharness.scans.contract import Scan
 SCANS = ("particlenet", SATURATION)
 """The names by which users ask for a scan."""
 KINDS = (
+    "profharness.scans.command:CommandScan",
     "profharness.scans.saturation:SaturationScan",
     "profharness.scans.triton:TritonScan",
     "profharness.scans.pinned:PinnedScan",

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from profharness.rundir.executions.records import ExecutionRecord
 from profharness.rundir.levels import Level, LevelResult, Mode
 from profharness.rundir.manifest import PointRecord
 
@@ -58,7 +59,7 @@ class PointOutput:
     `begun`: False where no worker came as far as this point, for a reason that holds for others as
     well. `level` is the load generator's report on a level, `result` what its requests say;
     `streams` are the processes of a point that several measured, each with a file of its batches in
-    the point's folder.
+    the point's folder; `execution` is what one execution of a command came to.
     """
 
     ok: bool
@@ -80,6 +81,7 @@ class PointOutput:
     level: Level | None = None
     result: LevelResult | None = None
     streams: tuple[StreamOutput, ...] = ()
+    execution: ExecutionRecord | None = None
 
 
 @dataclass(frozen=True)

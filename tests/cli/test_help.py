@@ -106,7 +106,7 @@ def test_a_topic_that_is_not_there_is_told_with_those_that_are(
     assert run_cli(words) == 2
     assert capsys.readouterr().err == (
         "error: run --help: there is no topic 'servng'\n"
-        "  topics: layers, scan, serving, processes, telemetry, place, batch, output\n"
+        "  topics: layers, scan, axes, serving, processes, telemetry, place, batch, output\n"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from profharness.analysis.axes.points import is_axes_scan
 from profharness.analysis.host.line_tables import line_table
 from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.memory.levels import over_batches
@@ -81,10 +82,12 @@ _THREADS = frozenset(
 )
 
 
-def repeats(trials: Trials, reference: str) -> tuple[Drift, ...]:
+def repeats(manifest: Manifest, trials: Trials, reference: str) -> tuple[Drift, ...]:
     """The drift of every repeated point of the reference pass, each repeat against the first
-    measurement.
+    measurement; none where repeats are the noise, in a scan of a command.
     """
+    if is_axes_scan(manifest):
+        return ()
     repeat_drifts = []
     for (pass_name, key), repeat in trials.items():
         point = base_of(key)

@@ -30,6 +30,7 @@ from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.captures import capture_findings
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
+from profharness.analysis.run.executions import axes_fields, in_order_of_axes
 from profharness.analysis.run.passes import (
     allowed_cores,
     drifts,
@@ -95,7 +96,7 @@ def summarise_run(
     measured = _measured_findings(view, trace, device, results)
     eased = eased_by_pressure(measured, [each.summary for each in results], of_telemetry)
     of = by_point(findings := _unique((*eased, *_overhead_findings(rows), *of_telemetry)))
-    points = _in_order(tuple(_judged(each.summary, of, cores) for each in results))
+    points = _in_order(tuple(_judged(each.summary, of, cores) for each in results), view)
     metrics = {
         **device.metrics,
         **ceilings_of_points(points[0].metrics if points else None, device.metrics),
@@ -123,7 +124,7 @@ def summarise_run(
         telemetry=run_telemetry.rows(trace, records),
         **_of_hosts(view, of_nodes),
         sharing=shared_levels(points, view.levels, view.reference, view.drifts),
-        **of_all_passes(trace, node, device.memory, on_curves),
+        **(of_all_passes(trace, node, device.memory, on_curves) | axes_fields(view, points)),
     )
 
 
@@ -214,7 +215,7 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
     )
     backends = {record.id: record.backend for record in manifest.points}
     every = _concerned(manifest, streams(trace))
-    repeated = (*repeats(trials, reference), *run_levels.drifts(levels, reference))
+    repeated = (*repeats(manifest, trials, reference), *run_levels.drifts(levels, reference))
     return RunView(
         manifest,
         trials,
@@ -259,10 +260,10 @@ def _points(manifest: Manifest, trials: Trials) -> list[str]:
     )
 
 
-def _in_order(points: tuple[PointSummary, ...]) -> tuple[PointSummary, ...]:
-    """Levels of load from small to large, closed loops first: a search measures them in another
-    order.
-    """
+def _in_order(points: tuple[PointSummary, ...], view: RunView) -> tuple[PointSummary, ...]:
+    """Levels of load from small to large, closed loops first; several axes by their values."""
+    if view.rated is not None:
+        return in_order_of_axes(points, view.rated.axes)
     if not all(point.mode for point in points):
         return points
     backends = list(dict.fromkeys(point.backend for point in points))

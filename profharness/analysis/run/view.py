@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from profharness.analysis.axes.points import RatedPoints, rated_points
 from profharness.analysis.kernels.facts import NO_YARDSTICK, Yardstick
 from profharness.analysis.load.run_levels import Levels
 from profharness.analysis.records import PointSummary
@@ -59,6 +60,11 @@ class RunView:
         """First measurements of the point, the reference pass first."""
         first_measurements = self._first_measurements.get(point, [])
         return sorted(first_measurements, key=lambda record: record.pass_name != self.reference)
+
+    @cached_property
+    def rated(self) -> RatedPoints | None:
+        """The points of a scan of a command over their executions; None for another run."""
+        return rated_points(self.manifest)
 
     @cached_property
     def _first_measurements(self) -> dict[str, list[PointRecord]]:

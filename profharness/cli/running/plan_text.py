@@ -8,6 +8,7 @@ import shlex
 import textwrap
 from pathlib import Path
 
+from profharness.cli.running.plan_of_axes import axes_line, executions_text
 from profharness.cli.running.repetitions import (
     device_lines,
     measured_points,
@@ -23,6 +24,7 @@ from profharness.measure.plan import RunPlan
 from profharness.options.declared import declared
 from profharness.options.request import Request
 from profharness.options.trace_ranks import shown
+from profharness.scans.command import CommandScan
 from profharness.supervise.pass_plan import PassPlan
 from profharness.units import format_bytes, format_clock
 
@@ -44,6 +46,8 @@ def plan_line(prepared: RunPlan) -> str:
         what = f"{searches} search{'es' * (searches != 1)} (about {_SEARCHED} levels each)"
     passes = ", ".join(plan.name for plan in prepared.schedule.passes)
     count = len(prepared.schedule.passes)
+    if isinstance(prepared.scan, CommandScan):
+        return axes_line(prepared, prepared.scan, _telemetry(request))
     model = ", ".join(Path(one).name for one in request.model.split(",")) or request.scan
     return (
         f"plan    {model}: {what} x {count} pass{'es' * (count != 1)} ({passes}); at least "
@@ -87,7 +91,7 @@ def dry_run_text(prepared: RunPlan) -> str:
     lines += [f"run directory   {prepared.root}", f"executions      {_executions(prepared)}"]
     if prepared.scan is not None:
         lines += [*measurement_lines(prepared), *device_lines(prepared)]
-        lines += [f"expected time   at least {format_clock(_seconds(prepared))}"]
+        lines += [_expected(prepared)]
     else:
         lines += [f"expected time   the command's own, {_starts(prepared)}"]
     if prepared.request.trace_ranks:
@@ -172,6 +176,8 @@ def _executions(prepared: RunPlan) -> str:
     """How often profharness starts the workload, and how often it then runs where a tool starts it
     again by itself.
     """
+    if isinstance(prepared.scan, CommandScan):
+        return executions_text(prepared, prepared.scan)
     count = sum(len(planned_commands(prepared, plan)) for plan in prepared.schedule.passes)
     ranks = prepared.request.ranks
     told = f"{count * ranks} ({count} on each of {ranks} ranks)" if ranks > 1 else str(count)
@@ -218,6 +224,12 @@ def _shown(command: Command) -> list[tuple[str, str | None]]:
     return sorted((name, value) for name, value in command.env.items() if value is not None)
 
 
+def _expected(prepared: RunPlan) -> str:
+    if isinstance(prepared.scan, CommandScan):
+        return "expected time   the command's own, times its executions"
+    return f"expected time   at least {format_clock(_seconds(prepared))}"
+
+
 def _seconds(prepared: RunPlan) -> float:
     """A lower bound: minimum times and starts; trials that take longer are not known yet."""
     assert prepared.scan is not None
@@ -235,7 +247,7 @@ def _seconds(prepared: RunPlan) -> float:
 
 def _disk(prepared: RunPlan) -> int:
     """Estimated size of what the layers leave."""
-    if prepared.scan is None:
+    if prepared.scan is None or isinstance(prepared.scan, CommandScan):
         return (
             sum(
                 layer.about.bytes_per_command

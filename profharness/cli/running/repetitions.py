@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from profharness.cli.running.plan_of_axes import axes_lines
 from profharness.measure.plan import RunPlan
 from profharness.options.request import Request
+from profharness.scans.command import CommandScan
 from profharness.scans.contract import Point
 from profharness.supervise.pass_plan import PassPlan
 
@@ -32,6 +34,9 @@ def measurement_lines(prepared: RunPlan) -> Iterator[str]:
     100 trials and 2 s`.
     """
     if prepared.scan is None:
+        return
+    if isinstance(prepared.scan, CommandScan):
+        yield from axes_lines(prepared, prepared.scan)
         return
     label = _LABEL
     for plan in prepared.schedule.passes:
@@ -79,7 +84,7 @@ def device_lines(prepared: RunPlan) -> Iterator[str]:
     Nothing is said of servers and nodes elsewhere.
     """
     request = prepared.request
-    if prepared.scan is None or request.url or request.launcher == "slurm":
+    if prepared.scan is None or request.command or request.url or request.launcher == "slurm":
         return
     here = prepared.environment.accelerators
     names = ", ".join(dict.fromkeys(device.name or device.kind for device in here))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from profharness.analysis.records import Summary
+from profharness.report.axes.tables import axes_tables
 from profharness.report.page.findings import FindingBox, finding_boxes
 from profharness.report.page.headline import Tile, subtitle, tiles, title
 from profharness.report.page.provenance import provenance
@@ -80,6 +81,7 @@ class Content:
     caption: str
     withheld: tuple[str, ...]
     fits: Table | None
+    axes: tuple[Table, ...]
     shared: Table | None
     parts: Table | None
     host: Table | None
@@ -127,9 +129,8 @@ def content(summary: Summary) -> Content:
     listed, of_run = _listed_points(summary), summary.run is not None
     findings = finding_boxes(summary)
     shown = _shown_findings(findings)
-    figures, figures_note = figures_told_once(
-        figures_table("Figures of the whole window", summary.metrics)
-    )
+    of_window = figures_table("Figures of the whole window", summary.metrics)
+    figures, figures_note = figures_told_once(of_window)
     return Content(
         title=title(summary),
         on_cpu=on_cpu(summary),
@@ -141,6 +142,7 @@ def content(summary: Summary) -> Content:
         caption=caption(summary),
         withheld=withheld(summary),
         fits=fit_table(summary),
+        axes=axes_tables(summary.axes),
         shared=sharing_table(summary),
         parts=partition_table(summary),
         host=host_table(summary.host),

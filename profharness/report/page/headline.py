@@ -92,7 +92,9 @@ def tiles(summary: Summary) -> tuple[Tile, ...]:
 
 def _scan_tiles(summary: Summary) -> Iterable[Tile]:
     series = best_series(summary)
-    measured = [point for point in summary.points if finite(point.throughput) is not None]
+    measured = [
+        point for point in summary.points if finite(point.throughput) is not None and point.kept
+    ]
     best = max(measured, key=lambda point: point.throughput or 0.0, default=None)
     if best is None or best.throughput is None:
         return
@@ -119,10 +121,25 @@ def _scan_tiles(summary: Summary) -> Iterable[Tile]:
         )
     shown = point or best
     where = point_name(summary, shown)
+    yield from _recommended_of_axes(summary)
     p50 = shown.metrics.get(names.LATENCY_P50)
     if p50 is not None and finite(p50.value) is not None:
         yield Tile("latency p50", figure_text(p50, interval=False), f"at {where}", figure_tip(p50))
     yield from _device_tiles(summary, shown.metrics, where)
+
+
+def _recommended_of_axes(summary: Summary) -> Iterable[Tile]:
+    """The recommended point of a scan of a command."""
+    scan = summary.axes
+    name = None if scan is None else scan.recommended
+    point = next((one for one in summary.points if one.point == name), None)
+    if point is not None:
+        yield Tile(
+            "recommended",
+            point_name(summary, point),
+            f"{throughput_text(point)} {item_unit(summary)}",
+            "within 5 % of the best throughput, with the smallest values",
+        )
 
 
 def _rate_text(rate: float) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from profharness.analysis.records import Summary
+from profharness.report.axes.plots import axes_plots
 from profharness.report.page import content
 from profharness.report.page.later import ROOM, LaterRows
 from profharness.report.page.script import (
@@ -123,7 +124,10 @@ def _plots(summary: Summary) -> dict[str, tuple[Plot, ...]]:
         **{name: pictures[name] for name in ("strip", "reality", "grids", "ranks", "pareto")},
         "flames": pictures["flames"],
         "stacks": pictures["stacks"],
-        "curves": (
+        "axes": axes_plots(summary.axes),
+        "curves": ()
+        if summary.axes is not None
+        else (
             *some(curves.throughput_plot(summary), curves.latency_plot(summary)),
             *pictures["tradeoff"],
         ),

@@ -35,6 +35,8 @@ def star_text(summary: Summary) -> str:
             "the highest throughput: among them "
             "no level is proven best."
         )
+    if summary.axes is not None:
+        return ""
     return "★ marks the recommended level."
 
 

@@ -41,6 +41,11 @@ POINT_COLUMNS = (
     "consistency",
     "overhead",
     "providers",
+    "parameters",
+    "executions",
+    "wall_s",
+    "values",
+    "kept",
     "state",
     "error",
 )
@@ -130,6 +135,8 @@ def _point_value(point: PointSummary, key: str) -> object:
     value: object = getattr(point, key)
     if key in _OF_FAILURES:
         return None if point.state == "ok" else value
-    if key in ("overhead", "providers"):
+    if key in ("overhead", "providers", "parameters", "values"):
         return value or None
+    if key == "kept" or (point.parameters and key in _OF_TRIALS):
+        return value if point.executions and key == "kept" else None
     return None if value == "" or (point.mode and key in _OF_TRIALS) else value

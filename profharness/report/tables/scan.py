@@ -7,9 +7,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
+from profharness.analysis.axes.records import AxesScan
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.window import NOTHING_MEASURED
+from profharness.report.axes.tables import axis_cells, mark_of, required_names
+from profharness.report.axes.words import CAPTION
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text import names
 from profharness.report.text.figures import (
@@ -29,6 +33,7 @@ from profharness.report.text.labels import (
     point_names,
     scan_axis,
     several_batches,
+    value_text,
 )
 from profharness.report.text.limits import NO_VERDICT, short_verdict, withheld_text
 from profharness.report.text.rates import MEANING, throughput_ends, throughput_text
@@ -37,6 +42,7 @@ from profharness.units import format_number, one_of
 VERDICT = "verdict"
 OF_TABLE = "±: 95 % interval of the mean, from the standard error in the file"
 _PLACES = 4
+_MOST_FIGURES = 4
 _BRACKETS = re.compile(r" \([^()]*\)")
 
 
@@ -64,8 +70,7 @@ def scan_table(summary: Summary) -> Table | None:
 
 def _columns(summary: Summary) -> tuple[PointColumn, ...]:
     points = summary.points
-    axis = scan_axis(points)
-    columns = [_level_column(axis)]
+    columns = _setting_columns(summary)
     if several_batches(points):
         columns.append(
             PointColumn(
@@ -82,6 +87,7 @@ def _columns(summary: Summary) -> tuple[PointColumn, ...]:
                 _throughput,
             )
         )
+    columns += _figures_of_script(summary)
     columns.extend(
         column
         for column in _figure_columns(summary)
@@ -105,6 +111,8 @@ def caption(summary: Summary) -> str:
     """What ± in the table means; empty where no point has an interval."""
     if not any(throughput_ends(point) for point in summary.points):
         return ""
+    if summary.axes is not None:
+        return CAPTION
     return OF_TABLE if is_table(summary) else MEANING
 
 
@@ -214,6 +222,43 @@ def _served_columns() -> tuple[PointColumn, ...]:
 
 def _count(value: float, _unit: str) -> str:
     return f"{value:.3g}"
+
+
+def _setting_columns(summary: Summary) -> list[PointColumn]:
+    """What tells the points apart: a level, or the values of several axes."""
+    if summary.axes is None:
+        return [_level_column(scan_axis(summary.points))]
+    return [PointColumn(column, partial(_value_cell, name)) for column, name in axis_cells(summary)]
+
+
+def _value_cell(name: str, point: PointSummary) -> Cell:
+    value = point.parameters.get(name)
+    return Cell("" if value is None else value_text(value), provenance=f"point {point.point}")
+
+
+def _figures_of_script(summary: Summary) -> list[PointColumn]:
+    """The figures that a script gave in a scan of a command, and which points stand out."""
+    scan = summary.axes
+    if scan is None:
+        return []
+    columns = [
+        PointColumn(
+            Column(name, "right", "a figure of the script, mean over the executions", spare=9),
+            partial(_script_cell, name),
+        )
+        for name in required_names(scan)[:_MOST_FIGURES]
+    ]
+    if any(mark_of(scan, point).text for point in summary.points if point.state == "ok"):
+        columns.append(PointColumn(Column(""), partial(_mark_cell, scan)))
+    return columns
+
+
+def _script_cell(name: str, point: PointSummary) -> Cell:
+    return Cell(f"{point.values[name]:.4g}" if name in point.values else "")
+
+
+def _mark_cell(scan: AxesScan, point: PointSummary) -> Cell:
+    return mark_of(scan, point) if point.state == "ok" else Cell("")
 
 
 def _level_column(axis: Axis | None) -> PointColumn:

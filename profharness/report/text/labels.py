@@ -4,7 +4,7 @@ report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from profharness.analysis.curves.records import Series
@@ -36,6 +36,21 @@ def scan_axis(points: Iterable[PointSummary]) -> Axis | None:
         loaded = [axis for axis in served if counts[axis] and any(point.mode for point in shown)]
     best = loaded[0] if loaded else max(_AXES, key=lambda axis: counts[axis])
     return best if counts[best] else None
+
+
+def setting_text(parameters: Mapping[str, int | float | str]) -> str:
+    """`batch 16, workers 2`; a variable without its `env:`."""
+    return ", ".join(
+        f"{name.removeprefix('env:')} {value_text(value)}" for name, value in parameters.items()
+    )
+
+
+def value_text(value: float | str) -> str:
+    """A value of an axis without spaces between thousands: people copy it."""
+    if isinstance(value, str):
+        return value
+    short = f"{value:g}"
+    return short if float(short) == value else str(value)
 
 
 def level_name(axis: Axis, value: float) -> str:
@@ -75,6 +90,8 @@ def point_names(summary: Summary, points: Iterable[PointSummary]) -> tuple[str, 
     common = scan_axis(summary.points)
     apart = several_batches(summary.points)
     several = len({point.backend for point in summary.points}) > 1
+    if summary.axes is not None:
+        return tuple(setting_text(point.parameters) or point.point for point in points)
 
     def name_of(point: PointSummary) -> str:
         axis: Axis | None = "rate" if point.rate is not None else common

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from profharness.analysis.communication.clocks import BY_COMMON_END
 from profharness.analysis.records import PointSummary, SourceRow, Summary
+from profharness.report.axes import words as axes_words
 from profharness.report.text import command_sentences, scan_sentences
 from profharness.report.text.figures import finite
 from profharness.report.text.findings import all_findings, finding_count, finding_place
@@ -105,7 +106,7 @@ def trust(summary: Summary) -> str:
     """How sources were aligned, what the figures rest on, what failed; without the findings."""
     parts = [
         alignment(summary.sources),
-        _statistics(summary),
+        _statistics(summary) if summary.axes is None else axes_words.trust(summary.axes),
         f"execution providers: {ran}" if (ran := execution_providers(summary)) else "",
         _overheads(summary),
         _failed(summary.points),

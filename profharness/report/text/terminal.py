@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
+from profharness.report.axes.tables import curve_table, worth_table
 from profharness.report.table import Column, Table, first_rows, row_of
 from profharness.report.tables.hotspots import time_text
 from profharness.report.tables.memory.copies import copy_items
@@ -107,6 +108,7 @@ def _scan(table: Table, summary: Summary, width: int) -> RenderableType:
     return Group(
         terminal_table(table, shown),
         *(Text(note, style="dim") for note in notes if note),
+        *_axes(summary, width),
         *_shared(summary, width),
         *path_blocks(summary.critical_path, width),
     )
@@ -119,6 +121,19 @@ def _further(points: int) -> str:
 def _left_out(table: Table, shown: Sequence[int]) -> str:
     titles = [column.title for index, column in enumerate(table.columns) if index not in shown]
     return f"not shown at this width: {', '.join(titles)}" if titles else ""
+
+
+def _axes(summary: Summary, width: int) -> Iterable[RenderableType]:
+    """What the axes of a scan of a command are worth, and the curves through its best point."""
+    from rich.text import Text
+
+    tables = (worth_table(summary.axes), curve_table(summary.axes, through_best=True))
+    for table in tables:
+        if table is not None:
+            shown = fitting(table, width)
+            yield ""
+            yield Text(table.title, style="bold")
+            yield terminal_table(table, shown)
 
 
 def _shared(summary: Summary, width: int) -> Iterable[RenderableType]:

@@ -10,12 +10,14 @@ script that changes its parameters by hand, without an optimizer of torch, it is
 from the 31st on: before that many, gradients may be accumulated for the first step of an optimizer.
 Once the script marks steps itself (profharness_mark.step), only its marks are logged, and lines of
 the source "mark" stand for the whole run, as those of the source "optimizer" do before lines of the
-source "backward": readers drop the others.
+source "backward": readers drop the others. Figures that the script gives by name
+(profharness_mark.value) stand beside it, in values-<pid>.jsonl.
 """
 
 from __future__ import annotations
 
 import _thread
+import json
 import os
 import threading
 import time
@@ -194,6 +196,20 @@ def mark(process: Process, items: int | None) -> None:
     if _mark is None:
         _mark = guarded(process, recorder(process).mark)
     _mark(items)
+
+
+def value(process: Process, name: object, number: object) -> None:
+    """What profharness_mark.value() calls: one line of values-<pid>.jsonl beside the log of steps,
+    written at once, since a script says few of them.
+    """
+
+    def write(name: object, number: Any) -> None:
+        line = json.dumps({"name": str(name), "value": float(number)}) + "\n"
+        path = os.path.join(process.settings.folder("steps"), "values-%d.jsonl" % os.getpid())
+        with open(path, "a", encoding="ascii") as file:
+            file.write(line)
+
+    guarded(process, write, "the figures of the script")(name, number)
 
 
 def guarded(

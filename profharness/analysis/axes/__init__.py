@@ -1,0 +1,1 @@
+"""Scans of a command over several axes: what each axis is worth, the best point, curves."""

@@ -1,0 +1,113 @@
+"""What a scan of a command over several axes says, as typed records. Nothing is computed here."""
+
+from __future__ import annotations
+
+import msgspec
+
+from profharness.analysis.curves.records import BatchCurve, Knee, Recommended, StepChange
+from profharness.findings import Finding
+from profharness.stats.estimate import Estimate
+
+Value = int | float | str
+Parameters = dict[str, Value]
+"""The value of each axis, by what stands left of `=` in `--scan`."""
+
+
+class AxisLevels(msgspec.Struct, frozen=True, kw_only=True):
+    """One axis with its values, numbers in ascending order, texts as they were given."""
+
+    name: str
+    values: tuple[Value, ...]
+    is_number: bool
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """What one axis, or two in dependence of each other, are worth: `factor` on the throughput,
+    1 or more, with its interval.
+
+    Of one axis between `best` and `worst`, by its name. Of two, the ratio of `best` to `worst` of
+    the first is larger by the factor where the second has its value of `best` than where it has
+    that of `worst`. `proven`: the interval excludes 1. `levels` are the parts of each value of one
+    axis as factors on the mean, in the order of its values.
+    """
+
+    axes: tuple[str, ...]
+    factor: Estimate
+    best: Parameters
+    worst: Parameters
+    proven: bool = False
+    levels: tuple[float, ...] = ()
+
+
+class PointRate(msgspec.Struct, frozen=True, kw_only=True):
+    """A point by its values, with its rate and interval; `executions` that counted, whether it
+    keeps what is required, and its named figures (means over the executions).
+    """
+
+    point: str
+    parameters: Parameters
+    throughput: float
+    low: float | None = None
+    high: float | None = None
+    executions: int = 1
+    kept: bool = True
+    values: dict[str, float] = {}
+
+
+class AxisCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """A curve along one axis of numbers at one setting of the others (`key`): `levels` ascending.
+
+    `limiter` is the kind of the verdict at `limiter_at` and `limiter_text` its sentence, empty
+    where no point of the curve has one. `usl` and `jobs_per_device` belong to curves over clients,
+    and are never there.
+    """
+
+    key: Parameters
+    axis: str
+    levels: tuple[float, ...]
+    throughput: tuple[float, ...]
+    throughput_sem: tuple[float | None, ...] = ()
+    points: tuple[str, ...] = ()
+    batch: BatchCurve | None = None
+    usl: None = None
+    knee: Knee | None = None
+    jobs_per_device: None = None
+    recommended: Recommended | None = None
+    step: StepChange | None = None
+    limiter: str = ""
+    limiter_text: str = ""
+    limiter_at: float | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """What the effects give for a point, with the interval of its mean."""
+
+    parameters: Parameters
+    throughput: Estimate
+
+
+class AxesScan(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of it. `unit` is what a rate counts; `noise` the relative scatter of one execution,
+    None with one repeat; `unmeasured` the points that failed.
+
+    `left_out_error` is the median relative error of predicting each point from the others;
+    `overlaps_best` are the points that are not proven worse than the best; `effects_need` says why
+    there are no effects.
+    """
+
+    axes: tuple[AxisLevels, ...]
+    unit: str
+    design: str = "grid"
+    repeats: int = 1
+    requires: tuple[str, ...] = ()
+    points: tuple[PointRate, ...] = ()
+    best: str | None = None
+    recommended: str | None = None
+    overlaps_best: tuple[str, ...] = ()
+    noise: float | None = None
+    effects: tuple[Effect, ...] = ()
+    effects_need: str = ""
+    left_out_error: float | None = None
+    curves: tuple[AxisCurve, ...] = ()
+    unmeasured: tuple[str, ...] = ()

@@ -1,0 +1,61 @@
+"""What a plan says of a scan of a command: its axes, and how often the command is executed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from profharness.measure.executions.commands import executions
+from profharness.measure.plan import RunPlan
+from profharness.scans.command import CommandScan
+
+_LABEL = "measurements    "
+_INDENT = " " * len(_LABEL)
+_SHOWN = 12
+
+
+def axes_line(prepared: RunPlan, scan: CommandScan, telemetry: str) -> str:
+    """`plan    python: 15 points (batch 3 x workers 5) x 3 repeats, 45 executions; ...`."""
+    passes = ", ".join(plan.name for plan in prepared.schedule.passes)
+    return (
+        f"plan    {Path(prepared.request.command[0]).name}: {_design(prepared, scan)} x "
+        f"{_repeats(prepared)}; {executions_text(prepared, scan)} executions in "
+        f"{'one pass' if len(prepared.schedule.passes) == 1 else 'passes'} ({passes}); "
+        f"telemetry {telemetry}        --dry-run shows the commands"
+    )
+
+
+def executions_text(prepared: RunPlan, scan: CommandScan) -> str:
+    """How often the command is executed, over all passes: `45`, or `46 to 48`."""
+    ends = [executions(scan, plan, prepared.request.discarded) for plan in prepared.schedule.passes]
+    least, most = sum(one[0] for one in ends), sum(one[1] for one in ends)
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def axes_lines(prepared: RunPlan, scan: CommandScan) -> Iterator[str]:
+    """The design, and the values of each axis."""
+    discarded = prepared.request.discarded
+    first = (
+        f", after {discarded} discarded execution{'s' * (discarded != 1)} of each"
+        if discarded
+        else ""
+    )
+    yield f"{_LABEL}{_design(prepared, scan)} x {_repeats(prepared)}, at random in turn{first}"
+    for axis in scan.axes:
+        shown = ", ".join(map(shlex.quote, axis.values[:_SHOWN]))
+        rest = len(axis.values) - _SHOWN
+        kind = "" if axis.is_number else " (a category)"
+        yield f"{_INDENT}{axis.name}: {shown}{f' and {rest} more' if rest > 0 else ''}{kind}"
+
+
+def _design(prepared: RunPlan, scan: CommandScan) -> str:
+    count = len(scan.ids)
+    of = " x ".join(f"{axis.name} {len(axis.values)}" for axis in scan.axes)
+    kind = "" if prepared.request.design == "grid" else f", {prepared.request.design}"
+    return f"{count} point{'s' * (count != 1)} ({of}{kind})"
+
+
+def _repeats(prepared: RunPlan) -> str:
+    count = prepared.request.repeats
+    return f"{count} repeat{'s' * (count != 1)}"

@@ -1,0 +1,164 @@
+"""What a scan of a command asks for: its axes, its design, how often each point is executed, what
+is run around an execution, and which figure of the script counts (docs/command-line.md#axes).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+from profharness.errors import UsageError
+from profharness.options import axes
+from profharness.options.batch import BatchOptions
+from profharness.options.declared import AXES, Limit, Option, TextForm, declared, flag
+from profharness.options.workload import for_commands
+from profharness.rundir.executions.axes import Axis, axes_of, requirement
+
+ALSO_WITH_AXES = frozenset({"warmup", "seed", "strict"})
+"""Options of scans that a scan of a command understands too."""
+_ONLY = for_commands("name a command after --, with {NAME} where a value of the axis belongs")
+
+
+def _rate_regex(text: str) -> None:
+    if not text:
+        return
+    try:
+        groups = re.compile(text).groups
+    except re.error as error:
+        raise UsageError(
+            f"--rate-regex: {text!r} is no regular expression ({error})",
+            r"write the text around the number: 'img/s: ([\d.]+)'",
+        ) from error
+    if groups != 1:
+        raise UsageError(
+            f"--rate-regex: {text!r} has {groups} groups, and one is the rate",
+            r"put the number alone in brackets: 'img/s: ([\d.]+)'",
+        )
+
+
+def _requirements(texts: tuple[str, ...]) -> None:
+    for text in texts:
+        requirement(text)
+
+
+class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
+    """The options that make a command a scan; `axes` empty where it runs once."""
+
+    axes: Annotated[
+        dict[str, tuple[str, ...]],
+        Option(
+            "NAME=VALUES: execute the command with each value where it says {NAME}: "
+            "batch=8,16,32, batch=8..64 (powers of two), workers=0..8:1 (counting), or "
+            "env:OMP_NUM_THREADS=1,2,4 for a variable. Repeatable: every combination.",
+            AXES,
+            names=("--scan",),
+            metavar="NAME=VALUES",
+            gather=axes.gather,
+            text=TextForm(axes.parse, schema=axes.SCHEMA),
+            only=_ONLY,
+            check=axes.check,
+        ),
+    ] = {}  # noqa: RUF012  msgspec gives each struct its own
+    design: Annotated[
+        str,
+        Option(
+            "grid: every combination of the values (default); lhs:20: 20 of them, a Latin "
+            "hypercube.",
+            AXES,
+            metavar="grid|lhs:N",
+            only=_ONLY,
+            check=axes.design_size,
+        ),
+    ] = "grid"
+    repeats: Annotated[
+        int,
+        Option(
+            "Executions of each point, in turn and at random (default 3).",
+            AXES,
+            only=_ONLY,
+            limit=Limit(least=1, most=1000, says="{} is out of range", hint="ask for 1 to 1000"),
+        ),
+    ] = 3
+    rate_regex: Annotated[
+        str,
+        Option(
+            r"The rate is the median of the numbers that this finds in the output: "
+            r"'img/s: ([\d.]+)'.",
+            AXES,
+            metavar="REGEX",
+            only=_ONLY,
+            check=_rate_regex,
+        ),
+    ] = ""
+    require: Annotated[
+        tuple[str, ...],
+        Option(
+            'A figure of the script (profharness_mark.value) that a point must keep: "accuracy>='
+            '0.7". Repeatable.',
+            AXES,
+            only=_ONLY,
+            check=_requirements,
+        ),
+    ] = ()
+    setup: Annotated[
+        str,
+        Option(
+            "Shell command before the first execution of each point.",
+            AXES,
+            metavar="CMD",
+            only=_ONLY,
+        ),
+    ] = ""
+    prepare: Annotated[
+        str,
+        Option("Shell command before each execution.", AXES, metavar="CMD", only=_ONLY),
+    ] = ""
+    cleanup: Annotated[
+        str,
+        Option(
+            "Shell command after the last execution of each point.",
+            AXES,
+            metavar="CMD",
+            only=_ONLY,
+        ),
+    ] = ""
+
+    @property
+    def all_axes(self) -> tuple[Axis, ...]:
+        """The axes in the order in which they were given."""
+        return axes_of(self.axes)
+
+    @property
+    def discarded(self) -> int:
+        """How many executions of each point are discarded before its first that counts."""
+        return 0 if self.warmup == "auto" else int(self.warmup)
+
+
+def check(request: CommandScanOptions, words: Iterable[str]) -> None:
+    """Raises UsageError where options of a scan of a command stand alone, or contradict it;
+    `words` are those of the command.
+    """
+    own = [field for field in declared(CommandScanOptions) if field.option.topic is AXES]
+    if not request.axes:
+        for field in own:
+            if getattr(request, field.name) != field.default:
+                raise UsageError(
+                    f"{flag(field.name)} goes with --scan",
+                    "name an axis: --scan batch=8,16,32 -- python train.py {batch}",
+                )
+        return
+    axes.require_used(request.all_axes, (*words, request.setup, request.prepare, request.cleanup))
+    size, points = axes.design_size(request.design), 1
+    for axis in request.all_axes:
+        points *= len(axis.values)
+    if size is not None and size > points:
+        raise UsageError(
+            f"--design {request.design}: the grid has only {points} points",
+            "leave it out: the full grid is measured then",
+        )
+    if (size or points) > axes.MOST_POINTS:
+        raise UsageError(
+            f"--scan: the grid has {points} points, more than {axes.MOST_POINTS}",
+            "take fewer values, or some of its points: --design lhs:20",
+        )

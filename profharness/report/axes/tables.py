@@ -1,0 +1,141 @@
+"""Tables of a scan of a command: its axes' worth, and its curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect
+from profharness.analysis.records import PointSummary, Summary
+from profharness.report.axes.words import axis_name, factor_text, levels_text
+from profharness.report.table import Cell, Column, Table
+from profharness.report.text.figures import brief_text, number_text
+from profharness.report.text.labels import setting_text, value_text
+
+WORTH = "What the axes are worth"
+CURVES = "Curves along the axes"
+_MOST_PAIRS = 10
+_MOST_CURVES = 60
+
+
+def axes_tables(scan: AxesScan | None) -> tuple[Table, ...]:
+    """What the axes are worth, and every curve along them."""
+    return tuple(table for table in (worth_table(scan), curve_table(scan)) if table is not None)
+
+
+def worth_table(scan: AxesScan | None) -> Table | None:
+    """A row per axis, then per pair of axes, largest first; None without effects."""
+    if scan is None or not scan.effects:
+        return None
+    main = [effect for effect in scan.effects if len(effect.axes) == 1]
+    pairs = [effect for effect in scan.effects if len(effect.axes) == 2]
+    rows = [_effect_row(effect) for effect in (*main, *pairs[:_MOST_PAIRS])]
+    return Table(
+        WORTH,
+        (
+            Column("axis"),
+            Column("worth (95 % interval)", "right", "throughput at the best over the worst value"),
+            Column("best"),
+            Column("worst"),
+            Column("proven", meaning="the interval, shared among all effects, excludes 1"),
+        ),
+        tuple(rows),
+        left_out=max(len(pairs) - _MOST_PAIRS, 0),
+    )
+
+
+def _effect_row(effect: Effect) -> tuple[Cell, ...]:
+    known = effect.factor.low is not None
+    return (
+        Cell(" x ".join(map(axis_name, effect.axes))),
+        Cell(factor_text(effect.factor)),
+        Cell(_values(effect, best=True)),
+        Cell(_values(effect, best=False)),
+        Cell(
+            ("yes" if effect.proven else "no") if known else "",
+            emphasis="" if effect.proven else "muted",
+        ),
+    )
+
+
+def _values(effect: Effect, *, best: bool) -> str:
+    parameters = effect.best if best else effect.worst
+    if len(effect.axes) == 1:
+        return value_text(parameters[effect.axes[0]])
+    return setting_text(parameters)
+
+
+def curve_table(scan: AxesScan | None, *, through_best: bool = False) -> Table | None:
+    """A row per curve along an axis of numbers, or of those through the best point alone; None
+    without any.
+    """
+    curves = () if scan is None else scan.curves
+    if scan is not None and through_best and scan.best is not None:
+        curves = tuple(curve for curve in curves if scan.best in curve.points)
+    if scan is None or not curves:
+        return None
+    return Table(
+        CURVES,
+        (
+            Column("along"),
+            Column("at", wraps=True),
+            Column("values"),
+            Column("best", "right", f"highest throughput of the curve, {scan.unit}"),
+            Column("knee", "right", "from there on a larger value gives little"),
+            Column("recommended", "right", "the smallest value within 5 % of the best"),
+            Column("limiter", meaning="the kind of the verdict there"),
+        ),
+        tuple(_curve_row(curve) for curve in curves[:_MOST_CURVES]),
+        left_out=max(len(curves) - _MOST_CURVES, 0),
+    )
+
+
+def _curve_row(curve: AxisCurve) -> tuple[Cell, ...]:
+    at = max(range(len(curve.levels)), key=lambda place: curve.throughput[place])
+    return (
+        Cell(axis_name(curve.axis)),
+        Cell(setting_text(curve.key)),
+        Cell(levels_text(curve.levels)),
+        Cell(f"{brief_text(curve.throughput[at])} at {curve.levels[at]:g}"),
+        Cell(knee_text(curve)),
+        Cell("" if curve.recommended is None else f"{curve.recommended.at:g}"),
+        Cell(curve.limiter, provenance=curve.limiter_text),
+    )
+
+
+def knee_text(curve: AxisCurve) -> str:
+    """`12.3 (9.8 to 15)`, or the value alone."""
+    knee = curve.knee
+    if knee is None or knee.n is None:
+        return ""
+    value = number_text(round(knee.n, 1))
+    if knee.low is None or knee.high is None:
+        return value
+    return f"{value} ({number_text(round(knee.low, 1))} to {number_text(round(knee.high, 1))})"
+
+
+def axis_cells(summary: Summary) -> Iterator[tuple[Column, str]]:
+    """The columns of a table of points that name their values, with the axis of each."""
+    assert summary.axes is not None
+    for axis in summary.axes.axes:
+        yield Column(axis_name(axis.name), "right" if axis.is_number else "left"), axis.name
+
+
+def required_names(scan: AxesScan) -> tuple[str, ...]:
+    """The figures of the script that its points gave, those that are required first."""
+    asked = [text.split()[0] for text in scan.requires]
+    given = [name for point in scan.points for name in point.values]
+    return tuple(dict.fromkeys((*asked, *given)))
+
+
+def mark_of(scan: AxesScan, point: PointSummary) -> Cell:
+    """What stands behind a point: best, recommended, as good as the best, or what it lacks."""
+    if not point.kept:
+        return Cell("not as required", emphasis="warning")
+    if point.point == scan.best:
+        same = scan.best == scan.recommended
+        return Cell("best, recommended" if same else "best")
+    if point.point == scan.recommended:
+        return Cell("recommended")
+    if point.point in scan.overlaps_best:
+        return Cell("not proven worse", emphasis="muted")
+    return Cell("")

@@ -1,0 +1,1 @@
+"""Scans of a command as a run records them: axes, executions, and what scripts marked."""

@@ -1,0 +1,187 @@
+"""The scan of a command: one execution per point and repeat, each with its own values of the axes
+(docs/metrics.md#axes).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profharness.errors import UsageError
+from profharness.layers.contract import COMMAND
+from profharness.node.probe import Environment
+from profharness.options.axes import filled
+from profharness.options.request import Request
+from profharness.rundir.executions.axes import Axis, Requirement, requirement
+from profharness.rundir.manifest import PointRecord
+from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
+from profharness.scans.design import rounds, settings_of
+from profharness.stats.chosen import Rated, chosen_points
+
+_ID_LENGTH = 80
+
+
+@dataclass(frozen=True)
+class CommandScan:
+    """A fixed design; its points are executed in rounds. What a layer records is of few points,
+    which the bare pass chooses.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    points: tuple[Point, ...]
+    requirements: tuple[Requirement, ...] = ()
+    backends: tuple[str, ...] = (COMMAND,)
+    item: str = "item"
+    adaptive: bool = False
+    ids: tuple[str, ...] = field(default=())
+
+    @staticmethod
+    def fits(request: Request) -> bool:
+        """Whether a command is to be executed with several values."""
+        return bool(request.command and request.axes)
+
+    @classmethod
+    def from_request(
+        cls,
+        request: Request,
+        environment: Environment,  # noqa: ARG003  the values are given
+    ) -> CommandScan:
+        """Lay out the design and the order of its executions."""
+        axes = request.all_axes
+        settings = settings_of(axes, request.design, request.seed)
+        ids = _ids(axes, settings)
+        points = tuple(
+            Point(
+                id=ids[at],
+                backend=COMMAND,
+                params=dict(zip((axis.name for axis in axes), settings[at], strict=True)),
+                repeat=repeat,
+            )
+            for at, repeat in rounds(len(settings), request.repeats, request.seed)
+        )
+        return cls(
+            name=request.name or Path(request.command[0]).name,
+            axes=axes,
+            points=points,
+            requirements=tuple(requirement(text) for text in request.require),
+            ids=ids,
+        )
+
+    def next(self, done: Sequence[PointRecord]) -> Point | None:
+        """The first execution of the order that has no record."""
+        return first_missing(self.points, done)
+
+    def profiled(
+        self,
+        backend: str,  # noqa: ARG002  there is one
+        done: Sequence[PointRecord] = (),
+    ) -> tuple[Point, ...]:
+        """The points that a layer records: the first of the design, the best and the recommended
+        one of the bare pass; none before that.
+        """
+        by_id = {point.id: point for point in self.points if not point.repeat}
+        rated = self._rated(done)
+        if not rated:
+            return ()
+        best, recommended = chosen_points(rated, [axis.values for axis in self.axes])
+        first = next(name for name in self.ids if name in {one.name for one in rated})
+        named = dict.fromkeys((first, recommended.name, best.name))
+        return tuple(by_id[name] for name in named)
+
+    def _rated(self, done: Sequence[PointRecord]) -> list[Rated]:
+        """Mean rates of the points that were measured without failure and keep what is required;
+        all that were measured, where none does.
+        """
+        failed = {record.id for record in done if record.state != "ok"}
+        rates: dict[str, list[float]] = {}
+        kept: dict[str, bool] = {}
+        for record in done:
+            if record.id in failed or record.execution is None:
+                continue
+            rates.setdefault(record.id, []).append(record.execution.rate)
+            values = record.execution.values
+            kept[record.id] = kept.get(record.id, True) and all(
+                one.name in values and one.holds(values[one.name]) for one in self.requirements
+            )
+        settings = {point.id: tuple(map(str, point.params.values())) for point in self.points}
+        found = [
+            Rated(name, settings[name], sum(values) / len(values), kept[name])
+            for name, values in rates.items()
+            if name in settings
+        ]
+        return [one for one in found if one.kept] or found
+
+    # the command is executed as it is
+    def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002  no server here
+        """None: there is no server."""
+        return None
+
+    def workload(self, backend: str) -> WorkloadSpec:
+        """Raises UsageError: no worker of ours measures a command."""
+        raise UsageError(f"{backend}: a command has no worker", "this is a mistake of profharness")
+
+    def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
+        """The record of one execution."""
+        return PointRecord(
+            id=point.id,
+            pass_name=pass_name,
+            repeat=point.repeat,
+            state="ok" if output.ok else "failed" if output.begun else "skipped",
+            error=output.error,
+            trials=len(output.trials_ns),
+            warmup_trials=len(output.warmup_ns),
+            warmup_ns=sum(output.warmup_ns) if output.warmup_ns else None,
+            items_per_trial=output.items or None,
+            pid=output.pid,
+            host=output.host,
+            start_monotonic_ns=output.begin_ns,
+            end_monotonic_ns=output.end_ns,
+            notes=dict(output.notes),
+            parameters=self.parameters(point),
+            execution=output.execution,
+        )
+
+    def parameters(self, point: Point) -> dict[str, int | float | str]:
+        """The point's values as figures and JSON show them."""
+        return {axis.name: axis.typed(str(point.params[axis.name])) for axis in self.axes}
+
+
+def texts_of(point: Point) -> dict[str, str]:
+    """The values of a point as they are put into words."""
+    return {name: str(value) for name, value in point.params.items()}
+
+
+def words_of(words: Sequence[str], point: Point) -> tuple[str, ...]:
+    """The words of a command with the point's values in them."""
+    texts = texts_of(point)
+    return tuple(filled(word, texts) for word in words)
+
+
+def variables_of(axes: Sequence[Axis], point: Point) -> dict[str, str]:
+    """The environment variables that the point's values set."""
+    return {axis.variable: str(point.params[axis.name]) for axis in axes if axis.variable}
+
+
+def label_of(params: Mapping[str, object]) -> str:
+    """`batch=8 workers=2`, as people call a point."""
+    return " ".join(f"{name.removeprefix('env:')}={value}" for name, value in params.items())
+
+
+def _ids(axes: Sequence[Axis], settings: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """A name per setting that is fit for a folder: `batch8-workers2`, a number behind it where two
+    would be alike.
+    """
+    used: dict[str, int] = {}
+    ids = []
+    for setting in settings:
+        plain = "-".join(
+            f"{axis.name.rpartition(':')[2]}{value}"
+            for axis, value in zip(axes, setting, strict=True)
+        )
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", plain)[:_ID_LENGTH].lstrip(".-") or "point"
+        used[name] = used.get(name, 0) + 1
+        ids.append(name if used[name] == 1 else f"{name}.{used[name]}")
+    return tuple(ids)
