@@ -54,7 +54,6 @@ def saturation(
     """Fit throughput curves: knee, recommended point, what bends them."""
     from profharness.analysis.curves.knee import devices_of
     from profharness.cli.sizing.axes import load_axes, show_axes
-    from profharness.errors import UsageError
     from profharness.report.json import saturation_json
     from profharness.report.text.saturation import NO_JOBS, saturation_text
 
@@ -64,11 +63,7 @@ def saturation(
         _refuse_levels(jobs, latency_limit)
         show_axes(scanned, at or [], form=Form.JSON if json else form)
         return
-    if at:
-        raise UsageError(
-            "--at: this is no scan of a command over axes",
-            "leave it out; the curve tells what lies between two levels",
-        )
+    _refuse_axes(at)
     found, points = load_scan(path)
     limit = parse_limit(latency_limit, points) if latency_limit else None
     if json and jobs is not None and any(one.axis == "batch_size" for one in found):
@@ -82,6 +77,17 @@ def saturation(
         sys.stdout.write(saturation_markdown(found, jobs, limit, points))
     else:
         sys.stdout.write(saturation_text(found, jobs, limit, points))
+
+
+def _refuse_axes(at: list[str] | None) -> None:
+    """Raises UsageError for a point of a scan of a command, which levels of load are not."""
+    from profharness.errors import UsageError
+
+    if at:
+        raise UsageError(
+            "--at: this is no scan of a command over axes",
+            "leave it out; the curve tells what lies between two levels",
+        )
 
 
 def _refuse_levels(jobs: int | None, latency_limit: str | None) -> None:

@@ -95,7 +95,9 @@ def in_job(cluster: Cluster, folder: Path, name: str, ranks: int) -> list[Manife
 
 
 @pytest.mark.parametrize("name", WHEELS)
-def test_its_ranks_in_a_job_of_two_nodes_join_one_run(name: str, cluster: Cluster, tmp_path: Path) -> None:
+def test_its_ranks_in_a_job_of_two_nodes_join_one_run(
+    name: str, cluster: Cluster, tmp_path: Path
+) -> None:
     (found,) = in_job(cluster, tmp_path, name, 4)
     assert found.ranks == 4
     assert sorted(one.rank for one in found.rank_outcomes) == [0, 1, 2, 3]

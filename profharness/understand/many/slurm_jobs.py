@@ -92,7 +92,7 @@ def _security(stack: ExitStack) -> Security:
     except ImportError as error:
         raise Unavailable(
             "--dask slurm needs cryptography, to let nobody else talk to the scheduler",
-            "pip install cryptography",
+            "pip install 'profharness[dask]'",
         ) from error
     folder = _private_folder(stack)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
