@@ -181,7 +181,7 @@ def test_without_cryptography_no_scheduler_is_started(slurm, monkeypatch):
         dask_cluster("slurm", 1),
     ):
         pass
-    assert raised.value.hint == "pip install cryptography"
+    assert raised.value.hint == "pip install 'profharness[dask]'"
     assert not stand_in_slurm.jobs(slurm)
 
 
