@@ -45,7 +45,7 @@ from profharness.rundir.manifest import LayerOutcome, Manifest, ScanRecord
 from profharness.rundir.paths import RunDir
 from profharness.rundir.provenance import git_state
 from profharness.scans.command import CommandScan
-from profharness.supervise.hook_reports import clean_hellos, read_hellos
+from profharness.supervise.hook_reports import clean_hellos, read_hellos, with_ranks
 from profharness.supervise.pass_plan import PassPlan
 
 
@@ -211,7 +211,7 @@ def _finish(recorder: Recorder, status: int, told: Sequence[Clash]) -> None:
     recorder.update(
         state=state,
         exit_status=status,
-        processes=read_hellos(recorder.run.hooks),
+        processes=with_ranks(read_hellos(recorder.run.hooks), recorder.manifest.rank_outcomes),
         clocks=read_clock_files(recorder.run),
         findings=recorder.manifest.findings
         if stopped

@@ -18,7 +18,7 @@ import msgspec
 from profharness.findings import Finding, finding
 from profharness.launchers.process_tree import tree
 from profharness.layers.hooks import starts_python
-from profharness.rundir.manifest import Hello
+from profharness.rundir.manifest import Hello, RankOutcome
 from profharness.rundir.paths import write_atomic
 from profharness.secrets.patterns import clean_argv
 
@@ -118,6 +118,19 @@ def read_hellos(folder: Path) -> tuple[Hello, ...]:
         except (OSError, msgspec.DecodeError, msgspec.ValidationError):
             continue
     return tuple(sorted(hellos, key=lambda hello: hello.pid))
+
+
+def with_ranks(hellos: Sequence[Hello], outcomes: Sequence[RankOutcome]) -> tuple[Hello, ...]:
+    """Those, and one for each rank whose program no hook entered: what its harness knows of it."""
+    known = {hello.rank for hello in hellos}
+    unseen = {one.rank: one for one in reversed(outcomes) if one.rank not in known}
+    return (
+        *hellos,
+        *(
+            Hello(pid=one.pid, rank=rank, host=one.host, pass_name=one.pass_name)
+            for rank, one in sorted(unseen.items())
+        ),
+    )
 
 
 def clean_hellos(folder: Path) -> None:

@@ -79,6 +79,8 @@ def test_its_ranks_join_one_run(name: str, tmp_path: Path) -> None:
     (found,) = runs(tmp_path / "traces")
     assert found.ranks == 3
     assert sorted(one.rank for one in found.rank_outcomes) == [0, 1, 2]
+    assert [one.rank for one in found.processes] == [0, 1, 2]
+    assert all(one.host for one in found.processes)
     assert not found.findings
 
 
