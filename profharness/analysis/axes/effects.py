@@ -7,6 +7,7 @@ Bonferroni shares the 5 % among the effects. Pure functions.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,13 +29,17 @@ _MOST_LOG = 700.0
 @dataclass(frozen=True, eq=False)
 class Fit:
     """The coefficients of a design with their covariance, which has `freedom` degrees of freedom
-    behind it; no covariance where there is no error to tell.
+    behind it; no covariance where there is no error to tell. Of a predictor, `left_out` is the root
+    mean square of the logarithmic errors of predicting each point from the others, of which there
+    are `points`.
     """
 
     design: Design
     coefficients: F64
     covariance: F64 | None
     freedom: int
+    left_out: float = 0.0
+    points: int = 0
 
 
 @dataclass(frozen=True)
@@ -178,7 +183,7 @@ def _predictor(design: Design, means: PointMeans) -> tuple[float | None, Fit | N
     """The main effects alone, or with the interactions: what predicts a point better from the
     others. The error of leaving one out is e / (1 - h), h the leverage.
     """
-    chosen: tuple[float, Design] | None = None
+    chosen: tuple[float, Design, F64] | None = None
     for pairs in dict.fromkeys(((), design.pairs)):
         candidate = Design(design.coded, design.places, pairs)
         matrix = candidate.matrix()
@@ -186,27 +191,39 @@ def _predictor(design: Design, means: PointMeans) -> tuple[float | None, Fit | N
         if np.any(leverage > 1 - 1e-9):
             continue
         rest = means.mean - matrix @ np.linalg.lstsq(matrix, means.mean, rcond=None)[0]
-        error = float(np.median(np.abs(np.expm1(rest / (1 - leverage)))))
+        left_out = rest / (1 - leverage)
+        error = float(np.median(np.abs(np.expm1(left_out))))
         if chosen is None or error < chosen[0]:
-            chosen = (error, candidate)
+            chosen = (error, candidate, left_out)
     if chosen is None:  # a point for each part: nothing is left that a prediction could be held to
         return None, _fit(Design(design.coded, design.places, ()), means)
-    return chosen[0], _fit(chosen[1], means)
+    error, design, left_out = chosen
+    spread = float(np.sqrt(np.mean(left_out**2)))
+    return error, dataclasses.replace(_fit(design, means), left_out=spread, points=len(left_out))
 
 
 def predicted(predictor: Fit, parameters: Parameters) -> Prediction | None:
-    """The throughput of a point by the effects, with the 95 % interval of its mean; None for a
-    value outside of its axis. Axes that were not varied are not asked for.
+    """The throughput of a point by the effects; None for a value outside of its axis. Axes that
+    were not varied are not asked for.
+
+    Its 95 % interval is the larger one of that of the fitted mean and of what predicting each
+    measured point from the others is off by: effects that multiply do not follow every surface.
     """
     row = predictor.design.row(parameters)
     if row is None:
         return None
     value = float(row @ predictor.coefficients)
-    if predictor.covariance is None:
+    width = predictor.left_out * _student(predictor.points)
+    if predictor.covariance is not None:
+        error = math.sqrt(max(float(row @ predictor.covariance @ row), 0.0))
+        width = max(width, error * _student(predictor.freedom))
+    if not width:
         return Prediction(parameters=parameters, throughput=Estimate(value=_exp(value)))
-    quantile = float(stats.t.ppf(1 - ALPHA / 2, predictor.freedom))
-    width = quantile * math.sqrt(max(float(row @ predictor.covariance @ row), 0.0))
     return Prediction(
         parameters=parameters,
         throughput=Estimate(value=_exp(value), low=_exp(value - width), high=_exp(value + width)),
     )
+
+
+def _student(freedom: int) -> float:
+    return float(stats.t.ppf(1 - ALPHA / 2, freedom)) if freedom else 0.0

@@ -151,6 +151,28 @@ def test_a_point_that_was_left_out_is_predicted(out: int) -> None:
     assert effects.left_out_error < 0.03
 
 
+def test_a_prediction_tells_how_far_the_effects_miss_the_surface() -> None:
+    """Queues and batches do not multiply: throughput is b / (a + c b / (1 + w))."""
+    levels, where = (5, 4), grid((5, 4))
+
+    def model(places: I64) -> F64:
+        batch, workers = 2.0 ** places[:, 0], 2.0 ** places[:, 1]
+        return np.asarray(np.log(batch / (4 + 0.4 * batch / (1 + workers))), np.float64)
+
+    covered = []
+    for out in range(len(where)):
+        kept = np.delete(where, out, axis=0)
+        effects = scanned(levels, 3, np.random.default_rng(out), model, places=kept, noise=0.003)
+        assert effects.predictor is not None
+        guess = predicted(effects.predictor, {f"a{at}": 2 ** int(where[out, at]) for at in (0, 1)})
+        assert guess is not None
+        truth = math.exp(7.0 + float(model(where[out : out + 1])[0]))
+        assert guess.throughput.low is not None
+        assert guess.throughput.high is not None
+        covered.append(guess.throughput.low < truth < guess.throughput.high)
+    assert sum(covered) >= 18
+
+
 def test_between_two_values_it_lies_between_and_outside_nowhere() -> None:
     effects = scanned((4,), 3, np.random.default_rng(1), lambda places: 0.5 * places[:, 0])
     assert effects.predictor is not None
