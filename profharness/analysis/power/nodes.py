@@ -28,6 +28,7 @@ _TRAFFIC = (
     *("slingshot_received", "slingshot_sent", "slingshot_received_least", "slingshot_sent_least"),
     *("slingshot_link_retries", "slingshot_pauses", "slingshot_timeouts"),
 )
+_LONGEST_NS = 2**62
 _SUMS = frozenset({"energy", "power_w", "energy_node", "power_node", "cores_used", *_TRAFFIC})
 
 
@@ -47,11 +48,15 @@ class _Unit:
 def nodes(
     manifest: Manifest, trace: Trace, every: Sequence[Stream], found: Sequence[Package]
 ) -> Nodes | None:
-    """Over the time of all passes, else of all samples. None where one node was sampled alone."""
+    """Over the time of all passes, else of all samples. None where one node was sampled alone, or
+    where damaged stamps span more than a clock can count.
+    """
     hosts = list(dict.fromkeys(one.host for one in every if one.host))
     if len(hosts) < 2:
         return None
     when = _job(manifest, every)
+    if when is None:
+        return None
     rows = tuple(_row(host, every, found, when) for host in hosts)
     names = dict.fromkeys((*(node.host for node in manifest.nodes), *_clocked(manifest)))
     return Nodes(
@@ -87,15 +92,14 @@ def _clocked(manifest: Manifest) -> Iterator[str]:
     yield from dict.fromkeys(reading.host for reading in manifest.clocks)
 
 
-def _job(manifest: Manifest, every: Sequence[Stream]) -> Intervals:
+def _job(manifest: Manifest, every: Sequence[Stream]) -> Intervals | None:
     starts = [one.start_boot_ns for one in manifest.passes if one.start_boot_ns is not None]
     ends = [one.end_boot_ns for one in manifest.passes if one.end_boot_ns is not None]
-    if starts and ends:
-        return window(min(starts), max(ends))
-    return window(
-        min(int(one.samples.at_ns[0]) for one in every),
-        max(int(one.samples.until_ns.max()) for one in every) + 1,
-    )
+    if not starts or not ends:
+        starts = [int(one.samples.at_ns[0]) for one in every]
+        ends = [int(one.samples.until_ns.max()) + 1 for one in every]
+    begin, end = min(starts), max(ends)
+    return window(begin, end) if end - begin < _LONGEST_NS else None
 
 
 def _row(host: str, every: Sequence[Stream], found: Sequence[Package], when: Intervals) -> NodeRow:

@@ -22,8 +22,16 @@ from tests.stats.several_nodes import S, cluster
 EIGHT = 8 * S
 
 
-def of(trace: Trace, clocks: tuple[str, ...] = ()) -> Nodes | None:
+def of(
+    trace: Trace,
+    clocks: tuple[str, ...] = (),
+    passes: tuple[PassRecord, ...] = (PassRecord(name="bare", start_boot_ns=0, end_boot_ns=EIGHT),),
+    *,
+    damaged: bool = False,
+) -> Nodes | None:
     every = streams(trace)
+    if damaged:
+        every[0].samples.at_ns[0], every[1].samples.until_ns[-1] = -(2**63), 2**63 - 1
     manifest = Manifest(
         id="r",
         created="2026-01-02T03:04:05Z",
@@ -31,7 +39,7 @@ def of(trace: Trace, clocks: tuple[str, ...] = ()) -> Nodes | None:
         kind="command",
         argv=("x",),
         nodes=(NodeRecord(host="n1"),),
-        passes=(PassRecord(name="bare", start_boot_ns=0, end_boot_ns=EIGHT),),
+        passes=passes,
         clocks=tuple(
             ClockSnapshot(
                 host=host,
@@ -50,6 +58,12 @@ def of(trace: Trace, clocks: tuple[str, ...] = ()) -> Nodes | None:
 
 def test_one_node_has_no_section() -> None:
     assert of(cluster({"n1": [300.0]})) is None
+
+
+def test_stamps_that_span_more_than_a_clock_counts_are_of_no_time() -> None:
+    trace = cluster({"n1": [300.0], "n2": [310.0]})
+    assert of(trace, passes=()) is not None
+    assert of(trace, passes=(), damaged=True) is None
 
 
 def test_nodes_that_share_addresses_are_summed_and_not_mixed() -> None:
