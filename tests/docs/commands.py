@@ -24,6 +24,8 @@ BETWEEN = frozenset({"|", "||", "&&", ";", "&"})
 READING = frozenset(
     {
         "compare",
+        "export",
+        "fleet",
         "help",
         "hotspots",
         "ls",
@@ -34,6 +36,7 @@ READING = frozenset(
         "saturation",
         "schema",
         "scrub",
+        "slurm-template",
         "topology",
         "validate",
     }
