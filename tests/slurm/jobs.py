@@ -14,7 +14,7 @@ from profharness.rundir.jobs.records import JobEnd, read_end
 from profharness.rundir.manifest import Manifest, decode
 from tests.slurm.cluster import Cluster
 
-_LIMIT_S = 100.0
+_LIMIT_S = 400.0  # beside all other tests on few cores
 NAME = Path(sys.executable).name
 BOTH = ("--launcher", "slurm", "--ranks", "2", "--nodes", "2", "--telemetry", "off")
 
