@@ -12,6 +12,7 @@ from profharness.analysis.axes.records import AxesScan, AxisLevels, Parameters, 
 from profharness.analysis.axes.scan import prediction
 from profharness.cli.parsing.forms import Form
 from profharness.errors import InputError, UsageError
+from profharness.rundir.jobs.arrays import is_array
 from profharness.rundir.paths import RunDir
 
 
@@ -27,7 +28,7 @@ def load_axes(path: Path) -> ScannedAxes | None:
     """None for what is no run of such a scan. Raises InputError where none of its points gave a
     rate.
     """
-    if not path.is_dir():
+    if not path.is_dir() or is_array(path):
         return None
     manifest = RunDir.open(path).read_manifest()
     if not is_axes_scan(manifest):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from profharness.cli import run_cli
 from profharness.rundir.jobs.arrays import PlannedTask, TaskPlan, keep_plan
 from profharness.understand.many.tasks import missing, tasks_of
 
@@ -41,6 +42,15 @@ def test_points_of_all_tasks_are_on_one_curve(folder: Path) -> None:
     assert (list(curve.levels), curve.axis) == ([1, 4], "batch_size")
     assert [point.throughput for point in tasks.summary.points] == [100.0, 400.0]
     assert tasks.facts[:2] == ("m", "direct")
+
+
+def test_the_command_fits_that_curve_and_tells_what_is_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_cli(["saturation", str(folder), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert [curve["levels"] for curve in json.loads(out)["series"]] == [[1, 4]]
+    assert "1 of 3 tasks lack a run that is done: 1 (batch_sizes=2)" in err
 
 
 def test_tasks_that_are_missing_have_names(folder: Path) -> None:
