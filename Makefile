@@ -17,6 +17,7 @@
 #   make easybuild   EasyBuild, which resolves the easyconfig of packaging/ in a test
 #   make audit       known vulnerabilities and licences of what is installed
 #   make slurm       Debian's Slurm for its tests; as root, and nothing where it is here already
+#   make slurm24     builds a Slurm 24 and runs tests on its two nodes; as root, and no part of the others
 #   make site        the documentation as a site, in build/site
 #   make picture     the picture of a report in the README, from a recorded trace; TRACE=FILE for another one
 #
@@ -43,7 +44,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer mpi tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help slurm easybuild
+.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer mpi tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help slurm slurm24 easybuild
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -248,6 +249,12 @@ slurm: packages
 			echo "Slurm: not installed, as apt-get failed; its tests skip"; \
 	fi
 APT_INSTALL = DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -qq --no-install-recommends
+
+# A newer Slurm beside the machine's, in a root of its own, and the tests of what srun's plug-ins for
+# MPI set there. TESTS=tests/slurm runs all tests of the cluster on it. Ends with 3 where it cannot be had.
+slurm24: setup-dev
+	@$(BIN)/python -m tests.tools.get_slurm24
+	SLURM_OF_TESTS=24 $(BIN)/python -m pytest -q $(or $(TESTS),tests/slurm/test_srun.py)
 
 clean:
 	rm -rf $(VENV) .tools build dist *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

