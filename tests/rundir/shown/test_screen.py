@@ -171,5 +171,6 @@ def test_nothing_else_writes_to_the_screen() -> None:
     assert sorted(name for name, text in texts.items() if "Painted(" in text) == [
         "cli/__init__.py",
         "cli/running/answers.py",
+        "cli/sharing/many.py",
         "report/text/terminal.py",
     ]
