@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profharness.readers.kineto import reader
+from profharness.readers.kineto import reader, streams
 from profharness.trace.wanted import Wanted
 from tests.readers.kineto.kineto_files import document, kernel, launch, op, write
 
@@ -30,7 +30,7 @@ def test_the_rows_of_a_file_are_freed_with_the_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: Wanted
 ) -> None:
     made = []
-    for rows in set(reader._ROWS.values()):
+    for rows in set(streams._ROWS.values()):
 
         def watched(self, strings, kept=rows.__init__):
             kept(self, strings)
