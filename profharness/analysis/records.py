@@ -24,7 +24,9 @@ from profharness.analysis.memory.records import CopyRow, HeldPeak, Memory
 from profharness.analysis.operators.records import KnownWork, OperatorShare
 from profharness.analysis.pictures.records import Pictures
 from profharness.analysis.power.records import ModulePlace, Nodes
-from profharness.analysis.power.records import TelemetryRow as TelemetryRow  # noqa: PLC0414
+from profharness.analysis.power.records import (
+    TelemetryRow as TelemetryRow,  # noqa: PLC0414  handed on to those who import it from here
+)
 from profharness.analysis.run.runtime_logs import RuntimeLog
 from profharness.analysis.use.records import DeviceUse
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict

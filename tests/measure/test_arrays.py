@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,8 @@ FOURTH = {"SLURM_JOB_ID": "40", "SLURM_ARRAY_JOB_ID": "36", "SLURM_ARRAY_TASK_ID
 
 
 def scan(**asked: object) -> Request:
-    return Request(**{"array": "all", "batch_sizes": (1, 4, 16, 64), **asked})  # type: ignore[arg-type]
+    fields: Any = {"array": "all", "batch_sizes": (1, 4, 16, 64), **asked}
+    return Request(**fields)
 
 
 def test_a_task_measures_its_value_into_a_run_of_its_own(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,8 @@ LUMI_FIRST = (49, 57, 17, 25, 1, 9, 33, 41)
 
 
 def asked(**options: object) -> Request:
-    return Request(**{"command": ("true",), "launcher": "slurm", **options})  # type: ignore[arg-type]
+    fields: Any = {"command": ("true",), "launcher": "slurm", **options}
+    return Request(**fields)
 
 
 def site(text: str, folder: Path) -> Site:

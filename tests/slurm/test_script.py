@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,8 +32,8 @@ def plan(*command: str, root: Path | None = None) -> script.JobPlan:
     )
 
 
-def request(**asked: object) -> Request:
-    return Request(command=("true",), launcher="slurm", **asked)  # type: ignore[arg-type]
+def request(**asked: Any) -> Request:
+    return Request(command=("true",), launcher="slurm", **asked)
 
 
 def directives(text: str) -> list[str]:

@@ -92,7 +92,8 @@ class _Server(ThreadingMixIn, WSGIServer):
     def server_bind(self) -> None:
         """Without asking the network for this host's name, as the base class does."""
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
+        address = self.server_address
+        self.server_name, self.server_port = address[:2]  # type: ignore[assignment]  # text by TCP
         self.setup_environ()
 
 

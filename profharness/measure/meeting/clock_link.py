@@ -100,7 +100,8 @@ def answerer(
             yield Meeting(host=host, port=port, addresses=tuple(addresses), nonce=nonce.hex())
         finally:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as last, suppress(OSError):
-                last.sendto(nonce, ("127.0.0.1" if bind == "0.0.0.0" else bind, port))  # noqa: S104
+                everywhere = bind == "0.0.0.0"  # noqa: S104  asked, not bound to
+                last.sendto(nonce, ("127.0.0.1" if everywhere else bind, port))
                 thread.join(LIMIT_S)
 
 

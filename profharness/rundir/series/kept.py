@@ -64,7 +64,11 @@ class KeptSamples:
         with reading(self.path), self.path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             length = FIXED_BYTES + int.from_bytes(data[8:12], "little")
-            whole, _ = without_empty_rows(self.header, data, length)  # type: ignore[arg-type]
+            whole, _ = without_empty_rows(
+                self.header,
+                data,  # type: ignore[arg-type]  # a map of the file is read as bytes are
+                length,
+            )
             yield OpenSamples(Rows(self.header, whole, length), self.figures)
 
 
