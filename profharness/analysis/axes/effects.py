@@ -129,6 +129,9 @@ def _pair(fit: Fit, pair: tuple[int, ...], share: float) -> Effect:
     table = fit.coefficients[where].reshape(first.columns, second.columns)
     cells = first.rows @ table @ second.rows.T
     best, worst = _steepest(cells)
+    alone = first.rows @ fit.coefficients[fit.design.slice_of((pair[0],))]
+    if alone[best[0]] < alone[worst[0]]:  # both turned round say the same, of a gain
+        best, worst = worst, best
     contrast = np.zeros(len(fit.coefficients))
     contrast[where] = np.outer(
         first.rows[best[0]] - first.rows[worst[0]], second.rows[best[1]] - second.rows[worst[1]]

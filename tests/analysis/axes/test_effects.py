@@ -197,3 +197,19 @@ def test_too_few_points_say_what_they_need() -> None:
     where = grid((3, 3))
     assert scanned((3, 3), 3, np.random.default_rng(1), places=where[:1]).needs
     assert "more points" in scanned((3, 3), 1, np.random.default_rng(1), places=where[[0, 4]]).needs
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_dependence_is_told_of_the_gain(sign: float) -> None:
+    """From the worse value of the first axis to the better one, where that gains most."""
+    effects = scanned(
+        (3, 3),
+        3,
+        np.random.default_rng(5),
+        lambda at: sign * (at[:, 0] + 0.5 * at[:, 0] * at[:, 1]),
+        noise=0.01,
+    )
+    (pair,) = (one for one in effects.effects if len(one.axes) == 2)
+    ends = {value: place for place, value in enumerate((1, 4))}
+    assert ends[pair.best["a0"]] - ends[pair.worst["a0"]] == sign
+    assert (pair.best["a1"], pair.worst["a1"]) == (4, 1)
