@@ -19,6 +19,7 @@ import os
 import random
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +37,8 @@ REDUCE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096
 PID = 4711
 GREATEST = 2.0
 """With twice the ranks, times as much as with half of them."""
+
+_plans: list[Plan] = []
 
 
 class Plan:
@@ -156,10 +159,20 @@ def files(folder: Path, ranks: int, kernels: int) -> list[Path]:
     """The files of all ranks."""
     plan = Plan(ranks, kernels, seed=ranks)
     paths = [folder / f"rank{rank:03d}.json" for rank in range(ranks)]
-    for rank, path in enumerate(paths):
-        with path.open("w", buffering=1 << 20) as out:
-            write_rank(out, plan, rank)
+    with ProcessPoolExecutor(initializer=_take, initargs=(plan,)) as pool:
+        list(pool.map(write_file, range(ranks), paths))
     return paths
+
+
+def _take(plan: Plan) -> None:
+    """Once for each process that writes: the plan is as long as the files."""
+    _plans.append(plan)
+
+
+def write_file(rank: int, path: Path) -> None:
+    """One rank's file, in a process that has the plan."""
+    with path.open("w", buffering=1 << 20) as out:
+        write_rank(out, _plans[0], rank)
 
 
 def costs(ranks: int, kernels: int, keep: Path | None) -> dict[str, Cost]:

@@ -249,7 +249,7 @@ _LISTED = {
 
 
 def _of_code(paths: Sequence[Path]) -> str:
-    from profharness.understand.code_spots import holds_code
+    from profharness.understand.loose.code_files import holds_code
 
     return "its code is listed by --by line" if all(map(holds_code, paths)) else ""
 

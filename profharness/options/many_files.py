@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from profharness.node.cores import READING, helpers_for, reading_by
+from profharness.node.spare import started_early
 from profharness.options.declared import MANY_FILES, Limit, Option
 
 
@@ -35,8 +39,10 @@ class ManyFiles(msgspec.Struct, frozen=True, kw_only=True):
         int, Option("Jobs to start with --dask slurm.", MANY_FILES, limit=Limit(least=0))
     ] = 0
 
-    def reading(self) -> AbstractContextManager[None]:
-        """While the command works: files that it reads itself may take so many processes each."""
-        from profharness.readers.cores import reading_by
-
-        return reading_by(self.processes)
+    @contextmanager
+    def reading(self, paths: Sequence[Path] = ()) -> Iterator[None]:
+        """While the command works: files that it reads itself may take so many processes each.
+        Those that help with these paths start at once, before what the command needs is imported.
+        """
+        with reading_by(self.processes), started_early(READING, helpers_for(paths)):
+            yield

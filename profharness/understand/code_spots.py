@@ -35,15 +35,6 @@ class CodeSpots:
     why: str = ""
 
 
-def holds_code(path: Path) -> bool:
-    """Whether a CSV file holds samples or a thread trace: nothing else can be listed of it."""
-    if path.is_dir() or ".csv" not in path.name:
-        return False
-    head = read_head(path, _HEAD_BYTES)
-    with reading(path):
-        return thread_trace.sniff(head, path.name) or sample_csv.is_samples(head, path.name)
-
-
 def of_files(paths: Sequence[Path], by: By) -> CodeSpots:
     """The table of loose files. A JSON file counts where no CSV file of the same process does, and
     files of other kinds hold nothing of this. Raises InputError for a file that cannot be read, and

@@ -24,6 +24,10 @@ PERF_ANALYZER = ROOT / ".tools" / "perf-analyzer" / "perf_analyzer"
 # what each is told so that it has next to nothing to do, and what it prints then
 TINY = {
     "damaged_inputs": (("--files", "4"), "ours"),
+    "many_ranks": (
+        ("--ranks", "2,4", "--kernels", "40"),
+        "report",
+    ),
     "one_large_file": (
         ("--kernels", "100", "--repeats", "1", "--commands", "hotspots"),
         "busy loops",

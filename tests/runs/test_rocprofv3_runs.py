@@ -142,7 +142,8 @@ def test_only_the_ranks_that_were_named_start_under_the_tool(tmp_path: Path, lau
         srun = stand_in_srun.install(tmp_path / "slurm")
         path = f"{srun}:{node.bin}:/usr/bin:/bin"
         started = ("--launcher", "slurm")
-        done = node.run(*flags, *started, program=("--exit", "6"), PATH=path)
+        # inside of a job: outside of one the script would be handed to this machine's sbatch
+        done = node.run(*flags, *started, program=("--exit", "6"), PATH=path, SLURM_JOB_ID="77")
     else:
         done = node.run(*flags, program=("--exit", "6"))
     assert done.returncode == 6, done.stderr

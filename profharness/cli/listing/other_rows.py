@@ -30,7 +30,7 @@ def code_rows(line: HotspotsLine) -> CodeBy | None:
     """Whether rows are parts of kernels' code: where they are asked for, or the files hold nothing
     else.
     """
-    from profharness.understand.code_spots import holds_code
+    from profharness.understand.loose.code_files import holds_code
 
     if line.by is By.INSTRUCTION:
         return "instruction"

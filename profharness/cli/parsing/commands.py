@@ -135,7 +135,7 @@ def _callback(
             filled = {one.name: one.value(words) for one in asked.values()}
             for line in filled.values():
                 if isinstance(line, ManyFiles):
-                    stack.enter_context(line.reading())
+                    stack.enter_context(line.reading(getattr(line, "paths", ())))
             try:
                 return function(**plain, **filled)
             except KeyboardInterrupt as stop:

@@ -13,7 +13,6 @@ reader.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -23,9 +22,10 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Protocol
 
+from profharness.node.cores import READING, processes_for
+from profharness.node.spare import take
 from profharness.readers.bytes.allocation import keep_freed_memory
 from profharness.readers.bytes.json_stretches import SharedStream
-from profharness.readers.cores import processes_for
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.packed import PackedRows, add_packed, pack
 from profharness.readers.kineto.streams import open_stream
@@ -35,9 +35,6 @@ from profharness.trace.model import Strings
 from profharness.trace.wanted import Wanted
 
 _STRETCHES = 64  # of a file: at the end one process waits for the other's last
-_CHILD = (
-    "import sys; sys.path[:] = {!r}; from profharness.readers.kineto import sharing as s; s.{}()"
-)
 
 
 @dataclass(frozen=True)
@@ -173,24 +170,10 @@ def _edges(path: Path, block_bytes: int) -> list[int]:
 
 
 class HelperProcess:
-    """A process of this machine, started fresh, in a process group of its own: what a terminal
-    sends on Ctrl-C does not reach it.
-    """
+    """A process of this machine that reads stretches. Raises OSError where none can be started."""
 
     def __init__(self, task: Task) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _CHILD.format(sys.path, serve.__name__)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,  # if it fails, this process reads what it was to read
-            process_group=0,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._questions = Connection(os.dup(self._process.stdin.fileno()), readable=False)
-        self._answers = Connection(os.dup(self._process.stdout.fileno()), writable=False)
-        self._process.stdin.close()
-        self._process.stdout.close()
+        self._process = take(READING)
         self._send(task)
 
     def ask(self, start: int, stop: int) -> None:
@@ -199,24 +182,21 @@ class HelperProcess:
 
     def answer(self, *, waits: bool) -> PackedRows | None:
         """As they come through its pipe."""
-        if not wait([self._answers], None if waits else 0):
+        if not wait([self._process.answers], None if waits else 0):
             raise BlockingIOError
         try:
-            found = self._answers.recv()
+            found = self._process.answers.recv()
         except OSError as error:
             raise EOFError from error
         return found if isinstance(found, PackedRows) else None
 
     def close(self) -> None:
         """It ends here and now, whatever it is at."""
-        self._process.kill()
-        self._process.wait()
-        self._questions.close()
-        self._answers.close()
+        self._process.close()
 
     def _send(self, what: object) -> None:
         try:
-            self._questions.send(what)
+            self._process.questions.send(what)
         except OSError:  # it died: its answer says so
             return
 

@@ -12,6 +12,7 @@ from profharness.readers.border import reading
 from profharness.readers.py_spy import reader
 from profharness.rundir.blocks import read_head
 from profharness.rundir.paths import MANIFEST, RunDir
+from profharness.understand.loose.code_files import holds_code
 
 if TYPE_CHECKING:
     from profharness.analysis.host.line_records import By, LineTable
@@ -33,8 +34,6 @@ def asked_lines(paths: Sequence[Path], by: str, pass_name: str | None = None) ->
     lines and stacks were sampled, or nothing is asked for and nothing else was recorded. None where
     rows are of another kind. Raises as `python_lines` does.
     """
-    from profharness.understand.code_spots import holds_code
-
     if by == "function":
         return python_lines(paths, "function", pass_name)
     if (by == "line" and not all(map(holds_code, paths))) or (not by and _only_samples(paths)):

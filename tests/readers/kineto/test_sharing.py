@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.errors import InputError
-from profharness.readers import cores
-from profharness.readers.cores import processes_for, reading_by
+from profharness.node import cores
+from profharness.node.cores import processes_for, reading_by
 from profharness.readers.kineto import reader, sharing
 from profharness.readers.kineto.packed import PackedRows
 from profharness.readers.kineto.sharing import Task, read_stretch
@@ -203,7 +203,7 @@ def waiting_for_first(monkeypatch: pytest.MonkeyPatch) -> None:
         def first(begin: int, end: int) -> None:
             helper.ask = ask
             ask(begin, end)
-            assert sharing.wait([helper._answers], 60)
+            assert sharing.wait([helper._process.answers], 60)
 
         helper.ask = first
         return helper
@@ -251,7 +251,7 @@ def lives(pid: int) -> bool:
 READS_SLOWLY = """
 import sys, time
 from pathlib import Path
-from profharness.readers import cores
+from profharness.node import cores
 from profharness.readers.kineto import reader, sharing
 from profharness.readers.kineto.events import KinetoRows
 cores.LEAST_BYTES = 1
