@@ -173,12 +173,12 @@ def combine(parts: Sequence[Part], source: str) -> Summary:
         counters=counter_table.merge_counter_rows(summary.counters for summary in summaries),
         device_names=tuple(dict.fromkeys(name for one in summaries for name in one.device_names)),
         use=use,
-        pictures=_pictures(parts),
+        pictures=_pictures(parts, () if talk is None else talk.standing_out),
         host=add_host_times(summary.host for summary in summaries),
     )
 
 
-def _pictures(parts: Sequence[Part]) -> Pictures:
+def _pictures(parts: Sequence[Part], first: Sequence[str]) -> Pictures:
     """Those of the files that have any, and how the window of each rank divides."""
     of_parts = [
         FilePictures(_label(file_part), file_part.pictures)
@@ -186,7 +186,7 @@ def _pictures(parts: Sequence[Part]) -> Pictures:
         if file_part.pictures is not None
     ]
     ranks = shares_of_files((file_part.summary, file_part.ranks) for file_part in parts)
-    return msgspec.structs.replace(of_files(of_parts), ranks=ranks)
+    return msgspec.structs.replace(of_files(of_parts, first), ranks=ranks)
 
 
 def _label(file_part: Part) -> str:

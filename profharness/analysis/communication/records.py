@@ -206,3 +206,8 @@ class Communication(msgspec.Struct, frozen=True, kw_only=True):
     ranks: tuple[RankCells, ...] = ()
     groups: tuple[RankGroup, ...] = ()
     exchange: Exchange | None = None
+
+    @property
+    def standing_out(self) -> tuple[str, ...]:
+        """The ranks of all groups but the largest, those that stand out most first."""
+        return tuple(rank for group in self.groups[:-1] for rank in group.ranks)

@@ -30,13 +30,16 @@ def pieces_of_one(files: int) -> int:
     return ALL_PIECES // min(max(files, 1), MOST_DEVICES)
 
 
-def of_files(files: Sequence[FilePictures]) -> Pictures:
-    """The strips of the first devices below each other, each from the start of its own window, and
-    the flame graphs with the times of all files summed.
+def of_files(files: Sequence[FilePictures], first: Sequence[str] = ()) -> Pictures:
+    """The strips of devices below each other, each from the start of its own window, and the flame
+    graphs with the times of all files summed. Where the devices are too many to be drawn, those of
+    the files that are labelled as in `first` come first.
     """
+    count = sum(len(file.pictures.strips.strips) for file in files)
+    place = {label: at for at, label in enumerate(first)} if count > MOST_DEVICES else {}
     strips = [
         _beginning_at_zero(strip, file.label)
-        for file in files
+        for file in sorted(files, key=lambda file: place.get(file.label, len(place)))
         for strip in file.pictures.strips.strips
     ]
     left_out = sum(file.pictures.strips.left_out for file in files)

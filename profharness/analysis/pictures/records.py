@@ -48,8 +48,9 @@ class Strip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Strips(msgspec.Struct, frozen=True, kw_only=True):
-    """The strips of the first devices, and how many devices more there are. With `own_clocks` the
-    strips are of several files, each on its own clock, which begins with its window.
+    """Strips of devices, and how many devices more there are (`of_files` chooses). With
+    `own_clocks` the strips are of several files, each on its own clock, which begins with its
+    window.
     """
 
     strips: tuple[Strip, ...] = ()

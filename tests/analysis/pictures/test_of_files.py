@@ -120,3 +120,21 @@ def test_each_strip_begins_with_its_window_and_names_its_file() -> None:
 def test_the_pieces_of_all_files_fit_on_a_page(files: int) -> None:
     assert pieces_of_one(files) * min(files, MOST_DEVICES) <= ALL_PIECES
     assert MOST_FRAMES > 0
+
+
+def test_devices_that_stand_out_are_drawn_where_not_all_fit() -> None:
+    strip = Strip(
+        device="0", start_ns=0, end_ns=9, window_ns=9, thinned=False,
+        kind=(0,), at=(0,), width=(9,), before=(0,), ns=(9,),
+    )  # fmt: skip
+    files = [
+        FilePictures(f"rank {at}", Pictures(strips=Strips(strips=(strip,))))
+        for at in range(MOST_DEVICES + 3)
+    ]
+    last, few = f"rank {MOST_DEVICES + 2}", files[:4]
+    drawn = of_files(files, (last, "rank 5")).strips
+    names = [one.device for one in drawn.strips]
+    assert names[:3] == [f"0 of {last}", "0 of rank 5", "0 of rank 0"]
+    assert (len(names), drawn.left_out) == (MOST_DEVICES, 3)
+    in_order = [one.device for one in of_files(few, ("rank 3",)).strips.strips]
+    assert in_order == [f"0 of rank {at}" for at in range(4)], "all fit: nothing is moved"
