@@ -100,7 +100,8 @@ CRITERIA: tuple[Criterion, ...] = (
     Criterion(
         "others",
         "conditions",
-        "no other process used the device; on a CPU, the work did not wait for cores",
+        "no other process used the device; on a CPU, the work did not wait for cores that others "
+        "held",
         "telemetry that sees the processes of the device",
         trust.others,
         0.0,

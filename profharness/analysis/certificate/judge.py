@@ -52,7 +52,7 @@ def ids(judged: Sequence[Judged], state: State) -> tuple[str, ...]:
 
 
 def _answer(outcome: Outcome, judged: Sequence[Judged], point: str, device: str) -> str:
-    what = f"{device or 'The device'} at {point}" if point else device or "The device"
+    what = f"{device or 'the device'} at {point}" if point else device or "the device"
     open_ones = ids(judged, "not judged")
     certified = outcome != "not trusted"
     names = ", ".join(
@@ -70,7 +70,8 @@ def _answer(outcome: Outcome, judged: Sequence[Judged], point: str, device: str)
     missing = f" Not judged: {', '.join(open_ones)}." if open_ones else ""
     inapplicable = ids(judged, "not applicable")
     apart = f" Not applicable: {', '.join(inapplicable)}." if inapplicable else ""
-    return f"{opening}{failed}{missing}{apart}"
+    said = f"{opening}{failed}{missing}{apart}"
+    return said[:1].upper() + said[1:]
 
 
 def _device(subject: Subject) -> str:

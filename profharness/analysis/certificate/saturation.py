@@ -24,7 +24,7 @@ POWER_LIMIT = 0.95
 _CEILINGS = ("roofline_share", "flops_of_ceiling", "bandwidth_share")
 _ELSEWHERE = frozenset({"communication", "copy", "underfilled", "inside-kernel"})
 _UNSURE = frozenset({"poor-fit"})
-_FALLS = "falls-after-peak"
+_FALLS, _DIFFER = "falls-after-peak", "kernels-differ"
 
 
 def plateau(subject: Subject, threshold: float) -> Reading:
@@ -102,6 +102,8 @@ def busy(subject: Subject, threshold: float) -> Reading:
     if subject.on_cpu:
         return _cores(subject, threshold)
     bare = first_known(subject.figures, ("busy_bare",))
+    if bare is not None and any(item.id == _DIFFER for item in subject.findings):
+        return Reading("not judged", "the traced pass ran other kernels than the bare pass")
     if bare is not None:
         return _share(bare, threshold, "a kernel ran {} of a bare trial's time")
     traced = first_known(subject.figures, ("busy",))

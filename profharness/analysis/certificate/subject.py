@@ -18,7 +18,7 @@ from profharness.stats.estimate import Figure
 @dataclass(frozen=True)
 class Subject:
     """A run, and the point of it that is judged; None for a command without points, and where no
-    point was measured. `figures` are those of the point, and for what it has none of, of the run.
+    point was measured.
     """
 
     manifest: Manifest
@@ -28,10 +28,18 @@ class Subject:
 
     @property
     def figures(self) -> Mapping[str, Figure]:
-        """By name; those of the point that were not measured give way to the run's."""
-        of_point = {} if self.point is None else self.point.metrics
-        known = {name: figure for name, figure in of_point.items() if figure.value is not None}
-        return {**of_point, **self.summary.metrics, **known}
+        """Those of the point alone: the run's are of all its points together."""
+        return self.summary.metrics if self.point is None else self.point.metrics
+
+    def condition(self, name: str) -> float | None:
+        """The value of a figure of the point, else of the run, whose conditions were the point's;
+        None where it was not measured.
+        """
+        of_point = self.value(name)
+        if of_point is not None:
+            return of_point
+        figure = self.summary.metrics.get(name)
+        return None if figure is None or figure.value is None else float(figure.value)
 
     @property
     def verdict(self) -> Verdict | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from profharness.analysis.certificate.criterion import Reading
 from profharness.analysis.certificate.subject import Subject
+from profharness.analysis.run.checks import NOBODY
 from profharness.units import format_share
 
 NAMED = 3
@@ -90,7 +91,7 @@ def clocks(subject: Subject, threshold: float) -> Reading:
             ("throttle_thermal", "temperature"),
             ("throttle_external", "a signal from outside"),
         )
-        if (value := subject.value(name)) is not None
+        if (value := subject.condition(name)) is not None
     }
     if not held:
         return Reading("not judged", "nothing says what held the device's clock down")
@@ -119,13 +120,15 @@ def cap(subject: Subject, _threshold: float) -> Reading:
 def others(subject: Subject, _threshold: float) -> Reading:
     """Whether anybody else used the device."""
     if subject.on_cpu:
-        pressed = [item for item in subject.findings if item.id == _CPU_SHARED]
+        pressed = [
+            item for item in subject.findings if item.id == _CPU_SHARED and item.advice != NOBODY
+        ]
         if pressed:
             return Reading("not met", pressed[0].message)
-        if subject.value("cpu_tree_wait") is None:
+        if subject.condition("cpu_tree_wait") is None:
             return Reading("not judged", "nothing says whether the work waited for cores")
-        return Reading("met", "the work did not have to wait for cores")
-    value = subject.value("gpu_processes_other")
+        return Reading("met", "the work did not have to wait for cores that others held")
+    value = subject.condition("gpu_processes_other")
     if value is None:
         return Reading("not judged", "nothing says who else used the device")
     if value > 0:

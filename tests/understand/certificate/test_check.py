@@ -34,6 +34,7 @@ from profharness.understand import report_run
 from profharness.understand.certificate import checking
 from profharness.understand.certificate.checking import check
 from tests.readers.kineto.kineto_files import write
+from tests.samples.keep import unpacked
 from tests.understand.certificate.made_runs import SATURATED, UNSATURATED, make
 
 TOKEN = "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYz" + "01234567"
@@ -309,3 +310,15 @@ def test_measuring_more_ends_a_certificate(run):
     manifest = RunDir.open(run).read_manifest()
     RunDir.open(run).write_manifest(msgspec.structs.replace(manifest, state="interrupted"))
     assert faults(run) == [("manifest.json", "changed")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["0.1-command", "0.1-scan-onnxruntime", "0.1-served"])
+def test_runs_that_earlier_versions_left_are_certified_and_checked(name, tmp_path):
+    """None of these small runs is saturated."""
+    run = unpacked(name, tmp_path)
+    assert run_cli(["certify", str(run)]) == 1
+    found = check(document(run))
+    assert (found.holds, found.recomputed) == (True, True)
+    report_run.finish(run)
+    assert check(document(run)).holds
