@@ -91,7 +91,8 @@ def _certify(
     for one in (place, page):
         require_free(one, (root,), force=force)
     certificate = made(root, point)
-    drawn = render(certificate, place.name).encode("utf-8", "surrogateescape")
+    in_run = place.parent.resolve() == root.resolve()
+    drawn = render(certificate, place.name, in_run=in_run).encode("utf-8", "surrogateescape")
     beside = Page(name=page.name, sha256=hashlib.sha256(drawn).hexdigest())
     document = encode(msgspec.structs.replace(certificate, page=beside))
     write_atomic(page, drawn)

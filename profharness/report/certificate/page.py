@@ -22,8 +22,10 @@ _COLOURS: dict[State, Emphasis] = {
 }
 
 
-def render(certificate: Certificate, document: str) -> str:
-    """The whole page; `document` is the name of the JSON file beside it."""
+def render(certificate: Certificate, document: str, *, in_run: bool) -> str:
+    """The whole page; `document` is the name of the JSON file beside it, `in_run` whether both lie
+    in the run directory.
+    """
     judgement = certificate.judgement
     return rendered(
         "certificate.html.j2",
@@ -39,7 +41,7 @@ def render(certificate: Certificate, document: str) -> str:
         recorded=judgement.facts,
         rests=_rests(certificate),
         left_out=certificate.left_out,
-        check=f"profharness certify --check {shlex.quote(document)}",
+        check=f"profharness certify --check {shlex.quote(document)}{'' if in_run else ' RUN'}",
         criteria=judgement.criteria,
         made_by=certificate.profharness,
     )

@@ -39,11 +39,11 @@ def interval_text(one: Judged) -> str:
 
 
 def limit_text(one: Judged) -> str:
-    """`at least 90.0 %`, `none`; empty for a criterion without a number."""
+    """`at least 90.0 %`, `none allowed`; empty for a criterion without a number."""
     if one.threshold is None:
         return ""
     if one.threshold == 0:
-        return "none"
+        return "none allowed"
     words = "at most" if one.id in _AT_MOST else "at least"
     return f"{words} {_quantity(one.threshold, one.unit)}"
 

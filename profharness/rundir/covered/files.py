@@ -28,6 +28,7 @@ FOLDERS = ("control", "points", "telemetry", "artifacts")
 """Folders of records, all of whose files count."""
 MADE_AGAIN = ("telemetry/*.parquet", "telemetry/ResourceLog.*")
 """What lies among the records and is made from them by `report`."""
+REMOVED = "removed"
 _LINK = b"link to "
 
 
@@ -36,7 +37,8 @@ class FileHash(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     the SHA-256 of its bytes in hexadecimal digits.
 
     `scrubbed` is the hash that it has once `profharness scrub` has removed the secrets that it
-    holds; empty for a file without any, which stays as it is.
+    holds, `REMOVED` for the journal of a database that holds some, which goes then; empty for a
+    file without any, which stays as it is.
     """
 
     path: str

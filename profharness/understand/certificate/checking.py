@@ -13,7 +13,7 @@ from profharness.analysis.certificate.criteria import VERSION
 from profharness.analysis.certificate.document import KIND, SCHEMA, Certificate, is_as_written
 from profharness.analysis.certificate.records import Check, Fault, Judgement, Why
 from profharness.errors import InputError, UsageError
-from profharness.rundir.covered.files import FileHash, hash_of, listed
+from profharness.rundir.covered.files import REMOVED, FileHash, hash_of, listed
 from profharness.rundir.foreign.border import reading
 from profharness.rundir.foreign.records import check_numbers
 from profharness.rundir.foreign.small_files import read_file
@@ -171,15 +171,22 @@ def _files(root: Path, certificate: Certificate) -> tuple[tuple[Fault, ...], tup
     for name in sorted(there | certified.keys()):
         if name not in certified:
             faults.append(_fault(name, "added"))
-        elif name not in there:
-            faults.append(_fault(name, "missing"))
-        else:
+        elif name in there:
             fault, clean = _compared(root, certified[name])
             faults += fault
             scrubbed += [name] * clean
+        elif certified[name].scrubbed == REMOVED and _base(name) in scrubbed:
+            scrubbed.append(name)
+        else:
+            faults.append(_fault(name, "missing"))
     new = (part for part in now.left_out if part not in certificate.left_out)
     faults += (_fault(part.partition(" is ")[0], "added", part) for part in new)
     return tuple(faults), tuple(scrubbed)
+
+
+def _base(name: str) -> str:
+    """The database whose journal, log or shared memory has this name."""
+    return name.rpartition("-")[0]
 
 
 def _compared(root: Path, file: FileHash) -> tuple[tuple[Fault, ...], bool]:

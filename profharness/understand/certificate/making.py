@@ -6,6 +6,8 @@ import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from profharness import __version__
 from profharness.analysis.certificate.document import Certificate
 from profharness.analysis.certificate.judge import judge
@@ -14,11 +16,11 @@ from profharness.analysis.certificate.subject import subject_of
 from profharness.errors import InputError
 from profharness.node import ceilings
 from profharness.node.ceilings import Calibration
-from profharness.rundir.covered.files import FileHash, hash_of, listed
+from profharness.rundir.covered.files import REMOVED, FileHash, hash_of, listed
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.paths import RunDir
 from profharness.rundir.private.folders import private_folder
-from profharness.secrets import scrub
+from profharness.secrets import database, scrub
 from profharness.understand import report_run
 
 
@@ -60,21 +62,29 @@ def _calibrations(root: Path, manifest: Manifest) -> tuple[Calibration, ...]:
 
 
 def _hashed(root: Path, name: str) -> FileHash:
-    """The hash of a file, and the one that it has when its secrets are removed."""
+    """The hash of a file, and what becomes of it when its secrets are removed."""
     file = hash_of(root, name)
     path = root / name
     if path.is_symlink():
         return file
     try:
-        if not scrub.scan(path):
-            return file
-        with private_folder() as folder:
-            copy = folder / path.name
-            shutil.copyfile(path, copy)
-            scrub.scrub(copy)
-            clean = hash_of(folder, copy.name)
+        of = database.database_beside(path)
+        if of is not None:
+            clean = REMOVED if scrub.scan(of) else ""
+        else:
+            clean = _clean(path) if scrub.scan(path) else ""
     except (InputError, OSError):
         return file  # it cannot be looked into, and so not be scrubbed
-    return FileHash(
-        path=file.path, size_bytes=file.size_bytes, sha256=file.sha256, scrubbed=clean.sha256
-    )
+    return msgspec.structs.replace(file, scrubbed=clean)
+
+
+def _clean(path: Path) -> str:
+    """The hash that the file has without its secrets. Raises InputError and OSError where these
+    cannot be removed.
+    """
+    with private_folder() as folder:
+        for one in path.parent.iterdir():
+            if one == path or database.database_beside(one) == path:
+                shutil.copyfile(one, folder / one.name)
+        scrub.scrub(folder / path.name)
+        return hash_of(folder, path.name).sha256

@@ -64,6 +64,15 @@ def with_secrets(folder: Path) -> None:
             "INSERT INTO environment VALUES (?, ?)", [("HF_TOKEN", TOKEN), ("HOME", "/root")]
         )
         database.commit()
+    # a log as a program leaves it that was killed
+    with closing(sqlite3.connect(folder / "live.db")) as live:
+        live.execute("PRAGMA journal_mode = WAL")
+        live.execute("CREATE TABLE environment (name TEXT, value TEXT)")
+        live.execute("INSERT INTO environment VALUES ('HF_TOKEN', ?)", [TOKEN])
+        live.commit()
+        for name in ("live.db", "live.db-wal"):
+            shutil.copyfile(folder / name, folder / name.replace("live", "killed"))
+    (folder / "live.db").unlink()
     write(folder / "node.json.gz", {"environment": {"HF_TOKEN": TOKEN, "HOME": "/root"}})
     table = pa.table({"name": ["HF_TOKEN", "HOME"], "value": [TOKEN, "/root"]})
     pq.write_table(table, folder / "node.parquet")
@@ -214,13 +223,24 @@ def test_a_certificate_far_from_its_run(run, tmp_path):
     assert found.notes == ("certificate.html does not lie beside it, and was not checked",)
 
 
+def read(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
+def test_a_log_that_goes_without_scrubbing_is_missing(run):
+    (run / "artifacts" / "tool" / "killed.db-wal").unlink()
+    assert faults(run) == [("artifacts/tool/killed.db-wal", "missing")]
+
+
 def test_a_scrubbed_run_is_told_and_holds(run, capsys):
     """Files of every form that holds a secret."""
-    tool = [f"artifacts/tool/node.{ending}" for ending in ("db", "json.gz", "parquet")]
-    secret = [*tool, "control/bare/worker-torch-1.log"]
+    names = ("killed.db", "killed.db-wal", "node.db", "node.json.gz", "node.parquet")
+    secret = [*(f"artifacts/tool/{name}" for name in names), "control/bare/worker-torch-1.log"]
     before = {name: (run / name).read_bytes() for name in secret}
     run_cli(["scrub", str(run)])  # 4: it cannot look into the sampler's file, which holds numbers
-    assert all((run / name).read_bytes() != content for name, content in before.items())
+    assert not (run / secret[1]).exists()
+    changed = {name for name, content in before.items() if read(run / name) != content}
+    assert changed == set(secret)
     found = check(document(run))
     assert (found.holds, found.recomputed) == (True, True), found.faults
     assert found.scrubbed == tuple(secret)
