@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from profharness.analysis.certificate.records import Group, Judged, State
 from profharness.analysis.certificate.subject import Subject
 from profharness.stats.estimate import Figure
+from profharness.units import finite
 
 
 @dataclass(frozen=True)
@@ -47,9 +48,9 @@ class Criterion:
             group=self.group,
             state=found.state,
             text=found.text,
-            value=found.value,
-            low=found.low,
-            high=found.high,
+            value=finite(found.value),
+            low=finite(found.low),
+            high=finite(found.high),
             threshold=self.threshold,
             unit=self.unit,
             source=found.source,

@@ -33,8 +33,8 @@ _LINK = b"link to "
 
 
 class FileHash(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One file: its path from the run directory with `/` between folders, its size in bytes, and
-    the SHA-256 of its bytes in hexadecimal digits.
+    """One file: its path from the run directory with `/` between folders, as `written` has it, its
+    size in bytes, and the SHA-256 of its bytes in hexadecimal digits.
 
     `scrubbed` is the hash that it has once `profharness scrub` has removed the secrets that it
     holds, `REMOVED` for the journal of a database that holds some, which goes then; empty for a
@@ -69,8 +69,15 @@ def listed(root: Path) -> Listed:
         if stat.S_ISREG(mode) or stat.S_ISLNK(mode):
             paths.append(name)
         else:
-            left_out.append(f"{name} is {kind_of(mode)}")
+            left_out.append(f"{written(name)} is {kind_of(mode)}")
     return Listed(tuple(sorted(paths)), tuple(sorted(left_out)))
+
+
+def written(name: str) -> str:
+    r"""The path as JSON can hold it: a byte that is no UTF-8 as `\udcff`, and a backslash as two,
+    so that different paths stay different.
+    """
+    return name.replace("\\", r"\\").encode("utf-8", "backslashreplace").decode()
 
 
 def is_made_again(name: str) -> bool:
@@ -90,12 +97,14 @@ def hash_of(root: Path, name: str) -> FileHash:
     with reading(path):
         if path.is_symlink():
             data = _LINK + os.fsencode(path.readlink())
-            return FileHash(path=name, size_bytes=0, sha256=hashlib.sha256(data).hexdigest())
+            return FileHash(
+                path=written(name), size_bytes=0, sha256=hashlib.sha256(data).hexdigest()
+            )
         digest = hashlib.sha256()
         with open_regular(path) as file:
             while block := file.read(BLOCK_BYTES):
                 digest.update(block)
-            return FileHash(path=name, size_bytes=file.tell(), sha256=digest.hexdigest())
+            return FileHash(path=written(name), size_bytes=file.tell(), sha256=digest.hexdigest())
 
 
 def _records(root: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from profharness.analysis.certificate.criteria import VERSION
 from profharness.analysis.certificate.document import KIND, SCHEMA, Certificate, is_as_written
 from profharness.analysis.certificate.records import Check, Fault, Judgement, Why
 from profharness.errors import InputError, UsageError
-from profharness.rundir.covered.files import REMOVED, FileHash, hash_of, listed
+from profharness.rundir.covered.files import REMOVED, FileHash, hash_of, listed, written
 from profharness.rundir.foreign.border import reading
 from profharness.rundir.foreign.records import check_numbers
 from profharness.rundir.foreign.small_files import read_file
@@ -96,7 +96,7 @@ def _decoded(data: bytes, document: Path) -> Certificate:
     """Raises InputError for what is no certificate, or one of a newer schema."""
     try:
         head = msgspec.json.decode(data, type=_Head)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _no_certificate(document) from error
     if head.kind != KIND:
         raise _no_certificate(document)
@@ -165,14 +165,15 @@ def _page(certificate: Certificate, document: Path) -> tuple[tuple[Fault, ...], 
 def _files(root: Path, certificate: Certificate) -> tuple[tuple[Fault, ...], tuple[str, ...]]:
     """What is not as it was certified, in order of the paths; and the files that were scrubbed."""
     now = listed(root)
-    there, certified = set(now.paths), {file.path: file for file in certificate.files}
+    there = {written(name): name for name in now.paths}
+    certified = {file.path: file for file in certificate.files}
     faults: list[Fault] = []
     scrubbed: list[str] = []
-    for name in sorted(there | certified.keys()):
+    for name in sorted(there.keys() | certified.keys()):
         if name not in certified:
             faults.append(_fault(name, "added"))
         elif name in there:
-            fault, clean = _compared(root, certified[name])
+            fault, clean = _compared(root, there[name], certified[name])
             faults += fault
             scrubbed += [name] * clean
         elif certified[name].scrubbed == REMOVED and _base(name) in scrubbed:
@@ -189,9 +190,9 @@ def _base(name: str) -> str:
     return name.rpartition("-")[0]
 
 
-def _compared(root: Path, file: FileHash) -> tuple[tuple[Fault, ...], bool]:
+def _compared(root: Path, name: str, file: FileHash) -> tuple[tuple[Fault, ...], bool]:
     try:
-        found = hash_of(root, file.path)
+        found = hash_of(root, name)
     except InputError as error:
         return (_fault(file.path, "unreadable", error.message),), False
     if found.sha256 == file.sha256:

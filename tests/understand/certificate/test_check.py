@@ -342,3 +342,26 @@ def test_runs_that_earlier_versions_left_are_certified_and_checked(name, tmp_pat
     assert (found.holds, found.recomputed) == (True, True)
     report_run.finish(run)
     assert check(document(run)).holds
+
+
+def test_names_that_are_no_text_are_kept_apart(tmp_path):
+    """A file name may hold any bytes but a slash and a zero."""
+    run = make(tmp_path / "run").root
+    names = [b"byte\xff", rb"byte\udcff", "z\u202eoe\n".encode()]
+    for number, name in enumerate(names):
+        Path(os.fsdecode(os.fsencode(run / "control") + b"/" + name)).write_text(f"{number}")
+    assert run_cli(["certify", str(run)]) == 0
+    assert len(list((run / "control").iterdir())) == len(names) + 1
+    assert faults(run) == []
+    Path(os.fsdecode(os.fsencode(run / "control") + b"/" + names[0])).write_text("other")
+    assert faults(run) == [("control/byte\\udcff", "changed")]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"null", b"\xff", b"[" * 100_000, b'{"kind": "profharness certificate"}']
+)
+def test_what_is_no_certificate(run, data):
+    document(run).write_bytes(data)
+    with pytest.raises(InputError) as error:
+        check(document(run))
+    assert str(document(run)) in error.value.message
