@@ -19,6 +19,7 @@ from profharness.errors import ProfharnessError, WorkloadFailed
 from profharness.launchers.between import ended_by_signals
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import engine
+from profharness.measure.caps.left import restore_left
 from profharness.measure.claims.holding import held
 from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
@@ -57,6 +58,8 @@ def perform(
     printed and changes nothing. `again`: the run exists, and what it lacks is measured.
     `take_over`: also from a holder that may still live.
     """
+    for told in restore_left():
+        mention(f"profharness: {told}")
     prepared = plan_run(request)
     is_scan = prepared.scan is not None
     talk = not quiet and not as_json and is_scan
