@@ -12,7 +12,7 @@ import msgspec
 
 from profharness.measure.caps.planning import Asked
 from profharness.telemetry.caps import ways
-from profharness.telemetry.caps.records import Restored, decode_caps, decode_restored
+from profharness.telemetry.caps.records import Cap, Restored, decode_caps, decode_restored
 from profharness.telemetry.caps.starting import command
 
 PATIENCE_S = 20.0
@@ -44,7 +44,7 @@ def ask(*words: str) -> dict[str, Any]:
 
 def found(sysfs: str) -> Asked:
     """What each way knows; amdsmi is not asked where every cap of hwmon may be set."""
-    answers = []
+    answers: list[tuple[str, tuple[Cap, ...], str]] = []
     for name in ways.NAMES:
         if name == ways.Amdsmi.name and answers[0][1] and not any(c.why_not for c in answers[0][1]):
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect, PointRate
+from profharness.report.axes.caps import cap_sentences
 from profharness.report.text.figures import interval_text, number_text
 from profharness.report.text.labels import setting_text, value_text
 from profharness.stats.estimate import Estimate
@@ -66,7 +67,7 @@ def answer(scan: AxesScan) -> str:
             f"Recommended is {setting_text(recommended.parameters)}: "
             f"{rate_text(scan, recommended)}, within 5 % of the best with smaller values."
         )
-    return " ".join([*parts, *worth(scan)])
+    return " ".join([*parts, *worth(scan), *cap_sentences(scan)])
 
 
 def _kept(scan: AxesScan) -> str:
