@@ -47,7 +47,8 @@ def left_caps() -> tuple[LeftCaps, ...]:
         try:
             saved = store.read(file)
         except (OSError, ValueError):
-            found.append(LeftCaps(file, "damaged", ours=file == own))
+            if file == own:  # of another user's nobody else can say more
+                found.append(LeftCaps(file, "damaged"))
             continue
         if saved is not None:
             old = {one.key: one.uw / 1e6 for one in saved.old}

@@ -46,29 +46,25 @@ def _cost(curve: CapCurve) -> str:
 
 
 def _saved_words(curve: CapCurve) -> str:
-    if curve.saves.value is None:
+    saves = curve.saves
+    if saves.value is None:
         return f"; what it saves needs {curve.needs}"
-    if curve.saves.value < 0:
-        more = Estimate(
-            value=-curve.saves.value, low=_less(curve.saves.high), high=_less(curve.saves.low)
-        )
-        return f" and takes {percent_text(more)} more energy per item"
-    return f" and saves {percent_text(curve.saves)} of the energy per item"
-
-
-def _less(value: float | None) -> float | None:
-    return None if value is None else -value
+    if saves.low is None or saves.high is None or saves.low > 0:
+        return f" and saves {percent_text(saves)} of the energy per item"
+    if saves.high >= 0:
+        return f"; that it saves energy per item is not proven: {percent_text(saves)}"
+    more = Estimate(value=-saves.value, low=-saves.high, high=-saves.low)
+    return f" and takes {percent_text(more)} more energy per item"
 
 
 def percent_text(share: Estimate) -> str:
-    """`18.1 % (14.2 to 22)`; empty without a value."""
+    """`18.1 % (14.2 to 22.0)`; empty without a value."""
     if share.value is None:
         return ""
-    value = f"{brief_text(100 * share.value, 3)} %"
+    value = f"{100 * share.value:.1f} %"
     if share.low is None or share.high is None:
         return value
-    low, high = brief_text(100 * share.low, 3), brief_text(100 * share.high, 3)
-    return f"{value} ({low} to {high})"
+    return f"{value} ({100 * share.low:.1f} to {100 * share.high:.1f})"
 
 
 def cost_table(scan: AxesScan | None) -> Table | None:

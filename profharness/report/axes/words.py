@@ -8,6 +8,7 @@ from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect, Point
 from profharness.report.axes.caps import cap_sentences
 from profharness.report.text.figures import interval_text, number_text
 from profharness.report.text.labels import setting_text, value_text
+from profharness.rundir.executions.axes import POWER_CAP
 from profharness.stats.estimate import Estimate
 from profharness.units import THIN, format_share
 
@@ -134,6 +135,8 @@ def _beyond(scan: AxesScan, best: PointRate) -> Iterator[str]:
         if len(curve.levels) < 2 or curve.throughput[-1] != max(curve.throughput):
             continue
         if curve.recommended is not None and curve.recommended.at < curve.levels[-1]:
+            continue
+        if curve.axis == POWER_CAP:  # the highest cap is the device's own, most often
             continue
         yield (
             f"{axis_name(curve.axis)} still gains at {number_text(curve.levels[-1])}, the largest: "

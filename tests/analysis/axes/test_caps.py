@@ -16,6 +16,7 @@ from profharness.analysis.axes.records import AxesScan, AxisLevels, PointRate
 from profharness.analysis.records import Figure
 from profharness.report.axes.cap_plots import cap_plots
 from profharness.report.axes.caps import cap_sentences, cap_table, cost_table
+from profharness.stats.estimate import Estimate
 from profharness.trace.model import F64
 
 
@@ -215,6 +216,28 @@ def test_the_sentence_says_cost_and_saving() -> None:
     assert sentence.startswith("A power cap of 2")
     assert "W at batch 16 costs 5 % of the throughput at 300 W and saves " in sentence
     assert sentence.endswith(" of the energy per item.")
+
+
+@pytest.mark.parametrize(
+    ("saves", "said"),
+    [
+        ((0.181, 0.142, 0.22), " W and saves 18.1 % (14.2 to 22.0) of the energy per item."),
+        (
+            (0.01, -0.02, 0.05),
+            "; that it saves energy per item is not proven: 1.0 % (-2.0 to 5.0).",
+        ),
+        ((-0.05, -0.07, -0.04), " W and takes 5.0 % (4.0 to 7.0) more energy per item."),
+        ((0.1, None, None), " W and saves 10.0 % of the energy per item."),
+    ],
+)
+def test_what_is_not_proven_is_not_said(
+    saves: tuple[float, float | None, float | None], said: str
+) -> None:
+    made = with_caps()
+    value, low, high = saves
+    first = replace(made.caps[0], saves=Estimate(value=value, low=low, high=high))
+    (sentence,) = cap_sentences(replace(made, caps=(first,)))
+    assert sentence.endswith(said)
 
 
 def test_without_power_the_sentence_says_what_it_needs() -> None:
