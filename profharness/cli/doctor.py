@@ -28,10 +28,10 @@ def doctor(
 ) -> None:
     """Say what works on this node, what is missing, and the fix."""
     from profharness.cli.doctor_checks import examine
-    from profharness.measure.caps.left import restore_left
+    from profharness.cli.running import left_caps
 
-    for told in restore_left() if restore_caps else ():
-        mention(f"profharness: {told}")
+    if restore_caps:
+        left_caps.set_again()
     checkup = examine(python, try_layers=try_)
     if json:
         typer.echo(encoded(checkup).decode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from profharness.cli.running import left_caps
 from profharness.cli.running.answers import near, printed, show, width
 from profharness.cli.running.in_jobs import as_planned, job_text
 from profharness.cli.running.interrupted import way_on, way_to_report
@@ -19,7 +20,6 @@ from profharness.errors import ProfharnessError, WorkloadFailed
 from profharness.launchers.between import ended_by_signals
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import engine
-from profharness.measure.caps.left import restore_left
 from profharness.measure.claims.holding import held
 from profharness.measure.plan import RunPlan
 from profharness.measure.planning import plan_run
@@ -58,8 +58,7 @@ def perform(
     printed and changes nothing. `again`: the run exists, and what it lacks is measured.
     `take_over`: also from a holder that may still live.
     """
-    for told in restore_left():
-        mention(f"profharness: {told}")
+    left_caps.set_again()
     prepared = plan_run(request)
     is_scan = prepared.scan is not None
     talk = not quiet and not as_json and is_scan

@@ -151,6 +151,15 @@ def test_the_next_run_sets_it_when_both_are_killed(node: Node, tmp_path: Path) -
         assert not node.file.exists()
 
 
+def test_telemetry_alone_sets_it_too(node: Node, tmp_path: Path) -> None:
+    node.set(200)
+    write(node, saved(node))
+    ran = started.run("telemetry", "-o", tmp_path / "samples", "--", "true", env=node.env)
+    assert ran.returncode == 0, ran.stderr
+    assert "again to 560 W, which /runs/one left" in " ".join(ran.stderr.split())
+    assert node.watts == BEFORE_W
+
+
 def test_doctor_names_it_and_sets_it_when_asked(node: Node, tmp_path: Path) -> None:
     with both_killed(node, tmp_path / "run"):
         said = json.loads(started.run("doctor", "--json", env=node.env).stdout)["power_caps"]
