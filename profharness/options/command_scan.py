@@ -50,7 +50,8 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
         Option(
             "NAME=VALUES: execute the command with each value where it says {NAME}: "
             "batch=8,16,32, batch=8..64 (powers of two), workers=0..8:1 (counting), or "
-            "env:OMP_NUM_THREADS=1,2,4 for a variable. Repeatable: every combination.",
+            "env:OMP_NUM_THREADS=1,2,4 for a variable, or power-cap=150,200 (watts) for the "
+            "devices. Repeatable: every combination.",
             AXES,
             names=("--scan",),
             metavar="NAME=VALUES",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from profharness.analysis.axes.caps import cap_curves
 from profharness.analysis.axes.records import AxisLevels
 from profharness.analysis.axes.scan import axes_scan
 from profharness.analysis.power.run_telemetry import figures_in
@@ -126,4 +127,8 @@ def in_order_of_axes(
 def axes_fields(view: RunView, points: Sequence[PointSummary]) -> dict[str, object]:
     """The field of the summary that a scan of a command has."""
     verdicts = {point.point: point.verdict for point in points if point.verdict is not None}
-    return {"axes": axes_scan(view.manifest, view.rated, verdicts)}
+    scan = axes_scan(view.manifest, view.rated, verdicts)
+    if scan is None:
+        return {"axes": None}
+    metrics = {point.point: point.metrics for point in points}
+    return {"axes": msgspec.structs.replace(scan, caps=cap_curves(scan, metrics))}

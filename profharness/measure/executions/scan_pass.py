@@ -134,6 +134,8 @@ class _Turns:
 
     def _executed(self, point: Point) -> Ended:
         """What stands before the execution, and the execution; the first that fails ends it."""
+        if why := self._uncapped(point):
+            return Ended(PointOutput(ok=False, error=why))
         request, executor = self.scan_pass.run_plan.request, self.executor
         first = not point.repeat or bool(self.scan_pass.plan.layers)
         if first and (ended := executor.around("--setup", request.setup, point)):
@@ -147,7 +149,22 @@ class _Turns:
             return ended
         where = self.scan_pass.where
         self.tool.ready(point_command(self.scan_pass.run_plan, self.scan_pass.scan, point, where))
-        return executor.execute(point)
+        return self._under_its_cap(executor.execute(point), point)
+
+    def _uncapped(self, point: Point) -> str:
+        """Set the point's power cap; why it was not set."""
+        watch = self.scan_pass.watch
+        if watch.caps is None:
+            return ""
+        return watch.caps.set_for(point, watched=watch.sampler.alive())
+
+    def _under_its_cap(self, ended: Ended, point: Point) -> Ended:
+        """Failed where the cap was not that of the point until its end."""
+        caps, output = self.scan_pass.watch.caps, ended.output
+        if caps is None or output is None or not output.ok:
+            return ended
+        why = caps.changed_during(point)
+        return replace(ended, output=replace(output, ok=False, error=why)) if why else ended
 
     def _cleaned(self, point: Point) -> bool:
         """Clean up after the last execution of a point, or the one that failed. What goes wrong

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect
 from profharness.analysis.records import PointSummary, Summary
+from profharness.report.axes.caps import cap_table, cost_table
 from profharness.report.axes.words import axis_name, factor_text, levels_text
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import brief_text, number_text
@@ -18,8 +19,15 @@ _MOST_CURVES = 60
 
 
 def axes_tables(scan: AxesScan | None) -> tuple[Table, ...]:
-    """What the axes are worth, and every curve along them."""
-    return tuple(table for table in (worth_table(scan), curve_table(scan)) if table is not None)
+    """What the axes are worth, what power caps cost and save, and every curve along the axes."""
+    made = (worth_table(scan), cost_table(scan), cap_table(scan), curve_table(scan))
+    return tuple(table for table in made if table is not None)
+
+
+def terminal_tables(scan: AxesScan | None) -> tuple[Table, ...]:
+    """Of these what fits below the points: of curves those through the best point."""
+    made = (worth_table(scan), cost_table(scan), curve_table(scan, through_best=True))
+    return tuple(table for table in made if table is not None)
 
 
 def worth_table(scan: AxesScan | None) -> Table | None:
