@@ -22,6 +22,8 @@ SCHEMA = {
 """The JSON Schema of the table in a scan file."""
 _NAME = re.compile(r"(?:env:[A-Za-z_][A-Za-z0-9_]*|shape:[^\s={}]+|[A-Za-z_][A-Za-z0-9_.-]*)")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)(?::(\d+))?")
+_ALMOST = re.compile(r"[+-]?[\d.]+?\.\.[^/]*|[^/]*?\.\.[+-]?\d[\d.]*(?::.*)?")
+"""A number on one side of the dots: meant as a range, and none."""
 _MOST_LEVELS = 1000
 _HOW = "write --scan NAME=VALUES, such as --scan batch=8,16,32 or --scan workers=0..8:1"
 
@@ -96,6 +98,12 @@ def _part(part: str, name: str, named: str) -> tuple[str, ...]:
     text = part.strip()
     match = _RANGE.fullmatch(text)
     if match is None:
+        if _ALMOST.fullmatch(text):
+            raise UsageError(
+                f"{named}: {name}: {text} is no range",
+                "write whole numbers, as 8..64 for powers of two or 0..8:1 to count; "
+                "a list such as 0.5,1,2 for others",
+            )
         return (text,)
     low, high, step = int(match[1]), int(match[2]), int(match[3] or 0)
     if low > high:
