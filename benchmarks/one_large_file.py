@@ -83,10 +83,13 @@ def measure(
     loop = [[sys.executable, "-c", LOOP.format(LOOP_NUMBERS)]] * processes
     for _ in range(repeats):
         for name, share in shares.items():
-            loops.one_s.append(seconds(loop, at_once=False))
-            loops.several_s.append(seconds(loop))
             answers = []
-            for times, count in ((share.one_s, 1), (share.several_s, processes)):
+            # each beside the loops of its kind: a virtual machine is slower in some minutes
+            for times, of_loops, count in (
+                (share.one_s, loops.one_s, 1),
+                (share.several_s, loops.several_s, processes),
+            ):
+                of_loops.append(seconds(loop, at_once=count > 1))
                 line, answer = command_line(name, trace, count, folder)
                 times.append(seconds([line], None if name == "report" else answer))
                 answers.append(answer)

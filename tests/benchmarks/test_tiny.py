@@ -24,10 +24,6 @@ PERF_ANALYZER = ROOT / ".tools" / "perf-analyzer" / "perf_analyzer"
 # what each is told so that it has next to nothing to do, and what it prints then
 TINY = {
     "damaged_inputs": (("--files", "4"), "ours"),
-    "many_ranks": (
-        ("--ranks", "2,4", "--kernels", "40"),
-        "report",
-    ),
     "one_large_file": (
         ("--kernels", "100", "--repeats", "1", "--commands", "hotspots"),
         "busy loops",
@@ -86,7 +82,7 @@ def in_place(
 def test_every_benchmark_is_here() -> None:
     elsewhere = {
         *("bare_overhead", "compare_answers", "load_generator", "make_kineto"),
-        *("fleet_held_out", "fleet_size", "page_load", "read_kineto", "scale"),
+        *("fleet_held_out", "fleet_size", "many_ranks", "page_load", "read_kineto", "scale"),
     }
     assert {*TINY, *elsewhere} == PROGRAMS
 
@@ -138,6 +134,22 @@ def test_the_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (trace,) = json.loads(kept.read_text())["traces"]
     assert trace["kernels"] == 100
     assert trace["costs"]
+
+
+@pytest.mark.slow
+def test_many_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, results = in_place(
+        monkeypatch,
+        "many_ranks",
+        tmp_path,
+        *("--ranks", "2,4", "--kernels", "40", "--rounds", "1"),
+    )
+    assert status in (0, 1)
+    (kept,) = results.glob("many-ranks-*.json")
+    found = json.loads(kept.read_text())["ranks"]
+    assert {count: sorted(costs) for count, costs in found.items()} == {
+        count: ["merge", "metrics", "report"] for count in ("2", "4")
+    }
 
 
 @pytest.mark.thorough

@@ -46,8 +46,11 @@ class Run:
     def stood_still_s(self, point: str) -> float:
         """The time in a level's window in which any witness overslept."""
         assert self.loaded.manifest is not None
-        (level,) = (one.level for one in self.loaded.manifest.points if one.point == point)
-        assert level is not None
+        level = next(
+            one.level
+            for one in self.loaded.manifest.points
+            if one.id == point and one.level is not None
+        )
         lost_ns, until = 0, level.window_start_ns
         for begun, over in self.overslept:
             end = min(begun + over, level.window_end_ns)

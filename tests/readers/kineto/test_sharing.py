@@ -219,7 +219,7 @@ def test_a_helper_that_is_killed_changes_no_answer(
     def killed(task: Task) -> sharing.HelperProcess:
         helper = start(task)
         os.kill(helper._process.pid, signal.SIGKILL)
-        helper._process.wait()
+        helper._process._process.wait()
         return helper
 
     with reading_by(1):
