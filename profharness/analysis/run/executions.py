@@ -16,6 +16,7 @@ from profharness.analysis.records import Figure, PointSummary
 from profharness.analysis.run.trials import BARE
 from profharness.analysis.run.view import PointResult, RunView
 from profharness.rundir.manifest import PointRecord
+from profharness.stats.energy import OF_COMMAND
 from profharness.stats.intervals import Intervals, union
 from profharness.stats.package_figures import power_figures
 
@@ -51,7 +52,7 @@ def of_executions(view: RunView, summary: PointSummary, metrics: dict[str, Figur
         telemetry = f"{BARE} pass, telemetry"
         metrics |= figures_in(view.telemetry, spans, telemetry)
         items = _items(records)
-        metrics |= power_figures(view.telemetry, view.packages, spans, items, telemetry)
+        metrics |= power_figures(view.telemetry, view.packages, spans, items, telemetry, OF_COMMAND)
     sigma, walls = view.rated.means.sigma, _walls(records)
     return PointResult(
         msgspec.structs.replace(
