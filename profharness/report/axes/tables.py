@@ -11,6 +11,7 @@ from profharness.report.axes.words import axis_name, factor_text, levels_text
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import brief_text, number_text
 from profharness.report.text.labels import setting_text, value_text
+from profharness.report.text.limits import label_of
 
 WORTH = "What the axes are worth"
 CURVES = "Curves along the axes"
@@ -90,7 +91,7 @@ def curve_table(scan: AxesScan | None, *, through_best: bool = False) -> Table |
             Column("best", "right", f"highest throughput of the curve, {scan.unit}"),
             Column("knee", "right", "from there on a larger value gives little"),
             Column("recommended", "right", "the smallest value within 5 % of the best"),
-            Column("limiter", meaning="the kind of the verdict there"),
+            Column("limiter", meaning="what holds the device or the program back there"),
         ),
         tuple(_curve_row(curve) for curve in curves[:_MOST_CURVES]),
         left_out=max(len(curves) - _MOST_CURVES, 0),
@@ -106,7 +107,7 @@ def _curve_row(curve: AxisCurve) -> tuple[Cell, ...]:
         Cell(f"{brief_text(curve.throughput[at])} at {curve.levels[at]:g}"),
         Cell(knee_text(curve)),
         Cell("" if curve.recommended is None else f"{curve.recommended.at:g}"),
-        Cell(curve.limiter, provenance=curve.limiter_text),
+        Cell(label_of(curve.limiter), provenance=curve.limiter_text),
     )
 
 
