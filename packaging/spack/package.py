@@ -35,3 +35,4 @@ class PyProfharness(PythonPackage):
     depends_on("py-perfetto@0.58.2:", type=("build", "run"))
     depends_on("py-protobuf@6.31.1:", type=("build", "run"))
     depends_on("py-detect-secrets@1.5:", type=("build", "run"))
+    depends_on("py-scipy@1.11:", type=("build", "run"))

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from msgspec.structs import replace
-from scipy import stats
 
 from profharness.analysis.axes.coding import Design, design_of
 from profharness.analysis.axes.noise import PointMeans
 from profharness.analysis.axes.records import AxisLevels, Effect, Parameters, Prediction
+from profharness.stats.bootstrap import student95
 from profharness.stats.estimate import Estimate
 from profharness.trace.model import F64, I64
 
@@ -168,9 +168,11 @@ def _effect(fit: Fit, contrast: F64, bound: tuple[int, float], effect: Effect) -
     value = float(contrast @ fit.coefficients)
     if fit.covariance is None:
         return replace(effect, factor=Estimate(value=_exp(value)))
+    from scipy.special import fdtri  # a tenth of a second, for scans of commands alone
+
     columns, share = bound
     error = math.sqrt(max(float(contrast @ fit.covariance @ contrast), 0.0))
-    width = error * math.sqrt(columns * float(stats.f.ppf(1 - share, columns, fit.freedom)))
+    width = error * math.sqrt(columns * float(fdtri(columns, fit.freedom, 1 - share)))
     return replace(
         effect,
         factor=Estimate(value=_exp(value), low=_exp(value - width), high=_exp(value + width)),
@@ -229,4 +231,4 @@ def predicted(predictor: Fit, parameters: Parameters) -> Prediction | None:
 
 
 def _student(freedom: int) -> float:
-    return float(stats.t.ppf(1 - ALPHA / 2, freedom)) if freedom else 0.0
+    return student95(freedom) if freedom else 0.0

@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
+from profharness.stats.bootstrap import student95
 from profharness.trace.model import F64, I64
 
 
@@ -35,12 +35,11 @@ class PointMeans:
     sigma: float | None = None
     freedom: int = 0
 
-    def half_width(self, point: int, level: float = 0.95) -> float | None:
-        """Half of the interval of a point's mean, in logarithms."""
+    def half_width(self, point: int) -> float | None:
+        """Half of the 95 % interval of a point's mean, in logarithms."""
         if self.sigma is None:
             return None
-        quantile = float(stats.t.ppf((1 + level) / 2, self.freedom))
-        return quantile * self.sigma / math.sqrt(float(self.count[point]))
+        return student95(self.freedom) * self.sigma / math.sqrt(float(self.count[point]))
 
 
 def point_means(executions: Executions, points: int) -> PointMeans:
