@@ -8,6 +8,7 @@ spent on those that may be the best: they are measured again, so that no lucky l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,13 +30,13 @@ _LEAST_SIGMA = 1e-3
 @dataclass(frozen=True)
 class Measured:
     """One level: the place of its setting among all, the logarithm of its throughput with its
-    standard error, and of a figure under a limit the logarithm of its share of the limit (negative
-    where the limit is kept) with its own.
+    standard error (None where it failed), and of a figure under a limit the logarithm of its share
+    of the limit (negative where the limit is kept) with its own.
     """
 
     place: int
-    value: float
-    sigma: float
+    value: float | None
+    sigma: float = 0.0
     over: float | None = None
     over_sigma: float = 0.0
 
@@ -89,12 +90,14 @@ class SettingsSearch:
         if len(measured) < len(self.begins_with) and first:
             return first[0]
         grid = self.grid
-        known = _known(grid, measured)
-        keeps = _keeps(grid, measured)
         seen = np.unique([one.place for one in measured])
+        keeps = _keeps(grid, measured)
+        known = _known(grid, measured)
+        if known is None:
+            return self._likeliest_to_work(keeps, seen)
         if self.levels - len(measured) <= self.again or len(seen) == len(grid):
             return _to_measure_again(known, keeps, measured)
-        promised = expected_gain(known, _best(known, keeps, seen)) * keeps
+        promised = expected_gain(known, _best(known, keeps, _worked(measured))) * keeps
         promised[seen] = -1.0  # leaders are measured again at the end
         return int(np.argmax(promised))
 
@@ -104,11 +107,17 @@ class SettingsSearch:
         """
         grid = self.grid
         keeps = _keeps(grid, measured)
-        seen = np.unique([one.place for one in measured])
-        kept = seen[keeps[seen] >= 0.5]
-        if not len(kept):
+        known = _known(grid, measured)
+        kept = _worked(measured)
+        kept = kept[keeps[kept] >= 0.5]
+        if known is None or not len(kept):
             return None
-        return int(kept[np.argmax(_known(grid, measured).mean[kept])])
+        return int(kept[np.argmax(known.mean[kept])])
+
+    def _likeliest_to_work(self, keeps: F64, seen: I64) -> int | None:
+        """Where everything has failed so far; None where nothing else is left."""
+        left = np.setdiff1d(np.arange(len(keeps)), seen)
+        return int(left[np.argmax(keeps[left])]) if len(left) else None
 
 
 def _ranks(axis: Axis) -> I64:
@@ -119,17 +128,27 @@ def _ranks(axis: Axis) -> I64:
     return ranks
 
 
-def _known(grid: Grid, measured: Sequence[Measured]) -> Posterior:
+def _worked(measured: Sequence[Measured]) -> I64:
+    """The places of settings that never failed."""
+    failed = {one.place for one in measured if one.value is None}
+    return np.array(sorted({one.place for one in measured} - failed), np.int64)
+
+
+def _known(grid: Grid, measured: Sequence[Measured]) -> Posterior | None:
+    """None where nothing ended well."""
+    told = [(one, one.value) for one in measured if one.value is not None]
+    if not told:
+        return None
     return posterior(
         grid,
-        [one.place for one in measured],
-        [one.value for one in measured],
-        [max(one.sigma, _LEAST_SIGMA) for one in measured],
+        [one.place for one, _ in told],
+        [value for _, value in told],
+        [max(one.sigma, _LEAST_SIGMA) for one, _ in told],
     )
 
 
 def _keeps(grid: Grid, measured: Sequence[Measured]) -> F64:
-    """How likely each setting keeps the limit; 1 without any."""
+    """How likely each setting keeps the limit, or works at all; 1 where nothing is said of it."""
     told = [(one, one.over) for one in measured if one.over is not None]
     if not told:
         return np.ones(len(grid))
@@ -151,13 +170,16 @@ def _best(known: Posterior, keeps: F64, seen: I64) -> float:
 
 
 def _to_measure_again(known: Posterior, keeps: F64, measured: Sequence[Measured]) -> int:
-    """Of the leaders the one that was measured least often, then the one that may be best."""
-    times: dict[int, int] = {}
-    for one in measured:
-        times[one.place] = times.get(one.place, 0) + 1
-    seen = np.array(sorted(times), np.int64)
+    """The winner so far, where it was measured once; else of those that may be best the one that
+    was measured least often.
+    """
+    times = Counter(one.place for one in measured)
+    seen = _worked(measured)
     kept = seen[keeps[seen] >= 0.5]
     seen = kept if len(kept) else seen
+    winner = int(seen[np.argmax(known.mean[seen])])
+    if times[winner] == 1:
+        return winner
     high = known.mean + _DOUBT * known.sd
     low = float((known.mean - _DOUBT * known.sd)[seen].max())
     leaders = [at for at in seen.tolist() if high[at] >= low]

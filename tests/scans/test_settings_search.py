@@ -85,6 +85,37 @@ def test_the_last_levels_measure_leaders_again() -> None:
     assert {one.place for one in again} <= {one.place for one in measured[: -search.again]}
 
 
+def test_the_winner_is_measured_again() -> None:
+    search = SettingsSearch(AXES, 12, 5)
+    measured = searched(search, lambda at: Measured(at, math.sin(at), 0.001))
+    assert sum(one.place == search.recommended(measured) for one in measured) > 1
+
+
+def test_settings_that_fail_cost_only_themselves_and_their_neighbours_doubt() -> None:
+    """Beyond a corner everything fails; the best setting lies beside it."""
+    batch = Axis("batch", ("8", "16", "32", "64"))
+    workers = Axis("workers", ("0", "1", "2", "4", "8"))
+    found = 0
+    for seed in range(10):
+        search = SettingsSearch((batch, workers), 12, seed)
+
+        def rate(place: int) -> Measured:
+            size, count = divmod(place, 5)
+            if size + count > 6:
+                return Measured(place, None, over=0.5, over_sigma=0.3)
+            return Measured(place, size + min(count, 3) / 2, 0.01, over=-0.5, over_sigma=0.3)
+
+        found += search.recommended(searched(search, rate)) == 18
+    assert found >= 9
+
+
+def test_where_everything_fails_all_levels_are_spent_and_nothing_is_recommended() -> None:
+    search = SettingsSearch(AXES, 30)
+    measured = searched(search, lambda at: Measured(at, None, over=0.5, over_sigma=0.3))
+    assert len({one.place for one in measured}) == len(measured) == 24
+    assert search.recommended(measured) is None
+
+
 def test_a_search_that_may_measure_all_twice_finds_the_best() -> None:
     search = SettingsSearch(AXES, 48, 2)
     measured = searched(search, lambda at: Measured(at, math.log(10 + (at == 13)), 0.001))

@@ -5,7 +5,7 @@ the few points that the bare pass chose.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -64,9 +64,30 @@ class ExecutionsPass:
         return self.watch.recorder.manifest.points
 
     @property
+    def searches(self) -> bool:
+        """Whether each execution is chosen when those before it are known."""
+        return self.scan.search is not None and not self.plan.layers
+
+    @property
     def points(self) -> int:
         """The number of executions."""
-        return len(self.todo)
+        if not self.searches:
+            return len(self.todo)
+        return max(self.scan.executions - len(self._of_this_pass), 0)
+
+    @property
+    def _of_this_pass(self) -> list[PointRecord]:
+        return [record for record in self.records if record.pass_name == self.plan.name]
+
+    def order(self) -> Iterator[Point]:
+        """The executions one after the other; of a search each once the one before has its
+        record.
+        """
+        if not self.searches:
+            yield from self.todo
+            return
+        while (point := self.scan.next(self._of_this_pass)) is not None:
+            yield point
 
     def make_ready(self) -> None:
         """The folder of the hooks' reports."""
@@ -96,7 +117,7 @@ class ExecutionsPass:
             Watchers(started, watch.sampler.check, tool.overdue),
         )
         turns = _Turns(self, executor, tool, results)
-        for point in self.todo:
+        for point in self.order():
             if not turns.take(point) or tool.refused_so_far():
                 break
         return turns.execution()
@@ -137,7 +158,7 @@ class _Turns:
         if why := self._uncapped(point):
             return Ended(PointOutput(ok=False, error=why))
         request, executor = self.scan_pass.run_plan.request, self.executor
-        first = not point.repeat or bool(self.scan_pass.plan.layers)
+        first = not point.repeat or bool(self.scan_pass.plan.layers) or self.scan_pass.searches
         if first and (ended := executor.around("--setup", request.setup, point)):
             return ended
         for _ in range(request.discarded if first else 0):
@@ -173,6 +194,7 @@ class _Turns:
         request = self.scan_pass.run_plan.request
         is_last = (
             bool(self.scan_pass.plan.layers)
+            or self.scan_pass.searches
             or point.repeat == request.repeats - 1
             or self._has_failed(point)
         )
