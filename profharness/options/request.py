@@ -257,11 +257,6 @@ def _wrong_ranks(request: Request) -> list[tuple[bool, str, str]]:
             "profile a command: --ranks 4 -- python train.py",
         ),
         (
-            request.nodes is not None and request.nodes > request.ranks,
-            f"--nodes {request.nodes} is more than --ranks {request.ranks}: a node would be idle",
-            f"name all ranks of the job, at least one per node: --ranks {request.nodes}",
-        ),
-        (
             bool(request.trace_ranks) and not set(request.profile) - {"telemetry", "none"},
             "--trace-ranks says which ranks the layers stand around, and none were asked for",
             "add --profile, for example --profile rocprofv3",

@@ -150,13 +150,6 @@ def test_tasks_of_an_array_have_logs_and_ends_of_their_own() -> None:
     assert said.stdout.split() == ["40_7", tasks, f"{tasks}/0007-43-again1"]
 
 
-def test_no_node_is_left_without_a_rank() -> None:
-    with pytest.raises(UsageError, match="--nodes 2 is more than --ranks 1") as refused:
-        request(nodes=2, ranks=1)
-    assert "--ranks 2" in refused.value.hint
-    assert request(nodes=2, ranks=2).nodes == 2
-
-
 def test_options_of_a_job_need_slurm() -> None:
     with pytest.raises(UsageError, match="--account, --time-limit: only a job has this"):
         Request(command=("true",), account="a", time_limit="10")
