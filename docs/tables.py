@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from profharness import families, layers
+from profharness.analysis.certificate.criteria import CRITERIA
 from profharness.analysis.metrics import METRICS
 from profharness.cli import COMMANDS
 from profharness.cli.parsing.commands import load
@@ -42,6 +43,7 @@ DOCUMENTS = (
     "docs/reference/layers.md",
     "docs/benchmarks.md",
     "docs/how-to/prometheus.md",
+    "docs/certificate.md",
 )
 BOTH = ("cli",)
 MEASURING = (
@@ -289,6 +291,23 @@ def series_rows() -> list[tuple[str, ...]]:
     ]
 
 
+def criterion_rows() -> list[tuple[str, ...]]:
+    """Each criterion of a certificate: when it is met, its threshold, and what it needs."""
+    return [
+        ("Criterion", "Of", "Met if", "Threshold", "Needs"),
+        *(
+            (
+                f"`{one.id}`",
+                one.group,
+                one.rule.translate(_SPECIAL),
+                "" if not one.threshold else f"{100 * one.threshold:g} %",
+                one.needs.translate(str.maketrans({"|": "&#124;"})),
+            )
+            for one in CRITERIA
+        ),
+    ]
+
+
 def finding_rows() -> list[tuple[str, ...]]:
     """Every finding, with its severity and what to do."""
     return [
@@ -332,6 +351,7 @@ TABLES: dict[str, Callable[[], Sequence[Sequence[str]]]] = {
     "findings": finding_rows,
     "telemetry": telemetry_rows,
     "series": series_rows,
+    "criteria": criterion_rows,
 }
 
 

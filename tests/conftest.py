@@ -29,6 +29,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # the key by which a user's own runs are known: the tests' own, one for all processes of all tests
 os.environ["XDG_STATE_HOME"] = f"{tempfile.gettempdir()}/profharness-tests-state-{os.getuid()}"
 
+# no test may set a power cap outside of an emulated tree or on another library than a stand-in, and
+# none finds what a user's own run left
+os.environ["PROFHARNESS_POWER_CAPS"] = "emulated"
+os.environ["PROFHARNESS_POWER_CAPS_DIR"] = f"{os.environ['XDG_STATE_HOME']}-power-caps"
+
 # a busy machine must not make a property fail for its time
 settings.register_profile(
     "no-deadline", deadline=None, suppress_health_check=(HealthCheck.too_slow,)

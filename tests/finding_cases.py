@@ -329,6 +329,11 @@ CASES: dict[str, Case] = {
     "sampler-gaps": Case(
         "analysis/run/test_summary.py::test_cpu_pressure_and_gaps", _CALM, OF_TELEMETRY
     ),
+    "power-cap-left": Case(
+        "measure/caps/test_endings.py::test_a_cap_of_somebody_else_is_left_alone",
+        "measure/caps/test_endings.py::test_a_run_that_ends_well_sets_it_again",
+        OF_A_NODE,
+    ),
     "device-counters-hidden": Case(
         "analysis/power/test_device_counters.py::test_hidden_units_are_a_finding",
         "analysis/power/test_device_counters.py::test_counters_that_all_see_have_none",

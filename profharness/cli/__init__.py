@@ -34,6 +34,7 @@ COMMANDS: tuple[tuple[str, str], ...] = (
     ("saturation", "Fit throughput curves: knee, recommended point, what bends them."),
     ("fleet", "Say how many devices a load of clients needs."),
     ("compare", "Compare two runs, with noise bounds; usable as a CI gate."),
+    ("certify", "Certify by named criteria whether a device is saturated; check it again."),
     ("bundle", "Put what a colleague needs of a run, without secrets, into one zip."),
     ("plot", "Draw scans as a figure for a paper, or a run's resources over time."),
     ("export", "Write the tables of a run or of trace files for other programs."),

@@ -47,6 +47,7 @@ def calibrate(
     """Measure matrix products by type, copy bandwidth and launches on this device, and keep them
     for the reports.
     """
+    from profharness.cli.running import left_caps
     from profharness.measure.calibrate import calibrate as measure
     from profharness.node.ceilings import store
 
@@ -58,6 +59,7 @@ def calibrate(
         raise UsageError(
             f"--threads: are of a CPU, not of {device}", "leave them out, or use --device cpu"
         )
+    left_caps.set_again()
     found = measure("cpu" if threads is not None else device, python, seconds, threads)
     path = store(found)
     if json:

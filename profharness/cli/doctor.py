@@ -20,11 +20,18 @@ def doctor(
     python: Annotated[
         str, typer.Option(help="The workload's interpreter (default: this one).")
     ] = "",
+    restore_caps: Annotated[
+        bool,
+        typer.Option("--restore-caps", help="Set the power caps again that a killed run left."),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say what works on this node, what is missing, and the fix."""
     from profharness.cli.doctor_checks import examine
+    from profharness.cli.running import left_caps
 
+    if restore_caps:
+        left_caps.set_again()
     checkup = examine(python, try_layers=try_)
     if json:
         typer.echo(encoded(checkup).decode())
@@ -58,6 +65,9 @@ def _things(checkup: Checkup) -> Table:
         row_of(clash.severity, "clash", "found", f"{clash.message}\n{clash.advice}")
         for clash in checkup.clashes
     ]
+    rows += [
+        row_of("power cap", _host_of(one.file), one.state, str(one)) for one in checkup.power_caps
+    ]
     for layer in checkup.layers:
         said = f"{layer.version}: {layer.why}" if layer.version and layer.why else ""
         said = said or layer.version or layer.why
@@ -77,6 +87,10 @@ def _things(checkup: Checkup) -> Table:
         Column("why", gap=" ", wraps=True),
     )
     return Table("What works here", columns, tuple(rows))
+
+
+def _host_of(file: str) -> str:
+    return file.rpartition("/")[2].removesuffix(".json")
 
 
 def _word(available: bool) -> str:

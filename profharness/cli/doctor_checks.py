@@ -27,6 +27,7 @@ from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers.clashes import Planned, clashes, hanging_import
 from profharness.layers.contract import Layer
 from profharness.measure import engine
+from profharness.measure.caps.left import LeftCaps, left_caps
 from profharness.measure.planning import PROBE_S, plan_run
 from profharness.measure.progress import NullProgress
 from profharness.node import access
@@ -85,7 +86,8 @@ class PluginState(msgspec.Struct, frozen=True):
 
 class Checkup(msgspec.Struct, frozen=True):
     """The answer of `doctor --json` (docs/json.md#doctor); `access` says what of the node this user
-    may open, `clashes` what will keep a profiler from recording here.
+    may open, `clashes` what will keep a profiler from recording here, `power_caps` whose caps are
+    changed now or were left.
     """
 
     devices: tuple[environment.Device, ...]
@@ -97,6 +99,7 @@ class Checkup(msgspec.Struct, frozen=True):
     python: str = ""
     plugins: tuple[PluginState, ...] | msgspec.UnsetType = msgspec.UNSET
     clashes: tuple[Finding, ...] = ()
+    power_caps: tuple[LeftCaps, ...] = ()
 
 
 def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
@@ -123,6 +126,7 @@ def examine(python: str = "", *, try_layers: bool = False) -> Checkup:
         python=interpreter,
         plugins=_plugins() or msgspec.UNSET,
         clashes=_clashes(found),
+        power_caps=left_caps(),
     )
 
 

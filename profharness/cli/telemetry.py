@@ -88,6 +88,7 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
     profharness telemetry -o log --live --device-counters -- python train.py
     profharness telemetry --openmetrics 9400
     """
+    from profharness.cli.running import left_caps
     from profharness.measure.claims.holding import next_of
     from profharness.measure.telemetry_only import Settings, monitor, watch
     from profharness.report.text.monitoring import conclude, document, text
@@ -109,6 +110,7 @@ def telemetry(ctx: typer.Context, line: TelemetryLine) -> int:
         counters_hz=line.device_counters_hz if line.device_counters else 0.0,
         exporter=line.device_counters_from,
     )
+    left_caps.set_again()
     with _looking(line, exposed, followed=bool(command)) as look:
         if not kept:
             watch(settings, look)

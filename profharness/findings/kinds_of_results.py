@@ -66,6 +66,11 @@ KINDS = (
         "telemetry has holes: give the sampler a core or lower --telemetry-hz",
     ),
     FindingKind(
+        "power-cap-left",
+        "error",
+        "set it again by `profharness doctor --restore-caps`, or by the vendor's own tool",
+    ),
+    FindingKind(
         "device-counters-hidden",
         "warning",
         "take wave_fill in their place; compute units are counted for a profiler with CAP_PERFMON "

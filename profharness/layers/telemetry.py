@@ -61,20 +61,31 @@ class Counting:
     gate: Path | None = None
 
 
+@dataclass(frozen=True)
+class Beside:
+    """What the sampler does beside its samples: count on the devices, ask the `exporter` at an
+    address, and set the power caps of `caps_file` again when it ends.
+    """
+
+    counting: Counting | None = None
+    exporter: str = ""
+    caps_file: str = ""
+
+
 def spec_json(
     folder: Path,
     host: str,
     telemetry: str,
     hz: float,
-    counting: Counting | None = None,
-    exporter: str = "",
+    beside: Beside = Beside(),
 ) -> bytes:
     """The sampler's settings as JSON, from the value of `--telemetry` and a rate. `roots_file` is
-    where the harness appends the pids to follow, `exporter` who else publishes counters. Tests put
-    emulated hardware in the place of /sys by PROFHARNESS_SYSFS.
+    where the harness appends the pids to follow. Tests put emulated hardware in the place of /sys
+    by PROFHARNESS_SYSFS.
     """
+    counting = beside.counting
     counted = ("device-counters",) if counting else ()
-    if exporter:
+    if beside.exporter:
         counted = (*counted, "counters-exporter")
     return msgspec.json.encode(
         {
@@ -86,7 +97,8 @@ def spec_json(
             "sources": (*sources_of(telemetry), *counted),
             "counters_hz": counting.hz if counting else 0.0,
             "counting_gate": str(counting.gate or "") if counting else "",
-            "exporter": exporter,
+            "exporter": beside.exporter,
+            "caps_file": beside.caps_file,
             "sysfs": os.environ.get("PROFHARNESS_SYSFS", "/sys"),
         }
     )

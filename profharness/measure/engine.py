@@ -21,6 +21,7 @@ import msgspec
 from profharness import __version__, layers
 from profharness.layers.clashes import Clash, upheld
 from profharness.measure import rank_exchange, resume
+from profharness.measure.caps.session import PowerCaps
 from profharness.measure.command_pass import CommandPass, command_status
 from profharness.measure.counter_split import PassQueue
 from profharness.measure.executions.scan_pass import ExecutionsPass
@@ -92,12 +93,15 @@ def execute(
         Board.of(run_plan).say(root=str(run.root))
     try:
         with (
-            Sampler(run, request, run_plan.host, recorder) as sampler,
+            PowerCaps(run_plan.caps, run.root, run_plan.host, recorder.add_finding) as caps,
+            Sampler(run, request, run_plan.host, recorder, caps.file) as sampler,
             answering(run_plan, run),
         ):
             ended = run_passes(
                 _queue(run_plan, recorder.manifest),
-                _pass_of(run_plan, Watch(recorder, sampler, progress), echo_stdout=echo_stdout),
+                _pass_of(
+                    run_plan, Watch(recorder, sampler, progress, caps), echo_stdout=echo_stdout
+                ),
                 ManifestRecords(run_plan, recorder, find_secrets),
                 progress,
                 request.exit_limit,

@@ -14,6 +14,7 @@ from profharness.launchers.wrappers import wrappers_dir
 from profharness.layers import around
 from profharness.layers.clashes import Clash
 from profharness.layers.contract import Where
+from profharness.measure.caps.planning import CapPlan
 from profharness.measure.ranks import RankInfo
 from profharness.measure.schedule import Schedule
 from profharness.node.probe import Environment
@@ -31,7 +32,7 @@ class RunPlan:
     carries it out.
 
     `elsewhere` describes the node that a dry run plans for, empty where it is this one. `clashes`
-    are what will keep a profiler from recording here.
+    are what will keep a profiler from recording here, `caps` whose power caps are changed.
     """
 
     request: Request
@@ -44,6 +45,7 @@ class RunPlan:
     scan: Scan | None
     elsewhere: str = ""
     clashes: tuple[Clash, ...] = ()
+    caps: CapPlan | None = None
 
     @property
     def host(self) -> str:

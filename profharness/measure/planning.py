@@ -29,6 +29,7 @@ from profharness.layers.device_counters import NAME as COUNTING
 from profharness.layers.device_counters import check_alone
 from profharness.layers.planned_node import PlannedNode
 from profharness.measure import ranks, schedule
+from profharness.measure.caps.asked import asked_caps
 from profharness.measure.containers import PYTHON, container_of, with_hosts_rocm
 from profharness.measure.meeting.asking import AskedOnce, Asking
 from profharness.measure.meeting.board import Board
@@ -109,7 +110,8 @@ def plan_run(
     if elsewhere is not None:
         return run_plan
     planned = Planned(chosen, _torch_of(request, scan, chosen), words)
-    return replace(run_plan, clashes=clashes(environment, planned))
+    axes = {} if dry else request.axes
+    return replace(run_plan, clashes=clashes(environment, planned), caps=asked_caps(axes))
 
 
 def _rank(request: Request) -> RankInfo:

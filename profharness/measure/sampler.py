@@ -18,6 +18,7 @@ from profharness.launchers.sidecar import Sidecar
 from profharness.layers.device_counters import NAME as COUNTING
 from profharness.layers.telemetry import (
     UNNAMED,
+    Beside,
     Counting,
     Ready,
     let_rest,
@@ -42,10 +43,18 @@ class _Told(msgspec.Struct, frozen=True):
 
 class Sampler:
     """A context around all passes of a run. Without a recorder (ranks that do not lead) findings
-    are kept only.
+    are kept only. It sets the power caps of `caps_file` again when it ends.
     """
 
-    def __init__(self, run: RunDir, request: Request, host: str, recorder: Recorder | None) -> None:
+    def __init__(
+        self,
+        run: RunDir,
+        request: Request,
+        host: str,
+        recorder: Recorder | None,
+        caps_file: str = "",
+    ) -> None:
+        self._caps_file = caps_file
         self._folder = run.telemetry
         self._request = request
         self._host = host
@@ -69,8 +78,7 @@ class Sampler:
                 self._host,
                 request.telemetry,
                 request.telemetry_hz,
-                counting,
-                request.device_counters_from,
+                Beside(counting, request.device_counters_from, self._caps_file),
             )
         )
         (self._folder / f"{self._host}.roots").touch()

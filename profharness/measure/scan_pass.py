@@ -11,6 +11,7 @@ from pathlib import Path
 from profharness.launchers import Launcher, Outcome
 from profharness.launchers.command import Command
 from profharness.layers.contract import Where
+from profharness.measure.caps.session import PowerCaps
 from profharness.measure.pass_commands import difference
 from profharness.measure.passes import EndedPass, Execution
 from profharness.measure.plan import RunPlan, points_of, worker_setup
@@ -33,6 +34,7 @@ class Watch:
     recorder: Recorder
     sampler: Sampler
     progress: Progress
+    caps: PowerCaps | None = None
 
 
 @dataclass(frozen=True)

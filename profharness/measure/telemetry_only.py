@@ -24,6 +24,7 @@ from profharness.layers import exporter
 from profharness.layers.device_counters import NAME as COUNTING
 from profharness.layers.telemetry import (
     UNNAMED,
+    Beside,
     Counting,
     Ready,
     let_rest,
@@ -125,7 +126,7 @@ def _started(settings: Settings, folder: Path, host: str) -> Sidecar:
         exporter.require(settings.exporter)
     counting = Counting(settings.counters_hz) if settings.counters_hz else None
     (folder / f"{host}.spec.json").write_bytes(
-        spec_json(folder, host, settings.source, settings.hz, counting, settings.exporter)
+        spec_json(folder, host, settings.source, settings.hz, Beside(counting, settings.exporter))
     )
     (folder / f"{host}.roots").touch()
     return Sidecar(sampler_command(folder / f"{host}.spec.json"), folder / f"{host}.log")

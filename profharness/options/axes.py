@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from profharness.errors import UsageError
-from profharness.rundir.executions.axes import Axis
+from profharness.rundir.executions.axes import POWER_CAP, Axis
 
 SHAPE = "shape:"
 LHS = "lhs:"
@@ -22,6 +22,8 @@ SCHEMA = {
 """The JSON Schema of the table in a scan file."""
 _NAME = re.compile(r"(?:env:[A-Za-z_][A-Za-z0-9_]*|shape:[^\s={}]+|[A-Za-z_][A-Za-z0-9_.-]*)")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)(?::(\d+))?")
+_ALMOST = re.compile(r"[+-]?[\d.]+?\.\.[^/]*|[^/]*?\.\.[+-]?\d[\d.]*(?::.*)?")
+"""A number on one side of the dots: meant as a range, and none."""
 _MOST_LEVELS = 1000
 _HOW = "write --scan NAME=VALUES, such as --scan batch=8,16,32 or --scan workers=0..8:1"
 
@@ -61,6 +63,11 @@ def check(table: Mapping[str, Sequence[str]]) -> None:
         if not values:
             raise UsageError(f"--scan: the axis {name} has no values", _HOW)
         axis = Axis(name, tuple(values))
+        if name == POWER_CAP and not (axis.is_number and all(float(one) > 0 for one in values)):
+            raise UsageError(
+                f"--scan {POWER_CAP}: {','.join(values)} are not caps in watts",
+                f"write watts, such as --scan {POWER_CAP}=150,200,250",
+            )
         distinct = {float(value) if axis.is_number else value for value in values}
         if len(distinct) != len(values):
             raise UsageError(f"--scan: the axis {name} has a value twice", "give each value once")
@@ -91,6 +98,12 @@ def _part(part: str, name: str, named: str) -> tuple[str, ...]:
     text = part.strip()
     match = _RANGE.fullmatch(text)
     if match is None:
+        if _ALMOST.fullmatch(text):
+            raise UsageError(
+                f"{named}: {name}: {text} is no range",
+                "write whole numbers, as 8..64 for powers of two or 0..8:1 to count; "
+                "a list such as 0.5,1,2 for others",
+            )
         return (text,)
     low, high, step = int(match[1]), int(match[2]), int(match[3] or 0)
     if low > high:
@@ -135,8 +148,8 @@ def filled(text: str, texts: Mapping[str, str]) -> str:
 
 
 def require_used(axes: Sequence[Axis], texts: Sequence[str]) -> None:
-    """Raises UsageError for an axis that sets nothing: no variable, and no word has it in
-    braces.
+    """Raises UsageError for an axis that sets nothing: no variable, no power cap, and no word has
+    it in braces.
     """
     for axis in axes:
         if axis.name.startswith(SHAPE):
@@ -145,7 +158,8 @@ def require_used(axes: Sequence[Axis], texts: Sequence[str]) -> None:
                 "let the command take it: --scan tokens=64,128 -- python train.py {tokens}",
             )
         braces = "{" + axis.name + "}"
-        if not axis.variable and not any(braces in text for text in texts):
+        sets_itself = axis.variable or axis.name == POWER_CAP
+        if not sets_itself and not any(braces in text for text in texts):
             raise UsageError(
                 f"--scan {axis.name}: the command has no {braces}, so that nothing would vary",
                 f"write {braces} where its value belongs, or --scan env:{axis.name} for a variable",

@@ -50,7 +50,8 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
         Option(
             "NAME=VALUES: execute the command with each value where it says {NAME}: "
             "batch=8,16,32, batch=8..64 (powers of two), workers=0..8:1 (counting), or "
-            "env:OMP_NUM_THREADS=1,2,4 for a variable. Repeatable: every combination.",
+            "env:OMP_NUM_THREADS=1,2,4 for a variable, or power-cap=150,200 (watts) for the "
+            "devices. Repeatable: every combination.",
             AXES,
             names=("--scan",),
             metavar="NAME=VALUES",
@@ -80,6 +81,17 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
             limit=Limit(least=1, most=1000, says="{} is out of range", hint="ask for 1 to 1000"),
         ),
     ] = 3
+    search: Annotated[
+        int | None,
+        Option(
+            "Search the best setting of the grid by so many executions, instead of executing each "
+            "point --repeats times.",
+            AXES,
+            metavar="LEVELS",
+            only=_ONLY,
+            limit=Limit(least=4, most=1000, says="{} is out of range", hint="ask for 4 to 1000"),
+        ),
+    ] = None
     rate_regex: Annotated[
         str,
         Option(
@@ -148,6 +160,11 @@ def check(request: CommandScanOptions, words: Iterable[str]) -> None:
                     "name an axis: --scan batch=8,16,32 -- python train.py {batch}",
                 )
         return
+    if request.search and request.design != "grid":
+        raise UsageError(
+            f"--search and --design {request.design}: a search chooses its points itself",
+            "leave one of them out",
+        )
     axes.require_used(request.all_axes, (*words, request.setup, request.prepare, request.cleanup))
     size, points = axes.design_size(request.design), 1
     for axis in request.all_axes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profharness.errors import UsageError
@@ -18,6 +18,8 @@ from profharness.rundir.executions.axes import Axis, Requirement, requirement
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 from profharness.scans.design import rounds, settings_of
+from profharness.scans.searched import measured_of
+from profharness.scans.settings_search import SettingsSearch
 from profharness.stats.chosen import Rated, chosen_points
 
 _ID_LENGTH = 80
@@ -25,8 +27,8 @@ _ID_LENGTH = 80
 
 @dataclass(frozen=True)
 class CommandScan:
-    """A fixed design; its points are executed in rounds. What a layer records is of few points,
-    which the bare pass chooses.
+    """A fixed design, whose points are executed in rounds, or a search, which chooses one after the
+    other. What a layer records is of few points, which the bare pass chooses.
     """
 
     name: str
@@ -36,7 +38,8 @@ class CommandScan:
     backends: tuple[str, ...] = (COMMAND,)
     item: str = "item"
     adaptive: bool = False
-    ids: tuple[str, ...] = field(default=())
+    settings: tuple[Point, ...] = ()
+    search: SettingsSearch | None = None
 
     @staticmethod
     def fits(request: Request) -> bool:
@@ -53,26 +56,45 @@ class CommandScan:
         axes = request.all_axes
         settings = settings_of(axes, request.design, request.seed)
         ids = _ids(axes, settings)
-        points = tuple(
-            Point(
-                id=ids[at],
-                backend=COMMAND,
-                params=dict(zip((axis.name for axis in axes), settings[at], strict=True)),
-                repeat=repeat,
-            )
-            for at, repeat in rounds(len(settings), request.repeats, request.seed)
+        names = [axis.name for axis in axes]
+        each = tuple(
+            Point(id=name, backend=COMMAND, params=dict(zip(names, setting, strict=True)))
+            for name, setting in zip(ids, settings, strict=True)
         )
+        order = () if request.search else rounds(len(each), request.repeats, request.seed)
         return cls(
             name=request.name or Path(request.command[0]).name,
             axes=axes,
-            points=points,
+            points=tuple(replace(each[at], repeat=repeat) for at, repeat in order),
             requirements=tuple(requirement(text) for text in request.require),
-            ids=ids,
+            adaptive=request.search is not None,
+            settings=each,
+            search=SettingsSearch(axes, request.search, request.seed) if request.search else None,
         )
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The names of all settings, in the order of the design."""
+        return tuple(point.id for point in self.settings)
+
+    @property
+    def executions(self) -> int:
+        """How often the command is executed without layers, but for what is discarded."""
+        return len(self.points) if self.search is None else self.search.levels
+
     def next(self, done: Sequence[PointRecord]) -> Point | None:
-        """The first execution of the order that has no record."""
-        return first_missing(self.points, done)
+        """The execution that follows those that have a record: the first of the order without one,
+        or what the search asks for.
+        """
+        if self.search is None:
+            return first_missing(self.points, done)
+        places = {name: at for at, name in enumerate(self.ids)}
+        known = [record for record in done if record.id in places]
+        place = self.search.following(measured_of(known, places, self.requirements))
+        if place is None:
+            return None
+        point = self.settings[place]
+        return replace(point, repeat=sum(record.id == point.id for record in known))
 
     def profiled(
         self,
@@ -82,7 +104,7 @@ class CommandScan:
         """The points that a layer records: the first of the design, the best and the recommended
         one of the bare pass; none before that.
         """
-        by_id = {point.id: point for point in self.points if not point.repeat}
+        by_id = {point.id: point for point in self.settings}
         rated = self._rated(done)
         if not rated:
             return ()
@@ -106,7 +128,7 @@ class CommandScan:
             kept[record.id] = kept.get(record.id, True) and all(
                 one.name in values and one.holds(values[one.name]) for one in self.requirements
             )
-        settings = {point.id: tuple(map(str, point.params.values())) for point in self.points}
+        settings = {point.id: tuple(map(str, point.params.values())) for point in self.settings}
         found = [
             Rated(name, settings[name], sum(values) / len(values), kept[name])
             for name, values in rates.items()

@@ -73,12 +73,17 @@ class Found:
 
 def lies_beside_one(path: Path) -> bool:
     """Whether this is the journal, log or shared memory of a database, which goes with that."""
+    return database_beside(path) is not None
+
+
+def database_beside(path: Path) -> Path | None:
+    """The database whose journal, log or shared memory this is; None for another file."""
     for suffix in _BESIDE:
         of = path.with_name(path.name.removesuffix(suffix))
         if of.name != path.name and of.name and of.is_file():
             with of.open("rb") as file:
-                return file.read(len(sqlite_file.MAGIC)) == sqlite_file.MAGIC
-    return False
+                return of if file.read(len(sqlite_file.MAGIC)) == sqlite_file.MAGIC else None
+    return None
 
 
 def find(path: Path) -> Found:

@@ -1,7 +1,8 @@
 """Secrets in the files that tools left: found after a run, and removed from a file.
 
-Databases, Parquet, Perfetto traces, reports, JSON and text are looked into, plain or gzipped; what
-is not is said. The new content is written beside a file, and then takes its place.
+Databases, Parquet, Perfetto traces, reports, the sampler's files, JSON and text are looked into,
+plain or gzipped; what is not is said. The new content is written beside a file, and then takes its
+place.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from profharness.readers.perfetto import reader as pftrace
 from profharness.rundir.blocks import Blocks, read_head
 from profharness.rundir.manifest import Artifact
 from profharness.rundir.paths import MANIFEST
-from profharness.secrets import database, page, parquet
+from profharness.secrets import database, page, parquet, samples
 from profharness.secrets import perfetto as perfetto_secrets
 from profharness.secrets.patterns import clean_blocks
 from profharness.secrets.replacing import is_being_written, is_temporary, replacing
@@ -31,7 +32,14 @@ _NO_TEXT_BYTES = 16  # a number, as the hooks note the status of a process
 _KEYTAB = b"\x05\x02"
 _NOT_TEXT = frozenset(range(1, 9))
 
-Kind = Literal["database", "page", "parquet", "perfetto", "text"]
+Kind = Literal["database", "page", "parquet", "perfetto", "samples", "text"]
+_BEGIN: dict[bytes, Kind] = {
+    sqlite_file.MAGIC: "database",
+    parquet.MAGIC: "parquet",
+    samples.START: "samples",
+    page.START: "page",
+}
+"""How files of a kind begin."""
 
 
 def files_of(path: Path) -> tuple[list[Path], list[str]]:
@@ -74,26 +82,32 @@ def scan(path: Path, left: list[str] | None = None) -> Counter[str]:
     """
     if _is_empty(path):
         return Counter()
-    kind = _kind(path)
-    if kind == "perfetto":
-        return perfetto_secrets.find(path).counts
-    if kind == "parquet":
-        return parquet.find(path, left)
-    if kind == "database":
-        found = database.find(path)
-        if left is not None:
-            left += (f"{path}: {part}" for part in found.left)
-        return found.counts
     counts: Counter[str] = Counter()
-    if kind == "page":
-        page.clean(path, counts)
-        return counts
+    match _kind(path):
+        case "perfetto":
+            counts = perfetto_secrets.find(path).counts
+        case "parquet":
+            counts = parquet.find(path, left)
+        case "samples":
+            counts = samples.find(path)
+        case "database":
+            found = database.find(path)
+            counts = found.counts
+            if left is not None:
+                left += (f"{path}: {part}" for part in found.left)
+        case "page":
+            page.clean(path, counts)
+        case "text":
+            _find_in_text(path, counts)
+    return counts
+
+
+def _find_in_text(path: Path, counts: Counter[str]) -> None:
     blocks = Blocks(path)
     for _clean in clean_blocks(blocks, counts):
         pass
     if blocks.damage:
         raise _damaged(path, blocks.damage)
-    return counts
 
 
 def scrub(path: Path, left: list[str] | None = None) -> Counter[str]:
@@ -112,6 +126,8 @@ def scrub(path: Path, left: list[str] | None = None) -> Counter[str]:
             database.clean(path, database.find(path).columns)
         elif kind == "parquet":
             parquet.clean(path)
+        elif kind == "samples":
+            samples.clean(path)
         elif kind == "perfetto":
             _scrub_perfetto(path)
         elif kind == "page":
@@ -175,12 +191,9 @@ def _kind(path: Path) -> Kind:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is no regular file", "name a file or a run")
     head = read_head(path, _HEAD_BYTES)
-    if head.startswith(sqlite_file.MAGIC):
-        return "database"
-    if head.startswith(parquet.MAGIC):
-        return "parquet"
-    if head.startswith(page.START) and path.stat().st_size <= page.LARGEST:
-        return "page"
+    for magic, kind in _BEGIN.items():
+        if head.startswith(magic) and (kind != "page" or path.stat().st_size <= page.LARGEST):
+            return kind
     # zeros part the words of command lines and environments as the kernel gives them
     start = head[:_TEXT_BYTES]
     if len(head) <= _NO_TEXT_BYTES:

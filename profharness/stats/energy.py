@@ -24,6 +24,9 @@ from profharness.stats.intervals import (
 )
 from profharness.trace.model import F64, I64, Samples
 
+OF_SCAN, OF_COMMAND = "--min-seconds {:g}", "a program that works for {:g} s"
+"""What makes the windows longer, where we decide how long is measured and where the program
+does."""
 MIN_PERIODS = 20  # of the sensor in a window, for power and energy
 MAX_GAP = 5  # sampling intervals after which power is not joined by a line
 COUNTER_TOLERANCE = 0.2  # docs/metrics.md#energy: counter against integrated power
@@ -139,12 +142,12 @@ def _swing(power: Samples, when: Intervals) -> float:
     return float(np.percentile(values, 95) - np.percentile(values, 5)) if len(values) else 0.0
 
 
-def too_short(when: Intervals, period_ns: int) -> str:
-    """What to ask for when the windows are shorter than twenty sensor periods; empty when they are
-    long enough.
+def too_short(when: Intervals, period_ns: int, longer: str = OF_SCAN) -> str:
+    """What to ask for when the windows are shorter than twenty sensor periods: `longer` with the
+    seconds put in; empty when they are long enough.
     """
     needed = MIN_PERIODS * period_ns
-    return "" if merge(when).total >= needed else f"--min-seconds {np.ceil(needed / 1e8) / 10:g}"
+    return "" if merge(when).total >= needed else longer.format(np.ceil(needed / 1e8) / 10)
 
 
 def total(parts: Sequence[Energy]) -> Energy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profharness.stats.energy import Energy, too_short, total
+from profharness.stats.energy import OF_SCAN, Energy, too_short, total
 from profharness.stats.estimate import Figure
 from profharness.stats.intervals import Intervals
 from profharness.stats.packages import Figures, Package, used
@@ -19,15 +19,17 @@ def power_figures(
     when: Intervals,
     items: int | None,
     source: str,
+    longer: str = OF_SCAN,
 ) -> dict[str, Figure]:
     """Power, energy and their shares over the packages of the devices that worked; `items` were
-    processed meanwhile.
+    processed meanwhile. Where it was too short for the sensors, `longer` says what is needed.
     """
     active = used(every, when)
     mine = [package for package in found if not package.dies or set(package.dies) & set(active)]
     if not mine or not when.total:
         return {}
-    needs = next((asked for package in mine if (asked := too_short(when, package.period_ns))), "")
+    asked = (too_short(when, package.period_ns, longer) for package in mine)
+    needs = next((one for one in asked if one), "")
     parts = [package.energy(when) for package in mine]
     known = [part for part in parts if part is not None]
     if needs or len(known) < len(parts):

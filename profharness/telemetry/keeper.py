@@ -25,10 +25,13 @@ _CLK = 19  # of the fields behind the name in /proc/<pid>/stat: the start time
 
 
 class Keeper:
-    """Waits for the end of the process `harness`; it costs nothing until then. Pid 0 is nobody."""
+    """Waits for the end of the process `harness`; it costs nothing until then. Pid 0 is nobody.
+    `gone` is called as soon as it is gone.
+    """
 
-    def __init__(self, harness: int) -> None:
+    def __init__(self, harness: int, gone: Callable[[], None] = lambda: None) -> None:
         self._harness = harness
+        self._gone = gone
         self._over = _thread.allocate_lock()
         self._over.acquire()
         if not harness:
@@ -54,6 +57,7 @@ class Keeper:
             return
         began = time.monotonic()
         try:
+            self._gone()
             end_left(self._harness, began)
         finally:
             self._over.release()

@@ -16,6 +16,7 @@ from time import CLOCK_BOOTTIME, clock_gettime_ns, monotonic_ns
 from typing import Any, NamedTuple
 
 from profharness.telemetry import process
+from profharness.telemetry.caps.leaving import Leaving
 from profharness.telemetry.clocks import read_clocks
 from profharness.telemetry.facts import facts
 from profharness.telemetry.files import (
@@ -233,20 +234,22 @@ def run(spec: Spec) -> None:
     """Sample until told to end. Raises OSError when a file cannot be made or written."""
     timer = process.prepare()
     parent = process.Parent(spec.parent_pid)
-    keeper = Keeper(spec.parent_pid)
+    leaving = Leaving(spec.caps_file)
+    keeper = Keeper(spec.parent_pid, leaving.begin)
     try:
-        _sample(spec, parent, timer)
+        _sample(spec, parent, timer, leaving)
     finally:
+        leaving.finish()
         if parent.is_gone():
             keeper.finish()
 
 
-def _sample(spec: Spec, parent: process.Parent, timer: process.Timer) -> None:
-    # pathlib would double the start-up time
+def _sample(spec: Spec, parent: process.Parent, timer: process.Timer, leaving: Leaving) -> None:
     os.makedirs(spec.output_dir, exist_ok=True)  # noqa: PTH103  pathlib is slow to load
     session = _open(spec, parent, timer)
     reason = _loop(session)
     timer.close()
+    leaving.begin()
     session.clocks.record("after", read_clocks())
     if session.samples is not None:
         session.samples.close()

@@ -15,7 +15,8 @@ class Spec(NamedTuple):
     `roots_file` (decimal, each line ended by a newline; the file may appear later). The sampler
     ends when `parent_pid` does; 0 means no parent. `counters_hz` is how often the source
     `device-counters` counts, `counting_gate` the file whose presence says when (always, without);
-    `exporter` is the address that `counters-exporter` asks.
+    `exporter` is the address that `counters-exporter` asks. `caps_file` names the old power caps
+    that are set again when the sampler ends.
     """
 
     output_dir: str
@@ -28,6 +29,7 @@ class Spec(NamedTuple):
     counters_hz: float = 0.0
     counting_gate: str = ""
     exporter: str = ""
+    caps_file: str = ""
 
 
 def parse_spec(text: str) -> Spec:
@@ -57,4 +59,5 @@ def parse_spec(text: str) -> Spec:
         float(fields.get("counters_hz") or 0.0),
         str(fields.get("counting_gate") or ""),
         str(fields.get("exporter") or ""),
+        str(fields.get("caps_file") or ""),
     )

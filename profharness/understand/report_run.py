@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from profharness.analysis.pictures.records import Flame
     from profharness.analysis.records import StepSummary, Summary
     from profharness.findings import Finding
+    from profharness.node.ceilings import Calibration
     from profharness.rundir.manifest import Manifest
     from profharness.rundir.paths import RunDir
     from profharness.trace.model import Trace
@@ -249,13 +250,14 @@ def summarise(
     step_range: str = "",
     operator_input: OperatorInput = NO_INPUT,
     facts: KernelFacts | None = None,
+    calibrations: tuple[Calibration, ...] | None = None,
 ) -> Summary:
     """The figures of what was loaded: of a run over all its passes, of loose files as one trace.
 
-    Ceilings are those that a run keeps or that this machine's cache holds of its devices. `facts`
-    are those of the kernels of loose files, which are used where the steps are in them. Raises
-    InputError for a damaged copy in the run, and UsageError as `steps.stepped` does for a
-    `step_range`.
+    Ceilings of a run are `calibrations`, else those that it keeps or that this machine's cache
+    holds of its devices. `facts` are those of the kernels of loose files, which are used where the
+    steps are in them. Raises InputError for a damaged copy in the run, and UsageError as
+    `steps.stepped` does for a `step_range`.
     """
     from profharness.analysis.verdict.asleep import without_sleep
     from profharness.understand.host_frames import told_by_frames
@@ -272,7 +274,8 @@ def summarise(
     else:
         from profharness.analysis.run.summary import summarise_run
 
-        calibrations = calibration.for_run(Path(loaded.source))
+        if calibrations is None:
+            calibrations = calibration.for_run(Path(loaded.source))
         summary = summarise_run(
             loaded.manifest, loaded.trace, loaded.source, calibrations, operator_input
         )

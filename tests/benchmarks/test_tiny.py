@@ -30,6 +30,7 @@ TINY = {
     ),
     "read_rocprof": (("--kernels", "100", "--repeats", "1"), "rocpd: "),
     "sampler_cost": (("--seconds", "2"), "shell"),
+    "search_settings": (("--surfaces", "2"), "within 5 %"),
     "step_detection": (
         ("--levels", "10", "--errors", "0.05", "--ratios", "1.3", "--seeds", "2"),
         "5.0 %",

@@ -23,6 +23,7 @@ OURS = "profharness"
 BETWEEN = frozenset({"|", "||", "&&", ";", "&"})
 READING = frozenset(
     {
+        "certify",
         "compare",
         "export",
         "fleet",

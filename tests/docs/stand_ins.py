@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from profharness.cli import run_cli
 from tests.readers.kineto.kineto_files import document, event, kernel, launch, op
 from tests.run_files import run_of
 from tests.samples.keep import unpacked
@@ -59,6 +60,8 @@ def _make(word: str, folder: Path, words: Sequence[str]) -> None:
             continue
         if RUN_NAME.fullmatch(name):
             _run(path, steps="--steps" in words)
+        elif path.name == "certificate.json":
+            _certificate(path, folder / "RUN")
         elif name.endswith((".json", ".json.gz")):
             _trace(path, rank=int(path.name.endswith(("1.json", "1.json.gz"))))
         elif path.suffix in CONTENTS:
@@ -74,6 +77,12 @@ def _run(path: Path, *, steps: bool) -> None:
         run_of(path, ranks=2, kernels=400)
     else:
         unpacked("0.1-scan-torch", path.parent).rename(path)
+
+
+def _certificate(path: Path, run: Path) -> None:
+    """That of the run, which it may lie in."""
+    _run(run, steps=False)
+    run_cli(["certify", str(run), "-o", str(path)])
 
 
 def _trace(path: Path, rank: int) -> None:

@@ -62,6 +62,17 @@ def test_steps_count(low: int, step: int, count: int) -> None:
     assert list(map(int, values(f"{low}..{high}:{step}"))) == list(range(low, high + 1, step))
 
 
+@pytest.mark.parametrize("text", ["x..3", "3..x", "1..", "..3", "0.5..2", "-1..3", "3..x:1"])
+def test_what_was_meant_as_a_range_is_no_category(text: str) -> None:
+    with pytest.raises(UsageError, match="is no range"):
+        values(text)
+
+
+@pytest.mark.parametrize("text", ["../data", "a..b", "a/../3", "v1..2.pt", ".."])
+def test_dots_in_a_text_are_text(text: str) -> None:
+    assert values(text) == (text,)
+
+
 @pytest.mark.parametrize(
     ("words", "numbers"),
     [

@@ -264,3 +264,36 @@ def test_an_unmodified_script_of_a_package(tmp_path: Path) -> None:
     rates = {point["parameters"]["lines"]: point["throughput"] for point in said["points"]}
     assert rates[100] > rates[20000]
     assert said["axes"]["axes"][1]["is_number"] is True
+
+
+SURFACE = """
+import sys
+size, count, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+if size == 64 and count == 8:
+    sys.exit("out of memory")
+rate = 1000 * size / (size + 16) * min(1, (count + 1) / 4) * {"a": 1, "b": 1.2, "c": 0.8}[kind]
+print(f"rate {rate:.3f}")
+"""
+
+
+def test_a_search_finds_the_best_setting_beside_those_that_fail(tmp_path: Path) -> None:
+    """Of 60 settings with 16 executions; it goes on where it was cut off."""
+    (tmp_path / "surface.py").write_text(SURFACE)
+    root = tmp_path / "run"
+    axes = ("--scan", "n=8..64", "--scan", "m=0,1,2,4,8", "--scan", "k=a,b,c", "--search", "16")
+    words = ("--", ANY, str(tmp_path / "surface.py"), "{n}", "{m}", "{k}")
+    planned = scan(root, *axes, "--rate-regex", r"rate ([\d.]+)", "--dry-run", *words)
+    assert "16 of 60 points (n 4 x m 5 x k 3), found by a search" in planned
+    assert "executions      16\n" in planned
+    ran = started.run(
+        *("run", "-o", root, *OFF, *axes, "--rate-regex", r"rate ([\d.]+)", "--json", *words),
+        cwd=tmp_path,
+    )
+    said = json.loads(ran.stdout)
+    records = manifest(root).points
+    assert len(records) == 16
+    assert ran.returncode == (1 if any(one.state == "failed" for one in records) else 0)
+    assert said["axes"]["best"] == "n64-m4-kb"
+    best = next(one for one in said["points"] if one["point"] == "n64-m4-kb")
+    assert best["executions"] > 1, "the winner is measured again"
+    assert "run-incomplete" not in {one["id"] for one in said["findings"]}

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profharness.stats.energy import (
+    OF_COMMAND,
     check_counter,
     energy_in,
     integrate_means,
@@ -134,6 +135,8 @@ def test_twenty_periods_are_needed():
     assert too_short(window(0, 2 * S), 100 * MS) == ""
     assert too_short(window(0, 2 * S - 1), 100 * MS) == "--min-seconds 2"
     assert too_short(window(0, 100 * MS), 33 * MS) == "--min-seconds 0.7"
+    of_command = too_short(window(0, S), 100 * MS, OF_COMMAND)
+    assert of_command == "a program that works for 2 s", "a command has no such option"
 
 
 def test_packages_add_up():

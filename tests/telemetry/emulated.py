@@ -493,6 +493,8 @@ def mi250x(root: Path, first: State | None = None, second: State | None = None) 
             folder,
             power1_average=watts,
             power1_cap=cap,
+            power1_cap_min=cap and 100_000_000,
+            power1_cap_max=cap,
             freq1_input=state.clock * 1_000_000,
             freq2_input=1_600_000_000,
         )
@@ -540,6 +542,8 @@ def mi300x(root: Path, version: str = "1.6", mode: str = "SPX", state: State | N
         power1_input=612_000_000,
         power1_label="PPT",
         power1_cap=750_000_000,
+        power1_cap_min=0,
+        power1_cap_max=750_000_000,
         freq1_input=2_100_000_000,
     )
     for part in range(parts):

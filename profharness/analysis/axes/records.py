@@ -80,6 +80,37 @@ class AxisCurve(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
 
 
+class CapPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A point under a power cap (W): its throughput, and from telemetry the mean power (W) and the
+    energy per item (J).
+    """
+
+    cap_w: float
+    point: str
+    throughput: Estimate
+    power_w: Estimate
+    energy_per_item: Estimate
+
+
+class CapCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """The points along the power cap at one setting of the other axes (`key`), caps ascending.
+
+    `at_w` is the cap that costs the share `cost` of the throughput at the highest one,
+    `reference_w`, and `saves` the share of the energy per item that it saves (less than 0: takes
+    more); `needs` says why there is none. `least_energy_w` is the cap of the point that takes the
+    least energy per item.
+    """
+
+    key: Parameters
+    points: tuple[CapPoint, ...]
+    reference_w: float
+    cost: float
+    at_w: Estimate
+    saves: Estimate
+    needs: str = ""
+    least_energy_w: float | None = None
+
+
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """What the effects give for a point, with the interval of its mean."""
 
@@ -93,7 +124,7 @@ class AxesScan(msgspec.Struct, frozen=True, kw_only=True):
 
     `left_out_error` is the median relative error of predicting each point from the others;
     `overlaps_best` are the points that are not proven worse than the best; `effects_need` says why
-    there are no effects.
+    there are no effects. `caps` are there with an axis power-cap.
     """
 
     axes: tuple[AxisLevels, ...]
@@ -111,3 +142,4 @@ class AxesScan(msgspec.Struct, frozen=True, kw_only=True):
     left_out_error: float | None = None
     curves: tuple[AxisCurve, ...] = ()
     unmeasured: tuple[str, ...] = ()
+    caps: tuple[CapCurve, ...] = ()

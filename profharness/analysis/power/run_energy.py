@@ -9,6 +9,7 @@ from profharness.analysis.records import Figure
 from profharness.analysis.run.steps import steady_steps
 from profharness.analysis.run.trials import BARE
 from profharness.analysis.run.view import RunView
+from profharness.stats.energy import OF_COMMAND
 from profharness.stats.package_figures import power_figures
 from profharness.trace.model import Trace
 
@@ -29,7 +30,12 @@ def step_energy(view: RunView, trace: Trace) -> dict[str, Figure]:
         when = steps.when
         items = None if steps.items is None else int(steps.items.sum())
         figures = power_figures(
-            view.telemetry, view.packages, when, items, f"{name} pass, {len(steps)} steady steps"
+            view.telemetry,
+            view.packages,
+            when,
+            items,
+            f"{name} pass, {len(steps)} steady steps",
+            OF_COMMAND,
         )
         energy = figures.get("energy")
         if energy is not None:

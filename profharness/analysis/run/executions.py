@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from profharness.analysis.axes.caps import cap_curves
 from profharness.analysis.axes.records import AxisLevels
 from profharness.analysis.axes.scan import axes_scan
 from profharness.analysis.power.run_telemetry import figures_in
@@ -15,6 +16,7 @@ from profharness.analysis.records import Figure, PointSummary
 from profharness.analysis.run.trials import BARE
 from profharness.analysis.run.view import PointResult, RunView
 from profharness.rundir.manifest import PointRecord
+from profharness.stats.energy import OF_COMMAND
 from profharness.stats.intervals import Intervals, union
 from profharness.stats.package_figures import power_figures
 
@@ -50,7 +52,7 @@ def of_executions(view: RunView, summary: PointSummary, metrics: dict[str, Figur
         telemetry = f"{BARE} pass, telemetry"
         metrics |= figures_in(view.telemetry, spans, telemetry)
         items = _items(records)
-        metrics |= power_figures(view.telemetry, view.packages, spans, items, telemetry)
+        metrics |= power_figures(view.telemetry, view.packages, spans, items, telemetry, OF_COMMAND)
     sigma, walls = view.rated.means.sigma, _walls(records)
     return PointResult(
         msgspec.structs.replace(
@@ -126,4 +128,8 @@ def in_order_of_axes(
 def axes_fields(view: RunView, points: Sequence[PointSummary]) -> dict[str, object]:
     """The field of the summary that a scan of a command has."""
     verdicts = {point.point: point.verdict for point in points if point.verdict is not None}
-    return {"axes": axes_scan(view.manifest, view.rated, verdicts)}
+    scan = axes_scan(view.manifest, view.rated, verdicts)
+    if scan is None:
+        return {"axes": None}
+    metrics = {point.point: point.metrics for point in points}
+    return {"axes": msgspec.structs.replace(scan, caps=cap_curves(scan, metrics))}

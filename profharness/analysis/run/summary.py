@@ -56,6 +56,7 @@ from profharness.findings import Finding, Grouped, about, by_point, finding
 from profharness.node.ceilings import Calibration
 from profharness.rundir.levels import SHARED
 from profharness.rundir.manifest import Manifest, NodeRecord
+from profharness.stats.energy import OF_COMMAND, OF_SCAN
 from profharness.stats.intervals import window
 from profharness.stats.package_figures import power_figures
 from profharness.stats.packages import calibrated, package_findings, packages
@@ -354,18 +355,18 @@ def _run_figures(view: RunView, trace: Trace) -> dict[str, Figure]:
         return {}
     spans = _spans(view, view.reference)
     if spans:
-        start, end = min(first for first, _ in spans), max(last for _, last in spans)
+        when = window(min(first for first, _ in spans), max(last for _, last in spans))
         where = f"{view.reference} pass, telemetry"
     else:
-        start, end = _active(view, trace)
+        when = window(*_active(view, trace))
         where = "the whole run, telemetry"
-    when = window(start, end)
+    longer = OF_COMMAND if view.manifest.kind == "command" else OF_SCAN
     return {
         **run_telemetry.counted_figures(
             view.manifest, view.telemetry, lambda name: _spans(view, name)
         ),
         **run_telemetry.figures_in(view.telemetry, when, where),
-        **power_figures(view.telemetry, view.packages, when, None, where),
+        **power_figures(view.telemetry, view.packages, when, None, where, longer),
     }
 
 

@@ -30,6 +30,7 @@ from profharness.rundir.private.spool import Spool
 
 _FOLDERS = {
     "bundle": "sharing",
+    "certify": "sharing",
     "export": "sharing",
     "fleet": "sizing",
     "index": "sharing",

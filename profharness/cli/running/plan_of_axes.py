@@ -19,8 +19,8 @@ def axes_line(prepared: RunPlan, scan: CommandScan, telemetry: str) -> str:
     """`plan    python: 15 points (batch 3 x workers 5) x 3 repeats, 45 executions; ...`."""
     passes = ", ".join(plan.name for plan in prepared.schedule.passes)
     return (
-        f"plan    {Path(prepared.request.command[0]).name}: {_design(prepared, scan)} x "
-        f"{_repeats(prepared)}; {executions_text(prepared, scan)} executions in "
+        f"plan    {Path(prepared.request.command[0]).name}: {_design(prepared, scan)}; "
+        f"{executions_text(prepared, scan)} executions in "
         f"{'one pass' if len(prepared.schedule.passes) == 1 else 'passes'} ({passes}); "
         f"telemetry {telemetry}        --dry-run shows the commands"
     )
@@ -41,7 +41,8 @@ def axes_lines(prepared: RunPlan, scan: CommandScan) -> Iterator[str]:
         if discarded
         else ""
     )
-    yield f"{_LABEL}{_design(prepared, scan)} x {_repeats(prepared)}, at random in turn{first}"
+    order = "one after another by what is known" if scan.search else "at random in turn"
+    yield f"{_LABEL}{_design(prepared, scan)}, {order}{first}"
     for axis in scan.axes:
         shown = ", ".join(map(shlex.quote, axis.values[:_SHOWN]))
         rest = len(axis.values) - _SHOWN
@@ -53,7 +54,10 @@ def _design(prepared: RunPlan, scan: CommandScan) -> str:
     count = len(scan.ids)
     of = " x ".join(f"{axis.name} {len(axis.values)}" for axis in scan.axes)
     kind = "" if prepared.request.design == "grid" else f", {prepared.request.design}"
-    return f"{count} point{'s' * (count != 1)} ({of}{kind})"
+    points = f"{count} point{'s' * (count != 1)} ({of}{kind})"
+    if scan.search is not None:
+        return f"{scan.executions} of {points}, found by a search"
+    return f"{points} x {_repeats(prepared)}"
 
 
 def _repeats(prepared: RunPlan) -> str:

@@ -71,7 +71,8 @@ def plan_notes(prepared: RunPlan) -> tuple[str, ...]:
         for extras in (planned_extras(prepared, plan),)
         for note in (*extras.costs, *extras.notes)
     )
-    return tuple(dict.fromkeys(notes))
+    caps = () if prepared.caps is None else (str(prepared.caps),)
+    return (*caps, *dict.fromkeys(notes))
 
 
 def wrapped_plan(line: str, width: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from profharness.cli.running import left_caps
 from profharness.cli.running.answers import near, printed, show, width
 from profharness.cli.running.in_jobs import as_planned, job_text
 from profharness.cli.running.interrupted import way_on, way_to_report
@@ -57,6 +58,7 @@ def perform(
     printed and changes nothing. `again`: the run exists, and what it lacks is measured.
     `take_over`: also from a holder that may still live.
     """
+    left_caps.set_again()
     prepared = plan_run(request)
     is_scan = prepared.scan is not None
     talk = not quiet and not as_json and is_scan

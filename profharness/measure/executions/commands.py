@@ -44,7 +44,7 @@ def commands(run_plan: RunPlan, scan: CommandScan, plan: PassPlan) -> Iterator[C
     layers, whose points the bare pass chooses, the first of the design stands for them.
     """
     request = run_plan.request
-    by_id = {point.id: point for point in scan.points if not point.repeat}
+    by_id = {point.id: point for point in scan.settings}
     for name in scan.ids[:1] if plan.layers else scan.ids:
         point = by_id[name]
         for text in (request.setup, request.prepare):
@@ -61,5 +61,7 @@ def executions(scan: CommandScan, plan: PassPlan, discarded: int) -> tuple[int, 
     """
     if plan.layers:
         return 1 + discarded, min(3, len(scan.ids)) * (1 + discarded)
-    count = len(scan.points) + discarded * len(scan.ids)
+    if scan.search is not None:  # each execution stands by itself
+        return (scan.executions * (1 + discarded),) * 2
+    count = scan.executions + discarded * len(scan.ids)
     return count, count

@@ -5,7 +5,7 @@ the few points that the bare pass chose.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -64,9 +64,30 @@ class ExecutionsPass:
         return self.watch.recorder.manifest.points
 
     @property
+    def searches(self) -> bool:
+        """Whether each execution is chosen when those before it are known."""
+        return self.scan.search is not None and not self.plan.layers
+
+    @property
     def points(self) -> int:
         """The number of executions."""
-        return len(self.todo)
+        if not self.searches:
+            return len(self.todo)
+        return max(self.scan.executions - len(self._of_this_pass), 0)
+
+    @property
+    def _of_this_pass(self) -> list[PointRecord]:
+        return [record for record in self.records if record.pass_name == self.plan.name]
+
+    def order(self) -> Iterator[Point]:
+        """The executions one after the other; of a search each once the one before has its
+        record.
+        """
+        if not self.searches:
+            yield from self.todo
+            return
+        while (point := self.scan.next(self._of_this_pass)) is not None:
+            yield point
 
     def make_ready(self) -> None:
         """The folder of the hooks' reports."""
@@ -96,7 +117,7 @@ class ExecutionsPass:
             Watchers(started, watch.sampler.check, tool.overdue),
         )
         turns = _Turns(self, executor, tool, results)
-        for point in self.todo:
+        for point in self.order():
             if not turns.take(point) or tool.refused_so_far():
                 break
         return turns.execution()
@@ -134,8 +155,10 @@ class _Turns:
 
     def _executed(self, point: Point) -> Ended:
         """What stands before the execution, and the execution; the first that fails ends it."""
+        if why := self._uncapped(point):
+            return Ended(PointOutput(ok=False, error=why))
         request, executor = self.scan_pass.run_plan.request, self.executor
-        first = not point.repeat or bool(self.scan_pass.plan.layers)
+        first = not point.repeat or bool(self.scan_pass.plan.layers) or self.scan_pass.searches
         if first and (ended := executor.around("--setup", request.setup, point)):
             return ended
         for _ in range(request.discarded if first else 0):
@@ -147,7 +170,22 @@ class _Turns:
             return ended
         where = self.scan_pass.where
         self.tool.ready(point_command(self.scan_pass.run_plan, self.scan_pass.scan, point, where))
-        return executor.execute(point)
+        return self._under_its_cap(executor.execute(point), point)
+
+    def _uncapped(self, point: Point) -> str:
+        """Set the point's power cap; why it was not set."""
+        watch = self.scan_pass.watch
+        if watch.caps is None:
+            return ""
+        return watch.caps.set_for(point, watched=watch.sampler.alive())
+
+    def _under_its_cap(self, ended: Ended, point: Point) -> Ended:
+        """Failed where the cap was not that of the point until its end."""
+        caps, output = self.scan_pass.watch.caps, ended.output
+        if caps is None or output is None or not output.ok:
+            return ended
+        why = caps.changed_during(point)
+        return replace(ended, output=replace(output, ok=False, error=why)) if why else ended
 
     def _cleaned(self, point: Point) -> bool:
         """Clean up after the last execution of a point, or the one that failed. What goes wrong
@@ -156,6 +194,7 @@ class _Turns:
         request = self.scan_pass.run_plan.request
         is_last = (
             bool(self.scan_pass.plan.layers)
+            or self.scan_pass.searches
             or point.repeat == request.repeats - 1
             or self._has_failed(point)
         )

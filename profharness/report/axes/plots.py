@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from profharness.analysis.axes.records import AxesScan, AxisCurve
+from profharness.report.axes.cap_plots import cap_plots
 from profharness.report.axes.words import axis_name
 from profharness.report.plots.base import Plot
 from profharness.report.plots.chart import Curve, Scale, chart_json
@@ -22,7 +23,7 @@ def axes_plots(scan: AxesScan | None) -> tuple[Plot, ...]:
     if scan is None:
         return ()
     plots = [plot for axis in scan.axes if axis.is_number and (plot := _along(scan, axis.name))]
-    return (*plots, *_categories(scan))
+    return (*plots, *cap_plots(scan), *_categories(scan))
 
 
 def _along(scan: AxesScan, name: str) -> Plot | None:

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect
 from profharness.analysis.records import PointSummary, Summary
+from profharness.report.axes.caps import cap_table, cost_table
 from profharness.report.axes.words import axis_name, factor_text, levels_text
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import brief_text, number_text
 from profharness.report.text.labels import setting_text, value_text
+from profharness.report.text.limits import label_of
 
 WORTH = "What the axes are worth"
 CURVES = "Curves along the axes"
@@ -18,8 +20,15 @@ _MOST_CURVES = 60
 
 
 def axes_tables(scan: AxesScan | None) -> tuple[Table, ...]:
-    """What the axes are worth, and every curve along them."""
-    return tuple(table for table in (worth_table(scan), curve_table(scan)) if table is not None)
+    """What the axes are worth, what power caps cost and save, and every curve along the axes."""
+    made = (worth_table(scan), cost_table(scan), cap_table(scan), curve_table(scan))
+    return tuple(table for table in made if table is not None)
+
+
+def terminal_tables(scan: AxesScan | None) -> tuple[Table, ...]:
+    """Of these what fits below the points: of curves those through the best point."""
+    made = (worth_table(scan), cost_table(scan), curve_table(scan, through_best=True))
+    return tuple(table for table in made if table is not None)
 
 
 def worth_table(scan: AxesScan | None) -> Table | None:
@@ -82,7 +91,7 @@ def curve_table(scan: AxesScan | None, *, through_best: bool = False) -> Table |
             Column("best", "right", f"highest throughput of the curve, {scan.unit}"),
             Column("knee", "right", "from there on a larger value gives little"),
             Column("recommended", "right", "the smallest value within 5 % of the best"),
-            Column("limiter", meaning="the kind of the verdict there"),
+            Column("limiter", meaning="what holds the device or the program back there"),
         ),
         tuple(_curve_row(curve) for curve in curves[:_MOST_CURVES]),
         left_out=max(len(curves) - _MOST_CURVES, 0),
@@ -98,7 +107,7 @@ def _curve_row(curve: AxisCurve) -> tuple[Cell, ...]:
         Cell(f"{brief_text(curve.throughput[at])} at {curve.levels[at]:g}"),
         Cell(knee_text(curve)),
         Cell("" if curve.recommended is None else f"{curve.recommended.at:g}"),
-        Cell(curve.limiter, provenance=curve.limiter_text),
+        Cell(label_of(curve.limiter), provenance=curve.limiter_text),
     )
 
 

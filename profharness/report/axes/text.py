@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profharness.analysis.axes.records import AxesScan, AxisCurve, Prediction
+from profharness.report.axes.caps import cap_table, cost_table
 from profharness.report.axes.tables import curve_table, knee_text, worth_table
 from profharness.report.axes.words import answer, series_heading, trust
 from profharness.report.table import Column, Table, row_of
@@ -22,6 +23,9 @@ def axes_text(scan: AxesScan, predictions: Sequence[Prediction] = ()) -> str:
     worth = worth_table(scan)
     if worth is not None:
         lines += [worth.title, *listing(worth, indent=2, heads=True), ""]
+    for table in (cost_table(scan), cap_table(scan)):
+        if table is not None:
+            lines += [table.title, *listing(table, indent=2, heads=True), ""]
     for curve in scan.curves[:_MOST]:
         lines += [series_heading(curve), *listing(_curve(scan, curve), indent=2), ""]
     if len(scan.curves) > _MOST:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect, PointRate
+from profharness.report.axes.caps import cap_sentences
 from profharness.report.text.figures import interval_text, number_text
 from profharness.report.text.labels import setting_text, value_text
+from profharness.rundir.executions.axes import POWER_CAP
 from profharness.stats.estimate import Estimate
 from profharness.units import THIN, format_share
 
@@ -66,7 +68,7 @@ def answer(scan: AxesScan) -> str:
             f"Recommended is {setting_text(recommended.parameters)}: "
             f"{rate_text(scan, recommended)}, within 5 % of the best with smaller values."
         )
-    return " ".join([*parts, *worth(scan)])
+    return " ".join([*parts, *worth(scan), *cap_sentences(scan)])
 
 
 def _kept(scan: AxesScan) -> str:
@@ -133,6 +135,8 @@ def _beyond(scan: AxesScan, best: PointRate) -> Iterator[str]:
         if len(curve.levels) < 2 or curve.throughput[-1] != max(curve.throughput):
             continue
         if curve.recommended is not None and curve.recommended.at < curve.levels[-1]:
+            continue
+        if curve.axis == POWER_CAP:  # the highest cap is the device's own, most often
             continue
         yield (
             f"{axis_name(curve.axis)} still gains at {number_text(curve.levels[-1])}, the largest: "

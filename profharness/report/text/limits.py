@@ -171,6 +171,14 @@ def _limiter(verdict: Verdict) -> Limit:
     return LIMITERS.get("idle" if verdict.idle else verdict.kind, LIMITERS["undetermined"])
 
 
+def label_of(kind: str) -> str:
+    """What tables call a kind of verdict where nothing but the kind is known."""
+    if kind in _CAUSE_OF:
+        return IDLE_CAUSES[_CAUSE_OF[kind]].label
+    limit = LIMITERS.get(kind) or CPU_LIMITERS.get(kind)
+    return kind if limit is None else limit.label
+
+
 def share_of(verdict: Verdict, partition: Partition | None) -> float:
     """The share that `limit_of` speaks of: of idle time the largest cause's part, where that is
     named.

@@ -75,7 +75,7 @@ def conclude(
     package_streams = packages(every, window(*idle_ns))
     figures = {
         **figures_in(every, when, SOURCE),
-        **power_figures(every, package_streams, when, None, SOURCE),
+        **power_figures(every, package_streams, when, None, SOURCE, "--seconds {:g}"),
     }
     if idle_ns != (0, 0) and "power_idle" not in figures:
         figures["power_idle"] = Figure(
@@ -223,7 +223,5 @@ def _energy(figures: dict[str, Figure]) -> str:
     if energy is None:
         return ""
     if energy.value is None:
-        return (
-            f"energy     not measured: needs {energy.needs.replace('--min-seconds', '--seconds')}"
-        )
+        return f"energy     not measured: needs {energy.needs}"
     return f"energy     {format_number(energy.value, 1)} J ({energy.source}; {energy.note})"

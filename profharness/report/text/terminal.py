@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
 from profharness.errors import ProfharnessError
-from profharness.report.axes.tables import curve_table, worth_table
+from profharness.report.axes.tables import terminal_tables
 from profharness.report.table import Column, Table, first_rows, row_of
 from profharness.report.tables.hotspots import time_text
 from profharness.report.tables.memory.copies import copy_items
@@ -127,13 +127,11 @@ def _axes(summary: Summary, width: int) -> Iterable[RenderableType]:
     """What the axes of a scan of a command are worth, and the curves through its best point."""
     from rich.text import Text
 
-    tables = (worth_table(summary.axes), curve_table(summary.axes, through_best=True))
-    for table in tables:
-        if table is not None:
-            shown = fitting(table, width)
-            yield ""
-            yield Text(table.title, style="bold")
-            yield terminal_table(table, shown)
+    for table in terminal_tables(summary.axes):
+        shown = fitting(table, width)
+        yield ""
+        yield Text(table.title, style="bold")
+        yield terminal_table(table, shown)
 
 
 def _shared(summary: Summary, width: int) -> Iterable[RenderableType]:

@@ -14,6 +14,8 @@ from typing import Literal
 from profharness.errors import UsageError
 
 ENVIRONMENT = "env:"
+POWER_CAP = "power-cap"
+"""The axis whose values are power caps of the accelerators, in W per package."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 

@@ -5,13 +5,16 @@ Put this folder on PYTHONPATH. STAND_IN_AMDSMI chooses: `abort` (the library kil
 process inside a call), `segfault` (it reads where nothing is, one second after it was loaded),
 `hang` (it never returns, from then on), `nothing` (older than the driver's tables: every value is
 'N/A'), `shifted` (structures of another version: wrong values), `symbol` (undefined symbol at
-import), `library` (not found, with two lines on stdout), `secondary` (a die that reports 0).
+import), `library` (not found, with two lines on stdout), `secondary` (a die that reports 0). The power cap
+lies in the file that STAND_IN_AMDSMI_CAP names (µW); in the mode `permission` nobody may set it.
 """
 
 import ctypes
 import os
 import time
+from pathlib import Path
 
+STAND_IN = True
 MODE = os.environ.get("STAND_IN_AMDSMI", "")
 START_NS = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
@@ -74,3 +77,31 @@ def amdsmi_get_gpu_metrics_info(handle):
         "temperature_hotspot": 58,
         "temperature_mem": "N/A",
     }
+
+
+class AmdSmiLibraryException(Exception):  # noqa: N818  its name there
+    pass
+
+
+def amdsmi_get_power_cap_info(handle):
+    if MODE == "secondary":
+        return dict.fromkeys(("power_cap", "min_power_cap", "max_power_cap"), 0)
+    cap = 560_000_000
+    if "STAND_IN_AMDSMI_CAP" in os.environ:
+        cap = int(Path(os.environ["STAND_IN_AMDSMI_CAP"]).read_text("ascii"))
+    return {
+        "power_cap": cap,
+        "default_power_cap": 560_000_000,
+        "dpm_cap": 1700,
+        "min_power_cap": 100_000_000,
+        "max_power_cap": 560_000_000,
+    }
+
+
+def amdsmi_set_power_cap(handle, sensor_ind, cap):
+    info = amdsmi_get_power_cap_info(handle)
+    if MODE == "permission":
+        raise AmdSmiLibraryException("10: AMDSMI_STATUS_NO_PERM - Permission Denied")
+    if sensor_ind != 0 or not info["min_power_cap"] <= cap <= info["max_power_cap"]:
+        raise AmdSmiLibraryException("1: AMDSMI_STATUS_INVAL - Invalid parameters")
+    Path(os.environ["STAND_IN_AMDSMI_CAP"]).write_text(str(cap), "ascii")

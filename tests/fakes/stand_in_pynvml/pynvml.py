@@ -4,14 +4,17 @@ power.
 Put this folder on PYTHONPATH. STAND_IN_NVML chooses what is missing, parted by commas: `driver`,
 `devices`, `gpm`, `instant` (an Ampere part without field 186), `utilisation`. `mig` is in it for a
 device of two MIG instances: a handle is a pair then for an instance, which has its own GPM figures,
-memory and processes, and neither clocks nor power.
+memory and processes, and neither clocks nor power. The limit of the power lies in the file that
+STAND_IN_NVML_LIMIT names (mW); with `permission` in STAND_IN_NVML nobody may set it.
 """
 # ruff: noqa: N801, N802 - the names are those of the package that this stands for
 
 import ctypes
 import os
 import time
+from pathlib import Path
 
+STAND_IN = True
 MISSING = frozenset(os.environ.get("STAND_IN_NVML", "").split(","))
 NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU = 1, 2, 0
 NVML_GPM_METRICS_GET_VERSION = 1
@@ -166,6 +169,25 @@ def nvmlDeviceGetMemoryInfo(handle):
 def nvmlDeviceGetEnforcedPowerLimit(handle):
     _whole_only(handle)
     return int(LIMIT_W * 1000)
+
+
+def nvmlDeviceGetPowerManagementLimitConstraints(handle):
+    return [200_000, int(LIMIT_W * 1000)]
+
+
+def nvmlDeviceGetPowerManagementLimit(handle):
+    if "STAND_IN_NVML_LIMIT" not in os.environ:
+        return int(LIMIT_W * 1000)
+    return int(Path(os.environ["STAND_IN_NVML_LIMIT"]).read_text("ascii"))
+
+
+def nvmlDeviceSetPowerManagementLimit(handle, limit):
+    low, high = nvmlDeviceGetPowerManagementLimitConstraints(handle)
+    if "permission" in MISSING:
+        raise NVMLError(4, "Insufficient Permissions")
+    if not isinstance(limit, int) or not low <= limit <= high:
+        raise NVMLError(2, "Invalid Argument")
+    Path(os.environ["STAND_IN_NVML_LIMIT"]).write_text(str(limit), "ascii")
 
 
 def nvmlDeviceGetComputeRunningProcesses(handle):

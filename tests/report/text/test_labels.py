@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
 from profharness.analysis.records import Figure, PointSummary, Summary, TraceCounts
 from profharness.findings import finding
 from profharness.report.page.findings import finding_boxes
 from profharness.report.tables.figures import point_figures
 from profharness.report.text.labels import point_name, point_names
+from profharness.report.text.limits import label_of
 from tests.report.samples import gpu_scan
 from tests.steps import calls_of
 
@@ -48,3 +51,18 @@ def test_findings_of_many_points_take_as_many_steps_as_there_are_findings() -> N
     few, many = summary(100), summary(1000)
     assert finding_boxes(few)[0].lines[0] == "batch 1: it drifts (drift 10.0 %)"
     assert calls_of(lambda: finding_boxes(many)) < 15 * calls_of(lambda: finding_boxes(few))
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [
+        ("idle-waiting", "waiting"),
+        ("idle-launch-in-progress", "launches"),
+        ("copy", "copies"),
+        ("undetermined", "undetermined"),
+        ("of-a-later-version", "of-a-later-version"),
+        ("", ""),
+    ],
+)
+def test_the_label_of_a_kind_of_verdict(kind: str, label: str) -> None:
+    assert label_of(kind) == label

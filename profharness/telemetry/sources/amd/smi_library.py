@@ -149,7 +149,7 @@ class AmdsmiSource:
 
 def load() -> tuple[AmdsmiSource, ...]:
     """One source per device. Raises whatever the package raises."""
-    library = _package()
+    library = package()
     library.amdsmi_init()
     handles: Sequence[Any] = library.amdsmi_get_processor_handles()
     return tuple(
@@ -158,7 +158,7 @@ def load() -> tuple[AmdsmiSource, ...]:
     )
 
 
-def _package() -> ModuleType:
+def package() -> ModuleType:
     """The copy that ROCm brings along fits its library; else the installed one."""
     for root in roots():
         beside = f"{root}/share/amd_smi"

@@ -1,0 +1,137 @@
+"""How often a search of settings recommends one within 5 % of the best: `python
+benchmarks/search_settings.py [--surfaces N] [--seed S] [--keep]`.
+
+Made-up response surfaces (`tests/scans/surfaces.py`) of two to four axes and 16 to 400 settings are
+searched at several noises of one level, by half of the settings or 20 levels. Beside the search
+stand levels at random of equal cost, the whole grid measured once, which costs several times as
+much, and, where it is installed, the tree-structured estimator of Optuna, of equal cost.
+
+`--keep` keeps the table in benchmarks/results/search-settings-DATE.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import description
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from profharness.scans.settings_search import SettingsSearch
+from tests.scans.surfaces import Surface
+
+try:
+    import optuna
+except ImportError:
+    optuna = None
+
+NOISES = (0.01, 0.03, 0.1)
+WITHIN = 0.95
+MOST, LEAST = 20, 8
+
+Level = Callable[[int], float]
+
+
+def by_search(surface: Surface, levels: int, noise: float, dice: np.random.Generator) -> int:
+    """What ours recommends."""
+    search = SettingsSearch(surface.axes, levels, int(dice.integers(1 << 30)))
+    measured = []
+    while (place := search.following(measured)) is not None:
+        measured.append(surface.measured(place, noise, dice))
+    found = search.recommended(measured)
+    assert found is not None
+    return found
+
+
+def at_random(surface: Surface, levels: int, noise: float, dice: np.random.Generator) -> int:
+    """The fastest of settings at random, each measured once."""
+    count = len(surface.rates)
+    places = dice.choice(count, min(levels, count), replace=False).tolist()
+    return max(places, key=lambda at: surface.measured(at, noise, dice).value)
+
+
+def by_grid(surface: Surface, levels: int, noise: float, dice: np.random.Generator) -> int:  # noqa: ARG001  a grid costs what it costs
+    """The fastest of all settings, each measured once."""
+    return at_random(surface, len(surface.rates), noise, dice)
+
+
+def by_optuna(surface: Surface, levels: int, noise: float, dice: np.random.Generator) -> int:
+    """The best mean of Optuna's estimator, which knows nothing of repeats."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = optuna.samplers.TPESampler(
+        seed=int(dice.integers(1 << 30)), multivariate=True, n_startup_trials=6
+    )
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    counts = [len(axis.values) for axis in surface.axes]
+    values: dict[int, list[float]] = {}
+    for _ in range(levels):
+        trial = study.ask()
+        setting = [
+            trial.suggest_int(axis.name, 0, count - 1)
+            if axis.is_number
+            else trial.suggest_categorical(axis.name, list(range(count)))
+            for axis, count in zip(surface.axes, counts, strict=True)
+        ]
+        place = int(np.ravel_multi_index(setting, counts))
+        value = surface.measured(place, noise, dice).value
+        study.tell(trial, value)
+        values.setdefault(place, []).append(value)
+    return max(values, key=lambda at: statistics.mean(values[at]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--surfaces", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    ways = {"search": by_search, "random": at_random, "grid": by_grid}
+    if optuna is not None:
+        ways["optuna"] = by_optuna
+    surfaces = [
+        Surface(np.random.default_rng([options.seed, at])) for at in range(options.surfaces)
+    ]
+    costs = [max(LEAST, min(len(one.rates) // 2, MOST)) for one in surfaces]
+    sizes = [len(one.rates) for one in surfaces]
+    print(
+        f"{len(surfaces)} surfaces of {statistics.median(sizes):g} settings (median), "
+        f"{statistics.mean(costs):.1f} levels each; within 5 % of the best:"
+    )
+    print(f"{'noise':>6}" + "".join(f"{way:>10}" for way in ways))
+    rows: dict[str, dict[str, float]] = {}
+    begun = time.process_time()
+    for noise in NOISES:
+        row = {}
+        for way, find in ways.items():
+            good = 0
+            for at, (surface, levels) in enumerate(zip(surfaces, costs, strict=True)):
+                place = find(surface, levels, noise, np.random.default_rng([options.seed, at, 1]))
+                good += surface.rates[place] >= WITHIN * surface.rates.max()
+            row[way] = good / len(surfaces)
+        rows[f"{noise:g}"] = row
+        print(f"{noise:6.0%}" + "".join(f"{share:10.1%}" for share in row.values()), flush=True)
+    results = {
+        "surfaces": len(surfaces),
+        "seed": options.seed,
+        "levels": round(statistics.mean(costs), 2),
+        "settings_median": statistics.median(sizes),
+        "grid_levels": round(statistics.mean(sizes), 2),
+        "cpu_s": round(time.process_time() - begun, 1),
+        "machine": description.machine(("profharness", "numpy")),
+        "within_5_percent": rows,
+    }
+    if options.keep:
+        print(description.keep("search-settings", results))
+    return 0 if all(row["search"] > row["random"] for row in rows.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A certificate as JSON, as one offline page, and as text for a terminal."""

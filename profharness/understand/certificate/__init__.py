@@ -1,0 +1,1 @@
+"""Certificates of runs: made from a run, read back, and recomputed from it."""

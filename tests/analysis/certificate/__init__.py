@@ -1,0 +1,1 @@
+"""The criteria of certificates, one by one."""

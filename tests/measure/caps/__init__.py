@@ -1,0 +1,1 @@
+"""Power caps as an axis: planned, set, and set again."""

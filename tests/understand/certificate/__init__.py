@@ -1,0 +1,1 @@
+"""Certificates of runs that were made on purpose: saturated, unsaturated, and broken."""
