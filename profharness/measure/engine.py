@@ -39,6 +39,7 @@ from profharness.measure.resume import Again
 from profharness.measure.sampler import Sampler
 from profharness.measure.scan_pass import ScanPass, Watch, scan_status
 from profharness.measure.served_pass import ServedPass
+from profharness.measure.settings_pass import SettingsPass
 from profharness.rundir import harness_process
 from profharness.rundir.claims import seal
 from profharness.rundir.clock_files import read_clock_files
@@ -46,6 +47,7 @@ from profharness.rundir.manifest import LayerOutcome, Manifest, ScanRecord
 from profharness.rundir.paths import RunDir
 from profharness.rundir.provenance import git_state
 from profharness.scans.command import CommandScan
+from profharness.scans.served_settings import SettingsScan
 from profharness.supervise.hook_reports import clean_hellos, read_hellos, with_ranks
 from profharness.supervise.pass_plan import PassPlan
 
@@ -152,6 +154,8 @@ def _pass_of(run_plan: RunPlan, watch: Watch, *, echo_stdout: bool) -> Callable[
         return partial(CommandPass, run_plan, watch.sampler, echo_stdout)
     if isinstance(scan, CommandScan):
         return partial(ExecutionsPass, run_plan, scan, watch)
+    if isinstance(scan, SettingsScan):
+        return partial(SettingsPass, run_plan, scan, watch)
     return partial(ServedPass if is_served(scan) else ScanPass, run_plan, scan, watch)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -144,10 +144,17 @@ def serve_targets(
         argv.append(launcher.composed(command).argv)
         if outcomes[-1].interrupted or tool.refused_so_far():
             break
+    return as_execution(outcomes, tuple(argv), difference(command))
+
+
+def as_execution(
+    outcomes: Sequence[Outcome], argv: tuple[tuple[str, ...], ...], env: Mapping[str, str]
+) -> Execution:
+    """What a pass started; one that had nothing to do ends as it begins."""
     if not outcomes:
         now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         outcomes = [Outcome(0, 0, now, now)]
-    return Execution(tuple(outcomes), tuple(argv), difference(command))
+    return Execution(tuple(outcomes), argv, env)
 
 
 def missing(recorder: Recorder, plan: PassPlan, points: Sequence[Point]) -> tuple[Point, ...]:

@@ -1,5 +1,6 @@
-"""What a scan of a command asks for: its axes, its design, how often each point is executed, what
-is run around an execution, and which figure of the script counts (docs/command-line.md#axes).
+"""What a scan over axes asks for, of a command or of a server's settings: its axes, its design, how
+often each point is measured, what is run around an execution, and which figure of the script counts
+(docs/command-line.md#axes).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Iterable
 from typing import Annotated
 
 from profharness.errors import UsageError
-from profharness.options import axes
+from profharness.options import axes, setting_axes
 from profharness.options.batch import BatchOptions
 from profharness.options.declared import AXES, Limit, Option, TextForm, declared, flag
 from profharness.options.workload import for_commands
@@ -51,13 +52,13 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
             "NAME=VALUES: execute the command with each value where it says {NAME}: "
             "batch=8,16,32, batch=8..64 (powers of two), workers=0..8:1 (counting), or "
             "env:OMP_NUM_THREADS=1,2,4 for a variable, or power-cap=150,200 (watts) for the "
-            "devices. Repeatable: every combination.",
+            "devices. With --via triton NAME is an option: instances=1,2,4 or "
+            "queue-delay-us=0,1000. Repeatable: every combination.",
             AXES,
             names=("--scan",),
             metavar="NAME=VALUES",
             gather=axes.gather,
             text=TextForm(axes.parse, schema=axes.SCHEMA),
-            only=_ONLY,
             check=axes.check,
         ),
     ] = {}  # noqa: RUF012  msgspec gives each struct its own
@@ -68,7 +69,6 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
             "hypercube.",
             AXES,
             metavar="grid|lhs:N",
-            only=_ONLY,
             check=axes.design_size,
         ),
     ] = "grid"
@@ -77,7 +77,6 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
         Option(
             "Executions of each point, in turn and at random (default 3).",
             AXES,
-            only=_ONLY,
             limit=Limit(least=1, most=1000, says="{} is out of range", hint="ask for 1 to 1000"),
         ),
     ] = 3
@@ -88,10 +87,18 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
             "point --repeats times.",
             AXES,
             metavar="LEVELS",
-            only=_ONLY,
             limit=Limit(least=4, most=1000, says="{} is out of range", hint="ask for 4 to 1000"),
         ),
     ] = None
+    warm_start: Annotated[
+        tuple[str, ...],
+        Option(
+            "With --search: an earlier run over the same axes, whose points the search knows from "
+            "the start. Repeatable.",
+            AXES,
+            metavar="RUN",
+        ),
+    ] = ()
     rate_regex: Annotated[
         str,
         Option(
@@ -107,9 +114,8 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
         tuple[str, ...],
         Option(
             'A figure of the script (profharness_mark.value) that a point must keep: "accuracy>='
-            '0.7". Repeatable.',
+            '0.7"; of a server "p99_ms<=20". Repeatable.',
             AXES,
-            only=_ONLY,
             check=_requirements,
         ),
     ] = ()
@@ -148,8 +154,8 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
 
 
 def check(request: CommandScanOptions, words: Iterable[str]) -> None:
-    """Raises UsageError where options of a scan of a command stand alone, or contradict it;
-    `words` are those of the command.
+    """Raises UsageError where options of a scan over axes stand alone, or contradict it; `words`
+    are those of the command, empty for a model.
     """
     own = [field for field in declared(CommandScanOptions) if field.option.topic is AXES]
     if not request.axes:
@@ -165,7 +171,23 @@ def check(request: CommandScanOptions, words: Iterable[str]) -> None:
             f"--search and --design {request.design}: a search chooses its points itself",
             "leave one of them out",
         )
-    axes.require_used(request.all_axes, (*words, request.setup, request.prepare, request.cleanup))
+    if request.warm_start and not request.search:
+        raise UsageError(
+            "--warm-start is for a search, and this scan measures every point",
+            "add --search LEVELS, or leave it out",
+        )
+    words = tuple(words)
+    if words:
+        axes.require_used(
+            request.all_axes, (*words, request.setup, request.prepare, request.cleanup)
+        )
+    else:
+        setting_axes.check(request, request.all_axes)
+    _check_size(request)
+
+
+def _check_size(request: CommandScanOptions) -> None:
+    """Raises UsageError for a design that its grid does not hold, or that nobody waits for."""
     size, points = axes.design_size(request.design), 1
     for axis in request.all_axes:
         points *= len(axis.values)

@@ -22,6 +22,7 @@ _OF_OUR_SERVER = (
     "ort_optimization",
     "threads",
     "torchscript",
+    "autocast",
     "compile",
 )
 _OF_DIRECT_SCANS = {

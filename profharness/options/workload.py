@@ -255,6 +255,14 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
     torchscript: Annotated[
         bool, Option("Run the built-in model as TorchScript.", SCAN, only=FOR_SCANS)
     ] = False
+    autocast: Annotated[
+        Literal["off", "bf16", "fp16"],
+        Option(
+            "Run models of torch under torch.autocast: off (default), bf16 or fp16.",
+            SCAN,
+            only=FOR_SCANS,
+        ),
+    ] = "off"
     batch_sizes: Annotated[
         tuple[int, ...],
         Option(

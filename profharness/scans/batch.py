@@ -186,12 +186,17 @@ def _of_onnxruntime(request: Request) -> str:
 
 
 def check_runtime(request: Request, frameworks: Sequence[str]) -> None:
-    """Raises UsageError where an option of onnxruntime is given and none of these is it."""
+    """Raises UsageError where an option of one framework is given and none of these is it."""
     option = _of_onnxruntime(request)
     if option and "onnxruntime" not in frameworks:
         raise UsageError(
             f"{option} is onnxruntime's, and this scan runs {', '.join(frameworks)}",
             "leave it out, or add --backend onnxruntime (which takes .onnx files and particlenet)",
+        )
+    if request.autocast != "off" and "torch" not in frameworks:
+        raise UsageError(
+            f"--autocast {request.autocast} is torch's, and this scan runs {', '.join(frameworks)}",
+            "leave it out, or add --backend torch (which takes TorchScript files and particlenet)",
         )
 
 
@@ -245,5 +250,6 @@ def settings_of(request: Request, model: str) -> dict[str, object]:
         "providers": providers.as_settings(request.provider),
         "optimization": request.ort_optimization,
         "allow_fallback": request.allow_fallback,
+        "autocast": request.autocast,
         "flops_per_item": request.flops_per_item,
     }

@@ -14,13 +14,12 @@ from profharness.layers.contract import COMMAND
 from profharness.node.probe import Environment
 from profharness.options.axes import filled
 from profharness.options.request import Request
-from profharness.rundir.executions.axes import Axis, Requirement, requirement
+from profharness.rundir.executions.axes import Axis, Requirement, requirements_of
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 from profharness.scans.design import rounds, settings_of
-from profharness.scans.searched import measured_of
-from profharness.scans.settings_search import SettingsSearch
-from profharness.stats.chosen import Rated, chosen_points
+from profharness.scans.searched import chosen_of, earlier_points, measured_of
+from profharness.scans.settings_search import Measured, SettingsSearch
 
 _ID_LENGTH = 80
 
@@ -40,6 +39,7 @@ class CommandScan:
     adaptive: bool = False
     settings: tuple[Point, ...] = ()
     search: SettingsSearch | None = None
+    known: tuple[Measured, ...] = ()
 
     @staticmethod
     def fits(request: Request) -> bool:
@@ -66,10 +66,11 @@ class CommandScan:
             name=request.name or Path(request.command[0]).name,
             axes=axes,
             points=tuple(replace(each[at], repeat=repeat) for at, repeat in order),
-            requirements=tuple(requirement(text) for text in request.require),
+            requirements=requirements_of(request.require),
             adaptive=request.search is not None,
             settings=each,
             search=SettingsSearch(axes, request.search, request.seed) if request.search else None,
+            known=earlier_points(request.warm_start, axes, request.require),
         )
 
     @property
@@ -90,7 +91,7 @@ class CommandScan:
             return first_missing(self.points, done)
         places = {name: at for at, name in enumerate(self.ids)}
         known = [record for record in done if record.id in places]
-        place = self.search.following(measured_of(known, places, self.requirements))
+        place = self.search.following(measured_of(known, places, self.requirements), self.known)
         if place is None:
             return None
         point = self.settings[place]
@@ -105,36 +106,9 @@ class CommandScan:
         one of the bare pass; none before that.
         """
         by_id = {point.id: point for point in self.settings}
-        rated = self._rated(done)
-        if not rated:
-            return ()
-        best, recommended = chosen_points(rated, [axis.values for axis in self.axes])
-        first = next(name for name in self.ids if name in {one.name for one in rated})
-        named = dict.fromkeys((first, recommended.name, best.name))
+        values = {name: tuple(map(str, point.params.values())) for name, point in by_id.items()}
+        named = chosen_of(values, self.axes, done, self.requirements)
         return tuple(by_id[name] for name in named)
-
-    def _rated(self, done: Sequence[PointRecord]) -> list[Rated]:
-        """Mean rates of the points that were measured without failure and keep what is required;
-        all that were measured, where none does.
-        """
-        failed = {record.id for record in done if record.state != "ok"}
-        rates: dict[str, list[float]] = {}
-        kept: dict[str, bool] = {}
-        for record in done:
-            if record.id in failed or record.execution is None:
-                continue
-            rates.setdefault(record.id, []).append(record.execution.rate)
-            values = record.execution.values
-            kept[record.id] = kept.get(record.id, True) and all(
-                one.name in values and one.holds(values[one.name]) for one in self.requirements
-            )
-        settings = {point.id: tuple(map(str, point.params.values())) for point in self.settings}
-        found = [
-            Rated(name, settings[name], sum(values) / len(values), kept[name])
-            for name, values in rates.items()
-            if name in settings
-        ]
-        return [one for one in found if one.kept] or found
 
     # the command is executed as it is
     def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002  no server here

@@ -80,34 +80,44 @@ class SettingsSearch:
         """The levels at the end that measure leaders again."""
         return max(1, self.levels // _AGAIN)
 
-    def following(self, measured: Sequence[Measured]) -> int | None:
+    def following(
+        self, measured: Sequence[Measured], earlier: Sequence[Measured] = ()
+    ) -> int | None:
         """The place to measure next; None where all levels are spent. `measured` are all levels so
-        far, in their order.
+        far, in their order; `earlier` those of other runs, which stand for the start but are never
+        recommended by themselves.
         """
         if len(measured) >= self.levels:
             return None
         first = [at for at in self.begins_with if at not in {one.place for one in measured}]
-        if len(measured) < len(self.begins_with) and first:
+        begun = len(measured) + len({one.place for one in earlier})
+        if begun < len(self.begins_with) and first:
             return first[0]
         grid = self.grid
-        seen = np.unique([one.place for one in measured])
-        keeps = _keeps(grid, measured)
-        known = _known(grid, measured)
+        seen = np.unique(np.array([one.place for one in measured], np.int64))
+        keeps = _keeps(grid, (*measured, *earlier))
+        known = _known(grid, (*measured, *earlier))
         if known is None:
             return self._likeliest_to_work(keeps, seen)
-        if self.levels - len(measured) <= self.again or len(seen) == len(grid):
+        spent = self.levels - len(measured) <= self.again or len(seen) == len(grid)
+        if spent and len(_worked(measured)):
             return _to_measure_again(known, keeps, measured)
-        promised = expected_gain(known, _best(known, keeps, _worked(measured))) * keeps
+        if len(seen) == len(grid):
+            return None
+        best = _best(known, keeps, _worked((*measured, *earlier)))
+        promised = expected_gain(known, best) * keeps
         promised[seen] = -1.0  # leaders are measured again at the end
         return int(np.argmax(promised))
 
-    def recommended(self, measured: Sequence[Measured]) -> int | None:
+    def recommended(
+        self, measured: Sequence[Measured], earlier: Sequence[Measured] = ()
+    ) -> int | None:
         """The measured setting of which most is expected, of those that are likelier than not to
         keep the limit; None where there is none.
         """
         grid = self.grid
-        keeps = _keeps(grid, measured)
-        known = _known(grid, measured)
+        keeps = _keeps(grid, (*measured, *earlier))
+        known = _known(grid, (*measured, *earlier))
         kept = _worked(measured)
         kept = kept[keeps[kept] >= 0.5]
         if known is None or not len(kept):
@@ -166,7 +176,9 @@ def _best(known: Posterior, keeps: F64, seen: I64) -> float:
     worst: anything is better.
     """
     kept = seen[keeps[seen] >= 0.5]
-    return float(known.mean[kept].max() if len(kept) else known.mean[seen].min())
+    if len(kept):
+        return float(known.mean[kept].max())
+    return float((known.mean[seen] if len(seen) else known.mean).min())
 
 
 def _to_measure_again(known: Posterior, keeps: F64, measured: Sequence[Measured]) -> int:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -128,6 +128,11 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         providers.Optimization,
         Option("How far onnxruntime optimises the graph: all (default), extended, basic or off."),
     ] = "all"
+    autocast: Annotated[
+        Literal["off", "bf16", "fp16"],
+        Option("Run models of torch under torch.autocast: off (default), bf16 or fp16."),
+    ] = "off"
+    torchscript: Annotated[bool, Option("Run the built-in model as TorchScript.")] = False
     allow_fallback: Annotated[
         bool,
         Option("Serve from what is there where the device or provider is missing, and say so."),
@@ -149,6 +154,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
             "metrics_port",
             "token",
             "allow_fallback",
+            "autocast",
+            "torchscript",
         )
         if self.shapes and len(self.models) > 1:
             raise UsageError(
@@ -186,6 +193,11 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         providers.check_optimization(self.ort_optimization)
         if wrong := providers.contradiction(self.provider, self.device):
             raise UsageError(*wrong)
+        if self.autocast != "off" and "torch" not in backends:
+            raise UsageError(
+                f"--autocast {self.autocast} is torch's, and none of these models runs in it",
+                "leave it out, or say --backend torch",
+            )
         if self._of_onnxruntime and "onnxruntime" not in backends:
             raise UsageError(
                 f"{self._of_onnxruntime} is onnxruntime's, and none of these models runs in it",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profharness.stats.bootstrap import student95
+from profharness.stats.bootstrap import Z95, student95
 from profharness.trace.model import F64, I64
 
 
@@ -27,19 +27,26 @@ class PointMeans:
     """By point: the mean of the logarithms with the rounds taken off, and the number of executions.
 
     `sigma` is the scatter of one execution with `freedom` degrees of freedom; None where nothing
-    was repeated.
+    was repeated. `within` is the standard error of each mean as the levels of a server tell it
+    themselves, from their parts; None where nothing does.
     """
 
     mean: F64
     count: I64
     sigma: float | None = None
     freedom: int = 0
+    within: F64 | None = None
 
     def half_width(self, point: int) -> float | None:
-        """Half of the 95 % interval of a point's mean, in logarithms."""
-        if self.sigma is None:
-            return None
-        return student95(self.freedom) * self.sigma / math.sqrt(float(self.count[point]))
+        """Half of the 95 % interval of a point's mean, in logarithms: the larger one of what the
+        repeats and what the levels themselves tell.
+        """
+        told = []
+        if self.sigma is not None:
+            told.append(student95(self.freedom) * self.sigma / math.sqrt(float(self.count[point])))
+        if self.within is not None:
+            told.append(Z95 * float(self.within[point]))
+        return max(told, default=None)
 
 
 def point_means(executions: Executions, points: int) -> PointMeans:

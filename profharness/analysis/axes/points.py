@@ -1,4 +1,4 @@
-"""The points of a scan of a command: their rates over all executions, from the manifest
+"""The points of a scan over axes: their rates over all executions, from the manifest
 (docs/metrics.md#axes).
 """
 
@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from profharness.analysis.axes.noise import Executions, PointMeans, point_means
 from profharness.analysis.axes.records import AxisLevels, PointRate
 from profharness.errors import UsageError
-from profharness.rundir.executions.axes import Requirement, axes_of, requirement
+from profharness.rundir.executions.axes import Requirement, axes_of, requirement, requirements_of
 from profharness.rundir.executions.records import ExecutionRecord
 from profharness.rundir.manifest import Manifest, PointRecord
-from profharness.trace.model import I64
+from profharness.trace.model import F64, I64
+from profharness.units import several
 
 BARE = "bare"
 UNITS = {"items": "items/s", "steps": "steps/s", "runs": "runs/s", "figures": "units/s"}
@@ -26,7 +28,8 @@ UNITS = {"items": "items/s", "steps": "steps/s", "runs": "runs/s", "figures": "u
 @dataclass(frozen=True, eq=False)
 class RatedPoints:
     """The measured points in the order of the design: their rates, the places of their values on
-    the axes (points, axes), and the noise. `unmeasured` are those that failed.
+    the axes (points, axes), and the noise. `unmeasured` are those that failed; `searched`: results
+    chose the points.
     """
 
     axes: tuple[AxisLevels, ...]
@@ -36,6 +39,7 @@ class RatedPoints:
     unit: str
     requires: tuple[Requirement, ...]
     unmeasured: tuple[str, ...] = ()
+    searched: bool = False
 
 
 def rated_points(manifest: Manifest) -> RatedPoints | None:
@@ -52,8 +56,13 @@ def rated_points(manifest: Manifest) -> RatedPoints | None:
         if record.id not in failed and fits and _rate(record):
             by_id.setdefault(record.id, []).append(record)
     order = sorted(by_id, key=lambda name: _place(axes, by_id[name][0]))
-    requires = _requires(manifest.scan.settings.get("require"))
-    means = point_means(_executions([by_id[name] for name in order]), len(order))
+    requires = _requires(manifest.scan.settings)
+    searched = bool(manifest.scan.settings.get("search"))
+    ordered = [by_id[name] for name in order]
+    means = replace(
+        point_means(_executions(ordered, in_rounds=not searched), len(order)),
+        within=_within(ordered),
+    )
     return RatedPoints(
         axes=axes,
         points=tuple(
@@ -63,15 +72,17 @@ def rated_points(manifest: Manifest) -> RatedPoints | None:
             len(order), len(axes)
         ),
         means=means,
-        unit=UNITS[
-            next(
-                (one.execution.unit for name in order for one in by_id[name] if one.execution),
-                "runs",
-            )
-        ],
+        unit=_unit([one for name in order for one in by_id[name]], manifest.scan.item),
         requires=requires,
+        searched=searched,
         unmeasured=tuple(dict.fromkeys(record.id for record in bare if record.id in failed)),
     )
+
+
+def _unit(records: Sequence[PointRecord], item: str) -> str:
+    """`jets/s` where the scan knows what its items are called."""
+    unit = next((one.execution.unit for one in records if one.execution is not None), "runs")
+    return f"{several(item)}/s" if unit == "items" else UNITS[unit]
 
 
 def is_axes_scan(manifest: Manifest) -> bool:
@@ -92,14 +103,17 @@ def _axes(table: object) -> tuple[AxisLevels, ...]:
     return tuple(found)
 
 
-def _requires(texts: object) -> tuple[Requirement, ...]:
+def _requires(settings: Mapping[str, object]) -> tuple[Requirement, ...]:
     """Those that can be read; a run of elsewhere may hold others."""
-    found = []
+    texts, limit = settings.get("require"), settings.get("latency_limit")
+    found: list[Requirement] = []
     for text in texts if isinstance(texts, list | tuple) else ():
         try:
             found.append(requirement(str(text)))
         except UsageError:
             continue
+    with suppress(UsageError):
+        found += requirements_of((), str(limit or ""))
     return tuple(found)
 
 
@@ -113,9 +127,29 @@ def _rate(record: PointRecord) -> float | None:
     return rate if rate is not None and math.isfinite(rate) and rate > 0 else None
 
 
-def _executions(points: Sequence[Sequence[PointRecord]]) -> Executions:
+def _within(points: Sequence[Sequence[PointRecord]]) -> F64 | None:
+    """The standard error of each point's mean as its levels tell it, in logarithms; None for
+    executions of a command, which tell none.
+    """
+    found = []
+    for records in points:
+        errors = [
+            record.result.throughput_sem / rate
+            for record in records
+            if record.result is not None
+            and record.result.throughput_sem is not None
+            and (rate := _rate(record))
+        ]
+        if not errors:
+            return None
+        found.append(math.sqrt(sum(error**2 for error in errors)) / len(errors))
+    return np.array(found)
+
+
+def _executions(points: Sequence[Sequence[PointRecord]], *, in_rounds: bool) -> Executions:
+    """`in_rounds`: the n-th executions of all points were made together."""
     rows = [
-        (at, record.repeat, math.log(_rate(record) or 1.0))
+        (at, record.repeat if in_rounds else 0, math.log(_rate(record) or 1.0))
         for at, records in enumerate(points)
         for record in records
     ]
@@ -143,7 +177,7 @@ def _point(
         low=None if half is None else mean * math.exp(-half),
         high=None if half is None else mean * math.exp(half),
         executions=len(rates),
-        kept=all(one.name in values and one.holds(values[one.name]) for one in requires),
+        kept=all(one.kept_by(values) for one in requires),
         values=values,
     )
 

@@ -1,4 +1,4 @@
-"""What a scan of a command over several axes says, as typed records. Nothing is computed here."""
+"""What a scan over several axes says, as typed records. Nothing is computed here."""
 
 from __future__ import annotations
 
@@ -111,6 +111,28 @@ class CapCurve(msgspec.Struct, frozen=True, kw_only=True):
     least_energy_w: float | None = None
 
 
+class FrontPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting that none is proven to beat in every figure at once. `certain`: none has as good
+    values in all of them either.
+    """
+
+    point: str
+    parameters: Parameters
+    figures: dict[str, Estimate]
+    certain: bool = True
+
+
+class Front(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings between which one has to choose, and by which `figures`: the throughput, of
+    which more is better, and others, of which less is; `units` are theirs. The certain ones come
+    first, each group by falling throughput.
+    """
+
+    figures: tuple[str, ...]
+    units: dict[str, str] = {}
+    points: tuple[FrontPoint, ...] = ()
+
+
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """What the effects give for a point, with the interval of its mean."""
 
@@ -124,7 +146,9 @@ class AxesScan(msgspec.Struct, frozen=True, kw_only=True):
 
     `left_out_error` is the median relative error of predicting each point from the others;
     `overlaps_best` are the points that are not proven worse than the best; `effects_need` says why
-    there are no effects. `caps` are there with an axis power-cap.
+    there are no effects. `caps` are there with an axis power-cap. `design` is search where results
+    chose the points. Of a server's settings there is a `front`, and `serve` is the command that
+    serves the recommended one.
     """
 
     axes: tuple[AxisLevels, ...]
@@ -143,3 +167,5 @@ class AxesScan(msgspec.Struct, frozen=True, kw_only=True):
     curves: tuple[AxisCurve, ...] = ()
     unmeasured: tuple[str, ...] = ()
     caps: tuple[CapCurve, ...] = ()
+    front: Front | None = None
+    serve: str = ""

@@ -1,4 +1,4 @@
-"""A scan of a command as one record: best and recommended point, effects, curves
+"""A scan over axes as one record: best and recommended point, effects, curves
 (docs/metrics.md#axes).
 """
 
@@ -12,6 +12,7 @@ from profharness.analysis.axes.curves import curves_of
 from profharness.analysis.axes.effects import Effects, effects_of, predicted
 from profharness.analysis.axes.points import RatedPoints
 from profharness.analysis.axes.records import AxesScan, Parameters, PointRate, Prediction
+from profharness.analysis.axes.serving import serve_line
 from profharness.analysis.verdict.records import Verdict
 from profharness.rundir.manifest import Manifest
 from profharness.stats.chosen import Rated, chosen_points
@@ -20,9 +21,7 @@ from profharness.stats.chosen import Rated, chosen_points
 def axes_scan(
     manifest: Manifest, rated: RatedPoints | None, verdicts: Mapping[str, Verdict]
 ) -> AxesScan | None:
-    """None for a run that is no scan of a command; `verdicts` are those on the
-    points, by name.
-    """
+    """None for a run that is no scan over axes; `verdicts` are those on the points, by name."""
     if rated is None or manifest.scan is None:
         return None
     settings = manifest.scan.settings
@@ -30,7 +29,7 @@ def axes_scan(
     made = AxesScan(
         axes=rated.axes,
         unit=rated.unit,
-        design=str(settings.get("design", "grid")),
+        design="search" if rated.searched else str(settings.get("design", "grid")),
         repeats=repeats if isinstance(repeats, int) else 1,
         requires=tuple(map(str, rated.requires)),
         points=rated.points,
@@ -41,18 +40,28 @@ def axes_scan(
     if not rated.points:
         return made
     effects = effects_of(rated.axes, rated.places, rated.means)
-    kept = [point for point in rated.points if point.kept] or list(rated.points)
+    kept = _kept(rated)
+    if rated.searched:  # the winner was measured again, so that no lucky level wins
+        kept = [point for point in kept if point.executions > 1] or kept
     best, recommended = _chosen(rated, kept)
     return replace(
         made,
         best=best.point if best.kept else None,
         recommended=recommended.point if recommended.kept else None,
-        overlaps_best=_overlapping(best, kept),
+        overlaps_best=_overlapping(best, _kept(rated)),
         effects=effects.effects,
         effects_need=_needs(effects, rated),
         left_out_error=effects.left_out_error,
         curves=curves_of(rated, best, verdicts),
+        serve=serve_line(settings, recommended.parameters)
+        if recommended.kept and not manifest.command
+        else "",
     )
+
+
+def _kept(rated: RatedPoints) -> list[PointRate]:
+    """The points that keep what is required; all of them where none does."""
+    return [point for point in rated.points if point.kept] or list(rated.points)
 
 
 def prediction(rated: RatedPoints, parameters: Parameters) -> Prediction | None:
@@ -68,7 +77,8 @@ def _needs(effects: Effects, rated: RatedPoints) -> str:
     if effects.needs:
         return effects.needs
     if rated.means.sigma is None and any(one.factor.low is None for one in effects.effects):
-        return "intervals need repeats: --repeats 3"
+        more = "a search by more levels" if rated.searched else "--repeats 3"
+        return f"intervals need repeats: {more}"
     return ""
 
 

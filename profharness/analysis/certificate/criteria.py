@@ -58,8 +58,8 @@ CRITERIA: tuple[Criterion, ...] = (
         "fill",
         "saturation",
         "while kernels run, at least this share of the compute units has work",
-        "a layer that records the workgroups of kernels (rocprofv3, torch), or counters of the "
-        "compute units in telemetry",
+        "a layer that records the workgroups of kernels, or counters of the compute units in "
+        "telemetry",
         saturation.fill,
         0.75,
         "share",

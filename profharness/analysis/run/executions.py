@@ -1,5 +1,5 @@
-"""A point of a scan of a command: its rate over all executions, what telemetry says of them, and
-the device figures of the pass that recorded it.
+"""A point of a scan over axes: its rate over all executions or levels, what telemetry says of them,
+and the device figures of the pass that recorded it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from profharness.analysis.axes.caps import cap_curves
+from profharness.analysis.axes.front import front_of
 from profharness.analysis.axes.records import AxisLevels
 from profharness.analysis.axes.scan import axes_scan
 from profharness.analysis.power.run_telemetry import figures_in
@@ -39,7 +40,8 @@ def of_executions(view: RunView, summary: PointSummary, metrics: dict[str, Figur
     if point is None:
         return PointResult(msgspec.structs.replace(summary, metrics=metrics), ())
     count = point.executions
-    origin = f"{BARE} pass, {count} execution{'s' * (count != 1)}"
+    word = "level" if any(record.level is not None for record in records) else "execution"
+    origin = f"{BARE} pass, {count} {word}{'s' * (count != 1)}"
     metrics["throughput"] = Figure(
         value=point.throughput,
         unit=view.rated.unit,
@@ -70,6 +72,22 @@ def of_executions(view: RunView, summary: PointSummary, metrics: dict[str, Figur
     )
 
 
+def of_settings(view: RunView, level: PointResult) -> PointResult:
+    """The summary of a setting of a server, whose first level has its figures already: rate, values
+    and telemetry are those of all its levels.
+    """
+    of_all = of_executions(view, level.summary, dict(level.summary.metrics))
+    summary = msgspec.structs.replace(
+        of_all.summary,
+        mode="",
+        batch_size=None,
+        concurrency=None,
+        rate=None,
+        overhead=level.summary.overhead,
+    )
+    return PointResult(summary, level.findings)
+
+
 def _as_recorded(summary: PointSummary, records: list[PointRecord]) -> PointSummary:
     """With the values of the axes; failed where one of its executions failed."""
     failed = next((record for record in records if record.state == "failed"), None)
@@ -87,15 +105,16 @@ def _as_recorded(summary: PointSummary, records: list[PointRecord]) -> PointSumm
 def _spans(view: RunView, records: list[PointRecord]) -> Intervals | None:
     """When the executions of the point were measured, on the run's clock."""
     spans = [
-        trials.span
+        measured.span
         for record in records
-        if (trials := view.trials.get((BARE, _key(record)))) is not None
+        for measured in (view.trials.get(_key(record)), view.levels.get(_key(record)))
+        if measured is not None
     ]
     return union(*spans) if spans else None
 
 
-def _key(record: PointRecord) -> str:
-    return f"{record.id}~{record.repeat}" if record.repeat else record.id
+def _key(record: PointRecord) -> tuple[str, str]:
+    return BARE, f"{record.id}~{record.repeat}" if record.repeat else record.id
 
 
 def _items(records: list[PointRecord]) -> int | None:
@@ -132,4 +151,9 @@ def axes_fields(view: RunView, points: Sequence[PointSummary]) -> dict[str, obje
     if scan is None:
         return {"axes": None}
     metrics = {point.point: point.metrics for point in points}
-    return {"axes": msgspec.structs.replace(scan, caps=cap_curves(scan, metrics))}
+    kept = [point for point in scan.points if point.kept]
+    return {
+        "axes": msgspec.structs.replace(
+            scan, caps=cap_curves(scan, metrics), front=front_of(kept, metrics)
+        )
+    }

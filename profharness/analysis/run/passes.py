@@ -9,6 +9,8 @@ import numpy as np
 from profharness.analysis.axes.points import is_axes_scan
 from profharness.analysis.host.line_tables import line_table
 from profharness.analysis.kernels.counter_table import counter_rows
+from profharness.analysis.load import run_levels
+from profharness.analysis.load.run_levels import Levels
 from profharness.analysis.memory.levels import over_batches
 from profharness.analysis.memory.records import Memory
 from profharness.analysis.records import TRACED_RANKS, Estimate, PassRow, PointSummary, RunInfo
@@ -30,6 +32,7 @@ _MEASURED = (
     "device",
     "compile",
     "torchscript",
+    "autocast",
     "batch_sizes",
     "trials",
     "min_seconds",
@@ -82,13 +85,15 @@ _THREADS = frozenset(
 )
 
 
-def repeats(manifest: Manifest, trials: Trials, reference: str) -> tuple[Drift, ...]:
+def repeats(
+    manifest: Manifest, trials: Trials, levels: Levels, reference: str
+) -> tuple[Drift, ...]:
     """The drift of every repeated point of the reference pass, each repeat against the first
-    measurement; none where repeats are the noise, in a scan of a command.
+    measurement; none where repeats are the noise, in a scan over axes.
     """
     if is_axes_scan(manifest):
         return ()
-    repeat_drifts = []
+    repeat_drifts = list(run_levels.drifts(levels, reference))
     for (pass_name, key), repeat in trials.items():
         point = base_of(key)
         first = trials.get((reference, point))

@@ -16,7 +16,7 @@ from profharness.analysis.load.findings import level_findings
 from profharness.analysis.load.run_levels import LoadedLevel
 from profharness.analysis.power.run_telemetry import figures_in
 from profharness.analysis.records import Estimate, Figure, PointSummary
-from profharness.analysis.run.executions import of_executions
+from profharness.analysis.run.executions import of_executions, of_settings
 from profharness.analysis.run.overhead import layer_overhead
 from profharness.analysis.run.processes import classic, process_figures, window_of_processes
 from profharness.analysis.run.provider_findings import providers_of, recompiled
@@ -51,7 +51,8 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     if (
         level := view.levels.get((view.reference, point))
     ) is not None and level.figures.requests + level.figures.failed:
-        return _of_level(view, summary, level, metrics, records)
+        result = _of_level(view, summary, level, metrics, records)
+        return result if view.rated is None else of_settings(view, result)
     if view.rated is not None:
         return of_executions(view, summary, metrics)
     if stats is None:

@@ -216,7 +216,7 @@ def _view(manifest: Manifest, trace: Trace, chosen: str | None) -> RunView:
     )
     backends = {record.id: record.backend for record in manifest.points}
     every = _concerned(manifest, streams(trace))
-    repeated = (*repeats(manifest, trials, reference), *run_levels.drifts(levels, reference))
+    repeated = repeats(manifest, trials, levels, reference)
     return RunView(
         manifest,
         trials,

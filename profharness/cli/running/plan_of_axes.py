@@ -1,4 +1,6 @@
-"""What a plan says of a scan of a command: its axes, and how often the command is executed."""
+"""What a plan says of a scan over axes, of a command or of a server's settings: its axes, and how
+often the command is executed or a level measured.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,14 @@ from pathlib import Path
 from profharness.measure.executions.commands import executions
 from profharness.measure.plan import RunPlan
 from profharness.scans.command import CommandScan
+from profharness.scans.served_settings import SettingsScan
+from profharness.units import format_clock
 
 _LABEL = "measurements    "
 _INDENT = " " * len(_LABEL)
 _SHOWN = 12
+START_S = 6.0
+"""A worker's imports, model and export."""
 
 
 def axes_line(prepared: RunPlan, scan: CommandScan, telemetry: str) -> str:
@@ -33,9 +39,30 @@ def executions_text(prepared: RunPlan, scan: CommandScan) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def axes_lines(prepared: RunPlan, scan: CommandScan) -> Iterator[str]:
+def settings_line(prepared: RunPlan, scan: SettingsScan, telemetry: str) -> str:
+    """`plan    particlenet: 24 points (instances 3 x ...) x 3 repeats; 72 levels on 36 started
+    servers, at least 10:48; ...`.
+    """
+    model = ", ".join(Path(one).name for one in prepared.request.model.split(","))
+    names = ", ".join(plan.name for plan in prepared.schedule.passes)
+    starts = f"{'at most ' if scan.search else ''}{scan.starts} started servers"
+    return (
+        f"plan    {model}: {_design(prepared, scan)}; {scan.executions} levels on {starts}, at "
+        f"least {format_clock(settings_seconds(prepared, scan))} ({names}); "
+        f"telemetry {telemetry}        --dry-run shows the commands"
+    )
+
+
+def settings_seconds(prepared: RunPlan, scan: SettingsScan) -> float:
+    """How long the bare pass takes, at least; levels that a search ends early take less."""
+    request = prepared.request
+    starts = scan.starts if request.managed else 0
+    return scan.executions * (request.time + request.warmup_time) + starts * START_S
+
+
+def axes_lines(prepared: RunPlan, scan: CommandScan | SettingsScan) -> Iterator[str]:
     """The design, and the values of each axis."""
-    discarded = prepared.request.discarded
+    discarded = prepared.request.discarded if isinstance(scan, CommandScan) else 0
     first = (
         f", after {discarded} discarded execution{'s' * (discarded != 1)} of each"
         if discarded
@@ -50,7 +77,7 @@ def axes_lines(prepared: RunPlan, scan: CommandScan) -> Iterator[str]:
         yield f"{_INDENT}{axis.name}: {shown}{f' and {rest} more' if rest > 0 else ''}{kind}"
 
 
-def _design(prepared: RunPlan, scan: CommandScan) -> str:
+def _design(prepared: RunPlan, scan: CommandScan | SettingsScan) -> str:
     count = len(scan.ids)
     of = " x ".join(f"{axis.name} {len(axis.values)}" for axis in scan.axes)
     kind = "" if prepared.request.design == "grid" else f", {prepared.request.design}"

@@ -8,7 +8,13 @@ import shlex
 import textwrap
 from pathlib import Path
 
-from profharness.cli.running.plan_of_axes import axes_line, executions_text
+from profharness.cli.running.plan_of_axes import (
+    START_S,
+    axes_line,
+    executions_text,
+    settings_line,
+    settings_seconds,
+)
 from profharness.cli.running.repetitions import (
     device_lines,
     measured_points,
@@ -25,12 +31,12 @@ from profharness.options.declared import declared
 from profharness.options.request import Request
 from profharness.options.trace_ranks import shown
 from profharness.scans.command import CommandScan
+from profharness.scans.served_settings import SettingsScan
 from profharness.supervise.pass_plan import PassPlan
 from profharness.units import format_bytes, format_clock
 
 _SEARCHED = 12  # levels that a search for the knee takes, most often
 _NARROWEST = 40
-_START_S = 6.0  # a worker's imports, model and export
 
 
 def plan_line(prepared: RunPlan) -> str:
@@ -48,6 +54,8 @@ def plan_line(prepared: RunPlan) -> str:
     count = len(prepared.schedule.passes)
     if isinstance(prepared.scan, CommandScan):
         return axes_line(prepared, prepared.scan, _telemetry(request))
+    if isinstance(prepared.scan, SettingsScan):
+        return settings_line(prepared, prepared.scan, _telemetry(request))
     model = ", ".join(Path(one).name for one in request.model.split(",")) or request.scan
     return (
         f"plan    {model}: {what} x {count} pass{'es' * (count != 1)} ({passes}); at least "
@@ -235,15 +243,17 @@ def _seconds(prepared: RunPlan) -> float:
     """A lower bound: minimum times and starts; trials that take longer are not known yet."""
     assert prepared.scan is not None
     request, scan = prepared.request, prepared.scan
+    if isinstance(scan, SettingsScan):
+        return settings_seconds(prepared, scan)
     workers = sum(len(plan.targets) for plan in prepared.schedule.passes)
     if request.served:
         levels = len(scan.points) or _SEARCHED * len(scan.backends) * max(
             len(request.batch_sizes), 1
         )
-        return levels * (request.time + request.warmup_time) + workers * _START_S
+        return levels * (request.time + request.warmup_time) + workers * START_S
     if request.pinned:  # every point starts its processes anew
-        return len(scan.points) * (request.time + request.warmup_time + _START_S)
-    return len(scan.points) * request.min_seconds + workers * _START_S
+        return len(scan.points) * (request.time + request.warmup_time + START_S)
+    return len(scan.points) * request.min_seconds + workers * START_S
 
 
 def _disk(prepared: RunPlan) -> int:

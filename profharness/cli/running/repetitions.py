@@ -11,6 +11,7 @@ from profharness.measure.plan import RunPlan
 from profharness.options.request import Request
 from profharness.scans.command import CommandScan
 from profharness.scans.contract import Point
+from profharness.scans.served_settings import SettingsScan
 from profharness.supervise.pass_plan import PassPlan
 
 _LABEL = "measurements    "
@@ -35,14 +36,17 @@ def measurement_lines(prepared: RunPlan) -> Iterator[str]:
     """
     if prepared.scan is None:
         return
-    if isinstance(prepared.scan, CommandScan):
+    if isinstance(prepared.scan, CommandScan | SettingsScan):
         yield from axes_lines(prepared, prepared.scan)
-        return
+        if isinstance(prepared.scan, CommandScan):
+            return
     label = _LABEL
     for plan in prepared.schedule.passes:
         points = measured_points(prepared, plan)
         each = _each(prepared.request, under_layers=bool(plan.layers))
-        if prepared.scan.adaptive or not points:
+        if isinstance(prepared.scan, SettingsScan):
+            counted = "1 to 3 points" if plan.layers else f"{prepared.scan.executions} levels"
+        elif prepared.scan.adaptive or not points:
             counted = "as many as the search asks for"
         else:
             counted = _counted(points)

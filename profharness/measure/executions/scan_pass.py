@@ -4,7 +4,6 @@ the few points that the bare pass chose.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from profharness.measure.pass_commands import difference
 from profharness.measure.passes import Execution
 from profharness.measure.plan import RunPlan
 from profharness.measure.point_results import PointResults
-from profharness.measure.scan_pass import Watch, missing
+from profharness.measure.scan_pass import Watch, as_execution, missing
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.command import CommandScan
 from profharness.scans.contract import Point, PointOutput
@@ -234,9 +233,5 @@ class _Turns:
 
     def execution(self) -> Execution:
         """What the pass started."""
-        outcomes = tuple(self.outcomes)
-        if not outcomes:
-            now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-            outcomes = (Outcome(0, 0, now, now),)
         env = {} if self.last is None else difference(self.last.command)
-        return Execution(outcomes, tuple(self.argv), env)
+        return as_execution(self.outcomes, tuple(self.argv), env)

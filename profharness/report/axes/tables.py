@@ -1,34 +1,93 @@
-"""Tables of a scan of a command: its axes' worth, and its curves."""
+"""Tables of a scan over axes: its axes' worth, and its curves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect
-from profharness.analysis.records import PointSummary, Summary
+from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect, Front, FrontPoint
+from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.report.axes.caps import cap_table, cost_table
-from profharness.report.axes.words import axis_name, factor_text, levels_text
+from profharness.report.axes.words import axis_name, factor_text, figure_title, levels_text
 from profharness.report.table import Cell, Column, Table
-from profharness.report.text.figures import brief_text, number_text
+from profharness.report.text.figures import brief_text, figure_text, interval_text, number_text
 from profharness.report.text.labels import setting_text, value_text
 from profharness.report.text.limits import label_of
 
 WORTH = "What the axes are worth"
 CURVES = "Curves along the axes"
+FRONT = "What none beats in everything"
+_MOST_FRONT = 12
 _MOST_PAIRS = 10
 _MOST_CURVES = 60
 
 
 def axes_tables(scan: AxesScan | None) -> tuple[Table, ...]:
     """What the axes are worth, what power caps cost and save, and every curve along the axes."""
-    made = (worth_table(scan), cost_table(scan), cap_table(scan), curve_table(scan))
+    made = (
+        front_table(scan),
+        worth_table(scan),
+        cost_table(scan),
+        cap_table(scan),
+        curve_table(scan),
+    )
     return tuple(table for table in made if table is not None)
 
 
 def terminal_tables(scan: AxesScan | None) -> tuple[Table, ...]:
     """Of these what fits below the points: of curves those through the best point."""
-    made = (worth_table(scan), cost_table(scan), curve_table(scan, through_best=True))
+    made = (
+        front_table(scan),
+        worth_table(scan),
+        cost_table(scan),
+        curve_table(scan, through_best=True),
+    )
     return tuple(table for table in made if table is not None)
+
+
+def front_table(scan: AxesScan | None) -> Table | None:
+    """The settings between which one has to choose; None where it is one alone."""
+    if scan is None or scan.front is None or len(scan.front.points) < 2:
+        return None
+    front = scan.front
+    rows = [
+        (
+            Cell(setting_text(one.parameters)),
+            *(Cell(_of_front(front, one, name)) for name in front.figures),
+            Cell("" if one.certain else "not proven off it", emphasis="muted"),
+        )
+        for one in front.points[:_MOST_FRONT]
+    ]
+    return Table(
+        FRONT,
+        (
+            Column("setting", wraps=True),
+            *(
+                Column(
+                    scan.unit if name == "throughput" else figure_title(name),
+                    "right",
+                    "more is better" if name == "throughput" else "less is better",
+                )
+                for name in front.figures
+            ),
+            Column(""),
+        ),
+        tuple(rows),
+        left_out=max(len(front.points) - _MOST_FRONT, 0),
+    )
+
+
+def _of_front(front: Front, point: FrontPoint, name: str) -> str:
+    estimate = point.figures[name]
+    if name == "throughput":
+        return interval_text(estimate.value or 0.0, estimate.low, estimate.high)
+    return figure_text(
+        Figure(
+            value=estimate.value,
+            unit=front.units.get(name, ""),
+            low=estimate.low,
+            high=estimate.high,
+        )
+    )
 
 
 def worth_table(scan: AxesScan | None) -> Table | None:

@@ -1,4 +1,4 @@
-"""What the points and effects of a scan of a command are called, and the sentences on them."""
+"""What the points and effects of a scan over axes are called, and the sentences on them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def answer(scan: AxesScan) -> str:
             f"Recommended is {setting_text(recommended.parameters)}: "
             f"{rate_text(scan, recommended)}, within 5 % of the best with smaller values."
         )
-    return " ".join([*parts, *worth(scan), *cap_sentences(scan)])
+    return " ".join([*parts, *worth(scan), *cap_sentences(scan), *front_sentences(scan)])
 
 
 def _kept(scan: AxesScan) -> str:
@@ -105,6 +105,24 @@ def dependence(effect: Effect) -> str:
     )
 
 
+def front_sentences(scan: AxesScan) -> Iterator[str]:
+    """How many settings one has to choose between, where it is more than the best."""
+    if scan.front is None or scan.best is None:
+        return
+    others = [one for one in scan.front.points if one.point != scan.best and one.certain]
+    if not others:
+        return
+    count = "One other setting gives" if len(others) == 1 else f"{len(others)} other settings give"
+    figures = [figure_title(name) for name in scan.front.figures[1:]]
+    yield f"{count} less throughput for a better {' or '.join(figures)}."
+
+
+def figure_title(name: str) -> str:
+    """`latency p99`, `energy per item`."""
+    known = {"memory_peak": "memory", "gpu_memory_used": "device memory"}
+    return known.get(name, name.replace("_", " "))
+
+
 def next_step(scan: AxesScan) -> str:
     """What to change: values at the end of an axis, what limits the best, what is not worth
     measuring again.
@@ -113,8 +131,10 @@ def next_step(scan: AxesScan) -> str:
     if best is None:
         return "Look at what the executions said: points/bare/POINT/stdout.log in the run."
     parts = [*_beyond(scan, best), *_limits(scan, best)]
-    if scan.noise is None:
-        parts.append("Repeat each point to get intervals: --repeats 3.")
+    if scan.noise is None and best.low is None:
+        more = "Search by more levels" if scan.design == "search" else "Repeat each point"
+        option = "--search" if scan.design == "search" else "--repeats 3"
+        parts.append(f"{more} to get intervals: {option}.")
     weak = [
         axis_name(effect.axes[0])
         for effect in scan.effects
@@ -122,6 +142,8 @@ def next_step(scan: AxesScan) -> str:
     ]
     if weak:
         parts.append(f"Leave {', '.join(weak)} as it is: it is worth less than 2 %.")
+    if scan.serve:
+        parts.insert(0, f"Serve it so: `{scan.serve}`.")
     return " ".join(parts) or (
         f"Set {setting_text((point_of(scan, scan.recommended) or best).parameters)}."
     )
@@ -160,8 +182,9 @@ def through_best(scan: AxesScan, best: PointRate) -> tuple[AxisCurve, ...]:
 def trust(scan: AxesScan) -> str:
     """What the figures rest on: executions, their noise, and how well effects predict a point."""
     executions = sum(point.executions for point in scan.points)
+    measured = "executions" if scan.front is None else "levels"
     parts = [
-        f"{executions} executions of {len(scan.points)} point{'s' * (len(scan.points) != 1)}"
+        f"{executions} {measured} of {len(scan.points)} point{'s' * (len(scan.points) != 1)}"
         + ("" if scan.noise is None else f", which scatter by {format_share(scan.noise)}")
     ]
     if scan.left_out_error is not None:

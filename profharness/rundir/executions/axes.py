@@ -1,4 +1,5 @@
-"""Axes of a scan of a command, and what its points must keep, as a run records them. Pure.
+"""Axes of a scan of a command or of a server's settings, and what its points must keep, as a run
+records them. Pure.
 
 A value is kept as it was written, since that is what the command is given; it is a number where it
 reads as one. An axis with any value that is no number is a category.
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from profharness.errors import UsageError
+from profharness.rundir.latency_limit import parse_latency_limit
 
 ENVIRONMENT = "env:"
 POWER_CAP = "power-cap"
@@ -68,6 +70,10 @@ class Requirement:
             "<": value < self.limit,
         }[self.bound]
 
+    def kept_by(self, values: Mapping[str, float]) -> bool:
+        """Whether figures by name keep it; a figure that is missing does not."""
+        return self.name in values and self.holds(values[self.name])
+
     def __str__(self) -> str:
         return f"{self.name} {self.bound} {self.limit:g}"
 
@@ -81,3 +87,14 @@ def requirement(text: str) -> Requirement:
             'name a figure that the script gives by profharness_mark.value: "accuracy>=0.7"',
         )
     return Requirement(match[1], match[2], float(match[3]))  # type: ignore[arg-type]  # one of four
+
+
+def requirements_of(texts: Sequence[str], latency_limit: str = "") -> tuple[Requirement, ...]:
+    """What points must keep: figures by name, and a limit of the latency as `p99_ms`. Raises
+    UsageError.
+    """
+    limit = parse_latency_limit(latency_limit)
+    asked = tuple(requirement(text) for text in texts)
+    if limit is None:
+        return asked
+    return (*asked, Requirement(f"{limit.name}_ms", "<=", limit.limit_ms))

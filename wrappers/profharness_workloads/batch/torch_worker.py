@@ -303,7 +303,18 @@ def chosen_device(torch: Any, asked: str, local_rank: int) -> str:
 
 
 def load_model(torch: Any, spec: Spec, place: Any) -> Loaded:
-    """The model on its device, in evaluation mode. Raises Refusal for what is not a model."""
+    """The model on its device, in evaluation mode and under the autocast that was asked for. Raises
+    Refusal for what is not a model.
+    """
+    loaded = _loaded(torch, spec, place)
+    if spec.autocast == "off":
+        return loaded
+    autocast = importlib.import_module("profharness_workloads.shared.autocast")
+    module = autocast.under_autocast(loaded.module, spec.autocast, place.type)
+    return loaded._replace(module=module)
+
+
+def _loaded(torch: Any, spec: Spec, place: Any) -> Loaded:
     if models.is_built_in(spec):
         from profharness_workloads.shared import particlenet
 

@@ -25,6 +25,7 @@ WARM_UP_CAP, WINDOW_CAP = (
     3,
     4,
 )  # a warm-up, and a window that waits for its requests, last at most so many times the asked
+LEAST_WINDOW_NS = 500_000_000  # before that no level is given up for its rate
 READY_LIMIT_S, DRAIN_S = 20.0, 2.0
 OPEN_AHEAD_NS = (
     100_000_000  # an open loop's schedule begins with the window: all clients must know it before
@@ -80,7 +81,7 @@ def run_level(level: Level, plans: Sequence[Plan], around: Surroundings) -> Repo
         opened = crew.open_window(OPEN_AHEAD_NS if level.mode == "open" else 0)
         time.sleep(max(0, opened - perf_counter_ns()) / 1e9)
         first = _mark(crew, around.servers)
-        closed = watch.window(level, opened, int(level.seconds * 1e9))
+        closed, hopeless = watch.window(level, opened, int(level.seconds * 1e9))
         last = _mark(crew, around.servers)
         after = [statistics(server) for server in around.servers]
         crew.stop(min(DRAIN_S, plans[0].timeout_ns / 1e9))
@@ -89,6 +90,8 @@ def run_level(level: Level, plans: Sequence[Plan], around: Surroundings) -> Repo
         notes["window"] = "the server did not answer the end of the window"
     if failures:
         notes["said"] = failures[0]
+    if hopeless:
+        notes["ended_early"] = hopeless
     counts = _counted([plan.records for plan in plans], opened, closed)
     stats = added([growth(start_stats, end_stats) for start_stats, end_stats in zip(before, after)])
     report = _report(level, plans, (opened, closed), (first, last), stats)
@@ -145,18 +148,25 @@ class _Watch:
                 return False
             time.sleep(LOOK_S)
 
-    def window(self, level: Level, opened_ns: int, length_ns: int) -> int:
+    def window(self, level: Level, opened_ns: int, length_ns: int) -> Tuple[int, str]:
         """Until the asked time is over and enough requests have ended, four times as long at most;
-        the end, which is now.
+        the end, which is now, and why the level ended before where it cannot reach the rate that it
+        was asked for.
         """
         begun = self._crew.totals.done
         while True:
             now = self.look()
-            enough = self._crew.totals.done - begun >= level.min_requests
-            if now - opened_ns >= length_ns and (
-                enough or now - opened_ns >= WINDOW_CAP * length_ns
-            ):
-                return now
+            done, length = self._crew.totals.done - begun, now - opened_ns
+            enough = done >= level.min_requests
+            if length >= length_ns and (enough or length >= WINDOW_CAP * length_ns):
+                return now, ""
+            if level.least_items_per_s and enough and length >= LEAST_WINDOW_NS:
+                at_most = most_items_per_s(done, length, level.batch_size)
+                if at_most < level.least_items_per_s:
+                    return now, "at most %.4g items/s, and %.4g were worth more time" % (
+                        at_most,
+                        level.least_items_per_s,
+                    )
             rest = (opened_ns + length_ns - now) / 1e9
             time.sleep(min(LOOK_S, rest) if rest > 0 else LOOK_S / 5)
 
@@ -168,6 +178,13 @@ def _mark(crew: Crew, servers: Sequence[Server]) -> _Mark:
     return _Mark(
         crew.cpu_ns(), sum(readings) if readings else None, totals.transmitted, totals.received
     )
+
+
+def most_items_per_s(done: int, length_ns: int, batch_size: int) -> float:
+    """The upper end of the rate after `done` requests, three standard deviations of a Poisson
+    process above what was seen; a closed loop scatters less.
+    """
+    return (done + 3.0 * (done + 1) ** 0.5 + 1) * batch_size / (length_ns / 1e9)
 
 
 class _Counts(NamedTuple):

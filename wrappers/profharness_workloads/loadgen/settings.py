@@ -145,7 +145,7 @@ class Server(NamedTuple):
 
 class Level(NamedTuple):
     """One level as asked. `concurrency` is for a closed loop, `rate` (requests/s) and `arrivals`
-    for an open one.
+    for an open one. A level that cannot reach `least_items_per_s` ends early; 0 for any.
     """
 
     id: str
@@ -160,6 +160,7 @@ class Level(NamedTuple):
     min_requests: int
     seed: int
     ragged: str
+    least_items_per_s: float = 0.0
 
 
 def _model(raw: Mapping[str, Any]) -> Model:
@@ -301,6 +302,7 @@ def judged(asked: Asked, seed: int = 0, ragged: str = "none") -> Level:
         int(params.get("min_requests") or 0),
         int(seed if params.get("seed") is None else params["seed"]),
         str(params.get("ragged") or ragged),
+        float(params.get("least_items_per_s") or 0.0),
     )
 
 

@@ -83,6 +83,7 @@ class Spec(NamedTuple):
     flops_per_item: Optional[float] = None
     optimization: str = "all"
     allow_fallback: bool = False
+    autocast: str = "off"
 
 
 class Settings(NamedTuple):

@@ -1,0 +1,84 @@
+"""One pass over the settings of servers: levels in the order in which the scan asks for them, each
+on the server of its setting, which is started anew where the one before was another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from profharness.launchers import Outcome
+from profharness.measure.pass_commands import difference
+from profharness.measure.passes import Execution
+from profharness.measure.point_results import PointResults
+from profharness.measure.scan_pass import ServedTarget, as_execution
+from profharness.measure.served_pass import ServedPass, keep_requests
+from profharness.scans.contract import Point
+from profharness.scans.served_settings import SettingsScan
+from profharness.supervise.tool import ToolPass
+
+_LOGS = "server-*.log"
+
+
+@dataclass(frozen=True)
+class SettingsPass(ServedPass):
+    """The bare pass asks the scan for each level; a pass under layers has the few that it chose."""
+
+    scan: SettingsScan
+
+    @property
+    def points(self) -> int | None:
+        """The number of levels."""
+        if self.plan.layers:
+            return sum(len(points) for points in self._todo.values())
+        return max(self.scan.executions - len(self.done), 0)
+
+    @property
+    def _searches(self) -> bool:
+        return not self.plan.layers
+
+    def next(self, label: str) -> Point | None:
+        """The next level, where it is on this server."""
+        point = self.scan.next(self.done)
+        return point if point is not None and point.backend == label else None
+
+    def execute(self, tool: ToolPass) -> Execution:
+        """Measure level after level, until there is none, a signal ends the pass, or the tool
+        refuses the counters.
+        """
+        if self.plan.layers:
+            return super().execute(tool)
+        watch = self.watch
+        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress)
+        outcomes: list[Outcome] = []
+        argv: dict[tuple[str, ...], None] = {}
+        last: ServedTarget | None = None
+        try:
+            for served in self._visits(tool, results):
+                last = served
+                outcomes += served.outcomes
+                argv[self.run_plan.launcher.composed(served.command).argv] = None
+                if served.outcomes and served.outcomes[-1].interrupted:
+                    break
+        finally:
+            keep_requests(watch.recorder, self.plan.name)
+        env = {} if last is None else difference(last.command)
+        return as_execution(outcomes, tuple(argv), env)
+
+    def _visits(self, tool: ToolPass, results: PointResults) -> Iterator[ServedTarget]:
+        """One server after the other, as long as each visit gives a record at least."""
+        visits: dict[str, int] = {}
+        while (point := self.scan.next(self.done)) is not None:
+            before, label = len(self.done), point.backend
+            self._keep_logs(label, visits.get(label, 0))
+            visits[label] = visits.get(label, 0) + 1
+            yield self._serve(label, (point,), tool, results)
+            if len(self.done) == before:
+                return
+
+    def _keep_logs(self, label: str, visit: int) -> None:
+        """What a server said on an earlier visit keeps a name of its own."""
+        folder = self.watch.recorder.run.control_dir(self.plan.name) / label
+        for path in sorted(folder.glob(_LOGS)):
+            if ".visit" not in path.name:
+                path.rename(path.with_name(f"{path.stem}.visit{visit}{path.suffix}"))
