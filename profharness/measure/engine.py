@@ -25,6 +25,7 @@ from profharness.measure.caps.session import PowerCaps
 from profharness.measure.command_pass import CommandPass, command_status
 from profharness.measure.counter_split import PassQueue
 from profharness.measure.executions.scan_pass import ExecutionsPass
+from profharness.measure.executions.settings_pass import SettingsPass
 from profharness.measure.meeting.board import Board
 from profharness.measure.meeting.clock_link import ClockLink, answering
 from profharness.measure.packing.profiles import pack_profiles
@@ -39,7 +40,6 @@ from profharness.measure.resume import Again
 from profharness.measure.sampler import Sampler
 from profharness.measure.scan_pass import ScanPass, Watch, scan_status
 from profharness.measure.served_pass import ServedPass
-from profharness.measure.settings_pass import SettingsPass
 from profharness.rundir import harness_process
 from profharness.rundir.claims import seal
 from profharness.rundir.clock_files import read_clock_files

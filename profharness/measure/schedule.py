@@ -161,7 +161,9 @@ def _fitting(layer: Layer, targets: Sequence[str]) -> tuple[str, ...]:
     is.
     """
     fits = {target for target in targets if framework_of(target) in layer.about.targets}
-    return tuple(target for target in targets if target in fits or (target in SHARED and fits))
+    return tuple(
+        target for target in targets if target in fits or (framework_of(target) in SHARED and fits)
+    )
 
 
 def _groups(

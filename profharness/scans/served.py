@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profharness.errors import UsageError
+from profharness.layers.contract import framework_of
 from profharness.options.request import Request
 from profharness.options.serving import ARRIVALS, DEFAULT_BATCH
 from profharness.options.workload import is_sleep
@@ -183,7 +184,11 @@ class Service:
             "queue_delay_us": request.queue_delay_us,
         }
         if target.members:
-            place = {"device": request.device.split(",")[0]} if target.label == TOGETHER else {}
+            place = (
+                {"device": request.device.split(",")[0]}
+                if framework_of(target.label) == TOGETHER
+                else {}
+            )
             settings |= {
                 "models": [
                     {**self._model_settings(one), "name": one.name, **place}

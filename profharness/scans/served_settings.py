@@ -252,7 +252,7 @@ def _variant(
     ]
     word = re.sub(r"[^A-Za-z0-9._-]", "_", "-".join(words))[:_WORD]
     label = f"{target.label}@{word}" if word else target.label
-    named = replace(found, targets=(replace(target, label=label),))
+    named = replace(found, targets=(*target.members, replace(target, label=label)))
     return named, Variant(tuple(setting), label, found.batch_sizes[0], levels[0])
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,3 +77,41 @@ def point_means(executions: Executions, points: int) -> PointMeans:
     return PointMeans(
         means, count, math.sqrt(float((residual[repeated] ** 2).sum()) / freedom), freedom
     )
+
+
+def unproven(means: PointMeans, best: int, others: Sequence[int]) -> list[int]:
+    """Of the other points those that are not proven worse than the best one. Empty where nothing
+    tells the noise.
+
+    Tukey and Kramer's comparison of all pairs (Kramer 1956, Biometrics 12): the best was chosen
+    because it looked best, so that in one of 20 scans of points that are all alike any of them may
+    be called worse.
+    """
+    errors = [*_errors(means, best)]
+    if not errors or not others:
+        return []
+    from scipy.stats import studentized_range  # a second, for scans over axes alone
+
+    count = len(others) + 1
+    ranges = [float(studentized_range.ppf(0.95, count, freedom)) for _, freedom in errors]
+    found = []
+    for other in others:
+        least = max(
+            wide / math.sqrt(2) * math.hypot(mine, theirs)
+            for wide, (mine, _), (theirs, _) in zip(
+                ranges, errors, _errors(means, other), strict=True
+            )
+        )
+        if means.mean[best] - means.mean[other] <= least:
+            found.append(other)
+    return found
+
+
+def _errors(means: PointMeans, point: int) -> Iterator[tuple[float, float]]:
+    """The standard errors of a point's mean with their degrees of freedom: of the repeats, and of
+    the levels by themselves.
+    """
+    if means.sigma is not None:
+        yield means.sigma / math.sqrt(float(means.count[point])), float(means.freedom)
+    if means.within is not None:
+        yield float(means.within[point]), math.inf

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from profharness.analysis.axes.curves import curves_of
 from profharness.analysis.axes.effects import Effects, effects_of, predicted
+from profharness.analysis.axes.noise import unproven
 from profharness.analysis.axes.points import RatedPoints
 from profharness.analysis.axes.records import AxesScan, Parameters, PointRate, Prediction
 from profharness.analysis.axes.serving import serve_line
@@ -48,7 +49,7 @@ def axes_scan(
         made,
         best=best.point if best.kept else None,
         recommended=recommended.point if recommended.kept else None,
-        overlaps_best=_overlapping(best, _kept(rated)),
+        overlaps_best=_not_proven_worse(rated, best, _kept(rated)),
         effects=effects.effects,
         effects_need=_needs(effects, rated),
         left_out_error=effects.left_out_error,
@@ -99,12 +100,10 @@ def _chosen(rated: RatedPoints, kept: list[PointRate]) -> tuple[PointRate, Point
     return by_name[best.name], by_name[recommended.name]
 
 
-def _overlapping(best: PointRate, kept: list[PointRate]) -> tuple[str, ...]:
-    """The points whose interval reaches that of the best."""
-    if best.low is None:
-        return ()
-    return tuple(
-        point.point
-        for point in kept
-        if point is not best and point.high is not None and point.high >= best.low
-    )
+def _not_proven_worse(
+    rated: RatedPoints, best: PointRate, kept: list[PointRate]
+) -> tuple[str, ...]:
+    places = {point.point: at for at, point in enumerate(rated.points)}
+    others = [places[point.point] for point in kept if point is not best]
+    found = unproven(rated.means, places[best.point], others)
+    return tuple(rated.points[at].point for at in found)

@@ -65,9 +65,7 @@ class Provider(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What stays the same over all points of a worker. `shapes` holds dimensions without the batch
-    axis; `providers` and `optimization` are onnxruntime's.
-    """
+    """What stays the same over all points of a worker; `shapes` are without the batch axis."""
 
     backend: str
     model: str

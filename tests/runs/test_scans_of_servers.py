@@ -1,0 +1,144 @@
+"""Scans over the settings of real servers: PyTriton with a model of known service time, our load
+generator, and the answer served again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from profharness.readers.perfetto.check import check_file
+from profharness.rundir.paths import RunDir
+from tests import started
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("served")]
+ENV = {**os.environ, "OMP_NUM_THREADS": "1"}
+SERVICE_S = 0.100
+MODEL = ("--model", "sleep:100ms", "--max-batch-size", "1", "--telemetry", "cpu", "--quiet")
+SHORT = ("--time", "0.8", "--warmup-time", "0.2")
+
+
+def run(*words: str, cwd: Path) -> str:
+    done = started.run("run", *words, cwd=cwd, env=ENV, timeout=400)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def saturation(root: Path) -> dict:
+    done = started.run("saturation", root, "--json", env=ENV)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def expected(instances: float, clients: float) -> float:
+    """Requests per second of a server whose every instance takes its time for each request."""
+    return min(instances, clients) / SERVICE_S
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("pytriton", reason="needs the extra triton")
+    folder = tmp_path_factory.mktemp("grid")
+    run(
+        *(*MODEL, "--via", "triton", *SHORT),
+        *("--scan", "instances=1,3", "--scan", "concurrency=1,6", "--repeats", "2"),
+        *("-o", "run"),
+        cwd=folder,
+    )
+    return folder / "run"
+
+
+def test_each_setting_has_the_rate_of_its_instances(grid: Path) -> None:
+    document = saturation(grid)
+    along = next(one for one in document["series"] if one["axis"] == "concurrency")
+    assert along["key"] == {"instances": 3}
+    assert along["levels"] == [1, 6]
+    for level, rate in zip(along["levels"], along["throughput"], strict=True):
+        assert rate == pytest.approx(expected(3, level), rel=0.2)
+    manifest = RunDir.open(grid).read_manifest()
+    assert len(manifest.points) == 8
+    for record in manifest.points:
+        assert set(record.parameters) == {"instances", "concurrency"}
+        instances, clients = (float(record.parameters[name]) for name in record.parameters)
+        assert record.execution is not None
+        assert record.execution.rate == pytest.approx(expected(instances, clients), rel=0.25)
+    assert not list(check_file(grid / "merged.pftrace"))
+
+
+def test_what_each_visited_server_said_is_kept(grid: Path) -> None:
+    folders = sorted((grid / "control" / "bare").iterdir())
+    assert [folder.name for folder in folders] == ["sleep@instances1", "sleep@instances3"]
+    logs = [len(list(folder.glob("server-*.log"))) for folder in folders]
+    assert sorted(logs) in ([1, 2], [2, 2])  # the second round may begin where the first ended
+
+
+def test_the_answer_names_the_best_and_serves_it(grid: Path) -> None:
+    done = started.run("report", grid, env=ENV)
+    said = " ".join(done.stdout.split())
+    assert "Best is" in said
+    assert "items/s at instances 3, concurrency 6" in said
+    assert "Serve it so: `profharness serve sleep:100ms --instances 3 --max-batch-size 1`" in said
+    axes = saturation(grid)
+    assert axes["best"] == "sleep@instances3-b1-c6"
+    assert axes["front"]["figures"][:2] == ["throughput", axes["front"]["figures"][1]]
+    assert axes["best"] in [one["point"] for one in axes["front"]["points"]]
+
+
+def test_the_line_serves_again_at_the_same_rate(grid: Path, tmp_path: Path) -> None:
+    document = saturation(grid)
+    best = max(max(one["throughput"]) for one in document["series"])
+    with socket.socket() as free, socket.socket() as other:
+        free.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        grpc, http = free.getsockname()[1], other.getsockname()[1]
+    words = shlex.split(document["serve"])
+    assert words[:2] == ["profharness", "serve"]
+    served = shlex.join(
+        [sys.executable, "-m", *words, "--grpc-port", str(grpc), "--http-port", str(http)]
+    )
+    run(
+        *("--server-command", served, "--ready", f"http://127.0.0.1:{http}/v2/health/ready"),
+        *("--model", "sleep", "--concurrency", "6", *SHORT, "--telemetry", "cpu", "--quiet"),
+        *("-o", "again"),
+        cwd=tmp_path,
+    )
+    manifest = RunDir.open(tmp_path / "again").read_manifest()
+    rates = [record.result.throughput for record in manifest.points if record.result is not None]
+    assert rates
+    assert max(rates) == pytest.approx(best, rel=0.15)
+
+
+def test_a_search_finds_the_setting_within_the_limit(tmp_path: Path) -> None:
+    pytest.importorskip("pytriton", reason="needs the extra triton")
+    # of 3 instances, 3 clients wait 100 ms, and 6 of them 200: the limit decides
+    run(
+        *(*MODEL, "--via", "triton", *SHORT, "--latency-limit", "p50=150ms"),
+        *("--scan", "instances=1,2,3", "--scan", "concurrency=1,3,6", "--search", "7"),
+        *("-o", "run"),
+        cwd=tmp_path,
+    )
+    axes = saturation(tmp_path / "run")
+    assert axes["design"] == "search"
+    assert axes["best"] == "sleep@instances3-b1-c3"
+    assert axes["requires"] == ["p50_ms <= 150"]
+    manifest = RunDir.open(tmp_path / "run").read_manifest()
+    levels = [record.id for record in manifest.points if record.pass_name == "bare"]
+    assert len(levels) == 7
+    assert levels.count(axes["best"]) >= 2
+
+
+def test_a_dry_run_tells_the_cost_and_starts_nothing(tmp_path: Path) -> None:
+    said = run(
+        *("particlenet", "--via", "triton", "--scan", "instances=1,2,4"),
+        *("--scan", "queue-delay-us=0,1000", "--search", "6", "--dry-run", "-o", "run"),
+        cwd=tmp_path,
+    )
+    assert "6 of 6 points (instances 3 x queue-delay-us 2), found by a search" in said
+    assert "6 levels, each 5 s after at least 1 s of warm-up" in said
+    assert not (tmp_path / "run").exists()
