@@ -29,8 +29,8 @@ class Took:
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """Seconds that are left; None where nothing tells. `basis` is what the estimate rests on, or why
-    there is none.
+    """Seconds that are left; None where nothing tells. `basis` is what the estimate rests on, or
+    why there is none.
     """
 
     seconds: float | None

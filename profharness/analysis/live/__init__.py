@@ -1,1 +1,1 @@
-"""What a run that is still measured has come to so far: its points, what is next, how long. Pure."""
+"""What a run that is still measured has come to so far: points, what is next, how long. Pure."""

@@ -1,5 +1,4 @@
-"""What of a run is done, measured now, and to come, from its manifest and the folders of its points.
-"""
+"""What of a run is done, measured now and to come, from its manifest and its points' folders."""
 
 from __future__ import annotations
 
@@ -44,8 +43,8 @@ class Order:
 
 
 def order_of(manifest: Manifest, clock: Clock, begun: Collection[str] = ()) -> Order:
-    """The order of a run. `begun` are the keys of the points of the running pass that have a folder,
-    for a search, whose points nobody planned.
+    """The order of a run. `begun` are the keys of those points of the running pass that
+    have a folder, for a search, whose points nobody planned.
     """
     took = _took(manifest, clock)
     running = next((one for one in manifest.passes if one.state == "running"), None)
@@ -118,8 +117,8 @@ def pass_words(one: LivePass) -> str:
 
 
 def _ahead(manifest: Manifest) -> tuple[list[tuple[str, str]], bool]:
-    """Pass and key of each point that has no record yet, in order; and whether there are points that
-    nobody can name yet.
+    """Pass and key of each point that has no record yet, in order; and whether there are points
+    that nobody can name yet.
     """
     if manifest.scan is None:
         return [], False

@@ -80,9 +80,7 @@ def _with_trials(summary: PointSummary, trials: PointTrials) -> PointSummary:
     )
     several = None
     if trials.processes > 1:
-        several = common_window(
-            trials.starts_ns, trials.durations_ns, trials.items, trials.owner
-        )
+        several = common_window(trials.starts_ns, trials.durations_ns, trials.items, trials.owner)
     throughput, sem = (
         (stats.throughput, stats.sem) if several is None else (several.throughput, several.sem)
     )
