@@ -251,7 +251,7 @@ def _curve(rates: Sequence[float]) -> str:
     top = max(shown)
     if top <= 0:
         return ""
-    return "".join(_HEIGHTS[min(max(int(8 * rate / top), 0), 7)] for rate in shown)
+    return "".join(_HEIGHTS[min(max(round(8 * rate / top) - 1, 0), 7)] for rate in shown)
 
 
 def _rate(rate: float) -> str:

@@ -19,7 +19,8 @@ from profharness.report.live.page import Moment, parts
 
 LOOK_S = 0.9
 SHARE = 25.0
-"""A look that took t seconds is followed by a pause of so many t."""
+"""A look that took t seconds of processor time is followed by a pause of so many t; how long it
+waited for a processor does not count."""
 RECENT_S = 12.0
 """Who asked within it has the page open; longer than a page whose way is slow waits."""
 _MOST_PAGES = 64
@@ -103,12 +104,13 @@ class LiveState:
         began = self._now()
         if began < self._next:
             return
+        worked = time.thread_time()
         moment = self._look()
         if self._ended is not None:
             moment = msgspec.structs.replace(moment, answer=self._ended, ended=True)
         self._parts = {name: Part(_mark(html), html) for name, html in parts(moment).items()}
         self._title = title_of(moment)
-        took = self._now() - began
+        took = time.thread_time() - worked
         self._next = float("inf") if self._ended is not None else began + max(LOOK_S, SHARE * took)
 
 

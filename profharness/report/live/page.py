@@ -146,7 +146,7 @@ def _state_words(moment: Moment) -> str:
 def _count(run: LiveRun) -> str:
     what = "pass" if run.kind == "command" else "point"
     many = f"{what}{'es' if what == 'pass' else 's'}"
-    if run.planned is None:
+    if not run.planned:
         return f"{run.done} {what if run.done == 1 else many} so far"
     return f"{run.done} of {run.planned} {what if run.planned == 1 else many}"
 
