@@ -119,7 +119,6 @@ class Request(CommandScanOptions, frozen=True, kw_only=True, forbid_unknown_fiel
             "Serve a page on 127.0.0.1 that shows the points, the curve and the telemetry as they "
             "come, what is next and how long; it ends with the run.",
             OUTPUT,
-            common=True,
         ),
     ] = False
     launcher: Annotated[

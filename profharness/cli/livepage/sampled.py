@@ -4,6 +4,7 @@ of every host whose sampler writes into the run directory.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,6 +63,8 @@ def _chosen(series: tuple[RecentSeries, ...], host: str) -> list[LiveSeries]:
                 if any(one.metric == metric and one.device == device for one in series)
             )
             one = next(one for one in series if (one.metric, one.device) == (metric, device))
+            known = np.isfinite(one.value)
+            one = replace(one, at_ns=one.at_ns[known], value=one.value[known])
             if len(one.at_ns) > 1 and not (device and not one.value.any()):
                 chosen.append(_thinned(one, host))
     return chosen

@@ -14,6 +14,7 @@ from profharness.report.live.svg import chart_svg
 from profharness.report.plots.base import level, level_scale
 from profharness.report.plots.chart import Curve, Scale
 from profharness.report.plots.colors import CURVES, curve_color
+from profharness.report.text.figures import finite
 from profharness.report.text.labels import Axis, scan_axis, setting_text, several_batches
 from profharness.report.text.rates import throughput_ends, throughput_text
 
@@ -37,7 +38,7 @@ class Drawn:
 
 def drawn(run: LiveRun) -> Drawn | None:
     """None before any point has a throughput."""
-    points = [point for point in run.curve if point.throughput is not None]
+    points = [point for point in run.curve if finite(point.throughput) is not None]
     if not points:
         return None
     lines, across, left_out = _of_axes(run, points) if run.axes else _of_levels(run, points)
