@@ -63,6 +63,7 @@ PLAIN_FOLDERS = {
     "profharness/scans/published": "Published studies as scan files, which run by name.",
     "profharness/report/sheets/templates": "The templates of the sheets, their style and their "
     "script.",
+    "profharness/report/live/templates": "The live page's templates, its style and its script.",
     "profharness/report/page/templates": "The page's templates and its style.",
     "profharness/report/page/templates/painters": "What draws the marks that ECharts does not "
     "know: one function a file, found by its name.",

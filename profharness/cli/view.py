@@ -64,7 +64,7 @@ def view(line: ViewLine) -> None:
 
     from profharness.cli.viewing import link as links
     from profharness.cli.viewing import server as viewer
-    from profharness.cli.viewing.live import page_of
+    from profharness.cli.viewing.linked import page_of
 
     if line.at and line.report:
         raise UsageError(
@@ -104,12 +104,12 @@ def _shown(line: ViewLine, trace: Path) -> tuple[Spot | None, tuple[int, int] | 
 
 def _serve_page(server: TraceServer, page: str, link: Link, run: Path) -> str:
     """Have the page served beside the trace; gives its address."""
-    from profharness.cli.viewing.live import LivePage
+    from profharness.cli.viewing.linked import LinkedPage
 
     def find(wanted: Sequence[str]) -> Mapping[str, Spot | UsageError]:
         from profharness.cli.viewing.spots import spots_in
 
         return spots_in(server.path, run, wanted)
 
-    server.page = LivePage(page, link, find)
+    server.page = LinkedPage(page, link, find)
     return server.page_url

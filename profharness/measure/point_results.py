@@ -4,25 +4,51 @@ and a finding if it failed.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from profharness.errors import InputError
 from profharness.findings import finding
 from profharness.layers.contract import COMMAND
-from profharness.measure.progress import Progress
+from profharness.measure.progress import Beside, Progress
 from profharness.measure.recorder import Recorder
 from profharness.rundir import requests_raw, stream_times
 from profharness.rundir.lost import LostFile
 from profharness.scans.contract import Point, PointOutput, Scan
 from profharness.stats.level_result import level_result
+from profharness.units import several
+
+_UNITS = {"items": "items/s", "steps": "steps/s", "runs": "runs/s", "figures": "units/s"}
+
+
+@dataclass(frozen=True)
+class Around:
+    """What progress tells beside a point: the `order` of those that are known, and `telemetry`."""
+
+    order: Sequence[Point] = ()
+    telemetry: Callable[[], str] = str
+
+
+NOTHING_AROUND = Around()
 
 
 class PointResults:
     """Takes the outputs of one pass in their order."""
 
-    def __init__(self, scan: Scan, pass_name: str, recorder: Recorder, progress: Progress) -> None:
+    def __init__(
+        self,
+        scan: Scan,
+        pass_name: str,
+        recorder: Recorder,
+        progress: Progress,
+        around: Around = NOTHING_AROUND,
+    ) -> None:
+        self._around = around
+        self._following = {
+            one.key: then for one, then in zip(around.order, around.order[1:], strict=False)
+        }
         self._scan = scan
         self._pass = pass_name
         self._recorder = recorder
@@ -45,7 +71,24 @@ class PointResults:
         if not measured.ok:
             self._add_failure(point, measured)
         self._done += 1
-        self._progress.point_done(self._pass, _label(point), self._done)
+        self._progress.point_done(
+            self._pass, _label(point), self._done, self._beside(point, measured)
+        )
+
+    def _beside(self, point: Point, measured: PointOutput) -> Beside:
+        """The rate of the point, as the report will have it but for several processes, and what
+        comes next.
+        """
+        unit = f"{several(self._scan.item)}/s"
+        if measured.execution is not None:
+            unit = _UNITS[measured.execution.unit]
+        following = self._following.get(point.key)
+        return Beside(
+            _rate(measured) if measured.ok else None,
+            unit,
+            "" if following is None else _label(following),
+            self._around.telemetry,
+        )
 
     def _with_trials(self, point: Point, measured: PointOutput) -> PointOutput:
         """The point failed where its trials cannot be written: without them it has no figures."""
@@ -147,6 +190,21 @@ def _label(point: Point) -> str:
             f"process{'es' if point.processes > 1 else ''}{again}"
         )
     return f"{point.backend} batch {point.batch_size}{again}" if point.batch_size else point.key
+
+
+def _rate(output: PointOutput) -> float | None:
+    """Items/s: the mean of items/t over the trials, or what the point's own record says. Of several
+    processes all items over the time of the point.
+    """
+    if output.execution is not None:
+        return output.execution.rate
+    if output.result is not None:
+        return output.result.throughput
+    if output.streams and output.begin_ns is not None and output.end_ns is not None:
+        batches = sum(stream.batches for stream in output.streams)
+        return output.items * batches / max(output.end_ns - output.begin_ns, 1) * 1e9
+    times = [time for time in output.trials_ns if time > 0]
+    return output.items * sum(1e9 / time for time in times) / len(times) if times else None
 
 
 def _trial_rows(output: PointOutput) -> list[tuple[int, str, int, int, int]]:

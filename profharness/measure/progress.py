@@ -7,19 +7,43 @@ The engine calls three methods; what is drawn is decided once, by `open_progress
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, TextIO
 
 from profharness.rundir.shown.screen import console, guard_live
 from profharness.stats.estimate import Estimate
-from profharness.units import format_clock, format_share_interval
+from profharness.units import format_clock, format_number, format_share_interval
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import Task, TaskID
 
 _BAR = 20
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+_SHOWN = 16
+"""Points of the curve that stands beside a bar, the last ones."""
+
+
+def _nothing() -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What else is known when a point is done: its `rate` per second of `unit`, the point that
+    follows, and, asked for only where it is shown, what telemetry says of the time since the last
+    point.
+    """
+
+    rate: float | None = None
+    unit: str = ""
+    following: str = ""
+    telemetry: Callable[[], str] = _nothing
+
+
+NOTHING_BESIDE = Beside()
 
 
 class Progress(Protocol):
@@ -39,7 +63,7 @@ class Progress(Protocol):
     def pass_started(self, name: str, points: int | None) -> None:
         """A pass begins; `points` is None when an adaptive scan does not know its number yet."""
 
-    def point_done(self, name: str, point: str, done: int) -> None:
+    def point_done(self, name: str, point: str, done: int, beside: Beside = NOTHING_BESIDE) -> None:
         """`done` points of the pass are finished, `point` (as people call it) being the last."""
 
     def pass_done(self, name: str, seconds: float, overhead: Estimate | None) -> None:
@@ -70,7 +94,7 @@ class NullProgress:
     def pass_started(self, name: str, points: int | None) -> None:
         """Say nothing."""
 
-    def point_done(self, name: str, point: str, done: int) -> None:
+    def point_done(self, name: str, point: str, done: int, beside: Beside = NOTHING_BESIDE) -> None:
         """Say nothing."""
 
     def pass_done(self, name: str, seconds: float, overhead: Estimate | None) -> None:
@@ -105,7 +129,13 @@ class LogProgress:
         """Remember the number; nothing is printed yet."""
         self._points[name], self._done[name] = points, 0
 
-    def point_done(self, name: str, point: str, done: int) -> None:
+    def point_done(
+        self,
+        name: str,
+        point: str,
+        done: int,
+        beside: Beside = NOTHING_BESIDE,  # noqa: ARG002  a log has a line per pass
+    ) -> None:
         """Remember how far the pass is."""
         self._done[name], self._last[name] = done, point
 
@@ -123,8 +153,8 @@ class LogProgress:
 
 
 class TerminalProgress:
-    """One bar per pass: points done of all, elapsed, then the point and the time left, then the
-    overhead.
+    """One bar per pass: points done of all, elapsed, then the point, the time left and what stands
+    `Beside`, then the overhead.
     """
 
     def __init__(self, stream: TextIO, now: Callable[[], float] = time.monotonic) -> None:
@@ -133,6 +163,7 @@ class TerminalProgress:
         self._tasks: dict[str, TaskID] = {}
         self._points: dict[str, int | None] = {}
         self._started: dict[str, float] = {}
+        self._rates: dict[str, list[float]] = {}
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -156,15 +187,24 @@ class TerminalProgress:
         self._started[name], self._points[name] = self._now(), points
         self._tasks[name] = self._bars.add_task(name, total=points, note="", seconds=None)
 
-    def point_done(self, name: str, point: str, done: int) -> None:
-        """Move the bar; the time left is the pass's mean time per point times the points left."""
+    def point_done(self, name: str, point: str, done: int, beside: Beside = NOTHING_BESIDE) -> None:
+        """Move the bar; the time left is the pass's mean time per point times the points left. Then
+        the live page in short: the rate, the curve so far, what is next, the telemetry.
+        """
         elapsed, points = self._now() - self._started[name], self._points[name]
-        left = (
-            f"   {format_clock(elapsed / done * (points - done))} left"
-            if points and 0 < done < points
-            else ""
-        )
-        self._bars.update(self._tasks[name], completed=done, note=f"{point}{left}")
+        notes = [point]
+        if points and 0 < done < points:
+            notes.append(f"{format_clock(elapsed / done * (points - done))} left")
+        rates = self._rates.setdefault(name, [])
+        if beside.rate is not None:
+            rates.append(beside.rate)
+            curve = f" {_curve(rates)}" if len(rates) > 1 else ""
+            notes.append(f"{_rate(beside.rate)} {beside.unit}{curve}")
+        if beside.following:
+            notes.append(f"next {beside.following}")
+        notes.append(beside.telemetry())
+        note = "   ".join(filter(None, notes))
+        self._bars.update(self._tasks[name], completed=done, note=note)
 
     def pass_done(self, name: str, seconds: float, overhead: Estimate | None) -> None:
         """Freeze the bar at its time and show the overhead."""
@@ -175,13 +215,14 @@ class TerminalProgress:
 def _rich_bars(stream: TextIO, now: Callable[[], float]) -> RichProgress:
     from rich.progress import Progress as Bars
     from rich.progress import ProgressColumn, TextColumn
+    from rich.table import Column
     from rich.text import Text
 
     class Drawn(ProgressColumn):
         """A column drawn by a function of the task."""
 
         def __init__(self, draw: Callable[[Task], str], style: str = "") -> None:
-            super().__init__()
+            super().__init__(Column(no_wrap=True, overflow="ellipsis"))
             self._draw, self._style = draw, style
 
         def render(self, task: Task) -> Text:
@@ -202,6 +243,19 @@ def _rich_bars(stream: TextIO, now: Callable[[], float]) -> RichProgress:
 def _bar(task: Task) -> str:
     full = 0 if not task.total else min(int(_BAR * task.completed / task.total), _BAR)
     return "█" * full + "░" * (_BAR - full)
+
+
+def _curve(rates: Sequence[float]) -> str:
+    """The last rates as heights over zero."""
+    shown = rates[-_SHOWN:]
+    top = max(shown)
+    if top <= 0:
+        return ""
+    return "".join(_HEIGHTS[min(max(round(8 * rate / top) - 1, 0), 7)] for rate in shown)
+
+
+def _rate(rate: float) -> str:
+    return format_number(rate) if rate >= 1000 else f"{rate:.3g}"
 
 
 def _task_count(task: Task) -> str:

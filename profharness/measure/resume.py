@@ -85,6 +85,12 @@ def is_complete(manifest: Manifest, again: Again) -> bool:
     return manifest.state == "done" and all(record.state == "done" for record in manifest.passes)
 
 
+def _watched(scan: ScanRecord, run_plan: RunPlan, root: Path) -> Request:
+    """The request of a run, watched as this one is: that may differ each time it goes on."""
+    recorded = _request_of(scan, root)
+    return msgspec.structs.replace(recorded, live_page=run_plan.request.live_page)
+
+
 def reopen(run_plan: RunPlan, again: Again) -> Recorder:
     """The run's recorder, its unfinished passes ready to be taken up.
 
@@ -94,7 +100,7 @@ def reopen(run_plan: RunPlan, again: Again) -> Recorder:
     run = RunDir.open(run_plan.root)
     _require_within(run.root)
     manifest = run.read_manifest()
-    if manifest.scan is None or _request_of(manifest.scan, run.root) != run_plan.request:
+    if manifest.scan is None or _watched(manifest.scan, run_plan, run.root) != run_plan.request:
         raise UsageError(
             f"{run.manifest_path} was changed just now: it asks for another run",
             "look at who can write there, then try again",

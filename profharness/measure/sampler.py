@@ -29,6 +29,8 @@ from profharness.measure.recorder import Recorder
 from profharness.options.request import Request
 from profharness.rundir.lost import LostFile
 from profharness.rundir.paths import RunDir
+from profharness.rundir.series.present import Present
+from profharness.rundir.telemetry_files import SAMPLES
 from profharness.telemetry.files import unwritten
 
 COUNTING_S = 45.0  # the library may take long to start on a node with many devices
@@ -55,6 +57,7 @@ class Sampler:
         caps_file: str = "",
     ) -> None:
         self._caps_file = caps_file
+        self._present: Present | None = None
         self._folder = run.telemetry
         self._request = request
         self._host = host
@@ -187,6 +190,12 @@ class Sampler:
                 return f"it did not begin within {COUNTING_S:g} s"
             time.sleep(0.01)
         return msgspec.json.decode(self._told.read_bytes(), type=_Told).why
+
+    def present(self) -> str:
+        """What the devices and the workload did since the last call, in a few words."""
+        if self._present is None:
+            self._present = Present(self._folder / f"{self._host}{SAMPLES}")
+        return self._present.words()
 
     def alive(self) -> bool:
         """Whether the sampler runs."""

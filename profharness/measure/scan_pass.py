@@ -15,7 +15,7 @@ from profharness.measure.caps.session import PowerCaps
 from profharness.measure.pass_commands import difference
 from profharness.measure.passes import EndedPass, Execution
 from profharness.measure.plan import RunPlan, points_of, worker_setup
-from profharness.measure.point_results import PointResults
+from profharness.measure.point_results import Around, PointResults
 from profharness.measure.progress import Progress
 from profharness.measure.recorder import Recorder
 from profharness.measure.sampler import Sampler
@@ -87,7 +87,9 @@ class ScanPass:
     def execute(self, tool: ToolPass) -> Execution:
         """Have each backend's points measured by its worker."""
         watch, launcher = self.watch, self.run_plan.launcher
-        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress)
+        order = [point for points in self.todo.values() for point in points]
+        around = Around(order, watch.sampler.present)
+        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress, around)
 
         def started(pid: int) -> None:
             watch.sampler.follow(pid)

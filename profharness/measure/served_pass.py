@@ -22,7 +22,7 @@ from profharness.launchers import Outcome
 from profharness.layers.contract import Where
 from profharness.measure.passes import Execution
 from profharness.measure.plan import RunPlan, points_of
-from profharness.measure.point_results import PointResults
+from profharness.measure.point_results import Around, PointResults
 from profharness.measure.recorder import Recorder
 from profharness.measure.scan_pass import ServedTarget, Watch, missing, serve_targets
 from profharness.measure.served_commands import target_setup
@@ -124,7 +124,9 @@ class ServedPass:
     def execute(self, tool: ToolPass) -> Execution:
         """Have each target's points measured against its server."""
         watch = self.watch
-        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress)
+        known = [] if self._searches else [one for mine in self._todo.values() for one in mine]
+        around = Around(known, watch.sampler.present)
+        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress, around)
 
         def serve(label: str) -> ServedTarget | None:
             points = self.todo(label)

@@ -113,6 +113,14 @@ class Request(CommandScanOptions, frozen=True, kw_only=True, forbid_unknown_fiel
             OUTPUT,
         ),
     ] = False
+    live_page: Annotated[
+        bool,
+        Option(
+            "Serve a page on 127.0.0.1 that shows the points, the curve and the telemetry as they "
+            "come, what is next and how long; it ends with the run.",
+            OUTPUT,
+        ),
+    ] = False
     launcher: Annotated[
         Literal["local", "slurm", "task"],
         Option(

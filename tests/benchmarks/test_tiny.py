@@ -24,6 +24,7 @@ PERF_ANALYZER = ROOT / ".tools" / "perf-analyzer" / "perf_analyzer"
 # what each is told so that it has next to nothing to do, and what it prints then
 TINY = {
     "damaged_inputs": (("--files", "4"), "ours"),
+    "live_page": (("--rounds", "2", "--steps", "3", "--step-ms", "5"), "with / without"),
     "one_large_file": (
         ("--kernels", "100", "--repeats", "1", "--commands", "hotspots"),
         "busy loops",

@@ -5,7 +5,14 @@ import io
 import pytest
 
 from profharness.analysis.records import Estimate
-from profharness.measure.progress import LogProgress, NullProgress, TerminalProgress, open_progress
+from profharness.measure.progress import (
+    Beside,
+    LogProgress,
+    NullProgress,
+    TerminalProgress,
+    open_progress,
+)
+from profharness.units import format_number
 
 
 class Terminal(io.StringIO):
@@ -52,6 +59,32 @@ def test_an_interrupted_pass_says_how_far_it_came() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert stream.getvalue() == "bare: stopped after 7/10 points, the last being batch 256\n"
+
+
+def test_a_terminal_shows_the_live_page_in_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rate, the curve so far as heights over zero, what follows, and what was sampled."""
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("TERM", "xterm")
+    stream, clock = Terminal(), Clock()
+    with TerminalProgress(stream, now=clock) as progress:
+        progress.pass_started("bare", 4)
+        for number, rate in enumerate((800.0, 1600.0, 3200.4), 1):
+            clock.now += 2.0
+            beside = Beside(rate, "jets/s", f"batch {2**number}", lambda: "97 W")
+            progress.point_done("bare", f"batch {2 ** (number - 1)}", number, beside)
+        progress.refresh()
+    said = stream.getvalue()
+    assert f"batch 4   0:02 left   {format_number(3200)} jets/s ▂▄█   next batch 8   97 W" in said
+
+
+def test_what_is_sampled_is_asked_for_only_where_it_is_shown() -> None:
+    def asked() -> str:
+        raise AssertionError("nobody shows it")
+
+    for progress in (NullProgress(), LogProgress(io.StringIO())):
+        with progress:
+            progress.pass_started("bare", 1)
+            progress.point_done("bare", "batch 1", 1, Beside(1.0, "jets/s", "", asked))
 
 
 def test_an_adaptive_pass_has_no_total() -> None:

@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from profharness.cli.parsing.commands import Settings
 from profharness.cli.parsing.words import Rest
 from profharness.errors import UsageError
@@ -18,6 +20,9 @@ from profharness.rundir.claims import seal
 from profharness.rundir.paths import RunDir
 from profharness.rundir.shown.screen import mention
 from profharness.scans import SCANS
+
+_NOT_OF_THE_RUN = ("output", "yes", "live_page")
+"""What may be said anew of a run that goes on: where it is, that it may, and how it is watched."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def resumed(scan: str | None, flags: Settings, rest: Rest, going_on: GoingOn) ->
             file=sys.stderr,
         )
     return perform(
-        recorded,
+        msgspec.structs.replace(recorded, live_page=bool(flags.get("live_page"))),
         tuple(sys.argv),
         as_json=going_on.as_json,
         quiet=going_on.quiet,
@@ -72,7 +77,7 @@ def resumed(scan: str | None, flags: Settings, rest: Rest, going_on: GoingOn) ->
 
 def _asked(scan: str | None, flags: Settings) -> Settings:
     """What was given, by setting."""
-    given = {key: value for key, value in flags.items() if key not in ("output", "yes")}
+    given = {key: value for key, value in flags.items() if key not in _NOT_OF_THE_RUN}
     if scan is None:
         return given
     if scan.endswith(".toml"):

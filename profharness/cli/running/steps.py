@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+from profharness.cli.livepage.start import Page, live_page
 from profharness.cli.running import left_caps
 from profharness.cli.running.answers import near, printed, show, width
 from profharness.cli.running.in_jobs import as_planned, job_text
@@ -22,7 +24,7 @@ from profharness.layers.planned_node import PlannedNode
 from profharness.measure import engine
 from profharness.measure.claims.holding import held
 from profharness.measure.plan import RunPlan
-from profharness.measure.planning import plan_run
+from profharness.measure.planning import name_of, plan_run
 from profharness.measure.progress import Progress, open_progress
 from profharness.measure.resume import Again
 from profharness.options.request import Request
@@ -64,34 +66,60 @@ def perform(
     talk = not quiet and not as_json and is_scan
     if not quiet and prepared.rank.leads:
         _announce(prepared, with_plan=talk)
-    with (
-        ended_by_signals(),
-        open_progress(sys.stderr, quiet=not talk) as progress,
-        held(prepared, again=again is not None, take_over=take_over) as placed,
-    ):
-        result = _executed(placed, argv, progress, echo_stdout=as_json, again=again)
-    if not result.leads:
-        return result.exit_status
-    if result.unwritten:
-        mention(
-            f"profharness: {near(result.run.root)} took no more ({result.unwritten}): "
-            "make room; what is missing there was not recorded"
-        )
+    with live_page(asked=request.live_page and prepared.rank.leads) as page:
+        with (
+            ended_by_signals(),
+            held(prepared, again=again is not None, take_over=take_over) as placed,
+        ):
+            page.begin(placed.root, name_of(request))
+            with open_progress(sys.stderr, quiet=not talk) as progress:
+                result = _executed(placed, argv, progress, echo_stdout=as_json, again=again)
+        if not result.leads:
+            return result.exit_status
+        if result.unwritten:
+            mention(
+                f"profharness: {near(result.run.root)} took no more ({result.unwritten}): "
+                "make room; what is missing there was not recorded"
+            )
+        telling = Telling(as_json=as_json, quiet=quiet, strict=request.strict, page=page)
+        return _told(result, telling, is_scan=is_scan)
+
+
+@dataclass(frozen=True)
+class Telling:
+    """How the answer of a run is told, and the live page that hears it too."""
+
+    as_json: bool
+    quiet: bool
+    strict: bool
+    page: Page
+
+
+def _told(result: engine.Result, telling: Telling, *, is_scan: bool) -> int:
+    """Analyse the run and print its answer; the exit code."""
+    root = result.run.root
     try:
-        strict_failure = tell(result.run.root, as_json=as_json, quiet=quiet, strict=request.strict)
+        strict_failure = tell(
+            root,
+            as_json=telling.as_json,
+            quiet=telling.quiet,
+            strict=telling.strict,
+            page=telling.page,
+        )
     except (
         Exception
     ) as error:  # the command has run: nothing that fails after it may change its exit status
-        if is_scan:
-            raise
         told = (
             error.message
             if isinstance(error, ProfharnessError)
             else (isinstance(error, OSError) and error.strerror)
             or f"{type(error).__name__}: {error}"
         )
+        telling.page.failed(told, root)
+        if is_scan:
+            raise
         print(
-            f"profharness: the run is kept in {one_line(str(result.run.root))}, "
+            f"profharness: the run is kept in {one_line(str(root))}, "
             f"but it could not be analysed: {told}",
             file=sys.stderr,
         )
@@ -134,7 +162,7 @@ def _executed(
         raise
 
 
-def tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
+def tell(root: Path, *, as_json: bool, quiet: bool, strict: bool, page: Page | None = None) -> bool:
     """Analyse, write the products, print the answer; whether `--strict` has something to
     object to.
     """
@@ -145,6 +173,8 @@ def tell(root: Path, *, as_json: bool, quiet: bool, strict: bool) -> bool:
     except KeyboardInterrupt:
         mention(way_to_report(near(root)))
         raise
+    if page is not None:
+        page.answered(summary, root)
     if as_json:
         from profharness.report.json import run_json
 

@@ -11,30 +11,22 @@ from __future__ import annotations
 
 import hmac
 import os
-import re
-import secrets
 import shutil
-import socket
 import threading
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes
 
+from profharness.cli.viewing.guarded import ASKS_WITHIN_S, GuardedServer, knows_us
 from profharness.cli.viewing.link import ADDRESS, DEFAULT_PORT
-from profharness.cli.viewing.live import PAGE, Answer, LivePage
+from profharness.cli.viewing.linked import PAGE, Answer, LinkedPage
 from profharness.errors import InputError, Unavailable
 from profharness.rundir.foreign.inside import Inside
 from profharness.rundir.paths import MANIFEST, RunDir
 
 _MIME = "application/octet-stream"
-# a page under another name was led here by its name server
-_OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
-_WAITING = 64  # connections that have not asked for the file: of more the oldest is closed
-_ASKS_WITHIN_S = 10.0  # for each piece of a request
 _TAKES_WITHIN_S = 60.0  # for each piece of the file
 
 
@@ -63,24 +55,12 @@ def file_to_view(target: Path) -> Path:
     return target
 
 
-_Connection = socket.socket | tuple[bytes, socket.socket]
-"""How socketserver types what servers of streams and of packets get."""
-
-
-def _socket(request: _Connection) -> socket.socket:
-    return request if isinstance(request, socket.socket) else request[1]
-
-
-class TraceServer(ThreadingHTTPServer):
+class TraceServer(GuardedServer):
     """Serves one file under `url_path`, which nobody can guess, to one origin. `serve_forever` ends
     after a complete download unless `keep`.
 
     Raises Unavailable when the port is taken.
     """
-
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = _WAITING
 
     def __init__(
         self,
@@ -96,12 +76,9 @@ class TraceServer(ThreadingHTTPServer):
         self.keep = keep
         self.log = log
         self.downloads = 0
-        self.page: LivePage | None = None
-        self._folder = f"/{secrets.token_urlsafe(16)}/"
-        self.url_path = self._folder + quote(os.fsencode(path.name))
-        self._visitors = _Visitors()
+        self.page: LinkedPage | None = None
         try:
-            super().__init__((ADDRESS, port), _Handler)
+            super().__init__(port, _Handler)
         except OSError as error:
             raise Unavailable(
                 f"port {port} on {ADDRESS} cannot be used ({error.strerror})",
@@ -109,37 +86,12 @@ class TraceServer(ThreadingHTTPServer):
                 f"The UI fetches from port {DEFAULT_PORT} only; "
                 "with a UI of your own, choose another by --port",
             ) from error
-
-    @property
-    def port(self) -> int:
-        return int(self.server_address[1])
+        self.url_path = self.folder + quote(os.fsencode(path.name))
 
     @property
     def page_url(self) -> str:
         """Where the page is, once there is one."""
-        return f"http://{ADDRESS}:{self.port}{self._folder}{PAGE}"
-
-    def name_in_folder(self, path: str) -> str | None:
-        """What a path names of the folder that nobody can guess; None for one outside of it."""
-        folder, name = path[: len(self._folder)], path[len(self._folder) :]
-        return name if hmac.compare_digest(folder.encode(), self._folder.encode()) else None
-
-    def process_request(self, request: _Connection, client_address: object) -> None:
-        """Answer in a thread of its own, which waits for nobody else."""
-        self._visitors.came(_socket(request))
-        super().process_request(request, client_address)
-
-    def admit(self, connection: socket.socket) -> None:
-        """The connection is the one that fetches the file: it is not closed for others."""
-        self._visitors.went(connection)
-
-    def shutdown_request(self, request: _Connection) -> None:
-        """The connection has ended."""
-        self._visitors.went(_socket(request))
-        super().shutdown_request(request)
-
-    def handle_error(self, request: _Connection, client_address: object) -> None:
-        """A visitor that sends garbage or goes away is no news."""
+        return f"http://{ADDRESS}:{self.port}{self.folder}{PAGE}"
 
     def downloaded(self) -> None:
         """Count a complete download; the first one ends the server unless it is to be kept."""
@@ -151,35 +103,11 @@ class TraceServer(ThreadingHTTPServer):
             ).start()  # shutdown waits for the loop that runs this handler
 
 
-@dataclass
-class _Visitors:
-    """Connections that have not asked for the file yet, in the order in which they came."""
-
-    _open: dict[socket.socket, None] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def came(self, connection: socket.socket) -> None:
-        """One more; where they are too many, the one that has waited longest is closed."""
-        with self._lock:
-            self._open[connection] = None
-            oldest = next(iter(self._open)) if len(self._open) > _WAITING else None
-            if oldest is not None:
-                del self._open[oldest]
-        if oldest is not None:
-            with suppress(OSError):  # it may have gone by itself
-                oldest.shutdown(socket.SHUT_RDWR)
-
-    def went(self, connection: socket.socket) -> None:
-        """It got what it wanted, or ended."""
-        with self._lock:
-            self._open.pop(connection, None)
-
-
 class _Handler(BaseHTTPRequestHandler):
     server: TraceServer
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "profharness", ""
-    timeout = _ASKS_WITHIN_S  # a client that says nothing must not hold its thread for ever
+    timeout = ASKS_WITHIN_S  # a client that says nothing must not hold its thread for ever
 
     def do_OPTIONS(self) -> None:
         """Preflight, also that of Chrome's private network access."""
@@ -209,21 +137,16 @@ class _Handler(BaseHTTPRequestHandler):
         script of a page, which states its origin.
         """
         name, page = self.server.name_in_folder(self.path), self.server.page
-        if name is None or page is None or "Origin" in self.headers or not self._knows_us():
+        if name is None or page is None or "Origin" in self.headers or not knows_us(self.headers):
             return None
         self.server.admit(self.connection)  # it may wait for a search in the trace
         return page.answer(name)
-
-    def _knows_us(self) -> bool:
-        """Whether it asks this computer by one of its own names."""
-        hosts = self.headers.get_all("Host", [])
-        return len(hosts) == 1 and _OWN_NAMES.fullmatch(hosts[0].strip()) is not None
 
     def _refused(self) -> HTTPStatus | None:
         """Why this visitor gets nothing: a page of another origin, a host name that is not this
         computer's own (DNS rebinding), or a path that is not the file's.
         """
-        if not self._knows_us():
+        if not knows_us(self.headers):
             return HTTPStatus.FORBIDDEN
         if self.headers.get("Origin", self.server.origin) != self.server.origin:
             return HTTPStatus.FORBIDDEN

@@ -16,7 +16,7 @@ from profharness.measure.executions.one import Ended, Executor, Watchers
 from profharness.measure.pass_commands import difference
 from profharness.measure.passes import Execution
 from profharness.measure.plan import RunPlan
-from profharness.measure.point_results import PointResults
+from profharness.measure.point_results import Around, PointResults
 from profharness.measure.scan_pass import Watch, as_execution, missing
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.command import CommandScan
@@ -102,7 +102,8 @@ class ExecutionsPass:
     def execute(self, tool: ToolPass) -> Execution:
         """Execute the points one after another, until a signal ends the pass."""
         watch = self.watch
-        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress)
+        around = Around(() if self.searches else self.todo, watch.sampler.present)
+        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress, around)
 
         def started(pid: int) -> None:
             watch.sampler.follow(pid)

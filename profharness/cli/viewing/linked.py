@@ -86,7 +86,7 @@ Find = Callable[[Sequence[str]], Mapping[str, Spot | UsageError]]
 
 
 @dataclass
-class LivePage:
+class LinkedPage:
     """The page with its links, and where they lead. `whole` opens the trace as it is; `find` looks
     for the places in it when the first link is followed, once for all.
     """

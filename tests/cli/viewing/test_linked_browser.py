@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from profharness.cli.viewing.link import Link
-from profharness.cli.viewing.live import LivePage, page_of
+from profharness.cli.viewing.linked import LinkedPage, page_of
 from profharness.cli.viewing.server import TraceServer
 from profharness.cli.viewing.spots import spots_in
 from tests.browser import CHROMIUM, Browser, Page, browser
-from tests.cli.viewing.test_live import run_folder
+from tests.cli.viewing.test_linked import run_folder
 from tests.cli.viewing.test_view_browser import origin
 
 pytestmark = [
@@ -39,7 +39,7 @@ def serving(run: Path, ui: str) -> Iterator[TraceServer]:
     trace = run / "merged.pftrace"
     with TraceServer(trace, 0, ui, keep=True) as server:
         link = Link(ui, server.port, server.url_path)
-        server.page = LivePage(page_of(run), link, lambda names: spots_in(trace, None, names))
+        server.page = LinkedPage(page_of(run), link, lambda names: spots_in(trace, None, names))
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

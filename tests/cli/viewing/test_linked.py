@@ -16,7 +16,7 @@ import pytest
 
 from profharness.analysis.pictures.records import Pictures
 from profharness.cli.viewing.link import DEFAULT_UI, Link, Spot
-from profharness.cli.viewing.live import LivePage, page_of
+from profharness.cli.viewing.linked import LinkedPage, page_of
 from profharness.cli.viewing.server import TraceServer
 from profharness.errors import InputError, UsageError
 from profharness.readers import read
@@ -42,14 +42,14 @@ def commanded(*commands: str) -> str:
     return "\n".join(spans)
 
 
-def told(page: LivePage, name: str) -> dict[str, str]:
+def told(page: LinkedPage, name: str) -> dict[str, str]:
     answer = page.answer(name)
     assert answer is not None
     assert answer.status == 302
     return {key: one[0] for key, one in parse_qs(answer.location.partition("#!/?")[2]).items()}
 
 
-def links(page: LivePage) -> list[str]:
+def links(page: LinkedPage) -> list[str]:
     answer = page.answer("report.html")
     assert answer is not None
     return re.findall(r'<a href="(open/[^"]*)" target="_blank"', answer.body.decode())
@@ -57,7 +57,7 @@ def links(page: LivePage) -> list[str]:
 
 def test_each_command_of_the_page_that_opens_the_trace_has_a_link() -> None:
     text = render(RUN)
-    page = LivePage(text, WHOLE, found)
+    page = LinkedPage(text, WHOLE, found)
     assert len(spot_commands(RUN)) == 2
     assert links(page) == ["open/0", "open/1", "open/2"]
     answer = page.answer("report.html")
@@ -85,14 +85,14 @@ def test_each_command_of_the_page_that_opens_the_trace_has_a_link() -> None:
     ],
 )
 def test_no_other_command_has_one(line: str) -> None:
-    page = LivePage(commanded(line), WHOLE, found)
+    page = LinkedPage(commanded(line), WHOLE, found)
     assert links(page) == []
     assert page.answer("open/0") is None
 
 
 def test_hostile_names_stay_out_of_addresses() -> None:
     name = '3"><script>\r\nSet-Cookie: a/../..'
-    page = LivePage(commanded(f"profharness view r --at '{name}'"), WHOLE, found)
+    page = LinkedPage(commanded(f"profharness view r --at '{name}'"), WHOLE, found)
     assert links(page) == ["open/0"]
     assert told(page, "open/0")["dur"] == str(len(name))
     for other in ("open/", "open/00", "open/1", "open/-1", "open/0/", "../report.html", "", name):
@@ -100,7 +100,7 @@ def test_hostile_names_stay_out_of_addresses() -> None:
 
 
 def test_the_links_of_a_page_are_bounded() -> None:
-    page = LivePage(commanded(*["profharness view r --at 3"] * 500), WHOLE, found)
+    page = LinkedPage(commanded(*["profharness view r --at 3"] * 500), WHOLE, found)
     assert len(links(page)) == 100
 
 
@@ -112,7 +112,7 @@ def test_the_trace_is_searched_once_and_not_before_a_click() -> None:
         return {**found(wanted), "gone": UsageError("--at gone: no kernel", "look elsewhere")}
 
     lines = [f"profharness view r{at}" for at in ("", " --at 3", " --at gone")]
-    page = LivePage(commanded(*lines), WHOLE, find)
+    page = LinkedPage(commanded(*lines), WHOLE, find)
     told(page, "open/0")
     assert searches == []
     told(page, "open/1")
@@ -127,7 +127,7 @@ def test_a_damaged_trace_is_told() -> None:
     def find(_: Sequence[str]) -> Mapping[str, Spot | UsageError]:
         raise InputError("m.pftrace: damaged", "copy it again")
 
-    answer = LivePage(commanded("profharness view r --at 3"), WHOLE, find).answer("open/0")
+    answer = LinkedPage(commanded("profharness view r --at 3"), WHOLE, find).answer("open/0")
     assert answer is not None
     assert (answer.status, answer.body) == (404, b"m.pftrace: damaged\ncopy it again\n")
 
@@ -137,7 +137,7 @@ def server(tmp_path: Path) -> Iterator[TraceServer]:
     trace = tmp_path / "m.pftrace"
     trace.write_bytes(b"trace")
     with served(trace, keep=True) as (server, _):
-        server.page = LivePage(
+        server.page = LinkedPage(
             commanded("profharness view r"), Link(DEFAULT_UI, server.port, server.url_path), found
         )
         yield server
