@@ -126,6 +126,9 @@ def _easiest_open_loop(summary: Summary, series: Series) -> PointSummary | None:
     return min(open_loops, key=lambda point: point.rate or 0.0, default=None)
 
 
+BY_TRITON = "triton"  # the way of ragged batching that is Triton's own
+
+
 def shared_sentence(summary: Summary) -> str:
     """For the level with the highest sum on one device: what all models give together, what that
     costs each, and what they give on a device each where that was measured. Empty without shared
@@ -149,6 +152,35 @@ def shared_sentence(summary: Summary) -> str:
         + (f"; sharing slows them: {costs}." if costs else ".")
         + _on_devices_of_their_own(summary, best)
     )
+
+
+def ragged_sentence(summary: Summary) -> str:
+    """How full Triton's own ragged batches were at the level where they served most, and what they
+    give against the best of the other ways there. Empty where Triton batched none.
+    """
+    measured = [way for way in summary.ragged if way.throughput.value]
+    best = max(
+        (way for way in measured if way.way == BY_TRITON),
+        key=lambda way: way.throughput.value or 0.0,
+        default=None,
+    )
+    if best is None or best.requests_per_execution is None or best.most_lengths is None:
+        return ""
+    load = (best.target, best.batch_size, best.concurrency, best.rate)
+    others = [
+        way
+        for way in measured
+        if way.way != BY_TRITON and (way.target, way.batch_size, way.concurrency, way.rate) == load
+    ]
+    other = max(others, key=lambda way: way.throughput.value or 0.0, default=None)
+    said = (
+        f"Triton puts {best.requests_per_execution:.2g} requests in a batch there, of up to "
+        f"{best.most_lengths} lengths"
+    )
+    if other is None or not other.throughput.value or not best.throughput.value:
+        return f"{said}."
+    ratio = best.throughput.value / other.throughput.value
+    return f"{said}, and serves {ratio:.2f} times as many items as {other.way} requests."
 
 
 def _on_devices_of_their_own(summary: Summary, shared: SharedLevel) -> str:

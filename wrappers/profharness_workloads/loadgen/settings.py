@@ -20,7 +20,7 @@ CHOICES = {
     "protocol": (GRPC, HTTP),
     "shared_memory": ("none", "system"),
     "compression": ("none", "gzip", "deflate"),
-    "ragged": ("none", "padded", "grouped"),
+    "ragged": ("none", "padded", "grouped", "triton"),
 }
 PRIVATE = "PROFHARNESS_PRIVATE"
 """What no file holds: a JSON object with the servers' `token` and with settings that are secret, in

@@ -30,6 +30,7 @@ import contextlib
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from profharness_workloads.loadgen import http1, http2
+from profharness_workloads.loadgen.answers import compare
 from profharness_workloads.loadgen.arrivals import Arrivals, arrivals_from, shares
 from profharness_workloads.loadgen.client_plan import Plan
 from profharness_workloads.loadgen.connection import Target
@@ -88,6 +89,7 @@ class LoadClient(worker.Workload):
         self._windows = Windows(settings.control_dir, spec.managed)
         self._levels = 0
         self._prepared: Dict[Tuple[str, int, int, str], Prepared] = {}
+        self._compared: Dict[Tuple[str, int, int, str], Dict[str, str]] = {}
         self.versions = {"python": sys.version.split()[0]}
         self.devices: List[Dict[str, Any]] = []
         self.device = self._servers[0].device or "unknown"
@@ -148,7 +150,7 @@ class LoadClient(worker.Workload):
             yield (lambda _slot: packed), {"bodies": str(len(packed))}
             return
         prepared = self._inputs(model, level)
-        notes = _notes(prepared, level)
+        notes = {**_notes(prepared, level), **self._answers(model, level, prepared)}
         if self._spec.shared_memory == "none":
             made = self._serialised(model, prepared.requests, {})
             yield (lambda _slot: made), notes
@@ -170,6 +172,19 @@ class LoadClient(worker.Workload):
                 self._prepared.clear()
             self._prepared[key] = prepare(self._spec, model, level)
         return self._prepared[key]
+
+    def _answers(self, model: Model, level: Level, prepared: Prepared) -> Mapping[str, str]:
+        """Whether ragged requests are answered alike alone and beside others, asked once for the
+        levels of the same inputs.
+        """
+        if level.ragged == "none":
+            return {}
+        key = (model.name, level.batch_size, level.seed, level.ragged)
+        if key not in self._compared:
+            self._compared[key] = compare(
+                self._servers[0], model.name, prepared.requests, self._spec.timeout_s
+            )
+        return self._compared[key]
 
     def _serialised(
         self, model: Model, requests: Sequence[Any], outputs: Mapping[str, Region]
