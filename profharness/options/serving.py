@@ -171,7 +171,13 @@ class ServingOptions(RecordingOptions, frozen=True, kw_only=True):
         Literal["grpc", "http"], Option("grpc (default) or http.", SERVING, only=FOR_SCANS)
     ] = "grpc"
     shared_memory: Annotated[
-        Literal["none", "system"], Option("none (default) or system.", SERVING, only=FOR_SCANS)
+        Literal["none", "system", "cuda", "hip"],
+        Option(
+            "Where tensors lie that the server maps: none (default: they are sent), system "
+            "(/dev/shm), or a GPU's memory: cuda (NVIDIA) or hip (AMD).",
+            SERVING,
+            only=FOR_SCANS,
+        ),
     ] = "none"
     compression: Annotated[
         Literal["none", "gzip", "deflate"],

@@ -64,6 +64,7 @@ def check(options: ServingOptions) -> None:
         *_wrong_load(options),
         *_wrong_server(options),
         *_wrong_ragged(options),
+        *_wrong_memory(options),
     ):
         if wrong:
             raise UsageError(message, hint)
@@ -219,5 +220,25 @@ def _wrong_ragged(options: ServingOptions) -> list[tuple[bool, str, str]]:
             options.via == "perf-analyzer" and options.ragged != ("none",),
             "--via perf-analyzer: it sends requests of one length only",
             "use --via triton",
+        ),
+    ]
+
+
+def _wrong_memory(options: ServingOptions) -> list[tuple[bool, str, str]]:
+    return [
+        (
+            options.via == "perf-analyzer" and options.shared_memory == "hip",
+            "--shared-memory hip: perf_analyzer shares memory of NVIDIA's GPUs only",
+            "use --via triton",
+        ),
+        (
+            options.shared_memory in ("cuda", "hip") and options.compression != "none",
+            "--compression: tensors in a device's memory are not sent",
+            "leave it out",
+        ),
+        (
+            options.shared_memory in ("cuda", "hip") and bool(options.body),
+            "--body: a plain HTTP server shares no memory",
+            "leave --shared-memory out",
         ),
     ]

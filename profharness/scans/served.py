@@ -147,6 +147,7 @@ class Service:
                 "models": [[one.name, one.label] for one in target.members],
                 "protocol": request.protocol,
                 "shared_memory": request.shared_memory,
+                "device_id": _number(request.device),
                 "compression": request.compression,
                 "inputs": spec["inputs"],
                 "shapes": spec["shapes"],
@@ -264,6 +265,12 @@ class OnServers:
     def server(self, backend: str) -> ServerSpec:
         """The server of that target."""
         return self.service.server(backend)
+
+
+def _number(device: str) -> int:
+    """The device in `cuda:1`, the first of a list; 0 where none is named."""
+    number = device.split(",", maxsplit=1)[0].partition(":")[2]
+    return int(number) if number.isdigit() else 0
 
 
 def service(request: Request) -> Service:

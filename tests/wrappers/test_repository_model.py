@@ -293,3 +293,66 @@ def test_a_store_lies_in_the_run_or_where_it_is_told(tmp_path: Path) -> None:
     store.tidy()
     assert (Path(store.repository) / "m/1").is_dir()
     assert not (Path(store.repository) / "m/1/__pycache__").exists()
+
+
+def test_the_repository_is_told_the_providers_that_each_session_got() -> None:
+    """On the stand-ins' word: a GPU's provider has its index and the options that were asked."""
+    from profharness_workloads.serving.onnxruntime_runner import OnnxRunner
+    from profharness_workloads.shared.protocol import Provider, Spec
+
+    names = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
+    asked = (
+        Provider("TensorrtExecutionProvider", {"trt_fp16_enable": "1"}),
+        Provider("CUDAExecutionProvider", {}),
+    )
+    session = SimpleNamespace(get_providers=lambda: names)
+    runner = SimpleNamespace(
+        _model=SimpleNamespace(spec=Spec("onnxruntime", "m.onnx", providers=asked)),
+        _instances=[
+            SimpleNamespace(opened=SimpleNamespace(session=session, gpu=gpu)) for gpu in (0, 1)
+        ],
+    )
+    told = OnnxRunner.recipe(runner)
+    assert told["optimization"] == "ORT_ENABLE_ALL"
+    assert json.loads(told["providers"])[1] == [
+        ["TensorrtExecutionProvider", {"device_id": "1", "trt_fp16_enable": "1"}],
+        ["CUDAExecutionProvider", {"device_id": "1"}],
+        ["CPUExecutionProvider", {}],
+    ]
+
+
+def test_instances_take_their_devices_and_providers_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from profharness_workloads.serving import repository_model as written
+
+    assert [written._own({"devices": "cuda:0,cuda:1"}, at) for at in range(3)] == [
+        "cuda:0",
+        "cuda:1",
+        "cuda:0",
+    ]
+    made: list[Any] = []
+    stand_in = ModuleType("onnxruntime")
+    stand_in.SessionOptions = SimpleNamespace  # type: ignore[attr-defined]  # made up here
+    stand_in.GraphOptimizationLevel = SimpleNamespace(ORT_ENABLE_ALL=9)  # type: ignore[attr-defined]  # made up here
+
+    def session(path: str, options: Any, **given: Any) -> Any:
+        made.append((path, options.graph_optimization_level, given["providers"]))
+        return SimpleNamespace(
+            get_inputs=lambda: [SimpleNamespace(name="x")],
+            run=lambda _outputs, feeds: [2 * feeds["x"]],
+        )
+
+    stand_in.InferenceSession = session  # type: ignore[attr-defined]  # made up here
+    monkeypatch.setitem(sys.modules, "onnxruntime", stand_in)
+    told = {
+        "file": "model.onnx",
+        "providers": json.dumps(
+            [[["CUDAExecutionProvider", {"device_id": str(gpu)}]] for gpu in (0, 1)]
+        ),
+    }
+    call = written.onnx_model(str(tmp_path), told, 1)
+    assert made == [
+        (str(tmp_path / "model.onnx"), 9, [("CUDAExecutionProvider", {"device_id": "1"})])
+    ]
+    assert call([np.ones(2)])[0].tolist() == [2, 2]

@@ -35,6 +35,7 @@ from profharness_workloads.loadgen.arrivals import Arrivals, arrivals_from, shar
 from profharness_workloads.loadgen.client_plan import Plan
 from profharness_workloads.loadgen.connection import Target
 from profharness_workloads.loadgen.crew import LevelFailed
+from profharness_workloads.loadgen.device_memory import memory
 from profharness_workloads.loadgen.inputs import Prepared, prepare
 from profharness_workloads.loadgen.level import (
     Surroundings,
@@ -85,6 +86,9 @@ class LoadClient(worker.Workload):
         names = [name for name, _ in spec.models] or [spec.model]
         self._models: List[Model] = (
             [] if self._plain else [same_model(self._servers, name, spec.headers) for name in names]
+        )
+        self._memory = (
+            None if spec.shared_memory == "none" else memory(spec.shared_memory, spec.device_id)
         )
         self._windows = Windows(settings.control_dir, spec.managed)
         self._levels = 0
@@ -156,7 +160,7 @@ class LoadClient(worker.Workload):
             yield (lambda _slot: made), notes
             return
         slots = level.concurrency if level.mode == "closed" else 1024
-        with SharedTensors(self._servers, model, prepared, slots) as shared:
+        with SharedTensors(self._servers, model, prepared, slots, self._memory) as shared:
             yield (
                 (lambda slot: self._serialised(model, shared.requests, shared.outputs(slot))),
                 notes,

@@ -1,4 +1,4 @@
-"""Scans with ragged requests: a target for each way, and what is refused."""
+"""Scans with ragged requests: a target for each way, and what is refused; memory that is shared."""
 
 from __future__ import annotations
 
@@ -99,3 +99,23 @@ def test_what_cannot_be_is_one_sentence_with_the_way_out(
 
 def test_telemetry_goes_with_triton() -> None:
     assert scan_of(via="triton", ragged="triton", profile="telemetry").backends == ("torch",)
+
+
+def test_memory_of_a_device_is_planned_with_its_number() -> None:
+    for device, number in (("cuda:1", 1), ("cuda:2,cuda:3", 2), ("auto", 0), ("cuda", 0)):
+        settings = scan_of(via="triton", shared_memory="hip", device=device).workload("torch")
+        assert settings.settings["shared_memory"] == "hip"
+        assert settings.settings["device_id"] == number
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"via": "triton", "shared_memory": "gpu"}, "one of none, system, cuda, hip"),
+        ({"via": "perf-analyzer", "shared_memory": "hip"}, "NVIDIA's GPUs only"),
+        ({"via": "triton", "shared_memory": "cuda", "compression": "gzip"}, "are not sent"),
+    ],
+)
+def test_memory_that_cannot_be_shared(flags: dict[str, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        scan_of(**flags)
