@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Series
+from profharness.analysis.load.ragged_records import RaggedWay
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.records import Estimate, PointSummary, Summary
 from profharness.report.text import names
@@ -173,14 +174,28 @@ def ragged_sentence(summary: Summary) -> str:
         if way.way != BY_TRITON and (way.target, way.batch_size, way.concurrency, way.rate) == load
     ]
     other = max(others, key=lambda way: way.throughput.value or 0.0, default=None)
+    where = f"concurrency {best.concurrency}" if best.concurrency else f"{best.rate:g} requests/s"
     said = (
-        f"Triton puts {best.requests_per_execution:.2g} requests in a batch there, of up to "
-        f"{best.most_lengths} lengths"
+        f"At {where} Triton puts {best.requests_per_execution:.2g} requests of {best.target} in a "
+        f"batch, of up to {best.most_lengths} lengths"
     )
     if other is None or not other.throughput.value or not best.throughput.value:
         return f"{said}."
     ratio = best.throughput.value / other.throughput.value
-    return f"{said}, and serves {ratio:.2f} times as many items as {other.way} requests."
+    unclear = _low(best) <= _high(other) and _low(other) <= _high(best)
+    return (
+        f"{said}, and serves {ratio:.2f} times as many items as {other.way} requests"
+        f"{' (within noise)' if unclear else ''}."
+    )
+
+
+def _low(way: RaggedWay) -> float:
+    """The lower end of its rate, the rate itself where none is known."""
+    return (way.throughput.low if way.throughput.low is not None else way.throughput.value) or 0.0
+
+
+def _high(way: RaggedWay) -> float:
+    return (way.throughput.high if way.throughput.high is not None else way.throughput.value) or 0.0
 
 
 def _on_devices_of_their_own(summary: Summary, shared: SharedLevel) -> str:

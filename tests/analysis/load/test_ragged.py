@@ -187,8 +187,11 @@ def test_the_reports_show_the_ways_of_a_level_one_below_the_other(
 
 def test_the_answer_says_what_triton_makes_of_it(ways: tuple[RaggedWay, ...]) -> None:
     assert ragged_sentence(of_run(ways)) == (
-        "Triton puts 4 requests in a batch there, of up to 7 lengths, and serves 1.80 times as "
-        "many items as padded requests."
+        "At concurrency 8 Triton puts 4 requests of torch in a batch, of up to 7 lengths, and "
+        "serves 1.80 times as many items as padded requests."
     )
+    wide = msgspec.structs.replace(ways[2].throughput, low=99.0)
+    unclear = msgspec.structs.replace(ways[2], throughput=wide)
+    assert ragged_sentence(of_run((ways[1], unclear))).endswith("requests (within noise).")
     assert ragged_sentence(of_run(ways[:2])) == ""
     assert ragged_sentence(of_run(ways[2:])).endswith("lengths.")
