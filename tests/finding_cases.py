@@ -364,6 +364,11 @@ CASES: dict[str, Case] = {
         "analysis/run/test_provider_findings.py::test_a_session_on_what_was_asked_says_nothing",
         OF_A_RUN,
     ),
+    "answers-differ": Case(
+        "analysis/load/test_ragged.py::test_answers_that_change_with_the_batch_are_an_error_once",
+        "analysis/load/test_ragged.py::test_answers_that_stay_the_same_say_nothing",
+        OF_A_RUN,
+    ),
     "nodes-on-cpu": Case(
         "analysis/run/test_provider_findings.py::test_nodes_on_the_cpu_are_counted",
         "analysis/run/test_provider_findings.py::test_a_session_on_what_was_asked_says_nothing",

@@ -19,6 +19,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.host.line_records import LineTable
 from profharness.analysis.host.records import HostTime
 from profharness.analysis.kernels.counter_records import CounterRow
+from profharness.analysis.load.ragged_records import RaggedWay
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.memory.records import CopyRow, HeldPeak, Memory
 from profharness.analysis.operators.records import KnownWork, OperatorShare
@@ -383,6 +384,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepSummary, ...] = ()
     steps_from: str = ""
     sharing: tuple[SharedLevel, ...] = ()
+    ragged: tuple[RaggedWay, ...] = ()
     counters: tuple[CounterRow, ...] = ()
     queues: tuple[QueueRow, ...] = ()
     use: DeviceUse | None = None

@@ -69,6 +69,8 @@ def lines_of(ready: Ready) -> Iterator[str]:
     yield f"metrics  {ready.metrics if ready.tls else f'http://{ready.reach}:{port}'}"
     if ready.token:
         yield f"token    {ready.token}"
+    if ready.repository:
+        yield f"models   {ready.repository}  (requests of different lengths meet in a batch)"
     words = [
         "profharness",
         "run",

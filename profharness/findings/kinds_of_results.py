@@ -102,6 +102,12 @@ KINDS = (
         "or name the device or provider that is there",
     ),
     FindingKind(
+        "answers-differ",
+        "error",
+        "what the model says depends on who else is in the batch: let it mask padding, or set its "
+        "parameter `join` to group in the repository's config.pbtxt",
+    ),
+    FindingKind(
         "nodes-on-cpu",
         "info",
         "each such node costs copies between device and host: replace these operators, "

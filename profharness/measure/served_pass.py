@@ -30,11 +30,12 @@ from profharness.rundir import requests as tables
 from profharness.rundir import requests_raw
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.contract import Point, PointOutput, Scan, key_of
+from profharness.serving import other_backends
 from profharness.supervise.pass_plan import BARE, PassPlan
 from profharness.supervise.tool import ToolPass
 from profharness.workers import pool
 from profharness.workers.protocol import write_points
-from profharness.workers.server import Server, ServerSetup
+from profharness.workers.server import READY, Server, ServerSetup
 from profharness.workers.server_notes import with_notes
 
 
@@ -163,6 +164,7 @@ class ServedPass:
         watched = replace(client, before=server.ensure, overdue=server.died, blame=server.reason)
         with _stopped_at_the_end(server):
             clients = pool.serve(watched, points, launcher, events, more)
+            other_backends.write_for(client.control / READY)
         return ServedTarget(_outcomes(server, clients), target.server.wrapped)
 
     def _server(self, setup: ServerSetup, tool: ToolPass) -> Server:

@@ -17,6 +17,12 @@ SATURATION = "saturation"
 """The scan that looks for the knee by itself."""
 
 ARRIVALS = ("constant", "poisson")
+RAGGED = ("none", "padded", "grouped", "triton")
+"""How requests whose items differ in length become batches."""
+
+BY_TRITON = "triton"
+"""That of them in which Triton runs the models itself, from a repository that we write."""
+
 DEFAULT_LEVELS = (1, 2, 4, 8)
 DEFAULT_BATCH = 64
 """Largest dynamic batch of a server of ours, unless --max-batch-size or a larger --batch-sizes says
@@ -34,6 +40,17 @@ def _arrivals(text: str) -> None:
             f"--arrivals: there is no file {text}",
             f"use {', '.join(ARRIVALS)}, or a file of arrival times in s",
         )
+
+
+def _ragged(ways: tuple[str, ...]) -> None:
+    unknown = [way for way in ways if way not in RAGGED]
+    if unknown or not ways:
+        raise UsageError(
+            f"--ragged: there is no way {', '.join(unknown)}" if unknown else "--ragged: no way",
+            f"known ways: {', '.join(RAGGED)}",
+        )
+    if len(set(ways)) != len(ways):
+        raise UsageError(f"--ragged: {','.join(ways)} names one twice", "name each way once")
 
 
 def _image(path: str) -> None:
@@ -154,7 +171,13 @@ class ServingOptions(RecordingOptions, frozen=True, kw_only=True):
         Literal["grpc", "http"], Option("grpc (default) or http.", SERVING, only=FOR_SCANS)
     ] = "grpc"
     shared_memory: Annotated[
-        Literal["none", "system"], Option("none (default) or system.", SERVING, only=FOR_SCANS)
+        Literal["none", "system", "cuda", "hip"],
+        Option(
+            "Where tensors lie that the server maps: none (default: they are sent), system "
+            "(/dev/shm), or a GPU's memory: cuda (NVIDIA) or hip (AMD).",
+            SERVING,
+            only=FOR_SCANS,
+        ),
     ] = "none"
     compression: Annotated[
         Literal["none", "gzip", "deflate"],
@@ -255,14 +278,19 @@ class ServingOptions(RecordingOptions, frozen=True, kw_only=True):
         ),
     ] = ""
     ragged: Annotated[
-        Literal["none", "padded", "grouped"],
+        tuple[str, ...],
         Option(
-            "Variable particle counts: none (default), padded with zeros to the largest, "
-            "or grouped by length.",
+            "Variable particle counts: none (default), padded with zeros to the largest, grouped "
+            "by length, or triton: grouped, and Triton itself puts requests of different lengths "
+            "in one batch. Several are compared: padded,grouped,triton.",
             SERVING,
             only=FOR_SCANS,
+            text=texts.NAMES,
+            gather=texts.joined_by_commas,
+            choices=RAGGED,
+            check=_ragged,
         ),
-    ] = "none"
+    ] = ("none",)
     together: Annotated[
         bool,
         Option(

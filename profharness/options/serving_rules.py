@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from profharness.errors import UsageError
 from profharness.options.declared import SERVING, declared
-from profharness.options.serving import ARRIVALS, SATURATION, ServingOptions
+from profharness.options.serving import ARRIVALS, BY_TRITON, SATURATION, ServingOptions
 
 _NAMES = frozenset(
     field.name for field in declared(ServingOptions) if field.option.topic is SERVING
@@ -61,7 +61,12 @@ def check_given(given: Iterable[str], options: ServingOptions, named: Callable[[
 
 def check(options: ServingOptions) -> None:
     """Raises UsageError for options that exclude each other, with the way out."""
-    for wrong, message, hint in (*_wrong_load(options), *_wrong_server(options)):
+    for wrong, message, hint in (
+        *_wrong_load(options),
+        *_wrong_server(options),
+        *_wrong_ragged(options),
+        *_wrong_memory(options),
+    ):
         if wrong:
             raise UsageError(message, hint)
 
@@ -123,7 +128,6 @@ def _wrong_load(options: ServingOptions) -> list[tuple[bool, str, str]]:
 
 
 def _wrong_server(options: ServingOptions) -> list[tuple[bool, str, str]]:
-    layers = [name for name in options.profile if name not in ("telemetry", "none")]
     return [
         (
             bool(options.url and options.server_command),
@@ -142,8 +146,11 @@ def _wrong_server(options: ServingOptions) -> list[tuple[bool, str, str]]:
             "write grpcs://HOST:PORT or https://HOST:PORT",
         ),
         (
-            bool(options.url and layers),
-            f"--profile {','.join(layers)}: a server at --url cannot be put under a layer",
+            bool(options.url and _layers(options)),
+            (
+                f"--profile {','.join(_layers(options))}: a server at --url cannot be put under a "
+                "layer"
+            ),
             "profile it where it is started: --server-command, or leave --profile out",
         ),
         (
@@ -173,5 +180,66 @@ def _wrong_server(options: ServingOptions) -> list[tuple[bool, str, str]]:
             bool(options.ready and not options.server_command),
             "--ready goes with --server-command",
             "leave it out, or add --server-command CMD",
+        ),
+    ]
+
+
+def _layers(options: ServingOptions) -> list[str]:
+    return [name for name in options.profile if name not in ("telemetry", "none")]
+
+
+def _wrong_ragged(options: ServingOptions) -> list[tuple[bool, str, str]]:
+    by_triton, layers = BY_TRITON in options.ragged, _layers(options)
+    return [
+        (
+            by_triton and not options.managed,
+            "--ragged triton is for a server that profharness starts itself",
+            (
+                "what another server batches stands in its own config.pbtxt (allow_ragged_batch): "
+                "send it requests of different lengths with --ragged grouped"
+            ),
+        ),
+        (
+            by_triton and bool(layers),
+            (
+                f"--profile {','.join(layers)}: with --ragged triton the models run in Triton's "
+                "own processes, which no layer reaches"
+            ),
+            "leave --profile out, or profile --ragged padded or grouped",
+        ),
+        (
+            by_triton and "tensorflow" in options.backend,
+            "--ragged triton: Triton runs models of torch and onnxruntime here",
+            "leave tensorflow out, or use --ragged padded or grouped",
+        ),
+        (
+            options.together and len(options.ragged) > 1,
+            "--together: it compares models, and --ragged several ways",
+            "name one way, or leave --together out",
+        ),
+        (
+            options.via == "perf-analyzer" and options.ragged != ("none",),
+            "--via perf-analyzer: it sends requests of one length only",
+            "use --via triton",
+        ),
+    ]
+
+
+def _wrong_memory(options: ServingOptions) -> list[tuple[bool, str, str]]:
+    return [
+        (
+            options.via == "perf-analyzer" and options.shared_memory == "hip",
+            "--shared-memory hip: perf_analyzer shares memory of NVIDIA's GPUs only",
+            "use --via triton",
+        ),
+        (
+            options.shared_memory in ("cuda", "hip") and options.compression != "none",
+            "--compression: tensors in a device's memory are not sent",
+            "leave it out",
+        ),
+        (
+            options.shared_memory in ("cuda", "hip") and bool(options.body),
+            "--body: a plain HTTP server shares no memory",
+            "leave --shared-memory out",
         ),
     ]

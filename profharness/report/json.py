@@ -56,6 +56,7 @@ def run_json(summary: Summary) -> bytes:
             "findings": [_finding(finding) for finding in all_findings(summary)],
             "problems": summary.problems,
             **({"sharing": summary.sharing} if summary.sharing else {}),
+            **({"ragged": summary.ragged} if summary.ragged else {}),
             **({"axes": axes_object(summary.axes)} if summary.axes is not None else {}),
             **(
                 {"forecasts": _forecasts(summary.critical_path)}

@@ -7,6 +7,7 @@ CLOCK_MONOTONIC ns, lengths ns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -17,6 +18,13 @@ TOGETHER, SPREAD = "together", "spread"
 of its own.
 """
 SHARED = (TOGETHER, SPREAD)
+
+
+def ragged_label(label: str, way: str, ways: Sequence[str]) -> str:
+    """A target's label among those of several ways of ragged batching: `torch@triton`, or
+    `torch@tagger.triton` where it names a model too. Of one way it stays as it is.
+    """
+    return label if len(ways) == 1 else f"{label}{'.' if '@' in label else '@'}{way}"
 
 
 class ServerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

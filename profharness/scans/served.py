@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profharness.errors import UsageError
@@ -15,7 +15,7 @@ from profharness.layers.contract import framework_of
 from profharness.options.request import Request
 from profharness.options.serving import ARRIVALS, DEFAULT_BATCH
 from profharness.options.workload import is_sleep
-from profharness.rundir.levels import SPREAD, TOGETHER
+from profharness.rundir.levels import SPREAD, TOGETHER, ragged_label
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.batch import backends_for, check_runtime, item_of, settings_of
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec
@@ -35,7 +35,7 @@ PROFILED_S, PROFILED_WARMUP_S = 0.5, 0.5
 @dataclass(frozen=True)
 class Target:
     """One model under one framework. `label` names it everywhere: `torch`, or `torch@NAME` among
-    several models.
+    several models; `torch@triton` or `torch@NAME.triton` among several ways of ragged batching.
 
     `members` are the targets that are served at once, each by its `name` there.
     """
@@ -44,6 +44,7 @@ class Target:
     framework: str
     model: str
     members: tuple[Target, ...] = ()
+    ragged: str = "none"
 
     @property
     def name(self) -> str:
@@ -147,6 +148,7 @@ class Service:
                 "models": [[one.name, one.label] for one in target.members],
                 "protocol": request.protocol,
                 "shared_memory": request.shared_memory,
+                "device_id": _number(request.device),
                 "compression": request.compression,
                 "inputs": spec["inputs"],
                 "shapes": spec["shapes"],
@@ -155,7 +157,7 @@ class Service:
                 "distinct": DISTINCT,
                 "timeout_s": request.timeout,
                 "managed": request.managed,
-                "ragged": request.ragged,
+                "ragged": target.ragged,
                 "body": str(Path(request.body).resolve()) if request.body else "",
                 "path": request.path,
                 "perf_analyzer_args": list(request.perf_analyzer_arg),
@@ -182,6 +184,8 @@ class Service:
             "instances": request.instances,
             "max_batch_size": largest,
             "queue_delay_us": request.queue_delay_us,
+            "ragged": target.ragged,
+            "repository": label,  # below the run's own folder of repositories
         }
         if target.members:
             place = (
@@ -268,6 +272,12 @@ class OnServers:
         return self.service.server(backend)
 
 
+def _number(device: str) -> int:
+    """The device in `cuda:1`, the first of a list; 0 where none is named."""
+    number = device.split(",", maxsplit=1)[0].partition(":")[2]
+    return int(number) if number.isdigit() else 0
+
+
 def service(request: Request) -> Service:
     """The targets of a request. Raises UsageError where a model fits none of the backends, or a
     batch is larger than the server takes.
@@ -291,8 +301,12 @@ def _targets(request: Request) -> list[Target]:
         if request.body:  # a plain HTTP server has no models
             return [Target(EXTERNAL, EXTERNAL, "")]
         return [
-            Target(f"{EXTERNAL}@{_word(model)}" if several else EXTERNAL, EXTERNAL, model)
+            target
             for model in request.models
+            for target in _in_ways(
+                request,
+                Target(f"{EXTERNAL}@{_word(model)}" if several else EXTERNAL, EXTERNAL, model),
+            )
         ]
     found = [
         Target(f"{framework}@{_word(model)}" if several else framework, framework, model)
@@ -306,7 +320,16 @@ def _targets(request: Request) -> list[Target]:
         else target
         for at, target in enumerate(found, 1)
     ]
-    return [*named, *_together(request, named)] if request.together else named
+    ways = [one for target in named for one in _in_ways(request, target)]
+    return [*ways, *_together(request, ways)] if request.together else ways
+
+
+def _in_ways(request: Request, target: Target) -> tuple[Target, ...]:
+    """The target once for each way of ragged batching."""
+    return tuple(
+        replace(target, label=ragged_label(target.label, way, request.ragged), ragged=way)
+        for way in request.ragged
+    )
 
 
 def _together(request: Request, targets: list[Target]) -> Iterator[Target]:
@@ -318,9 +341,10 @@ def _together(request: Request, targets: list[Target]) -> Iterator[Target]:
             "--together: there is one model under one backend, which shares with nothing",
             "name several: --model A,B or --backend torch,onnxruntime",
         )
-    yield Target(TOGETHER, targets[0].framework, targets[0].model, tuple(targets))
+    first = targets[0]
+    yield Target(TOGETHER, first.framework, first.model, tuple(targets), first.ragged)
     if len(set(request.device.split(","))) > 1:
-        yield Target(SPREAD, targets[0].framework, targets[0].model, tuple(targets))
+        yield Target(SPREAD, first.framework, first.model, tuple(targets), first.ragged)
 
 
 def _frameworks(request: Request, model: str, *, several: bool) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ class Ready(msgspec.Struct, frozen=True):
     written https://host:port. `token` and `ca` (a file) "" where none is needed.
 
     `server_pid` is the process that speaks the protocol, a child of `pid` in our server. `models`
-    is empty for a plain HTTP server.
+    is empty for a plain HTTP server. `repository` is the folder of models that Triton runs itself.
     """
 
     v: int
@@ -65,6 +65,7 @@ class Ready(msgspec.Struct, frozen=True):
     device: str = ""
     fallback: str = ""
     versions: dict[str, str] = {}
+    repository: str = ""
 
     @property
     def reach(self) -> str:

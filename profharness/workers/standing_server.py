@@ -22,9 +22,10 @@ from profharness.launchers.wrappers import wrappers_dir
 from profharness.node.ceilings import cache_dir
 from profharness.options import providers, texts
 from profharness.options.declared import Limit, Option
+from profharness.options.serving import BY_TRITON
 from profharness.options.workload import BACKENDS
 from profharness.rundir import harness_process
-from profharness.serving import ready
+from profharness.serving import other_backends, ready
 from profharness.serving.model_folder import model_file
 from profharness.workers import protocol as control
 from profharness.workers.server import READY, Server, ServerSetup
@@ -133,6 +134,17 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         Option("Run models of torch under torch.autocast: off (default), bf16 or fp16."),
     ] = "off"
     torchscript: Annotated[bool, Option("Run the built-in model as TorchScript.")] = False
+    ragged: Annotated[
+        bool,
+        Option(
+            "Let Triton itself put requests of different lengths into one batch: the models run "
+            "from a model repository that is written for it."
+        ),
+    ] = False
+    repository: Annotated[
+        str,
+        Option("With --ragged: keep the repository in this folder, to copy it to another Triton."),
+    ] = ""
     allow_fallback: Annotated[
         bool,
         Option("Serve from what is there where the device or provider is missing, and say so."),
@@ -164,6 +176,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
             )
         built_in = "onnxruntime" if self._of_onnxruntime else "torch"
         models = [_model(text, self.backend, built_in) for text in self.models]
+        self._check_ragged([model["backend"] for model in models])
         self._check_providers([model["backend"] for model in models])
         cert, key = (
             str(Path(path).resolve()) if path else "" for path in (self.tls_cert, self.tls_key)
@@ -174,6 +187,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
             "models": models,
             "cache_dir": str(cache),
             "records": False,
+            "ragged": BY_TRITON if self.ragged else "none",
+            "repository": str(Path(self.repository).resolve()) if self.repository else "",
             "tls_cert": cert,
             "tls_key": key,
             "providers": providers.as_settings(self.provider),
@@ -187,6 +202,22 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         if self.provider:
             return providers.OPTION
         return "" if self.ort_optimization == "all" else "--ort-optimization"
+
+    def _check_ragged(self, backends: list[str]) -> None:
+        if self.repository and not self.ragged:
+            raise UsageError(
+                "--repository goes with --ragged", "add it: without it the models run in PyTriton"
+            )
+        if self.ragged and "tensorflow" in backends:
+            raise UsageError(
+                "--ragged: Triton runs models of torch and onnxruntime here",
+                "leave it out, or serve the other models only",
+            )
+        if self.repository and any(Path(self.repository).glob("*")):
+            raise UsageError(
+                f"--repository: {self.repository} is not empty",
+                "name a new folder: Triton serves every model in it",
+            )
 
     def _check_providers(self, backends: list[str]) -> None:
         providers.check(self.provider)
@@ -269,7 +300,10 @@ def standing(offer: Offer, poll: Callable[[], None]) -> Iterator[tuple[ready.Rea
     )
     try:
         server.ensure(command)
-        yield ready.read(folder / READY), server
+        told = ready.read(folder / READY)
+        if offer.repository:
+            other_backends.write_beside(told)
+        yield told, server
     finally:
         died = server.died()
         server.stop()

@@ -177,3 +177,54 @@ def test_a_refusal_is_one_sentence_with_its_exit_code(tmp_path: Path):
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (2, "")
     assert err.startswith("error: 'sleep:soon' is not of the form sleep:TIME\n")
+
+
+def test_a_repository_is_asked_for_by_its_folder(tmp_path: Path):
+    said = Offer(models=("sleep:5ms",), ragged=True, repository=str(tmp_path / "new")).settings(
+        tmp_path
+    )
+    assert (said["ragged"], said["repository"]) == ("triton", str(tmp_path / "new"))
+    plain = Offer(models=("sleep:5ms",)).settings(tmp_path)
+    assert (plain["ragged"], plain["repository"]) == ("none", "")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"repository": "new"}, "--repository goes with --ragged"),
+        ({"ragged": True, "repository": "."}, "is not empty"),
+        ({"ragged": True, "models": ("m.graphdef",)}, "models of torch and onnxruntime"),
+    ],
+)
+def test_a_repository_that_cannot_be_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, object], words: str
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.graphdef").touch()
+    offer = msgspec.convert({"models": ("sleep:5ms",), **more}, Offer)
+    with pytest.raises(UsageError, match=words):
+        offer.settings(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("triton-server")
+@pytest.mark.skipif(importlib.util.find_spec("pytriton") is None, reason="needs the extra triton")
+def test_triton_itself_serves_from_a_repository_that_stays(tmp_path: Path):
+    kept = tmp_path / "kept"
+    process = started(tmp_path, "nap=sleep:5ms", "--ragged", "--repository", str(kept))
+    assert process.stdout is not None
+    lines = []
+    while not (lines and lines[-1].startswith("end it")):
+        line = process.stdout.readline()
+        assert line, process.communicate()
+        lines.append(line)
+    assert any(line.startswith(f"models   {kept}") for line in lines)
+    http = next(line.split()[1] for line in lines if line.startswith("HTTP"))
+    with urllib.request.urlopen(f"http://{http}/v2/models/nap/config", timeout=60) as answer:
+        (tensor,) = json.load(answer)["input"]
+    assert (tensor["dims"], tensor["allow_ragged_batch"]) == ([-1], True)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert (kept / "nap" / "1" / "model.py").is_file()
+    assert (tmp_path / "kept-for-other-backends" / "tensorrt" / "nap" / "config.pbtxt").is_file()

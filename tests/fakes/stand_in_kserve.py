@@ -13,6 +13,7 @@ gRPC.
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
 import os
@@ -63,6 +64,7 @@ class Model:
         self.free = asyncio.Semaphore(settings["slots"])
         self.seen: list[dict] = []
         self.regions: dict[str, tuple[str, int, int]] = {}
+        self.devices: list[int] = []
         self.queue_ns = self.infer_ns = self.count = self.requests = self.in_flight = self.most = 0
 
     def region(self, name: str, offset: int, size: int) -> bytes:
@@ -269,7 +271,12 @@ async def answer(
         return (
             200,
             json.dumps(
-                {"seen": model.seen, "most": model.most, "regions": sorted(model.regions)}
+                {
+                    "seen": model.seen,
+                    "most": model.most,
+                    "regions": sorted(model.regions),
+                    "devices": model.devices,
+                }
             ).encode(),
             {},
         )
@@ -278,6 +285,18 @@ async def answer(
         if what == "register":
             asked = json.loads(body)
             model.regions[name] = (asked["key"], asked["offset"], asked["byte_size"])
+        else:
+            model.regions.pop(name, None)
+        return 200, b"", {}
+    if path.startswith("/v2/cudasharedmemory/region/") and method == "POST":
+        _, _, _, _, name, what = path.split("/")
+        if what == "register":
+            asked = json.loads(body)
+            handle = base64.b64decode(asked["raw_handle"]["b64"])
+            assert len(handle) == 64, "a handle of 64 bytes"
+            file = "/" + handle.rstrip(b"\0").decode()  # stand_in_device.c
+            model.regions[name] = (file, 0, asked["byte_size"])
+            model.devices.append(asked["device_id"])
         else:
             model.regions.pop(name, None)
         return 200, b"", {}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from profharness.options.providers import PROVIDERS
 from profharness.rundir.manifest import Manifest, decode
 from tests import needs, started
 
@@ -106,3 +107,26 @@ def test_pinned_processes_tell_what_one_does(tmp_path: Path) -> None:
     assert point.notes["providers"] == f"{MIGRAPHX},{CPU}"
     assert point.compile_ns is not None
     assert point.compile_ns >= 0.19e9
+
+
+@pytest.mark.parametrize("name", ["cuda", "tensorrt", "rocm", "migraphx"])
+def test_a_server_without_the_provider_is_planned_and_refused(tmp_path: Path, name: str) -> None:
+    """Planning needs neither; the server says what this onnxruntime lacks before Triton starts."""
+    served = ("--via", "triton", "--concurrency", "1", "--time", "0.2", "--provider", name)
+    planned, target = run(tmp_path, *served, "--dry-run", short=(), PROVIDERS=CPU)
+    assert planned.returncode == 0, planned.stderr
+    assert "triton_server.py" in planned.stdout
+    assert not target.exists()
+    refused, _ = run(tmp_path, *served, short=(), PROVIDERS=CPU)
+    assert refused.returncode == 3
+    full = PROVIDERS[name].full
+    assert f"error: this onnxruntime has no {full} (it has {CPU})" in refused.stderr
+    assert "or name another --provider" in refused.stderr
+
+
+@pytest.mark.parametrize("kind", ["cuda", "hip"])
+def test_memory_of_a_device_is_planned_and_refused(tmp_path: Path, kind: str) -> None:
+    served = ("--via", "triton", "--concurrency", "1", "--time", "0.2", "--shared-memory", kind)
+    planned, target = run(tmp_path, *served, "--dry-run", short=())
+    assert planned.returncode == 0, planned.stderr
+    assert not target.exists()

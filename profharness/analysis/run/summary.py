@@ -15,7 +15,7 @@ import msgspec
 from profharness.analysis.compare.kernel_match import kernels_differ
 from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.load import run_levels
-from profharness.analysis.load.sharing import shared_levels
+from profharness.analysis.load.ragged import of_levels, ragged_findings
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
@@ -124,7 +124,7 @@ def summarise_run(
         verdict_needs=judged.needs,
         telemetry=run_telemetry.rows(trace, records),
         **_of_hosts(view, of_nodes),
-        sharing=shared_levels(points, view.levels, view.reference, view.drifts),
+        **of_levels(points, manifest.points, view.levels, view.reference, view.drifts),
         **(of_all_passes(trace, node, device.memory, on_curves) | axes_fields(view, points)),
     )
 
@@ -165,17 +165,17 @@ def _measured_findings(
     # a point's share of a peak may come from another pass than its device's figures: it is judged
     # when they stand together
     of_device = (item for item in device.findings if item.id != "above-peak" or item.point is None)
-    of_providers = tuple(provider_findings(view.manifest.points))
-    if any(
-        item.id == "nodes-on-cpu" for item in of_providers
-    ):  # a profile shows fewer: compiled ones
+    records = view.manifest.points
+    of_records = (*provider_findings(records), *ragged_findings(records))
+    # a profile shows fewer: compiled ones
+    if any(item.id == "nodes-on-cpu" for item in of_records):
         of_device = (item for item in of_device if item.id != "nodes-on-cpu")
     return _unique(
         (
             *view.manifest.findings,
             *mask_findings(view.manifest),
             *capture_findings(view.manifest, trace),
-            *of_providers,
+            *of_records,
             *of_device,
             *(item for result in results for item in result.findings),
             *(item for drift in view.repeats for item in drift_finding(drift)),

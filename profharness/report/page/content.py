@@ -34,13 +34,14 @@ from profharness.report.tables.figures import figures_table, point_figures, unme
 from profharness.report.tables.fits import fit_table
 from profharness.report.tables.host import host_table
 from profharness.report.tables.hotspots import hotspot_tables
+from profharness.report.tables.load.ragged import ragged_table
+from profharness.report.tables.load.sharing import sharing_table
 from profharness.report.tables.memory import copies
 from profharness.report.tables.memory import holders as memory
 from profharness.report.tables.nodes import node_tables
 from profharness.report.tables.partition import partition_table
 from profharness.report.tables.passes import passes_table
 from profharness.report.tables.scan import caption, withheld
-from profharness.report.tables.sharing import sharing_table
 from profharness.report.tables.sources import problems_table, sources_table
 from profharness.report.tables.telemetry import telemetry_table
 from profharness.report.text.labels import on_cpu
@@ -83,6 +84,7 @@ class Content:
     fits: Table | None
     axes: tuple[Table, ...]
     shared: Table | None
+    ragged: Table | None
     parts: Table | None
     host: Table | None
     critical: tuple[Table, ...]
@@ -129,8 +131,7 @@ def content(summary: Summary) -> Content:
     listed, of_run = _listed_points(summary), summary.run is not None
     findings = finding_boxes(summary)
     shown = _shown_findings(findings)
-    of_window = figures_table("Figures of the whole window", summary.metrics)
-    figures, figures_note = figures_told_once(of_window)
+    figures, figures_note = _of_the_window(summary)
     return Content(
         title=title(summary),
         on_cpu=on_cpu(summary),
@@ -144,6 +145,7 @@ def content(summary: Summary) -> Content:
         fits=fit_table(summary),
         axes=axes_tables(summary.axes),
         shared=sharing_table(summary),
+        ragged=ragged_table(summary),
         parts=partition_table(summary),
         host=host_table(summary.host),
         critical=critical_tables(summary.critical_path),
@@ -184,6 +186,11 @@ def content(summary: Summary) -> Content:
         all_rows="hotspots.csv" if of_run else "the output of `profharness hotspots --json`",
         all_operators="summary.json" if of_run else "the output of `profharness hotspots --by op`",
     )
+
+
+def _of_the_window(summary: Summary) -> tuple[Table | None, str]:
+    """The figures of the whole window, each told once, and a note on the others."""
+    return figures_told_once(figures_table("Figures of the whole window", summary.metrics))
 
 
 def _listed_points(summary: Summary) -> int:

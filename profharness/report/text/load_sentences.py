@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Series
+from profharness.analysis.load.ragged_records import RaggedWay
 from profharness.analysis.load.sharing_records import SharedLevel
 from profharness.analysis.records import Estimate, PointSummary, Summary
 from profharness.report.text import names
@@ -126,6 +127,9 @@ def _easiest_open_loop(summary: Summary, series: Series) -> PointSummary | None:
     return min(open_loops, key=lambda point: point.rate or 0.0, default=None)
 
 
+BY_TRITON = "triton"  # the way of ragged batching that is Triton's own
+
+
 def shared_sentence(summary: Summary) -> str:
     """For the level with the highest sum on one device: what all models give together, what that
     costs each, and what they give on a device each where that was measured. Empty without shared
@@ -149,6 +153,49 @@ def shared_sentence(summary: Summary) -> str:
         + (f"; sharing slows them: {costs}." if costs else ".")
         + _on_devices_of_their_own(summary, best)
     )
+
+
+def ragged_sentence(summary: Summary) -> str:
+    """How full Triton's own ragged batches were at the level where they served most, and what they
+    give against the best of the other ways there. Empty where Triton batched none.
+    """
+    measured = [way for way in summary.ragged if way.throughput.value]
+    best = max(
+        (way for way in measured if way.way == BY_TRITON),
+        key=lambda way: way.throughput.value or 0.0,
+        default=None,
+    )
+    if best is None or best.requests_per_execution is None or best.most_lengths is None:
+        return ""
+    load = (best.target, best.batch_size, best.concurrency, best.rate)
+    others = [
+        way
+        for way in measured
+        if way.way != BY_TRITON and (way.target, way.batch_size, way.concurrency, way.rate) == load
+    ]
+    other = max(others, key=lambda way: way.throughput.value or 0.0, default=None)
+    where = f"concurrency {best.concurrency}" if best.concurrency else f"{best.rate:g} requests/s"
+    said = (
+        f"At {where} Triton puts {best.requests_per_execution:.2g} requests of {best.target} in a "
+        f"batch, of up to {best.most_lengths} lengths"
+    )
+    if other is None or not other.throughput.value or not best.throughput.value:
+        return f"{said}."
+    ratio = best.throughput.value / other.throughput.value
+    unclear = _low(best) <= _high(other) and _low(other) <= _high(best)
+    return (
+        f"{said}, and serves {ratio:.2f} times as many items as {other.way} requests"
+        f"{' (within noise)' if unclear else ''}."
+    )
+
+
+def _low(way: RaggedWay) -> float:
+    """The lower end of its rate, the rate itself where none is known."""
+    return (way.throughput.low if way.throughput.low is not None else way.throughput.value) or 0.0
+
+
+def _high(way: RaggedWay) -> float:
+    return (way.throughput.high if way.throughput.high is not None else way.throughput.value) or 0.0
 
 
 def _on_devices_of_their_own(summary: Summary, shared: SharedLevel) -> str:

@@ -30,7 +30,7 @@ from profharness.report.text.labels import (
     series_name,
 )
 from profharness.report.text.limits import clause_of, gain_text, limit_of
-from profharness.report.text.load_sentences import load_sentences, shared_sentence
+from profharness.report.text.load_sentences import load_sentences, ragged_sentence, shared_sentence
 from profharness.report.text.measured.curves import best_rate, still_rising
 from profharness.report.text.measured.held_cores import held, may_do_better, not_told_apart
 from profharness.report.text.rates import throughput_text, unproven
@@ -48,13 +48,20 @@ def answer(summary: Summary) -> str:
     series = best_series(summary)
     if series is None or series.recommended is None:
         return " ".join(
-            part for part in (_without_curve(summary), shared_sentence(summary)) if part
+            part
+            for part in (
+                _without_curve(summary),
+                shared_sentence(summary),
+                ragged_sentence(summary),
+            )
+            if part
         )
     parts = [
         *_best_level(summary, series),
         *load_sentences(summary, series, rising=still_rising(series)),
         _other_series(summary, series),
         shared_sentence(summary),
+        ragged_sentence(summary),
         _misleading(summary, series),
     ]
     return " ".join(part for part in parts if part)

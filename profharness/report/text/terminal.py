@@ -16,10 +16,11 @@ from profharness.errors import ProfharnessError
 from profharness.report.axes.tables import terminal_tables
 from profharness.report.table import Column, Table, first_rows, row_of
 from profharness.report.tables.hotspots import time_text
+from profharness.report.tables.load.ragged import ragged_table
+from profharness.report.tables.load.sharing import sharing_table
 from profharness.report.tables.memory.copies import copy_items
 from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
-from profharness.report.tables.sharing import sharing_table
 from profharness.report.text import names
 from profharness.report.text.command_sentences import first_hotspots
 from profharness.report.text.figures import cores_text, figure_text, finite, percent_text
@@ -135,17 +136,15 @@ def _axes(summary: Summary, width: int) -> Iterable[RenderableType]:
 
 
 def _shared(summary: Summary, width: int) -> Iterable[RenderableType]:
-    """Models alone and together, where they were measured so."""
+    """Models alone and together, and ways of ragged batching, where they were measured so."""
     from rich.text import Text
 
-    table = sharing_table(summary)
-    if table is None:
-        return
-    shown = fitting(table, width)
-    yield ""
-    yield terminal_table(table, shown, overflow="ellipsis")
-    if len(shown) < len(table.columns):
-        yield Text(_left_out(table, shown), style="dim")
+    for table in filter(None, (sharing_table(summary), ragged_table(summary))):
+        shown = fitting(table, width)
+        yield ""
+        yield terminal_table(table, shown, overflow="ellipsis")
+        if len(shown) < len(table.columns):
+            yield Text(_left_out(table, shown), style="dim")
 
 
 def _command(summary: Summary, width: int) -> RenderableType | None:

@@ -12,7 +12,7 @@ from profharness.analysis.load.run_levels import LoadedLevel
 from profharness.analysis.load.sharing import by_model, shared_levels
 from profharness.analysis.records import Figure, PointSummary
 from profharness.report.json import run_json
-from profharness.report.tables.sharing import sharing_table
+from profharness.report.tables.load.sharing import sharing_table
 from profharness.report.text import load_sentences
 from profharness.report.text.sentences import sentences
 from profharness.report.text.terminal import render

@@ -4,7 +4,8 @@ vary, if asked.
 Ragged events (`ragged`): every item has a number of particles of its own, which its mask tells
 (`hep`, FILE.npz) or which is drawn between a quarter and all of the asked number. `padded` fills
 each request's items with zeros up to the largest of them; `grouped` sends items of one size
-together, without zeros, so that its requests hold fewer items. Both use the same items.
+together, without zeros, so that its requests hold fewer items. `triton` sends the same requests as
+`grouped`, to a server that puts requests of different sizes into one batch. All use the same items.
 """
 
 from __future__ import annotations

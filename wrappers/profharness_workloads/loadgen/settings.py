@@ -18,9 +18,9 @@ from profharness_workloads.shared.protocol import BAD_INPUT, MISSING, Asked, Ref
 GRPC, HTTP = "grpc", "http"
 CHOICES = {
     "protocol": (GRPC, HTTP),
-    "shared_memory": ("none", "system"),
+    "shared_memory": ("none", "system", "cuda", "hip"),
     "compression": ("none", "gzip", "deflate"),
-    "ragged": ("none", "padded", "grouped"),
+    "ragged": ("none", "padded", "grouped", "triton"),
 }
 PRIVATE = "PROFHARNESS_PRIVATE"
 """What no file holds: a JSON object with the servers' `token` and with settings that are secret, in
@@ -35,6 +35,7 @@ class ClientSpec(NamedTuple):
 
     `models`, pairs of name and label, are asked all at once; else `model` is. `body` is for servers
     that do not speak KServe: a file that is sent as it is (.jsonl: its lines in turn) to `path`.
+    `device_id` counts the devices whose memory is shared.
     """
 
     ready: Tuple[str, ...]
@@ -54,6 +55,7 @@ class ClientSpec(NamedTuple):
     headers: Mapping[str, str] = {}
     body: str = ""
     path: str = ""
+    device_id: int = 0
     models: Tuple[Tuple[str, str], ...] = ()
 
 

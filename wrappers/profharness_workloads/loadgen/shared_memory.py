@@ -1,5 +1,5 @@
-"""Inputs and outputs in POSIX shared memory that the server maps: then only names and offsets
-travel.
+"""Inputs and outputs in memory that the server maps too, of the system or of a device
+(device_memory): then only names and offsets travel.
 
 Triton's extension:
 https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_shared_memory.md
@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import mmap
-import os
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
@@ -30,8 +28,16 @@ class SharedTensors:
     is known. A context.
     """
 
-    def __init__(self, servers: Sequence[Server], model: Model, prepared: Prepared, slots: int):
+    def __init__(
+        self,
+        servers: Sequence[Server],
+        model: Model,
+        prepared: Prepared,
+        slots: int,
+        memory: Any,
+    ):
         self._servers, self._names = servers, []  # type: Sequence[Server], List[str]
+        self._memory = memory
         self._model = model
         rows = max((request[0].array.shape[0] for request in prepared.requests), default=1)
         self._sizes = _output_sizes(model, rows)
@@ -54,13 +60,10 @@ class SharedTensors:
         for name in self._names:
             for server in self._servers:
                 try:
-                    ask(server, "POST", "/v2/systemsharedmemory/region/%s/unregister" % name)
+                    ask(server, "POST", self._page(name, "unregister"))
                 except (OSError, http.client.HTTPException):
                     pass  # a server that is gone maps nothing
-            try:
-                os.unlink("/dev/shm/" + name)
-            except FileNotFoundError:
-                pass  # it was not made any more
+            self._memory.remove(name)
         self._names = []
 
     def outputs(self, slot: int) -> Mapping[str, Region]:
@@ -81,10 +84,12 @@ class SharedTensors:
                 places[-1].append(total)
                 total += -(-tensor.array.nbytes // ALIGNED) * ALIGNED
         name = self._region("in", total)
-        with open("/dev/shm/" + name, "r+b") as file, mmap.mmap(file.fileno(), total) as memory:
-            for request, offsets in zip(self.requests, places):
-                for tensor, at in zip(request, offsets):
-                    memory[at : at + tensor.array.nbytes] = tensor.array.tobytes()
+        pieces = {
+            at: tensor.array.tobytes()
+            for request, offsets in zip(self.requests, places)
+            for tensor, at in zip(request, offsets)
+        }
+        self._memory.fill(name, pieces, total)
         return tuple(
             tuple(
                 tensor._replace(shared=Region(name, at, int(tensor.array.nbytes)))
@@ -97,26 +102,23 @@ class SharedTensors:
         """Make a region and have every server map it. Raises Refusal when one of them cannot."""
         name = "%s%d" % (leftovers.marked(kind, "_"), len(self._names))
         self._names.append(name)
-        fd = os.open("/dev/shm/" + name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.posix_fallocate(
-                fd, 0, size
-            )  # a full /dev/shm is an error here, not a bus error later
-        finally:
-            os.close(fd)
-        body = json.dumps({"key": "/" + name, "offset": 0, "byte_size": size}).encode("ascii")
+        body = json.dumps(self._memory.make(name, size)).encode("ascii")
         for server in self._servers:
             try:
-                status, answer = ask(
-                    server, "POST", "/v2/systemsharedmemory/region/%s/register" % name, body
-                )
+                status, answer = ask(server, "POST", self._page(name, "register"), body)
             except (OSError, http.client.HTTPException) as error:
                 status, answer = 0, str(error).encode("utf-8")
             if status != 200:
                 text = answer.decode("utf-8", "replace")[:200]
-                hint = "shared memory works on the server's own host, where the server allows it"
+                hint = (
+                    "shared memory works on the server's own host, where the server allows it; "
+                    "that of a device needs a server that was built for such devices"
+                )
                 raise Refusal("the server does not take shared memory: %s" % text, hint, MISSING)
         return name
+
+    def _page(self, name: str, what: str) -> str:
+        return "/v2/%s/region/%s/%s" % (self._memory.page, name, what)
 
 
 def _output_sizes(model: Model, rows: int) -> Dict[str, int]:

@@ -30,10 +30,12 @@ import contextlib
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from profharness_workloads.loadgen import http1, http2
+from profharness_workloads.loadgen.answers import compare
 from profharness_workloads.loadgen.arrivals import Arrivals, arrivals_from, shares
 from profharness_workloads.loadgen.client_plan import Plan
 from profharness_workloads.loadgen.connection import Target
 from profharness_workloads.loadgen.crew import LevelFailed
+from profharness_workloads.loadgen.device_memory import memory
 from profharness_workloads.loadgen.inputs import Prepared, prepare
 from profharness_workloads.loadgen.level import (
     Surroundings,
@@ -85,9 +87,13 @@ class LoadClient(worker.Workload):
         self._models: List[Model] = (
             [] if self._plain else [same_model(self._servers, name, spec.headers) for name in names]
         )
+        self._memory = (
+            None if spec.shared_memory == "none" else memory(spec.shared_memory, spec.device_id)
+        )
         self._windows = Windows(settings.control_dir, spec.managed)
         self._levels = 0
         self._prepared: Dict[Tuple[str, int, int, str], Prepared] = {}
+        self._compared: Dict[Tuple[str, int, int, str], Dict[str, str]] = {}
         self.versions = {"python": sys.version.split()[0]}
         self.devices: List[Dict[str, Any]] = []
         self.device = self._servers[0].device or "unknown"
@@ -148,13 +154,13 @@ class LoadClient(worker.Workload):
             yield (lambda _slot: packed), {"bodies": str(len(packed))}
             return
         prepared = self._inputs(model, level)
-        notes = _notes(prepared, level)
+        notes = {**_notes(prepared, level), **self._answers(model, level, prepared)}
         if self._spec.shared_memory == "none":
             made = self._serialised(model, prepared.requests, {})
             yield (lambda _slot: made), notes
             return
         slots = level.concurrency if level.mode == "closed" else 1024
-        with SharedTensors(self._servers, model, prepared, slots) as shared:
+        with SharedTensors(self._servers, model, prepared, slots, self._memory) as shared:
             yield (
                 (lambda slot: self._serialised(model, shared.requests, shared.outputs(slot))),
                 notes,
@@ -170,6 +176,19 @@ class LoadClient(worker.Workload):
                 self._prepared.clear()
             self._prepared[key] = prepare(self._spec, model, level)
         return self._prepared[key]
+
+    def _answers(self, model: Model, level: Level, prepared: Prepared) -> Mapping[str, str]:
+        """Whether ragged requests are answered alike alone and beside others, asked once for the
+        levels of the same inputs.
+        """
+        if level.ragged == "none":
+            return {}
+        key = (model.name, level.batch_size, level.seed, level.ragged)
+        if key not in self._compared:
+            self._compared[key] = compare(
+                self._servers[0], model.name, prepared.requests, self._spec.timeout_s
+            )
+        return self._compared[key]
 
     def _serialised(
         self, model: Model, requests: Sequence[Any], outputs: Mapping[str, Region]

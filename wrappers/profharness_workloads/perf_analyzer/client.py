@@ -27,6 +27,7 @@ import numpy as np
 
 from profharness_workloads.loadgen.arrivals import CONSTANT, POISSON, arrivals_from
 from profharness_workloads.loadgen.crew import LevelFailed
+from profharness_workloads.loadgen.device_memory import memory
 from profharness_workloads.loadgen.inputs import prepare
 from profharness_workloads.loadgen.level import COLUMNS, DONE, SENT
 from profharness_workloads.loadgen.server_side import ServerCpu
@@ -83,6 +84,8 @@ class PerfAnalyzer(worker.Workload):
         self._settings, self._spec, self._extra = settings, spec, extra
         self._server = _only(spec)
         self._model = same_model([self._server], spec.model, spec.headers)
+        if spec.shared_memory == "cuda" and not extra.image:
+            memory("cuda", spec.device_id)  # says what is missing, which perf_analyzer does not
         self._binary = binary.find(os.environ, extra.image)
         self._windows = Windows(settings.control_dir, spec.managed)
         self.versions = {"perf_analyzer": binary.version(self._binary, os.environ)}
@@ -264,8 +267,8 @@ def _load_arguments(level: Level, folder: str) -> List[str]:
 
 def _transport(spec: ClientSpec, server: Server) -> List[str]:
     argv: List[str] = []
-    if spec.shared_memory == "system":
-        argv += ["--shared-memory", "system"]
+    if spec.shared_memory != "none":
+        argv += ["--shared-memory", spec.shared_memory]
     if spec.compression != "none":
         if spec.protocol != GRPC:
             raise Refusal("perf_analyzer compresses over gRPC only", "take --protocol grpc")

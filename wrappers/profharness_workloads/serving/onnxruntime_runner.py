@@ -9,6 +9,7 @@ Where the provider compiles, the first execution of each shape is timed apart.
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 import threading
 from time import perf_counter_ns
@@ -17,7 +18,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from profharness_workloads.batch import onnxruntime_worker as direct
 from profharness_workloads.serving.plan import Served
 from profharness_workloads.serving.runner import Arrays, Call, Runner, Signature, placed, probed
-from profharness_workloads.shared import inputs, models, onnx_sessions, ranges
+from profharness_workloads.shared import inputs, models, onnx_sessions, providers, ranges
 from profharness_workloads.shared.protocol import (
     BAD_INPUT,
     MISSING,
@@ -90,6 +91,26 @@ class OnnxRunner(Runner):
 
         _, fallback = placed(model, number, choose)
         return sessions[-1], fallback or sessions[-1].fallback
+
+    def recipe(self) -> Dict[str, str]:
+        """The providers that each instance's session got, with the options that were asked, and how
+        far the graph is optimised.
+        """
+        spec = self._model.spec
+        asked = {one.name: dict(one.options) for one in spec.providers or ()}
+        listed = []
+        for instance in self._instances:
+            gpu = {"device_id": str(instance.opened.gpu)}
+            listed.append(
+                [
+                    [name, {**(gpu if name in providers.GPUS else {}), **asked.get(name, {})}]
+                    for name in instance.opened.session.get_providers()
+                ]
+            )
+        return {
+            "providers": json.dumps(listed),
+            "optimization": onnx_sessions.LEVELS[spec.optimization],
+        }
 
     def instance(self, number: int) -> Call:
         """One session, behind a lock: open_window() replaces it between two executions."""

@@ -21,7 +21,8 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 class Served(NamedTuple):
     """One model: what it is (`spec`), and how it is served. `preferred` batch sizes: () leaves the
-    choice to the server.
+    choice to the server. `ragged` says who batches requests of different lengths: with `triton`,
+    Triton does, and the model runs from a repository.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Served(NamedTuple):
     queue_delay_us: int = 0
     preferred: Tuple[int, ...] = ()
     allow_fallback: bool = False
+    ragged: str = "none"
 
     @property
     def devices(self) -> Tuple[str, ...]:
@@ -58,11 +60,19 @@ class Door(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """`records` says whether executions are written for the points of a run."""
+    """`records` says whether executions are written for the points of a run. `repository` is the
+    folder of models that Triton runs itself, "" where none was named.
+    """
 
     models: Tuple[Served, ...]
     door: Door
     records: bool = True
+    repository: str = ""
+
+    @property
+    def in_repository(self) -> bool:
+        """Whether Triton runs the models itself."""
+        return any(model.ragged == "triton" for model in self.models)
 
 
 def read(path: str) -> Plan:
@@ -78,14 +88,21 @@ def read(path: str) -> Plan:
             "%s: not a server's spec (%s)" % (path, one_sentence(error)), code=BAD_INPUT
         ) from error
     _check(listed, door)
-    return Plan(tuple(listed), door, bool(raw.get("records", True)))
+    repository = str(raw.get("repository") or "")
+    return Plan(tuple(listed), door, bool(raw.get("records", True)), repository)
 
 
 def _served(raw: Mapping[str, Any]) -> Served:
     spec = spec_of(raw)
     how = {
         name: raw[name]
-        for name in ("instances", "max_batch_size", "queue_delay_us", "allow_fallback")
+        for name in (
+            "instances",
+            "max_batch_size",
+            "queue_delay_us",
+            "allow_fallback",
+            "ragged",
+        )
         if raw.get(name) is not None
     }
     return Served(

@@ -45,6 +45,12 @@ class Runner(abc.ABC):
         It is called in a thread of its own, at the same time as the other instances.
         """
 
+    def recipe(self) -> Dict[str, str]:
+        """What a model of a repository (repository_model) must be told to run as this one does, its
+        file left out.
+        """
+        return {}
+
     def open_window(self, key: str) -> None:  # noqa: B027  most runners have no recorder
         """Begin to record in the framework's own profiler, for the level `key`."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence, Tuple
 
 from profharness_workloads.serving.plan import Served
 from profharness_workloads.serving.runner import Arrays, Call, Runner, Signature
@@ -27,11 +27,12 @@ class Sleep(Runner):
     backend = "sleep"
     device = "cpu"
 
-    def __init__(self, seconds: float, dims: Sequence[int]):
+    def __init__(self, seconds: float, dims: Sequence[int], *, free: bool = False):
         self._ns = round(seconds * 1e9)
+        own: Tuple[Optional[int], ...] = (*dims[:-1], None) if free else tuple(dims)
         self.signature = Signature(
-            (inputs.TensorSpec("x", "float32", tuple(dims)),),
-            (inputs.TensorSpec("y", "float32", tuple(dims)),),
+            (inputs.TensorSpec("x", "float32", own),),
+            (inputs.TensorSpec("y", "float32", own),),
         )
 
     def instance(self, number: int) -> Call:  # noqa: ARG002  all instances do the same
@@ -68,4 +69,5 @@ def load(model: Served, settings: Settings) -> Sleep:  # noqa: ARG001  the same 
             "--shape names %s, which is no input of the sleep model" % ", ".join(shapes),
             "its input is x",
         )
-    return Sleep(seconds(model.spec.model), dims)
+    # requests that differ in length need an input that is free to
+    return Sleep(seconds(model.spec.model), dims, free=model.ragged != "none")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import re
 import secrets
 import shutil
@@ -22,6 +23,8 @@ import numpy as np
 
 from profharness_workloads.serving import children, place
 from profharness_workloads.serving.plan import Door, Served
+from profharness_workloads.serving.repository import Store
+from profharness_workloads.serving.repository_model import VARIABLE
 from profharness_workloads.serving.runner import Runner
 from profharness_workloads.shared import inputs, models
 from profharness_workloads.shared.protocol import Refusal
@@ -46,6 +49,7 @@ KILL_AFTER_S = 4.0
 ATTEMPTS = 3  # a port found free may be taken before the server has it
 TAKEN = "already in use"
 WORD_CHARACTERS = 300
+_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 class Failed(Exception):  # noqa: N818  named by what happened
@@ -63,10 +67,10 @@ class Bound(NamedTuple):
 class Server:
     """Triton with its models loaded. Made in the main thread; `stop` ends it there."""
 
-    def __init__(self, door: Door, bound: Sequence[Bound], log: str):
+    def __init__(self, door: Door, bound: Sequence[Bound], log: str, store: Optional[Store] = None):
         place.check_packages()
         library = place.library_folder()
-        self.door, self.log = door, log
+        self.door, self.log, self._store = door, log, store
         names = [bound_model.model.name for bound_model in bound]
         # one token for all: the server knows only one; clients on loopback need none for what they
         # use
@@ -102,6 +106,11 @@ class Server:
         return self.secret if self.door.token or self.door.opened else ""
 
     @property
+    def repository(self) -> str:
+        """The folder of the models that it runs itself; "" where they run in this process."""
+        return "" if self._store is None else self._store.repository
+
+    @property
     def local(self) -> str:
         """The address by which this machine reaches the server."""
         return "127.0.0.1" if self.door.host in ("0.0.0.0", "localhost") else self.door.host
@@ -123,9 +132,9 @@ class Server:
             config=self._config(), workspace=self._workspace.path, security_config=security
         )
         try:
-            for bound_model in bound:
+            for bound_model in bound if self._store is None else ():
                 _bind(triton, bound_model)
-            with _environment(library), _watched(self.log):
+            with _environment(library, self._store), _watched(self.log):
                 triton.run()
             self._check_identity()
         except BaseException as error:  # Ctrl-C too: a server that half started must end
@@ -160,6 +169,7 @@ class Server:
             exit_on_error=True,
             allow_gpu_metrics=False,
             log_file=self.log,
+            model_repository=self._store and pathlib.Path(self._store.repository),
             **safe,
         )
 
@@ -221,8 +231,16 @@ class _environment:  # noqa: N801  used as a function
     first.
     """
 
-    def __init__(self, library: str):
+    def __init__(self, library: str, store: Optional[Store]):
         self._new = models.quiet_environment(os.environ)
+        if store is not None:  # the models run there, and on their devices
+            self._new.update(
+                {name: os.environ[name] for name in _DEVICES if name in os.environ},
+                **({VARIABLE: store.executions} if store.executions else {}),
+            )
+            for name in _DEVICES:
+                if name not in os.environ:
+                    del self._new[name]
         inherited = self._new.get("LD_LIBRARY_PATH", "")
         self._new["LD_LIBRARY_PATH"] = library + (":" + inherited if inherited else "")
         # one instance's stub after the other: PyTriton's later ones ask the first one, which must

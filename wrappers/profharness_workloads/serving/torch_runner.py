@@ -54,6 +54,10 @@ class TorchRunner(Runner):
             probed(self._call(trial, self._places[0], None), specs, model, output_names(spec)),
         )
 
+    def recipe(self) -> Dict[str, str]:
+        """The devices, which instances take in turn."""
+        return {"devices": ",".join(str(place) for place in self._places)}
+
     def instance(self, number: int) -> Call:
         """Computes on its own stream where the device is a GPU, with gradients off."""
         place = self._places[number]

@@ -29,6 +29,7 @@ from profharness_workloads.serving import plan as serving_plan
 from profharness_workloads.serving import records as serving_records
 from profharness_workloads.serving import runner as serving_runner
 from profharness_workloads.serving import start as serving_start
+from profharness_workloads.serving.repository import InRepository, Store
 from profharness_workloads.serving.start import Bound
 from profharness_workloads.shared import lifetime, protocol, ranges, worker
 
@@ -84,11 +85,17 @@ def _writable(array: Any) -> Any:
     return array if array.flags.writeable else array.copy()
 
 
-def bind(plan: serving_plan.Plan, settings: protocol.Settings, records: Any) -> List[Bound]:
-    """Load every model. Raises Refusal."""
+def bind(
+    plan: serving_plan.Plan, settings: protocol.Settings, records: Any, store: Optional[Store]
+) -> List[Bound]:
+    """Load every model; with a store, write it there, so that Triton runs it. Raises Refusal."""
     bound = []
     for index, model in enumerate(plan.models):
         runner = serving_runner.load(model, settings)
+        if store is not None:
+            written = InRepository(model, runner, store.repository, store.executions)
+            bound.append(Bound(model, written, []))
+            continue
         signature = runner.signature
         names, results = (
             [spec.name for spec in signature.inputs],
@@ -123,6 +130,7 @@ def description(server: serving_start.Server, bound: Sequence[Bound]) -> Dict[st
             bound_model.runner.fallback for bound_model in bound if bound_model.runner.fallback
         ),
         "versions": versions(bound),
+        "repository": server.repository,
     }
 
 
@@ -176,17 +184,23 @@ def devices(bound: Sequence[Bound]) -> List[Dict[str, Any]]:
     ]
 
 
+def take_executions(bound: Sequence[Bound], records: serving_records.Records) -> None:
+    """Have the records keep what ran in Triton's own processes since the last call."""
+    for index, bound_model in enumerate(bound):
+        runner = bound_model.runner
+        for one in runner.executions() if isinstance(runner, InRepository) else ():
+            row = (one.start_ns, one.end_ns, one.items, one.requests, one.instance, index)
+            records.end(0, row, list(one.sequences))
+
+
 class Windows:
     """The levels of a scan, one open at a time."""
 
     def __init__(
         self, settings: protocol.Settings, bound: Sequence[Bound], records: serving_records.Records
     ):
-        self._settings, self._runners, self._records = (
-            settings,
-            [bound_model.runner for bound_model in bound],
-            records,
-        )
+        self._settings, self._bound, self._records = settings, bound, records
+        self._runners = [bound_model.runner for bound_model in bound]
         backends = {runner.backend for runner in self._runners}
         framework = "torch" if "torch" in backends else next(iter(sorted(backends)))
         self._marks = ranges.open_marks(settings, framework, all_threads=True)
@@ -199,6 +213,7 @@ class Windows:
         without it.
         """
         self.close()
+        take_executions(self._bound, self._records)
         self._key, self._stack = key, contextlib.ExitStack()
         error = ""
         try:
@@ -218,6 +233,7 @@ class Windows:
         if self._stack is None:
             return
         error, closed_ns = "", time.perf_counter_ns()
+        take_executions(self._bound, self._records)
         notes = protocol.joined([runner.level_notes() for runner in self._runners])
         self._records.close()
         try:
@@ -288,23 +304,26 @@ def serve(settings: protocol.Settings, results: protocol.Results, harness: lifet
     levels.news()  # what was said to a server before this one is not for us
     plan = serving_plan.read(os.environ["PROFHARNESS_SPEC"])
     records = serving_records.Records(settings, on=plan.records)
-    bound = bind(plan, settings, records)
+    store = Store.of(plan, settings.run_dir, settings.control_dir) if plan.in_repository else None
+    bound = bind(plan, settings, records, store)
     for bound_model in bound:
         if bound_model.runner.fallback:
             print("profharness server: %s" % bound_model.runner.fallback, file=sys.stderr)
     windows = Windows(settings, bound, records)
     server = serving_start.Server(
-        plan.door, bound, os.path.join(settings.control_dir, "tritonserver.log")
+        plan.door, bound, os.path.join(settings.control_dir, "tritonserver.log"), store
     )
     try:
         content = description(server, bound)
         results.hello(content["versions"], devices(bound))
         write_ready(os.path.join(settings.control_dir, READY), content)
-        _stay(server, levels, windows, records, harness)
+        _stay(server, levels, windows, records, harness, bound)
     finally:
         serving_start.heed_no_signals()
         windows.close()
         server.stop()
+        if store is not None:
+            store.tidy()
     results.write("bye")
     return 0
 
@@ -326,6 +345,7 @@ def _stay(
     windows: Windows,
     records: serving_records.Records,
     harness: lifetime.Harness,
+    bound: Sequence[Bound],
 ) -> None:
     look = time.monotonic() + LOOK_S
     while True:
@@ -338,6 +358,7 @@ def _stay(
             elif kind == "close":
                 windows.close()
         if time.monotonic() > look:
+            take_executions(bound, records)
             records.flush()
             harness.require()
             if not server.alive():
