@@ -70,7 +70,7 @@ def lines_of(ready: Ready) -> Iterator[str]:
     if ready.token:
         yield f"token    {ready.token}"
     if ready.repository:
-        yield f"models   {ready.repository}  (requests of different lengths meet in a batch)"
+        yield f"models   {ready.repository}"
     words = [
         "profharness",
         "run",

@@ -75,7 +75,7 @@ SETTINGS: Mapping[str, Setting] = {
     "protocol": Setting("protocol", str, "client"),
     "shared-memory": Setting("shared_memory", str, "client"),
     "compression": Setting("compression", str, "client"),
-    "ragged": Setting("ragged", str, "client"),
+    "ragged": Setting("ragged", _one, "client"),
     "clients": Setting("clients", _number, "client"),
     "batch": Setting("batch_sizes", lambda text: (_number(text),), "load"),
     "concurrency": Setting("concurrency", lambda text: (_number(text),), "load"),

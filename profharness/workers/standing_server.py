@@ -31,6 +31,7 @@ from profharness.workers import protocol as control
 from profharness.workers.server import READY, Server, ServerSetup
 
 BUILT_IN = ("particlenet", "sleep")
+FROM_REPOSITORY = "repository"
 _BACKENDS = {
     ".onnx": "onnxruntime",
     ".pt": "torch",
@@ -143,7 +144,10 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
     repository: Annotated[
         str,
-        Option("With --ragged: keep the repository in this folder, to copy it to another Triton."),
+        Option(
+            "Let Triton's own Python backend serve the models from a model repository that is "
+            "written into this folder and stays there, to copy it to another Triton."
+        ),
     ] = ""
     allow_fallback: Annotated[
         bool,
@@ -187,7 +191,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
             "models": models,
             "cache_dir": str(cache),
             "records": False,
-            "ragged": BY_TRITON if self.ragged else "none",
+            "ragged": BY_TRITON if self.ragged else FROM_REPOSITORY if self.repository else "none",
             "repository": str(Path(self.repository).resolve()) if self.repository else "",
             "tls_cert": cert,
             "tls_key": key,
@@ -204,13 +208,10 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.ort_optimization == "all" else "--ort-optimization"
 
     def _check_ragged(self, backends: list[str]) -> None:
-        if self.repository and not self.ragged:
+        if (self.ragged or self.repository) and "tensorflow" in backends:
+            option = "--ragged" if self.ragged else "--repository"
             raise UsageError(
-                "--repository goes with --ragged", "add it: without it the models run in PyTriton"
-            )
-        if self.ragged and "tensorflow" in backends:
-            raise UsageError(
-                "--ragged: Triton runs models of torch and onnxruntime here",
+                f"{option}: Triton runs models of torch and onnxruntime here",
                 "leave it out, or serve the other models only",
             )
         if self.repository and any(Path(self.repository).glob("*")):
@@ -301,7 +302,7 @@ def standing(offer: Offer, poll: Callable[[], None]) -> Iterator[tuple[ready.Rea
     try:
         server.ensure(command)
         told = ready.read(folder / READY)
-        if offer.repository:
+        if offer.repository and offer.ragged:
             other_backends.write_beside(told)
         yield told, server
     finally:

@@ -184,6 +184,8 @@ def test_a_repository_is_asked_for_by_its_folder(tmp_path: Path):
         tmp_path
     )
     assert (said["ragged"], said["repository"]) == ("triton", str(tmp_path / "new"))
+    alone = Offer(models=("sleep:5ms",), repository=str(tmp_path / "new")).settings(tmp_path)
+    assert alone["ragged"] == "repository"
     plain = Offer(models=("sleep:5ms",)).settings(tmp_path)
     assert (plain["ragged"], plain["repository"]) == ("none", "")
 
@@ -191,7 +193,7 @@ def test_a_repository_is_asked_for_by_its_folder(tmp_path: Path):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"repository": "new"}, "--repository goes with --ragged"),
+        ({"repository": "new", "models": ("m.graphdef",)}, "--repository: Triton runs models"),
         ({"ragged": True, "repository": "."}, "is not empty"),
         ({"ragged": True, "models": ("m.graphdef",)}, "models of torch and onnxruntime"),
     ],

@@ -90,28 +90,51 @@ def test_the_answer_names_the_best_and_serves_it(grid: Path) -> None:
     assert axes["best"] in [one["point"] for one in axes["front"]["points"]]
 
 
-def test_the_line_serves_again_at_the_same_rate(grid: Path, tmp_path: Path) -> None:
-    document = saturation(grid)
-    best = max(max(one["throughput"]) for one in document["series"])
+def served_again(line: str, more: tuple[str, ...], folder: Path) -> float:
+    """Requests per second of 6 clients on the server that the line starts."""
     with socket.socket() as free, socket.socket() as other:
         free.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))
         grpc, http = free.getsockname()[1], other.getsockname()[1]
-    words = shlex.split(document["serve"])
+    words = shlex.split(line)
     assert words[:2] == ["profharness", "serve"]
     served = shlex.join(
-        [sys.executable, "-m", *words, "--grpc-port", str(grpc), "--http-port", str(http)]
+        [sys.executable, "-m", *words, *more, "--grpc-port", str(grpc), "--http-port", str(http)]
     )
     run(
         *("--server-command", served, "--ready", f"http://127.0.0.1:{http}/v2/health/ready"),
         *("--model", "sleep", "--concurrency", "6", *SHORT, "--telemetry", "cpu", "--quiet"),
         *("-o", "again"),
-        cwd=tmp_path,
+        cwd=folder,
     )
-    manifest = RunDir.open(tmp_path / "again").read_manifest()
-    rates = [record.result.throughput for record in manifest.points if record.result is not None]
-    assert rates
-    assert max(rates) == pytest.approx(best, rel=0.15)
+    manifest = RunDir.open(folder / "again").read_manifest()
+    return max(one.result.throughput for one in manifest.points if one.result is not None)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_line_serves_again_at_the_same_rate(grid: Path, tmp_path: Path, kept: bool) -> None:
+    """By PyTriton, and by Triton's Python backend from the repository that it writes."""
+    document = saturation(grid)
+    best = max(max(one["throughput"]) for one in document["series"])
+    more = ("--repository", str(tmp_path / "models")) if kept else ()
+    assert served_again(document["serve"], more, tmp_path) == pytest.approx(best, rel=0.15)
+    if kept:
+        ours = (grid / "served" / "python" / "sleep" / "config.pbtxt").read_text()
+        theirs = (tmp_path / "models" / "sleep" / "config.pbtxt").read_text()
+        assert settings_in(ours) == settings_in(theirs)
+
+
+def settings_in(text: str) -> dict:
+    """What a configuration sets, as the server's own message reads it; not what the backend needs
+    to find the model.
+    """
+    from google.protobuf import json_format, text_format
+    from tritonclient.grpc import model_config_pb2
+
+    message = text_format.Parse(text, model_config_pb2.ModelConfig())
+    found = json_format.MessageToDict(message)
+    found.pop("parameters", None)
+    return found
 
 
 def test_a_search_finds_the_setting_within_the_limit(tmp_path: Path) -> None:

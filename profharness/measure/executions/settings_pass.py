@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from profharness.launchers import Outcome
 from profharness.measure.pass_commands import difference
 from profharness.measure.passes import Execution
-from profharness.measure.point_results import PointResults
+from profharness.measure.point_results import Around, PointResults
 from profharness.measure.scan_pass import ServedTarget, as_execution
 from profharness.measure.served_pass import ServedPass, keep_requests
 from profharness.scans.contract import Point
@@ -49,7 +49,8 @@ class SettingsPass(ServedPass):
         if self.plan.layers:
             return super().execute(tool)
         watch = self.watch
-        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress)
+        around = Around((), watch.sampler.present)
+        results = PointResults(self.scan, self.plan.name, watch.recorder, watch.progress, around)
         outcomes: list[Outcome] = []
         argv: dict[tuple[str, ...], None] = {}
         last: ServedTarget | None = None

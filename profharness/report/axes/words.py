@@ -143,7 +143,7 @@ def next_step(scan: AxesScan) -> str:
     if weak:
         parts.append(f"Leave {', '.join(weak)} as it is: it is worth less than 2 %.")
     if scan.serve:
-        parts.insert(0, f"Serve it so: `{scan.serve}`.")
+        parts.insert(0, f"Serve it so: `{scan.serve}`; served/ in the run has its config.pbtxt.")
     return " ".join(parts) or (
         f"Set {setting_text((point_of(scan, scan.recommended) or best).parameters)}."
     )

@@ -16,13 +16,15 @@ from profharness_workloads.shared import models
 from profharness_workloads.shared.protocol import BAD_INPUT, Refusal, Spec, one_sentence, spec_of
 
 NAME = re.compile(r"[A-Za-z0-9._-]+")
+FROM_REPOSITORY = ("triton", "repository")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 class Served(NamedTuple):
     """One model: what it is (`spec`), and how it is served. `preferred` batch sizes: () leaves the
     choice to the server. `ragged` says who batches requests of different lengths: with `triton`,
-    Triton does, and the model runs from a repository.
+    Triton does, and the model runs from a repository; with `repository` nobody does, and it runs
+    from there too.
     """
 
     name: str
@@ -72,7 +74,7 @@ class Plan(NamedTuple):
     @property
     def in_repository(self) -> bool:
         """Whether Triton runs the models itself."""
-        return any(model.ragged == "triton" for model in self.models)
+        return any(model.ragged in FROM_REPOSITORY for model in self.models)
 
 
 def read(path: str) -> Plan:

@@ -1,7 +1,8 @@
 """A Triton model repository of the models that are served, so that Triton itself batches requests
 of different lengths.
 
-    NAME/config.pbtxt   allow_ragged_batch at each input with a free dimension, dynamic batching
+    NAME/config.pbtxt   dynamic batching; where requests may differ in length allow_ragged_batch at
+                        each input with a free dimension
     NAME/1/model.py     repository_model.py, which needs NumPy and the runtime only
     NAME/1/model.pt ... the model's file; of the built-in model the code that makes it
 
@@ -134,14 +135,15 @@ def _family(spec: inputs.TensorSpec) -> str:
 
 
 def config_text(model: Served, signature: Signature, parameters: Mapping[str, str]) -> str:
-    """The configuration as Triton's own message writes it. Raises Refusal where no input has a free
-    dimension.
+    """The configuration as Triton's own message writes it. Raises Refusal where requests are to
+    differ in length, and no input has a free dimension.
     """
     # PyTriton brings the message, and makes its own configurations from it
     from google.protobuf import json_format, text_format
     from tritonclient.grpc import model_config_pb2
 
-    if not any(None in spec.dims for spec in signature.inputs):
+    ragged = model.ragged == "triton"
+    if ragged and not any(None in spec.dims for spec in signature.inputs):
         raise Refusal(
             "%s has no input with a free dimension, so that its requests cannot differ in length"
             % model.name,
@@ -156,7 +158,9 @@ def config_text(model: Served, signature: Signature, parameters: Mapping[str, st
             "name": model.name,
             "backend": "python",
             "maxBatchSize": model.max_batch_size,
-            "input": [_tensor(spec, ragged=None in spec.dims) for spec in signature.inputs],
+            "input": [
+                _tensor(spec, ragged=ragged and None in spec.dims) for spec in signature.inputs
+            ],
             "output": [_tensor(spec, ragged=False) for spec in signature.outputs],
             # the model finds its device itself: Triton's own kinds know NVIDIA's GPUs only
             "instanceGroup": [{"count": model.instances, "kind": "KIND_CPU"}],
@@ -197,7 +201,7 @@ def _runtime(version: str, model: Served, loaded: Runner) -> Dict[str, str]:
         kind = "onnx"
     else:
         raise Refusal(
-            "--ragged triton serves models of torch and onnxruntime, and %s is of %s"
+            "a repository serves models of torch and onnxruntime, and %s is of %s"
             % (model.name, loaded.backend),
             "use --ragged padded or grouped",
         )

@@ -70,4 +70,4 @@ def load(model: Served, settings: Settings) -> Sleep:  # noqa: ARG001  the same 
             "its input is x",
         )
     # requests that differ in length need an input that is free to
-    return Sleep(seconds(model.spec.model), dims, free=model.ragged != "none")
+    return Sleep(seconds(model.spec.model), dims, free=model.ragged not in ("none", "repository"))
