@@ -107,8 +107,10 @@ class CommandScan:
         """
         by_id = {point.id: point for point in self.settings}
         values = {name: tuple(map(str, point.params.values())) for name, point in by_id.items()}
-        named = chosen_of(values, self.axes, done, self.requirements)
-        return tuple(by_id[name] for name in named)
+        named = chosen_of(
+            values, self.axes, done, self.requirements, searched=self.search is not None
+        )
+        return tuple(by_id[name] for name in dict.fromkeys(named))
 
     # the command is executed as it is
     def server(self, backend: str) -> ServerSpec | None:  # noqa: ARG002  no server here

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -94,16 +95,21 @@ def chosen_of(
     axes: Sequence[Axis],
     done: Sequence[PointRecord],
     requires: Sequence[Requirement],
+    *,
+    searched: bool,
 ) -> tuple[str, ...]:
     """The first setting of the design, the recommended and the best one among those that were
-    measured, each once; `values` are the settings by id. Empty before anything was.
+    measured; `values` are the settings by id. Empty before anything was. Of a search those count
+    that were measured again.
     """
     rated = _rated(values, done, requires)
     if not rated:
         return ()
-    best, recommended = chosen_points(rated, [axis.values for axis in axes])
+    times = Counter(record.id for record in done)
+    again = [one for one in rated if times[one.name] > 1] if searched else []
+    best, recommended = chosen_points(again or rated, [axis.values for axis in axes])
     first = next(name for name in values if name in {one.name for one in rated})
-    return tuple(dict.fromkeys((first, recommended.name, best.name)))
+    return first, recommended.name, best.name
 
 
 def _rated(

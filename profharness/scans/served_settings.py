@@ -168,13 +168,22 @@ class SettingsScan:
         """The points that a layer records on this server: of the first setting, the best and the
         recommended one of the bare pass; none before that.
         """
-        values = {name: variant.values for name, variant in self.variants.items()}
-        named = chosen_of(values, self.axes, done, self.requirements)
         return tuple(
             self.variants[name].point(self.services[backend], profiled=True)
-            for name in named
+            for name in dict.fromkeys(self._chosen(done))
             if self.variants[name].label == backend
         )
+
+    def recommended(self, done: Sequence[PointRecord]) -> str | None:
+        """The id of the recommended setting, from the records of the bare pass; None before any
+        setting was measured.
+        """
+        chosen = self._chosen(done)
+        return chosen[1] if chosen else None
+
+    def _chosen(self, done: Sequence[PointRecord]) -> tuple[str, ...]:
+        values = {name: variant.values for name, variant in self.variants.items()}
+        return chosen_of(values, self.axes, done, self.requirements, searched=self.adaptive)
 
     def server(self, backend: str) -> ServerSpec:
         """The server with these settings."""

@@ -6,35 +6,38 @@ import re
 import shutil
 from pathlib import Path
 
-from profharness.analysis.axes.records import AxesScan
 from profharness.errors import InputError
-from profharness.rundir.manifest import Manifest
+from profharness.rundir.manifest import PointRecord
 from profharness.rundir.paths import RunDir, write_atomic
+from profharness.scans.served_settings import SettingsScan
 from profharness.serving import ready
 from profharness.serving.recommended import configurations
+from profharness.workers.server import READY
 
 FOLDER = "served"
 _BARE = "bare"
-_READY = "server-ready.json"
 
 
-def write(run: RunDir, manifest: Manifest, scan: AxesScan) -> tuple[Path, ...]:
-    """served/BACKEND/MODEL/config.pbtxt of the recommended point, in place of earlier ones; none
-    where the server was not ours, or left no description of itself.
+def write(run: RunDir, scan: SettingsScan, done: list[PointRecord]) -> tuple[Path, ...]:
+    """served/BACKEND/MODEL/config.pbtxt of the recommended point of the bare pass, in place of
+    earlier ones; none where nothing was measured, or the server is not ours.
     """
     folder = run.root / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
-    record = next((one for one in manifest.points if one.id == scan.recommended), None)
-    if not scan.serve or record is None:
+    name = scan.recommended(done)
+    if name is None:
+        return ()
+    label = scan.variants[name].label
+    asked = scan.services[label].request
+    if not asked.managed:
         return ()
     try:
-        described = ready.read(run.root / "control" / _BARE / record.backend / _READY)
-    except InputError:  # of a run that was copied without it
+        described = ready.read(run.control_dir(_BARE) / label / READY)
+    except InputError:  # the server did not start, and the point came from an earlier part of a run
         return ()
-    name = _name(str(manifest.scan.settings.get("model", "")) if manifest.scan else "")
     written = []
     for model in described.models:
-        own = name if len(described.models) == 1 else model.name
+        own = _name(asked.model) if len(described.models) == 1 else model.name
         for backend, text in configurations(model, own).items():
             path = folder / backend / own / "config.pbtxt"
             path.parent.mkdir(parents=True, exist_ok=True)

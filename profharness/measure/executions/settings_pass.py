@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from profharness.launchers import Outcome
+from profharness.measure.executions import served_configs
 from profharness.measure.pass_commands import difference
 from profharness.measure.passes import Execution
 from profharness.measure.point_results import Around, PointResults
@@ -63,6 +64,7 @@ class SettingsPass(ServedPass):
                     break
         finally:
             keep_requests(watch.recorder, self.plan.name)
+            served_configs.write(watch.recorder.run, self.scan, self.done)
         env = {} if last is None else difference(last.command)
         return as_execution(outcomes, tuple(argv), env)
 
