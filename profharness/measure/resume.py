@@ -69,6 +69,8 @@ def _request_of(scan: ScanRecord, root: Path) -> Request:
             "make a new run; give secrets in the environment, in PROFHARNESS_TOKEN, or by "
             "--token-file",
         )
+    if isinstance(way := settings.get("ragged"), str):  # one way, as runs before had it
+        settings["ragged"] = [way]
     try:
         return msgspec.convert(settings, Request)
     except (msgspec.ValidationError, RecursionError) as error:

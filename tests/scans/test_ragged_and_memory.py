@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from profharness.cli import Rest
 from profharness.cli.run import build_request
 from profharness.errors import UsageError
+from profharness.measure.resume import _request_of
 from profharness.node.probe import Environment
 from profharness.rundir.levels import ragged_label
+from profharness.rundir.manifest import ScanRecord
 from profharness.scans import create
 from profharness.scans.contract import Scan
 
@@ -119,3 +123,9 @@ def test_memory_of_a_device_is_planned_with_its_number() -> None:
 def test_memory_that_cannot_be_shared(flags: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         scan_of(**flags)
+
+
+def test_a_run_that_recorded_one_way_as_a_text_is_still_taken_up(tmp_path: Path) -> None:
+    settings = {"via": "triton", "ragged": "padded"}
+    found = _request_of(ScanRecord(name="particlenet", settings=settings), tmp_path)
+    assert found.ragged == ("padded",)

@@ -65,6 +65,7 @@ class SystemMemory:
                 memory[at : at + len(piece)] = piece
 
     def remove(self, name: str) -> None:
+        """Unlink the file, where it was made."""
         try:
             os.unlink("/dev/shm/" + name)
         except FileNotFoundError:
@@ -114,6 +115,7 @@ class DeviceMemory:
         self._call("Memcpy", place, source, length, ctypes.c_int(TO_DEVICE))
 
     def remove(self, name: str) -> None:
+        """Give the memory back, where it was taken."""
         place = self._places.pop(name, None)
         if place is not None:
             self._function("Free")(place)  # at the end nothing is left to do about a failure
