@@ -9,6 +9,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs
 
+import msgspec
+
 from profharness.cli.livepage.state import LiveState
 from profharness.cli.viewing.guarded import ASKS_WITHIN_S, GuardedServer, knows_us
 from profharness.report.live.page import page_text, policy
@@ -57,10 +59,11 @@ class _Handler(BaseHTTPRequestHandler):
         asked = parse_qs(query, max_num_fields=4)
         page = asked.get("c", [""])[0]
         known = frozenset(asked.get("k", [""])[0].split("."))
-        self._send(HTTPStatus.OK, self.server.state.told(known), _JSON, body=body)
+        told = self.server.state.told(known)
+        self._send(HTTPStatus.OK, msgspec.json.encode(told), _JSON, body=body)
         if body:
             self.wfile.flush()
-            self.server.state.heard(page)
+            self.server.state.heard(page, told)
 
     def _is_foreign(self) -> bool:
         """Whether somebody else's page asks, or asks for another computer than this one."""

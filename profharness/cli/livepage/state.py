@@ -59,23 +59,22 @@ class LiveState:
         self._asked: dict[str, float] = {}
         self._told: set[str] = set()
 
-    def told(self, known: frozenset[str]) -> bytes:
+    def told(self, known: frozenset[str]) -> Told:
         """The answer to a page that has the parts with the marks `known`."""
         with self._lock:
             self._renew()
             fresh = {name: one for name, one in self._parts.items() if one.mark not in known}
-            ended = self._ended is not None
-            return msgspec.json.encode(Told(self._title, ended, fresh))
+            return Told(self._title, self._ended is not None, fresh)
 
-    def heard(self, page: str) -> None:
-        """The page of this name has its answer."""
+    def heard(self, page: str, answer: Told) -> None:
+        """The page of this name has its answer, which may be older than the end."""
         name = page if _NAME.fullmatch(page) else ""
         with self._changed:
             self._asked.pop(name, None)
             self._asked[name] = self._now()
             while len(self._asked) > _MOST_PAGES:
                 self._asked.pop(next(iter(self._asked)))
-            if self._ended is not None:
+            if answer.ended:
                 self._told.add(name)
                 self._changed.notify_all()
 

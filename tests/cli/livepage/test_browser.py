@@ -130,6 +130,6 @@ def test_records_of_the_page_are_what_the_state_says() -> None:
     """The two ends of the wire agree: what the script reads are fields of `Told`."""
     run = Run()
     with run.server:
-        told = msgspec.json.decode(run.state.told(frozenset()))
+        told = msgspec.json.decode(msgspec.json.encode(run.state.told(frozenset())))
     assert set(told) == {"title", "ended", "parts"}
     assert set(told["parts"]["head"]) == {"mark", "html"}

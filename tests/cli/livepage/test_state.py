@@ -27,8 +27,8 @@ class Run:
         return Moment(self.run)
 
     def ask(self, known: frozenset[str] = frozenset(), page: str = "") -> Told:
-        told = msgspec.json.decode(self.state.told(known), type=Told)
-        self.state.heard(page)
+        told = self.state.told(known)
+        self.state.heard(page, told)
         return told
 
 
@@ -98,6 +98,17 @@ def test_the_server_waits_until_every_open_page_knows_the_end() -> None:
     assert run.ask(page="cc").ended
     waiting.join(60)
     assert told.is_set()
+
+
+def test_an_answer_from_before_the_end_does_not_count_as_the_last_one() -> None:
+    """It may be on its way while the run ends."""
+    run = Run()
+    before = run.state.told(frozenset())
+    run.state.end(LiveAnswer())
+    run.state.heard("aa", before)
+    assert not run.state.wait_told(0)
+    assert run.ask(page="aa").ended
+    assert run.state.wait_told(0)
 
 
 def test_nobody_is_waited_for_where_no_page_is_open() -> None:
