@@ -5,7 +5,7 @@ is run around an execution, and which figure of the script counts (docs/command-
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Annotated
 
 from profharness.errors import UsageError
@@ -13,10 +13,11 @@ from profharness.options import axes
 from profharness.options.batch import BatchOptions
 from profharness.options.declared import AXES, Limit, Option, TextForm, declared, flag
 from profharness.options.workload import for_commands
-from profharness.rundir.executions.axes import Axis, axes_of, requirement
+from profharness.rundir.executions.axes import RANKS, Axis, axes_of, requirement
 
 ALSO_WITH_AXES = frozenset({"warmup", "seed", "strict"})
 """Options of scans that a scan of a command understands too."""
+_MOST_RANKS = 1024
 _ONLY = for_commands("name a command after --, with {NAME} where a value of the axis belongs")
 
 
@@ -50,8 +51,8 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
         Option(
             "NAME=VALUES: execute the command with each value where it says {NAME}: "
             "batch=8,16,32, batch=8..64 (powers of two), workers=0..8:1 (counting), or "
-            "env:OMP_NUM_THREADS=1,2,4 for a variable, or power-cap=150,200 (watts) for the "
-            "devices. Repeatable: every combination.",
+            "env:OMP_NUM_THREADS=1,2,4 for a variable, power-cap=150,200 (watts) for the "
+            "devices, or ranks=1,2,4. Repeatable: every combination.",
             AXES,
             names=("--scan",),
             metavar="NAME=VALUES",
@@ -147,7 +148,7 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
         return 0 if self.warmup == "auto" else int(self.warmup)
 
 
-def check(request: CommandScanOptions, words: Iterable[str]) -> None:
+def check(request: CommandScanOptions, words: Sequence[str]) -> None:
     """Raises UsageError where options of a scan of a command stand alone, or contradict it;
     `words` are those of the command.
     """
@@ -165,6 +166,7 @@ def check(request: CommandScanOptions, words: Iterable[str]) -> None:
             f"--search and --design {request.design}: a search chooses its points itself",
             "leave one of them out",
         )
+    _check_ranks(request, words)
     axes.require_used(request.all_axes, (*words, request.setup, request.prepare, request.cleanup))
     size, points = axes.design_size(request.design), 1
     for axis in request.all_axes:
@@ -179,3 +181,15 @@ def check(request: CommandScanOptions, words: Iterable[str]) -> None:
             f"--scan: the grid has {points} points, more than {axes.MOST_POINTS}",
             "take fewer values, or some of its points: --design lhs:20",
         )
+
+
+def _check_ranks(request: CommandScanOptions, command: Sequence[str]) -> None:
+    """Raises UsageError for numbers of ranks that are none."""
+    if not axes.starts_ranks(request.all_axes, command):
+        return
+    for value in request.axes[RANKS]:
+        if not value.isdecimal() or not 1 <= int(value) <= _MOST_RANKS:
+            raise UsageError(
+                f"--scan {RANKS}: {value} is no number of ranks of one node",
+                f"write whole numbers from 1 to {_MOST_RANKS}, such as --scan {RANKS}=1,2,4",
+            )

@@ -16,6 +16,8 @@ from profharness.errors import UsageError
 ENVIRONMENT = "env:"
 POWER_CAP = "power-cap"
 """The axis whose values are power caps of the accelerators, in W per package."""
+RANKS = "ranks"
+"""The axis whose values are numbers of ranks, where the command has no `{ranks}` itself."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
