@@ -145,7 +145,7 @@ def run(
 
         job = in_job(request)
         return watch(job, as_json=switches.json, quiet=switches.quiet, cancels=True)
-    if request.ranks > 1 and not is_rank():
+    if request.ranks > 1 and not request.axes and not is_rank():
         return start_ranks(request.ranks)
     return perform(
         of_task(request),

@@ -43,7 +43,7 @@ def saturation(
         list[str] | None,
         typer.Option(
             "--at",
-            help="Of a scan of a command: also what its effects predict for a point, such as "
+            help="Of a scan of a command: also what is expected of a point, such as "
             "batch=16,workers=2. Repeatable.",
             metavar="NAME=VALUE,...",
         ),

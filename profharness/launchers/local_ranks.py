@@ -2,31 +2,50 @@
 it.
 
 Each copy finds its rank in RANK, WORLD_SIZE and LOCAL_RANK and joins the others' run directory, as
-under any launcher.
+under any launcher. In a scan of a command it is the command that is started N times for each
+execution, by this file as a program of its own: `python -I -S local_ranks.py N -- COMMAND ...`,
+which needs nothing but the standard library.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import FrameType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from profharness.launchers.command import Command
 
 GRACE_S = 15.0
 _PR_SET_PDEATHSIG = 1
 _PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def start(argv: Sequence[str], ranks: int) -> int:
+def started(command: Command, ranks: int) -> Command:
+    """A command that runs the given one once per rank. What starts them is under no hook (-I), they
+    are.
+    """
+    return command.with_prefix(
+        (sys.executable, "-I", "-S", str(Path(__file__).resolve()), str(ranks), "--")
+    )
+
+
+def start(argv: Sequence[str], ranks: int, *, pass_on: bool = True) -> int:
     """Run `argv` once per rank and wait for all; the first exit status that is not 0, in order of
     time, else 0.
 
     When one rank fails, the others, which may wait for it in a collective, are ended after a grace
-    time.
+    time. Without `pass_on` signals reach the whole process group by themselves, and are survived
+    here until the ranks have ended.
     """
     port, dies_with_us = _free_port(), _dying_with(os.getpid())
     processes = [
@@ -38,7 +57,8 @@ def start(argv: Sequence[str], ranks: int) -> int:
         )
         for rank in range(ranks)
     ]
-    before = {number: signal.signal(number, _passed_to(processes)) for number in _PASSED_ON}
+    told = processes if pass_on else ()
+    before = {number: signal.signal(number, _passed_to(told)) for number in _PASSED_ON}
     try:
         return _wait(processes)
     finally:
@@ -107,3 +127,23 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def main(words: Sequence[str]) -> int:
+    """`N -- COMMAND ...`; the exit status of the ranks, 127 where the command is no program."""
+    if len(words) < 3 or not words[0].isdecimal() or words[1] != "--":
+        sys.stderr.write("usage: local_ranks.py N -- COMMAND [ARGUMENTS ...]\n")
+        return 2
+    argv = words[2:]
+    if shutil.which(argv[0]) is None:
+        sys.stderr.write(f"profharness: {argv[0]}: no such program here\n")
+        return 127
+    try:
+        return start(argv, int(words[0]), pass_on=False)
+    except OSError as error:
+        sys.stderr.write(f"profharness: {argv[0]}: {error.strerror}\n")
+        return 126
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

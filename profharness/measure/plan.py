@@ -93,7 +93,8 @@ class RunPlan:
 
     def where(self, plan: PassPlan, *, is_worker: bool) -> Where:
         """Places for the layers of one pass."""
-        world = max(self.rank.world, self.request.ranks)
+        # layers of a scan stand around an execution with all of its ranks
+        world = max(self.rank.world, 1 if self.request.axes else self.request.ranks)
         return Where(
             run_root=self.root,
             pass_name=plan.name,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from profharness.errors import UsageError
-from profharness.rundir.executions.axes import POWER_CAP, Axis
+from profharness.rundir.executions.axes import POWER_CAP, RANKS, Axis
 
 SHAPE = "shape:"
 LHS = "lhs:"
@@ -147,6 +147,15 @@ def filled(text: str, texts: Mapping[str, str]) -> str:
     return re.sub(rf"\{{({names})\}}", lambda match: texts[match[1]], text)
 
 
+def starts_ranks(axes: Sequence[Axis], command: Sequence[str]) -> bool:
+    """Whether an axis says how many ranks of the command are started: `ranks`, where no word of
+    the command has it in braces (`mpirun -n {ranks}` starts them itself).
+    """
+    braces = "{" + RANKS + "}"
+    named = any(axis.name == RANKS for axis in axes)
+    return named and not any(braces in word for word in command)
+
+
 def require_used(axes: Sequence[Axis], texts: Sequence[str]) -> None:
     """Raises UsageError for an axis that sets nothing: no variable, no power cap, and no word has
     it in braces.
@@ -158,7 +167,7 @@ def require_used(axes: Sequence[Axis], texts: Sequence[str]) -> None:
                 "let the command take it: --scan tokens=64,128 -- python train.py {tokens}",
             )
         braces = "{" + axis.name + "}"
-        sets_itself = axis.variable or axis.name == POWER_CAP
+        sets_itself = axis.variable or axis.name in (POWER_CAP, RANKS)
         if not sets_itself and not any(braces in text for text in texts):
             raise UsageError(
                 f"--scan {axis.name}: the command has no {braces}, so that nothing would vary",

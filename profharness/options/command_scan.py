@@ -6,7 +6,7 @@ often each point is measured, what is run around an execution, and which figure 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Annotated
 
 from profharness.errors import UsageError
@@ -14,10 +14,11 @@ from profharness.options import axes, setting_axes
 from profharness.options.batch import BatchOptions
 from profharness.options.declared import AXES, Limit, Option, TextForm, declared, flag
 from profharness.options.workload import for_commands
-from profharness.rundir.executions.axes import Axis, axes_of, requirement
+from profharness.rundir.executions.axes import RANKS, Axis, axes_of, requirement
 
 ALSO_WITH_AXES = frozenset({"warmup", "seed", "strict"})
 """Options of scans that a scan of a command understands too."""
+_MOST_RANKS = 1024
 _ONLY = for_commands("name a command after --, with {NAME} where a value of the axis belongs")
 
 
@@ -51,8 +52,8 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
         Option(
             "NAME=VALUES: execute the command with each value where it says {NAME}: "
             "batch=8,16,32, batch=8..64 (powers of two), workers=0..8:1 (counting), or "
-            "env:OMP_NUM_THREADS=1,2,4 for a variable, or power-cap=150,200 (watts) for the "
-            "devices. With --via triton NAME is an option: instances=1,2,4 or "
+            "env:OMP_NUM_THREADS=1,2,4 for a variable, power-cap=150,200 (watts) for the "
+            "devices, or ranks=1,2,4. With --via triton NAME is an option: instances=1,2,4 or "
             "queue-delay-us=0,1000. Repeatable: every combination.",
             AXES,
             names=("--scan",),
@@ -153,7 +154,7 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
         return 0 if self.warmup == "auto" else int(self.warmup)
 
 
-def check(request: CommandScanOptions, words: Iterable[str]) -> None:
+def check(request: CommandScanOptions, words: Sequence[str]) -> None:
     """Raises UsageError where options of a scan over axes stand alone, or contradict it; `words`
     are those of the command, empty for a model.
     """
@@ -176,8 +177,8 @@ def check(request: CommandScanOptions, words: Iterable[str]) -> None:
             "--warm-start is for a search, and this scan measures every point",
             "add --search LEVELS, or leave it out",
         )
-    words = tuple(words)
     if words:
+        _check_ranks(request, words)
         axes.require_used(
             request.all_axes, (*words, request.setup, request.prepare, request.cleanup)
         )
@@ -201,3 +202,15 @@ def _check_size(request: CommandScanOptions) -> None:
             f"--scan: the grid has {points} points, more than {axes.MOST_POINTS}",
             "take fewer values, or some of its points: --design lhs:20",
         )
+
+
+def _check_ranks(request: CommandScanOptions, command: Sequence[str]) -> None:
+    """Raises UsageError for numbers of ranks that are none."""
+    if not axes.starts_ranks(request.all_axes, command):
+        return
+    for value in request.axes[RANKS]:
+        if not value.isdecimal() or not 1 <= int(value) <= _MOST_RANKS:
+            raise UsageError(
+                f"--scan {RANKS}: {value} is no number of ranks of one node",
+                f"write whole numbers from 1 to {_MOST_RANKS}, such as --scan {RANKS}=1,2,4",
+            )

@@ -17,7 +17,7 @@ import msgspec
 from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import options as tracers
-from profharness.options import command_scan, pinning, providers, serving_rules, trace_ranks
+from profharness.options import axes, command_scan, pinning, providers, serving_rules, trace_ranks
 from profharness.options.command_scan import CommandScanOptions
 from profharness.options.declared import (
     OUTPUT,
@@ -32,9 +32,12 @@ from profharness.options.declared import (
 )
 from profharness.options.workload import for_commands, is_sleep
 from profharness.rundir.capture import in_full
+from profharness.rundir.executions.axes import RANKS
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LATER = (SERVING, PROCESSES)
+_IN_A_JOB = "--scan ranks=1,2,4 -- srun -n {ranks} python train.py"
+_IN_A_CONTAINER = "--scan ranks=1,2,4 -- mpirun -n {ranks} python train.py"
 _NO_SUCH_MODEL = "name an .onnx, .pt or .graphdef file, a SavedModel folder, or particlenet"
 
 
@@ -54,7 +57,7 @@ class Request(CommandScanOptions, frozen=True, kw_only=True, forbid_unknown_fiel
         int,
         Option(
             "Commands: start this many ranks (RANK, WORLD_SIZE, LOCAL_RANK; "
-            "under Slurm its tasks).",
+            "under Slurm its tasks); with --scan of each execution, on this node.",
             PLACE,
             only=for_commands(
                 "a scan is one process; profile a command: --ranks 4 -- python train.py"
@@ -219,6 +222,13 @@ class Request(CommandScanOptions, frozen=True, kw_only=True, forbid_unknown_fiel
         ),
     ] = False
 
+    @property
+    def starts_ranks(self) -> bool:
+        """Whether each execution of a scan is one of several ranks that profharness starts."""
+        return bool(self.axes) and (
+            self.ranks > 1 or axes.starts_ranks(self.all_axes, self.command)
+        )
+
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "capture", in_full(self.capture))
         _check_capture(self)
@@ -255,9 +265,24 @@ def _check_capture(request: Request) -> None:
 def _wrong_ranks(request: Request) -> list[tuple[bool, str, str]]:
     return [
         (
-            bool(request.axes) and (request.ranks > 1 or request.launcher != "local"),
-            "--scan executes the command as one process of this node, not as ranks or jobs",
-            "let the command start its ranks itself: srun, mpirun or torchrun stands after --",
+            bool(request.axes) and request.launcher != "local",
+            "--scan executes the command on this node, not in jobs",
+            f"run it in a job of your own; in it, srun may stand after --: {_IN_A_JOB}",
+        ),
+        (
+            request.ranks > 1 and RANKS in request.axes,
+            f"--ranks {request.ranks} and --scan ranks: both say how many",
+            "leave --ranks out",
+        ),
+        (
+            bool(request.axes) and bool(request.trace_ranks or request.rank_limit),
+            "--trace-ranks and --rank-limit are for ranks with a profharness each, not for --scan",
+            "leave them out: the layers stand around all ranks of an execution",
+        ),
+        (
+            request.starts_ranks and bool(request.container),
+            "--container: the ranks of a scan are started on the node itself",
+            f"let the command start them in the container: {_IN_A_CONTAINER}",
         ),
         (
             request.ranks > 1 and not request.command,

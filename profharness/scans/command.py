@@ -14,7 +14,7 @@ from profharness.layers.contract import COMMAND
 from profharness.node.probe import Environment
 from profharness.options.axes import filled
 from profharness.options.request import Request
-from profharness.rundir.executions.axes import Axis, Requirement, requirements_of
+from profharness.rundir.executions.axes import RANKS, Axis, Requirement, requirements_of
 from profharness.rundir.manifest import PointRecord
 from profharness.scans.contract import Point, PointOutput, ServerSpec, WorkloadSpec, first_missing
 from profharness.scans.design import rounds, settings_of
@@ -156,6 +156,15 @@ def words_of(words: Sequence[str], point: Point) -> tuple[str, ...]:
     """The words of a command with the point's values in them."""
     texts = texts_of(point)
     return tuple(filled(word, texts) for word in words)
+
+
+def ranks_of(request: Request, point: Point) -> int | None:
+    """How many ranks of the command an execution of the point is; None for a command that is
+    started once, as it is.
+    """
+    if not request.starts_ranks:
+        return None
+    return int(str(point.params.get(RANKS, request.ranks)))
 
 
 def variables_of(axes: Sequence[Axis], point: Point) -> dict[str, str]:

@@ -53,14 +53,54 @@ class Posterior:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fit:
-    """The kernel between all settings and the measured ones under the likeliest parameters."""
+class _Shape:
+    """A kernel's lengths per axis, the share of the sum in it, and its variance."""
 
-    kernel: F64
+    lengths: tuple[float, ...]
+    added: float
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """The measured settings under one kernel and one noise: the Cholesky factor of their
+    covariance, the weights of what was measured, and its log likelihood but for a constant.
+    """
+
+    shape: _Shape
     factor: F64
     weights: F64
-    variance: float
     likelihood: float
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Logarithms `values` measured at positions `levels` (measured x axes) of a grid with `counts`
+    values per axis. `noises` are the standard errors of the logarithms; of several alternatives
+    the likeliest holds.
+    """
+
+    grid: Grid
+    levels: F64
+    values: F64
+    noises: tuple[F64, ...]
+
+    @property
+    def middle(self) -> float:
+        """Around which the process lies."""
+        return float(self.values.mean())
+
+    def fits(self) -> Iterator[_Fit]:
+        """One for each kernel of the table, and each alternative of the noise."""
+        distances = _distances(self.grid, self.levels, self.levels)
+        rest, std = self.values - self.middle, float(self.values.std())
+        for noise in self.noises:
+            spread = max(std, _LEAST_SPREAD, float(noise.mean()))
+            for lengths, added in _shapes(len(self.grid.counts)):
+                alike = _kernel(self.grid, distances, lengths, added)
+                for size in _SIZES:
+                    shape = _Shape(lengths, added, (size * spread) ** 2)
+                    yield _fit(shape, alike, rest, noise)
 
 
 def grid_of(counts: Sequence[int], ordered: Sequence[bool]) -> Grid:
@@ -72,23 +112,50 @@ def grid_of(counts: Sequence[int], ordered: Sequence[bool]) -> Grid:
 def posterior(
     grid: Grid, places: npt.ArrayLike, values: npt.ArrayLike, sigma: npt.ArrayLike
 ) -> Posterior:
-    """From logarithms `values` measured at the settings `places` with standard errors `sigma` (of
-    the logarithm: relative ones). At least one is needed.
+    """Of all settings, from logarithms `values` measured at the settings `places` with standard
+    errors `sigma` (of the logarithm: relative ones). At least one is needed.
     """
     at = np.asarray(places, np.int64)
-    y, noise = np.asarray(values, np.float64), np.asarray(sigma, np.float64)
-    middle = float(y.mean())
-    distances = _distances(grid, at)
-    spread = max(float(y.std()), _LEAST_SPREAD, float(noise.mean()))
-    fits = (
-        _fit(_kernel(grid, distances, lengths, added), at, y - middle, noise, (size * spread) ** 2)
-        for (lengths, added) in _shapes(len(grid.counts))
-        for size in _SIZES
+    measured = Measurements(
+        grid,
+        grid.levels[at].astype(np.float64),
+        np.asarray(values, np.float64),
+        (np.asarray(sigma, np.float64),),
     )
-    best = max(fits, key=lambda fit: fit.likelihood)
-    known = np.linalg.solve(best.factor, best.kernel.T)
-    variance = best.variance * (1 + _CONSTANT) - (known * known).sum(axis=0)
-    return Posterior(middle + best.kernel @ best.weights, np.sqrt(np.maximum(variance, 0.0)))
+    return posterior_at(measured, grid.levels.astype(np.float64))
+
+
+def posterior_at(measured: Measurements, levels: F64) -> Posterior:
+    """Of settings at any positions (settings x axes), also between two values of an axis."""
+    best = max(measured.fits(), key=lambda fit: fit.likelihood)
+    distances = _distances(measured.grid, levels, measured.levels)
+    alike = _kernel(measured.grid, distances, best.shape.lengths, best.shape.added)
+    kernel = best.shape.variance * (alike + _CONSTANT)
+    known = np.linalg.solve(best.factor, kernel.T)
+    variance = best.shape.variance * (1 + _CONSTANT) - (known * known).sum(axis=0)
+    mean = measured.middle + kernel @ best.weights
+    return Posterior(mean, np.sqrt(np.maximum(variance, 0.0)))
+
+
+def left_out(measured: Measurements) -> Posterior:
+    """Of each measured setting what the others say of a measurement there, with its noise.
+
+    Mean and variance of one without the others are those of Rasmussen and Williams 2006 (5.12). The
+    kernel is the likeliest one for the others too: the likelihood of all is that of the others
+    times that of the one given the others.
+    """
+    count = len(measured.values)
+    best, mean, sd = np.full(count, -math.inf), np.zeros(count), np.zeros(count)
+    for fit in measured.fits():
+        half = np.linalg.inv(fit.factor)
+        variance = 1 / (half * half).sum(axis=0)
+        error = fit.weights * variance
+        likelihood = fit.likelihood + 0.5 * (np.log(variance) + error**2 / variance)
+        better = likelihood > best
+        best = np.where(better, likelihood, best)
+        mean = np.where(better, measured.values - error, mean)
+        sd = np.where(better, np.sqrt(variance), sd)
+    return Posterior(mean, sd)
 
 
 def expected_gain(found: Posterior, best: float) -> F64:
@@ -113,12 +180,11 @@ def _shapes(axes: int) -> Iterator[tuple[tuple[float, ...], float]]:
     return product(alike + wilder, _ADDED)
 
 
-def _distances(grid: Grid, at: I64) -> list[F64]:
+def _distances(grid: Grid, levels: F64, measured: F64) -> list[F64]:
     """Per axis, settings x measured: 0 to 1 between numbers; 0 or 1 between categories."""
     found = []
     for axis, (count, ordered) in enumerate(zip(grid.counts, grid.ordered, strict=True)):
-        column = grid.levels[:, axis]
-        apart = np.abs(column[:, None] - column[at][None, :]).astype(np.float64)
+        apart = np.abs(levels[:, axis][:, None] - measured[:, axis][None, :])
         found.append(apart / max(count - 1, 1) if ordered else (apart > 0).astype(np.float64))
     return found
 
@@ -132,10 +198,9 @@ def _kernel(grid: Grid, distances: Sequence[F64], lengths: Sequence[float], adde
     return shape
 
 
-def _fit(shape: F64, at: I64, y: F64, noise: F64, variance: float) -> _Fit:
-    kernel = variance * (shape + _CONSTANT)
-    own = kernel[at] + np.diag(noise**2 + _JITTER)
+def _fit(shape: _Shape, alike: F64, rest: F64, noise: F64) -> _Fit:
+    own = shape.variance * (alike + _CONSTANT) + np.diag(noise**2 + _JITTER)
     factor = np.linalg.cholesky(own)
-    weights = np.linalg.solve(factor.T, np.linalg.solve(factor, y))
-    likelihood = -0.5 * float(y @ weights) - float(np.log(np.diag(factor)).sum())
-    return _Fit(kernel, factor, weights, variance, likelihood)
+    weights = np.linalg.solve(factor.T, np.linalg.solve(factor, rest))
+    likelihood = -0.5 * float(rest @ weights) - float(np.log(np.diag(factor)).sum())
+    return _Fit(shape, factor, weights, likelihood)

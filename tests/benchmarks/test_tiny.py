@@ -85,6 +85,7 @@ def test_every_benchmark_is_here() -> None:
     elsewhere = {
         *("bare_overhead", "compare_answers", "load_generator", "make_kineto"),
         *("fleet_held_out", "fleet_size", "many_ranks", "page_load", "read_kineto", "scale"),
+        "scan_cifar",
     }
     assert {*TINY, *elsewhere} == PROGRAMS
 
@@ -211,3 +212,16 @@ def test_the_forecasts_of_a_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     told = _kept_elsewhere(monkeypatch, "fleet_held_out", tmp_path, "--seconds", "1")
     assert isinstance(told["levels"], list)
     assert len(told["levels"]) == 12
+
+
+@pytest.mark.thorough
+def test_the_scan_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for needed in ("torch", "transformers"):
+        pytest.importorskip(needed)
+    words = ("--batch", "2,4", "--workers", "0,1", "--repeats", "1", "--steps", "2")
+    told = _kept_elsewhere(monkeypatch, "scan_cifar", tmp_path, *words)
+    assert isinstance(told["points"], list)
+    assert {one["point"] for one in told["points"]} == {
+        f"batch{batch}-workers{workers}" for batch in (2, 4) for workers in (0, 1)
+    }
+    assert told["curves"]

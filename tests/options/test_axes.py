@@ -130,7 +130,10 @@ def request(**settings: object) -> object:
         ({"rate_regex": "(x)(y)"}, "groups"),
         ({"rate_regex": "("}, "regular expression"),
         ({"require": ("accuracy",)}, "NAME>=NUMBER"),
-        ({"ranks": 2}, "not as ranks"),
+        ({"launcher": "slurm"}, "not in jobs"),
+        ({"axes": {"ranks": "0,2"}}, "no number of ranks"),
+        ({"axes": {"ranks": "1,2"}, "ranks": 2}, "both say how many"),
+        ({"ranks": 2, "rank_limit": 5.0}, "with a profharness each"),
         ({"axes": {"n": "0..999:1", "env:M": "0..999:1"}}, "1000000 points"),
     ],
 )

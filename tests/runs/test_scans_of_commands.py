@@ -86,7 +86,34 @@ def test_a_grid_of_marked_steps(script: Path, tmp_path: Path) -> None:
     assert len(curves["series"]) == 4
     guess = started.run("saturation", root, "--at", "batch=4,workers=1")
     assert "predicted at batch 4, workers 1" in guess.stdout
+    assert "Each point as the others predict it" in guess.stdout
+    assert {one["point"] for one in said["axes"]["left_out"]} == {
+        point["point"] for point in said["points"]
+    }
+    assert said["axes"]["expected"] == []
     assert "no axis depth" in started.run("saturation", root, "--at", "depth=4").stderr
+
+
+def test_settings_that_were_not_measured_have_an_expected_rate(tmp_path: Path) -> None:
+    """Of a Latin hypercube of a surface whose rates are known, and of which one setting fails."""
+    root = tmp_path / "run"
+    code = "import sys; n, m = {n}, {m}; n == 8 == m and sys.exit(1); print('rate', n * (m + 8))"
+    axes = ("--scan", "n=1..8", "--scan", "m=1..8", "--design", "lhs:12", "--seed", "3")
+    words = ("--rate-regex", r"rate (\d+)", "--json", "--", ANY, "-c", code)
+    ran = started.run("run", "-o", root, *OFF, *axes, *words, cwd=tmp_path)
+    said = json.loads(ran.stdout)["axes"]
+    measured = {point["point"] for point in json.loads(ran.stdout)["points"]}
+    assert len(measured) == 12
+    assert said["settings_left"] == len(said["expected"]) == 4
+    for one in said["expected"]:
+        n, m = one["parameters"]["n"], one["parameters"]["m"]
+        assert f"n{n}-m{m}" not in measured
+        assert one["throughput"]["value"] == pytest.approx(n * (m + 8), rel=0.2)
+    inside = sum(one["inside"] for one in said["left_out"])
+    assert f"{inside} of {len(said['left_out'])} inside its 95 % interval" in " ".join(
+        started.run("report", root, "--format", "md").stdout.split()
+    )
+    assert "Expected of settings that were not measured" in (root / "report.html").read_text()
 
 
 def test_a_point_that_fails_costs_itself_and_can_be_tried_again(

@@ -4,6 +4,7 @@ real Slurm of two nodes.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -82,6 +83,57 @@ def test_its_ranks_join_one_run(name: str, tmp_path: Path) -> None:
     assert [one.rank for one in found.processes] == [0, 1, 2]
     assert all(one.host for one in found.processes)
     assert not found.findings
+
+
+MARKING = (
+    "import time, profharness_mark as m\n"
+    "for _ in range(12):\n    time.sleep(0.02)\n    m.step(items=1)\n"
+)
+
+
+@pytest.mark.parametrize("name", WHEELS)
+def test_a_scan_over_the_ranks_that_it_starts(name: str, tmp_path: Path) -> None:
+    """`{ranks}` stands in the command, which starts them itself; the marks of all of them count."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(_LAUNCHERS)}
+    words = (*launcher(name, 1)[:-1], "{ranks}", sys.executable, "-c", MARKING)
+    done = subprocess.run(
+        (
+            *(sys.executable, "-m", "profharness", "run", "--telemetry", "off", "--json"),
+            *("-o", str(tmp_path / "run"), "--scan", "ranks=1,3", "--repeats", "2", "--", *words),
+        ),
+        env={**clean, **variables(name)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rates = {
+        one["parameters"]["ranks"]: one["throughput"] for one in json.loads(done.stdout)["points"]
+    }
+    assert 10 < rates[1] <= 50  # a sleep lasts no less than asked
+    assert 2 * rates[1] < rates[3] <= 150
+
+
+def test_a_scan_over_the_ranks_that_srun_starts_in_a_job(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "marking.py").write_text(MARKING)
+    words = (
+        *(sys.executable, "-m", "profharness", "run", "--telemetry", "off", "-o", "run"),
+        *("--scan", "ranks=1,2", "--repeats", "2", "--"),
+        *("srun", "--overlap", "-n", "{ranks}", sys.executable, str(tmp_path / "marking.py")),
+    )
+    script = tmp_path / "job.sh"
+    line = " ".join(f"'{word}'" for word in words)
+    script.write_text(f"#!/bin/sh\nexport PATH='{os.environ['PATH']}':/usr/sbin\n{line}\n")
+    job = submitted(cluster, tmp_path, "-N1", "-n2", str(script))
+    assert exit_status(cluster, job) == 0, (tmp_path / f"slurm-{job}.out").read_text()
+    records = decode((tmp_path / "run" / "manifest.json").read_bytes(), "manifest").points
+    assert sorted(
+        (record.parameters["ranks"], record.execution.steps)
+        for record in records
+        if record.execution is not None
+    ) == [(1, 12), (1, 12), (2, 24), (2, 24)]
 
 
 def in_job(cluster: Cluster, folder: Path, name: str, ranks: int) -> list[Manifest]:

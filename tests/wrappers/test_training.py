@@ -164,7 +164,8 @@ def test_ranks_by_the_variables_of_each_launcher(
 
 
 @pytest.mark.parametrize(
-    "words", [["--model", "alexnet"], ["--batch-size", "0"], ["--precision", "int4"]]
+    "words",
+    [["--model", "alexnet"], ["--batch-size", "0"], ["--precision", "int4"], ["--workers", "-1"]],
 )
 def test_wrong_words_are_usage_errors(tmp_path: Path, words: list[str]) -> None:
     assert run("train_cifar100.py", *words, cwd=tmp_path).returncode == 2
@@ -211,6 +212,27 @@ def test_each_model_and_precision_trains(tmp_path: Path, model: str, precision: 
     )
     assert done.returncode == 0, done.stderr
     assert f"steps: 3 of batch 4 per rank, 1 rank(s), {model}, {precision}" in done.stdout
+
+
+@needs_training
+@pytest.mark.slow
+def test_workers_load_the_same_batches(tmp_path: Path) -> None:
+    """Its last line has the losses: they are those without workers, over two epochs."""
+    small_archive(tmp_path, 12)
+    words = ("--layers", "1", "--max-steps", "5", "--batch-size", "4", "--max-epochs", "2")
+    said = [
+        run(
+            "train_cifar100.py",
+            *("--data-path", ".", "--workers", workers, *words),
+            cwd=tmp_path,
+            imported=TRAINING,
+            OMP_NUM_THREADS="1",
+        ).stdout.splitlines()
+        for workers in ("0", "2")
+    ]
+    assert said[0][1].startswith("steps: 5 of batch 4")
+    assert said[0][-1].startswith("loss: ")
+    assert said[1][-1] == said[0][-1]
 
 
 @needs_training

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profharness.analysis.axes.records import AxisLevels, Parameters, Value
+from profharness.analysis.axes.records import AxisLevels
 from profharness.trace.model import F64, I64
 
 _SPARE = 3
@@ -29,21 +29,6 @@ class Coded:
     def columns(self) -> int:
         return int(self.rows.shape[1])
 
-    def row(self, value: Value) -> F64 | None:
-        """The columns of a value; between two numbers of the axis linear in the logarithm, or in
-        the value where the axis has one that is not above 0. None outside of the axis.
-        """
-        if value in self.axis.values:
-            return np.asarray(self.rows[self.axis.values.index(value)])
-        if not self.axis.is_number or isinstance(value, str):
-            return None
-        levels = np.array(self.axis.values, np.float64)
-        if not levels[0] <= value <= levels[-1]:
-            return None
-        scale = np.log if levels[0] > 0 else np.asarray
-        at, places = float(scale(np.float64(value))), scale(levels)
-        return np.array([np.interp(at, places, column) for column in self.rows.T])
-
 
 @dataclass(frozen=True, eq=False)
 class Design:
@@ -59,16 +44,6 @@ class Design:
         """(points, columns), with these interactions, or all of the design's."""
         rows = [one.rows[self.places[:, at]] for at, one in enumerate(self.coded)]
         return _joined(rows, self.pairs if pairs is None else pairs, len(self.places))
-
-    def row(
-        self, parameters: Parameters, pairs: Sequence[tuple[int, int]] | None = None
-    ) -> F64 | None:
-        """The columns of any point; None where one of its values lies outside of its axis."""
-        rows = [one.row(parameters[one.axis.name]) for one in self.coded]
-        if any(row is None for row in rows):
-            return None
-        there = [row[None, :] for row in rows if row is not None]
-        return np.asarray(_joined(there, self.pairs if pairs is None else pairs, 1)[0])
 
     def slice_of(self, axes: tuple[int, ...]) -> slice:
         """Where the columns of one axis, or of two together, stand in the matrix."""

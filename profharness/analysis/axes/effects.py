@@ -7,7 +7,6 @@ Bonferroni shares the 5 % among the effects. Pure functions.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +16,7 @@ from msgspec.structs import replace
 
 from profharness.analysis.axes.coding import Design, design_of
 from profharness.analysis.axes.noise import PointMeans
-from profharness.analysis.axes.records import AxisLevels, Effect, Parameters, Prediction
-from profharness.stats.bootstrap import student95
+from profharness.analysis.axes.records import AxisLevels, Effect, Parameters
 from profharness.stats.estimate import Estimate
 from profharness.trace.model import F64, I64
 
@@ -29,29 +27,21 @@ _MOST_LOG = 700.0
 @dataclass(frozen=True, eq=False)
 class Fit:
     """The coefficients of a design with their covariance, which has `freedom` degrees of freedom
-    behind it; no covariance where there is no error to tell. Of a predictor, `left_out` is the root
-    mean square of the logarithmic errors of predicting each point from the others, of which there
-    are `points`.
+    behind it; no covariance where there is no error to tell.
     """
 
     design: Design
     coefficients: F64
     covariance: F64 | None
     freedom: int
-    left_out: float = 0.0
-    points: int = 0
 
 
 @dataclass(frozen=True)
 class Effects:
-    """All effects of a scan, largest first; why there are none; and what a prediction of a point
-    from the others is off by.
-    """
+    """All effects of a scan, largest first, and why there are none."""
 
     effects: tuple[Effect, ...] = ()
     needs: str = ""
-    left_out_error: float | None = None
-    predictor: Fit | None = None
 
 
 def effects_of(axes: Sequence[AxisLevels], places: I64, means: PointMeans) -> Effects:
@@ -77,9 +67,8 @@ def effects_of(axes: Sequence[AxisLevels], places: I64, means: PointMeans) -> Ef
         _main(fit, axes_of[0], share) if len(axes_of) == 1 else _pair(fit, axes_of, share)
         for axes_of in each
     ]
-    error, predictor = _predictor(design, means)
     ordered = sorted(found, key=lambda one: (len(one.axes), -(one.factor.value or 1.0)))
-    return Effects(tuple(ordered), "", error, predictor)
+    return Effects(tuple(ordered))
 
 
 def _fit(design: Design, means: PointMeans) -> Fit:
@@ -182,53 +171,3 @@ def _effect(fit: Fit, contrast: F64, bound: tuple[int, float], effect: Effect) -
 
 def _exp(value: float) -> float:
     return math.exp(min(max(value, -_MOST_LOG), _MOST_LOG))
-
-
-def _predictor(design: Design, means: PointMeans) -> tuple[float | None, Fit | None]:
-    """The main effects alone, or with the interactions: what predicts a point better from the
-    others. The error of leaving one out is e / (1 - h), h the leverage.
-    """
-    chosen: tuple[float, Design, F64] | None = None
-    for pairs in dict.fromkeys(((), design.pairs)):
-        candidate = Design(design.coded, design.places, pairs)
-        matrix = candidate.matrix()
-        leverage = np.einsum("ij,ji->i", matrix, np.linalg.pinv(matrix))
-        if np.any(leverage > 1 - 1e-9):
-            continue
-        rest = means.mean - matrix @ np.linalg.lstsq(matrix, means.mean, rcond=None)[0]
-        left_out = rest / (1 - leverage)
-        error = float(np.median(np.abs(np.expm1(left_out))))
-        if chosen is None or error < chosen[0]:
-            chosen = (error, candidate, left_out)
-    if chosen is None:  # a point for each part: nothing is left that a prediction could be held to
-        return None, _fit(Design(design.coded, design.places, ()), means)
-    error, design, left_out = chosen
-    spread = float(np.sqrt(np.mean(left_out**2)))
-    return error, dataclasses.replace(_fit(design, means), left_out=spread, points=len(left_out))
-
-
-def predicted(predictor: Fit, parameters: Parameters) -> Prediction | None:
-    """The throughput of a point by the effects; None for a value outside of its axis. Axes that
-    were not varied are not asked for.
-
-    Its 95 % interval is the larger one of that of the fitted mean and of what predicting each
-    measured point from the others is off by: effects that multiply do not follow every surface.
-    """
-    row = predictor.design.row(parameters)
-    if row is None:
-        return None
-    value = float(row @ predictor.coefficients)
-    width = predictor.left_out * _student(predictor.points)
-    if predictor.covariance is not None:
-        error = math.sqrt(max(float(row @ predictor.covariance @ row), 0.0))
-        width = max(width, error * _student(predictor.freedom))
-    if not width:
-        return Prediction(parameters=parameters, throughput=Estimate(value=_exp(value)))
-    return Prediction(
-        parameters=parameters,
-        throughput=Estimate(value=_exp(value), low=_exp(value - width), high=_exp(value + width)),
-    )
-
-
-def _student(freedom: int) -> float:
-    return student95(freedom) if freedom else 0.0

@@ -28,8 +28,8 @@ UNITS = {"items": "items/s", "steps": "steps/s", "runs": "runs/s", "figures": "u
 @dataclass(frozen=True, eq=False)
 class RatedPoints:
     """The measured points in the order of the design: their rates, the places of their values on
-    the axes (points, axes), and the noise. `unmeasured` are those that failed; `searched`: results
-    chose the points.
+    the axes (points, axes), and the noise. `unmeasured` are those that failed, at `failed_places`;
+    `searched`: results chose the points.
     """
 
     axes: tuple[AxisLevels, ...]
@@ -40,6 +40,7 @@ class RatedPoints:
     requires: tuple[Requirement, ...]
     unmeasured: tuple[str, ...] = ()
     searched: bool = False
+    failed_places: tuple[tuple[int, ...], ...] = ()
 
 
 def rated_points(manifest: Manifest) -> RatedPoints | None:
@@ -51,9 +52,12 @@ def rated_points(manifest: Manifest) -> RatedPoints | None:
     names = [axis.name for axis in axes]
     failed = {record.id for record in bare if record.state != "ok"}
     by_id: dict[str, list[PointRecord]] = {}
+    failed_places: set[tuple[int, ...]] = set()
     for record in bare:
         fits = all(record.parameters.get(axis.name) in axis.values for axis in axes)
-        if record.id not in failed and fits and _rate(record):
+        if fits and record.id in failed:
+            failed_places.add(_place(axes, record))
+        elif fits and _rate(record):
             by_id.setdefault(record.id, []).append(record)
     order = sorted(by_id, key=lambda name: _place(axes, by_id[name][0]))
     requires = _requires(manifest.scan.settings)
@@ -76,6 +80,7 @@ def rated_points(manifest: Manifest) -> RatedPoints | None:
         requires=requires,
         searched=searched,
         unmeasured=tuple(dict.fromkeys(record.id for record in bare if record.id in failed)),
+        failed_places=tuple(sorted(failed_places)),
     )
 
 

@@ -134,21 +134,32 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """What the effects give for a point, with the interval of its mean."""
+    """What is expected of a setting from what was measured elsewhere, with a 95 % interval."""
 
     parameters: Parameters
     throughput: Estimate
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """What the other points predict for a measured one, with the interval of a measurement there
+    by as many executions, and whether the measured throughput lies inside it.
+    """
+
+    point: str
+    throughput: Estimate
+    inside: bool
 
 
 class AxesScan(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of it. `unit` is what a rate counts; `noise` the relative scatter of one execution,
     None with one repeat; `unmeasured` the points that failed.
 
-    `left_out_error` is the median relative error of predicting each point from the others;
-    `overlaps_best` are the points that are not proven worse than the best; `effects_need` says why
-    there are no effects. `caps` are there with an axis power-cap. `design` is search where results
-    chose the points. Of a server's settings there is a `front`, and `serve` is the command that
-    serves the recommended one.
+    `left_out` predicts each point from the others, with the median relative error
+    `left_out_error`; `expected` are settings of the grid without a rate, fastest first, of
+    `settings_left` (settings that failed are none). `overlaps_best` are the points that are not
+    proven worse than the best; `effects_need` says why there are no effects. `caps` are there with
+    an axis power-cap. `design` is search where results chose the points. Of a server's settings
+    there is a `front`, and `serve` is the command that serves the recommended one.
     """
 
     axes: tuple[AxisLevels, ...]
@@ -164,6 +175,9 @@ class AxesScan(msgspec.Struct, frozen=True, kw_only=True):
     effects: tuple[Effect, ...] = ()
     effects_need: str = ""
     left_out_error: float | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    expected: tuple[Prediction, ...] = ()
+    settings_left: int = 0
     curves: tuple[AxisCurve, ...] = ()
     unmeasured: tuple[str, ...] = ()
     caps: tuple[CapCurve, ...] = ()

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from profharness.analysis.axes.curves import curves_of
-from profharness.analysis.axes.effects import Effects, effects_of, predicted
+from profharness.analysis.axes.effects import Effects, effects_of
+from profharness.analysis.axes.expected import model_of
 from profharness.analysis.axes.noise import unproven
 from profharness.analysis.axes.points import RatedPoints
 from profharness.analysis.axes.records import AxesScan, Parameters, PointRate, Prediction
@@ -17,6 +18,9 @@ from profharness.analysis.axes.serving import serve_line
 from profharness.analysis.verdict.records import Verdict
 from profharness.rundir.manifest import Manifest
 from profharness.stats.chosen import Rated, chosen_points
+
+MOST_EXPECTED = 200
+"""Settings without a rate of which is told what is expected: of more, the fastest."""
 
 
 def axes_scan(
@@ -46,13 +50,12 @@ def axes_scan(
         kept = [point for point in kept if point.executions > 1] or kept
     best, recommended = _chosen(rated, kept)
     return replace(
-        made,
+        _with_expected(made, rated),
         best=best.point if best.kept else None,
         recommended=recommended.point if recommended.kept else None,
         overlaps_best=_not_proven_worse(rated, best, _kept(rated)),
         effects=effects.effects,
         effects_need=_needs(effects, rated),
-        left_out_error=effects.left_out_error,
         curves=curves_of(rated, best, verdicts),
         serve=serve_line(settings, recommended.parameters)
         if recommended.kept and not manifest.command
@@ -66,11 +69,24 @@ def _kept(rated: RatedPoints) -> list[PointRate]:
 
 
 def prediction(rated: RatedPoints, parameters: Parameters) -> Prediction | None:
-    """What the effects predict for a point; None where they do not: a value outside of its axis,
-    or too few points.
-    """
-    predictor = effects_of(rated.axes, rated.places, rated.means).predictor
-    return None if predictor is None else predicted(predictor, parameters)
+    """What is expected of a point; None for a value outside of its axis, or too few points."""
+    model = model_of(rated.axes, rated.places, rated.means)
+    return None if model is None else model.at(parameters)
+
+
+def _with_expected(made: AxesScan, rated: RatedPoints) -> AxesScan:
+    """With what each point would be by the others, and what settings without a rate would be."""
+    model = model_of(rated.axes, rated.places, rated.means)
+    if model is None:
+        return made
+    found = model.of_grid((*map(tuple, rated.places.tolist()), *rated.failed_places))
+    return replace(
+        made,
+        left_out=model.left_out(rated.points),
+        left_out_error=model.left_out_error,
+        expected=found[:MOST_EXPECTED],
+        settings_left=len(found),
+    )
 
 
 def _needs(effects: Effects, rated: RatedPoints) -> str:

@@ -77,9 +77,9 @@ def _predicted(rated: RatedPoints, text: str) -> Prediction:
     found = prediction(rated, parameters)
     if found is None:
         raise UsageError(
-            f"--at {text}: the effects do not predict this point",
-            "take values that were measured, or numbers between two of them; too few points "
-            "were measured where that is so",
+            f"--at {text}: the measured points do not predict this one",
+            "take values of the axes, or numbers between two of them; it takes three points that "
+            "were measured",
         )
     return found
 

@@ -6,23 +6,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from profharness.launchers import local_ranks
 from profharness.launchers.command import Command
 from profharness.layers import around
 from profharness.layers.contract import Where
 from profharness.layers.hooks import through_exec_hook, with_hooks
 from profharness.measure.plan import RunPlan
 from profharness.options.axes import filled
-from profharness.scans.command import CommandScan, texts_of, variables_of, words_of
+from profharness.scans.command import CommandScan, ranks_of, texts_of, variables_of, words_of
 from profharness.scans.contract import Point
 from profharness.supervise.pass_plan import PassPlan
 
 
 def point_command(run_plan: RunPlan, scan: CommandScan, point: Point, where: Where) -> Command:
-    """The user's command with the point's values, under the hooks, which log its marks."""
+    """The user's command with the point's values, under the hooks, which log its marks; of several
+    ranks, what starts them.
+    """
     request = run_plan.request
     variables = {**request.variables, **variables_of(scan.axes, point)}
     command = with_hooks(Command(words_of(request.command, point), variables), where)
-    return through_exec_hook(command, where) if request.hook == "exec" else command
+    command = through_exec_hook(command, where) if request.hook == "exec" else command
+    ranks = ranks_of(request, point)
+    return command if ranks is None else local_ranks.started(command, ranks)
 
 
 def wrapped_point_command(

@@ -52,9 +52,11 @@ def rated(said: Said, wall_ns: int, rate_regex: str = "") -> ExecutionRecord:
         )
     counted = all(one is not None for marks in said.steps for one in marks.items)
     parts = [_of_process(marks, wall_ns, counted=counted) for marks in said.steps]
+    one_clock = len({marks.host for marks in said.steps}) == 1
+    together = _together(parts) if one_clock else None
     return ExecutionRecord(
         wall_ns=wall_ns,
-        rate=sum(part.rate for part in parts),
+        rate=sum(part.rate for part in parts) if together is None else together,
         unit="items" if counted else "steps",
         steps=sum(len(marks.ends_ns) for marks in said.steps),
         dropped=sum(part.dropped for part in parts),
@@ -65,9 +67,22 @@ def rated(said: Said, wall_ns: int, rate_regex: str = "") -> ExecutionRecord:
 
 @dataclass(frozen=True)
 class _Part:
+    """One process: `ends_ns` are the beginning of its first step that counts and the ends of all of
+    these, `done` the items of each; both empty where it is rated by its wall time.
+    """
+
     rate: float
     dropped: int
     items: int
+    ends_ns: tuple[int, ...] = ()
+    done: tuple[int, ...] = ()
+
+    def within(self, begin_ns: int, end_ns: int) -> float:
+        """Its items in a window, of a step that lies there partly its share."""
+        return sum(
+            items * max(min(end, end_ns) - max(before, begin_ns), 0) / max(end - before, 1)
+            for (before, end), items in zip(pairwise(self.ends_ns), self.done, strict=True)
+        )
 
 
 def _of_process(marks: StepMarks, wall_ns: int, *, counted: bool) -> _Part:
@@ -80,7 +95,22 @@ def _of_process(marks: StepMarks, wall_ns: int, *, counted: bool) -> _Part:
         return _Part(sum(items) / max(wall_ns, 1) * _NS, 0, sum(items))
     slow = slow_steps(durations)
     lasted = sum(durations[slow:])
-    return _Part(sum(items[slow + 1 :]) / max(lasted, 1) * _NS, slow + 1, sum(items[slow + 1 :]))
+    done = tuple(items[slow + 1 :])
+    rate = sum(done) / max(lasted, 1) * _NS
+    return _Part(rate, slow + 1, sum(done), marks.ends_ns[slow:], done)
+
+
+def _together(parts: Sequence[_Part]) -> float | None:
+    """The items of several processes over the window in which all of them made steps that count;
+    None where there is none, as of processes that run one after another.
+    """
+    if len(parts) < 2 or not all(part.done for part in parts):
+        return None
+    begin_ns = max(part.ends_ns[0] for part in parts)
+    end_ns = min(part.ends_ns[-1] for part in parts)
+    if end_ns <= begin_ns:
+        return None
+    return sum(part.within(begin_ns, end_ns) for part in parts) / (end_ns - begin_ns) * _NS
 
 
 def steady_spans(steps: Sequence[StepMarks]) -> tuple[tuple[int, int, int, bool], ...]:

@@ -1,15 +1,28 @@
-"""Tables of a scan over axes: its axes' worth, and its curves."""
+"""Tables of a scan over axes: its axes' worth, its curves, and what is expected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect, Front, FrontPoint
+from profharness.analysis.axes.records import (
+    AxesScan,
+    AxisCurve,
+    Effect,
+    Front,
+    FrontPoint,
+    Parameters,
+)
 from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.report.axes.caps import cap_table, cost_table
 from profharness.report.axes.words import axis_name, factor_text, figure_title, levels_text
 from profharness.report.table import Cell, Column, Table
-from profharness.report.text.figures import brief_text, figure_text, interval_text, number_text
+from profharness.report.text.figures import (
+    brief_text,
+    estimate_text,
+    figure_text,
+    interval_text,
+    number_text,
+)
 from profharness.report.text.labels import setting_text, value_text
 from profharness.report.text.limits import label_of
 
@@ -19,16 +32,25 @@ FRONT = "What none beats in everything"
 _MOST_FRONT = 12
 _MOST_PAIRS = 10
 _MOST_CURVES = 60
+EXPECTED = "Expected of settings that were not measured"
+LEFT_OUT = "Each point as the others predict it"
+_MOST_EXPECTED = 40
+_FEW_EXPECTED = 5
 
 
 def axes_tables(scan: AxesScan | None) -> tuple[Table, ...]:
-    """What the axes are worth, what power caps cost and save, and every curve along the axes."""
+    """The front of a server, what the axes are worth, what power caps cost and save, every curve
+    along the axes, what is expected of settings that were not measured, and how far such a
+    prediction is to be trusted.
+    """
     made = (
         front_table(scan),
         worth_table(scan),
         cost_table(scan),
         cap_table(scan),
         curve_table(scan),
+        expected_table(scan),
+        left_out_table(scan),
     )
     return tuple(table for table in made if table is not None)
 
@@ -40,6 +62,7 @@ def terminal_tables(scan: AxesScan | None) -> tuple[Table, ...]:
         worth_table(scan),
         cost_table(scan),
         curve_table(scan, through_best=True),
+        expected_table(scan, most=_FEW_EXPECTED),
     )
     return tuple(table for table in made if table is not None)
 
@@ -168,6 +191,62 @@ def _curve_row(curve: AxisCurve) -> tuple[Cell, ...]:
         Cell("" if curve.recommended is None else f"{curve.recommended.at:g}"),
         Cell(label_of(curve.limiter), provenance=curve.limiter_text),
     )
+
+
+def expected_table(scan: AxesScan | None, most: int = _MOST_EXPECTED) -> Table | None:
+    """The settings without a rate, the fastest first; None where all were measured."""
+    if scan is None or not scan.expected:
+        return None
+    shown = scan.expected[:most]
+    return Table(
+        EXPECTED,
+        (
+            *_value_columns(scan),
+            Column(f"expected {scan.unit}", "right", "with its 95 % interval"),
+        ),
+        tuple(
+            (*_value_cells(scan, one.parameters), Cell(estimate_text(one.throughput)))
+            for one in shown
+        ),
+        left_out=scan.settings_left - len(shown),
+    )
+
+
+def left_out_table(scan: AxesScan | None) -> Table | None:
+    """The measured points beside what the others predict; None where that cannot be."""
+    if scan is None or not scan.left_out:
+        return None
+    points = {point.point: point for point in scan.points}
+    shown = scan.left_out[:_MOST_EXPECTED]
+    return Table(
+        LEFT_OUT,
+        (
+            *_value_columns(scan),
+            Column(f"measured {scan.unit}", "right"),
+            Column("from the others", "right", "with the 95 % interval of such a measurement"),
+            Column("inside", meaning="whether the measured throughput lies in that interval"),
+        ),
+        tuple(
+            (
+                *_value_cells(scan, points[one.point].parameters),
+                Cell(brief_text(points[one.point].throughput)),
+                Cell(estimate_text(one.throughput)),
+                Cell("yes" if one.inside else "no", emphasis="" if one.inside else "warning"),
+            )
+            for one in shown
+        ),
+        left_out=len(scan.left_out) - len(shown),
+    )
+
+
+def _value_columns(scan: AxesScan) -> tuple[Column, ...]:
+    return tuple(
+        Column(axis_name(axis.name), "right" if axis.is_number else "left") for axis in scan.axes
+    )
+
+
+def _value_cells(scan: AxesScan, parameters: Parameters) -> tuple[Cell, ...]:
+    return tuple(Cell(value_text(parameters[axis.name])) for axis in scan.axes)
 
 
 def knee_text(curve: AxisCurve) -> str:

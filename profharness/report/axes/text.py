@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from profharness.analysis.axes.records import AxesScan, AxisCurve, Prediction
 from profharness.report.axes.caps import cap_table, cost_table
-from profharness.report.axes.tables import curve_table, knee_text, worth_table
+from profharness.report.axes.tables import (
+    curve_table,
+    expected_table,
+    knee_text,
+    left_out_table,
+    worth_table,
+)
 from profharness.report.axes.words import answer, series_heading, trust
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.figures import brief_text, estimate_text
@@ -32,6 +38,9 @@ def axes_text(scan: AxesScan, predictions: Sequence[Prediction] = ()) -> str:
         table = curve_table(scan)
         assert table is not None
         lines += [table.title, *listing(table, indent=2, heads=True), ""]
+    for table in (expected_table(scan, _MOST), left_out_table(scan)):
+        if table is not None:
+            lines += [table.title, *listing(table, indent=2, heads=True), ""]
     lines += [
         f"predicted at {setting_text(one.parameters)}: {estimate_text(one.throughput)} {scan.unit}"
         for one in predictions

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from profharness.analysis.axes.records import AxesScan, AxisCurve, Effect, PointRate
+from profharness.analysis.axes.records import (
+    AxesScan,
+    AxisCurve,
+    Effect,
+    PointRate,
+    Prediction,
+)
 from profharness.report.axes.caps import cap_sentences
-from profharness.report.text.figures import interval_text, number_text
+from profharness.report.text.figures import estimate_text, interval_text, number_text
 from profharness.report.text.labels import setting_text, value_text
 from profharness.rundir.executions.axes import POWER_CAP
 from profharness.stats.estimate import Estimate
@@ -68,7 +74,28 @@ def answer(scan: AxesScan) -> str:
             f"Recommended is {setting_text(recommended.parameters)}: "
             f"{rate_text(scan, recommended)}, within 5 % of the best with smaller values."
         )
-    return " ".join([*parts, *worth(scan), *cap_sentences(scan), *front_sentences(scan)])
+    further = (*_promising(scan, best), *cap_sentences(scan), *front_sentences(scan))
+    return " ".join([*parts, *worth(scan), *further])
+
+
+def _promising(scan: AxesScan, best: PointRate) -> Iterator[str]:
+    """The fastest setting that was not measured, where more is expected of it than of the best."""
+    first = promising(scan, best)
+    if first is not None:
+        yield (
+            f"Not measured, and expected to be faster: {setting_text(first.parameters)}, "
+            f"{estimate_text(first.throughput)} {scan.unit}."
+        )
+
+
+def promising(scan: AxesScan, best: PointRate) -> Prediction | None:
+    """Where more is expected than the best gave; None where nowhere, and where something is
+    required, of which nothing is known there.
+    """
+    first = scan.expected[0] if scan.expected and not scan.requires else None
+    if first is None or (first.throughput.value or 0.0) <= best.throughput:
+        return None
+    return first
 
 
 def _kept(scan: AxesScan) -> str:
@@ -131,6 +158,9 @@ def next_step(scan: AxesScan) -> str:
     if best is None:
         return "Look at what the executions said: points/bare/POINT/stdout.log in the run."
     parts = [*_beyond(scan, best), *_limits(scan, best)]
+    first = promising(scan, best)
+    if first is not None:
+        parts.insert(0, f"Measure {setting_text(first.parameters)}.")
     if scan.noise is None and best.low is None:
         more = "Search by more levels" if scan.design == "search" else "Repeat each point"
         option = "--search" if scan.design == "search" else "--repeats 3"
@@ -180,7 +210,7 @@ def through_best(scan: AxesScan, best: PointRate) -> tuple[AxisCurve, ...]:
 
 
 def trust(scan: AxesScan) -> str:
-    """What the figures rest on: executions, their noise, and how well effects predict a point."""
+    """What the figures rest on: executions, their noise, and how well a point is predicted."""
     executions = sum(point.executions for point in scan.points)
     measured = "executions" if scan.front is None else "levels"
     parts = [
@@ -188,9 +218,11 @@ def trust(scan: AxesScan) -> str:
         + ("" if scan.noise is None else f", which scatter by {format_share(scan.noise)}")
     ]
     if scan.left_out_error is not None:
+        inside = sum(one.inside for one in scan.left_out)
         parts.append(
-            "the effects predict a point that is left out within "
-            f"{format_share(scan.left_out_error)} (median)"
+            "each point predicted from the others: median error "
+            f"{format_share(scan.left_out_error)}, {inside} of {len(scan.left_out)} inside "
+            "its 95 % interval"
         )
     if scan.effects_need:
         parts.append(f"effects: {scan.effects_need}")

@@ -18,6 +18,8 @@ from profharness.rundir.latency_limit import parse_latency_limit
 ENVIRONMENT = "env:"
 POWER_CAP = "power-cap"
 """The axis whose values are power caps of the accelerators, in W per package."""
+RANKS = "ranks"
+"""The axis whose values are numbers of ranks, where the command has no `{ranks}` itself."""
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 

@@ -35,12 +35,13 @@ _STEP, _FIGURE = msgspec.json.Decoder(_Step), msgspec.json.Decoder(_Value)
 
 @dataclass(frozen=True)
 class StepMarks:
-    """The steps that one process marked: their ends on CLOCK_MONOTONIC, in order, and the items of
-    each; None where the script did not say them.
+    """The steps that one process marked: their ends on CLOCK_MONOTONIC of its `host`, in order, and
+    the items of each; None where the script did not say them.
     """
 
     ends_ns: tuple[int, ...]
     items: tuple[int | None, ...]
+    host: str = ""
 
 
 def files(root: Path) -> frozenset[Path]:
@@ -60,7 +61,9 @@ def read_steps(paths: Iterable[Path]) -> tuple[StepMarks, ...]:
         if steps:
             found.append(
                 StepMarks(
-                    tuple(step.monotonic_ns for step in steps), tuple(step.items for step in steps)
+                    tuple(step.monotonic_ns for step in steps),
+                    tuple(step.items for step in steps),
+                    path.parts[-3],
                 )
             )
     return tuple(found)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from profharness.analysis.axes.effects import Effects, effects_of, predicted
+from profharness.analysis.axes.effects import Effects, effects_of
 from profharness.analysis.axes.noise import Executions, point_means
 from profharness.analysis.axes.records import AxisLevels
 from profharness.trace.model import F64, I64
@@ -129,62 +129,6 @@ def test_the_noise_that_was_planted_comes_back() -> None:
     rates = rng.normal(0, 1, 200)[point] + rng.normal(0, NOISE, 600)
     means = point_means(Executions(point, turn, rates), 200)
     assert means.sigma == pytest.approx(NOISE, rel=0.1)
-
-
-@pytest.mark.parametrize("out", range(0, 20, 3))
-def test_a_point_that_was_left_out_is_predicted(out: int) -> None:
-    levels, where = (4, 5), grid((4, 5))
-
-    def model(places: I64) -> F64:
-        return np.asarray(np.log1p(places[:, 0]) - 0.1 * (places[:, 1] - 2) ** 2, np.float64)
-
-    kept = np.delete(where, out, axis=0)
-    effects = scanned(levels, 3, np.random.default_rng(out), model, places=kept, noise=0.01)
-    assert effects.predictor is not None
-    values = {f"a{at}": 2 ** int(where[out, at]) for at in range(2)}
-    guess = predicted(effects.predictor, values)
-    assert guess is not None
-    assert guess.throughput.value == pytest.approx(
-        math.exp(7.0 + float(model(where[out : out + 1])[0])), rel=0.05
-    )
-    assert effects.left_out_error is not None
-    assert effects.left_out_error < 0.03
-
-
-def test_a_prediction_tells_how_far_the_effects_miss_the_surface() -> None:
-    """Queues and batches do not multiply: throughput is b / (a + c b / (1 + w))."""
-    levels, where = (5, 4), grid((5, 4))
-
-    def model(places: I64) -> F64:
-        batch, workers = 2.0 ** places[:, 0], 2.0 ** places[:, 1]
-        return np.asarray(np.log(batch / (4 + 0.4 * batch / (1 + workers))), np.float64)
-
-    covered = []
-    for out in range(len(where)):
-        kept = np.delete(where, out, axis=0)
-        effects = scanned(levels, 3, np.random.default_rng(out), model, places=kept, noise=0.003)
-        assert effects.predictor is not None
-        guess = predicted(effects.predictor, {f"a{at}": 2 ** int(where[out, at]) for at in (0, 1)})
-        assert guess is not None
-        truth = math.exp(7.0 + float(model(where[out : out + 1])[0]))
-        assert guess.throughput.low is not None
-        assert guess.throughput.high is not None
-        covered.append(guess.throughput.low < truth < guess.throughput.high)
-    assert sum(covered) >= 18
-
-
-def test_between_two_values_it_lies_between_and_outside_nowhere() -> None:
-    effects = scanned((4,), 3, np.random.default_rng(1), lambda places: 0.5 * places[:, 0])
-    assert effects.predictor is not None
-    low, middle, high = (
-        predicted(effects.predictor, {"a0": value}) for value in (2, 2 * math.sqrt(2), 4)
-    )
-    assert low is not None
-    assert middle is not None
-    assert high is not None
-    ends = (low.throughput.value or 0.0, high.throughput.value or 0.0)
-    assert middle.throughput.value == pytest.approx(math.sqrt(ends[0] * ends[1]))
-    assert predicted(effects.predictor, {"a0": 16}) is None
 
 
 def test_without_repeats_two_axes_have_intervals_from_what_they_leave() -> None:

@@ -40,6 +40,27 @@ def test_processes_add_up() -> None:
     assert record.rate == pytest.approx(1000 + 500)
 
 
+def shifted(steps: StepMarks, by_ms: float, host: str = "") -> StepMarks:
+    return StepMarks(tuple(end + round(by_ms * MS) for end in steps.ends_ns), steps.items, host)
+
+
+def test_processes_are_rated_while_all_of_them_work() -> None:
+    """The first has 10 ms alone and then 20 ms beside the second: its first half does not count."""
+    alone, beside = marks([10] * 20 + [20] * 10), shifted(marks([20] * 10), 200)
+    assert rated(said(alone, beside), WALL).rate == pytest.approx(500 + 500, rel=0.01)
+    # a step that lies in the window by half counts by half
+    later = shifted(marks([20] * 10), 210)
+    assert rated(said(alone, later), WALL).rate == pytest.approx(500 + 500, rel=0.01)
+
+
+@pytest.mark.parametrize("host", ["", "other"])
+def test_processes_without_a_common_window_add_up(host: str) -> None:
+    """Of one after another, and of nodes, whose clocks have nothing in common."""
+    second = shifted(marks([20] * 10), 200 if host else 500, host)
+    record = rated(said(marks([10] * 20 + [20] * 10), second), WALL)
+    assert record.rate == pytest.approx(300 / 0.4 + 500, rel=0.01)
+
+
 def test_one_mark_is_rated_by_the_wall_time() -> None:
     assert rated(said(marks([], items=30)), WALL).rate == pytest.approx(15)
 

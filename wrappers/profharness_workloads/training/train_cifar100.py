@@ -21,6 +21,7 @@ if __name__ == "__main__":  # siblings are found as profharness_workloads says
 
 import argparse
 import contextlib
+import itertools
 import time
 from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
@@ -65,12 +66,25 @@ def arguments(words: Optional[Sequence[str]] = None) -> argparse.Namespace:
         help="layers per stage, for a smaller model (default: transformers')",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:INDEX")
+    parser.add_argument(
+        "--workers",
+        "--num-workers",
+        type=_count_from_0,
+        default=0,
+        help="processes per rank that load batches ahead (default 0: the training one loads them)",
+    )
     return parser.parse_args(words)
 
 
 def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError("%r is not a whole number from 1 on" % text)
+    return int(text)
+
+
+def _count_from_0(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError("%r is not a whole number from 0 on" % text)
     return int(text)
 
 
@@ -172,11 +186,42 @@ def batches(
             yield order[first : first + asked.batch_size]
 
 
-def to_device(training: Training, images: cifar100.Images, rows: Any, image_size: int) -> Any:
+class Batches:
+    """What a worker of the loader is asked for: the images of one batch, by their rows."""
+
+    def __init__(self, images: cifar100.Images) -> None:
+        self.images = images
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.images.pixels[rows], self.images.labels[rows]
+
+
+def loaded(
+    training: Training, images: cifar100.Images, rank: process_group.Rank, asked: argparse.Namespace
+) -> Iterator[Any]:
+    """Pixels and labels of at most `max_steps` batches, as tensors of the host; workers load ahead,
+    two batches each.
+    """
+    torch = training.torch
+    asked_for = list(itertools.islice(batches(images, rank, asked), asked.max_steps))
+    if not asked.workers:
+        for rows in asked_for:
+            pixels, labels = Batches(images)[rows]
+            yield torch.from_numpy(pixels), torch.from_numpy(labels)
+        return
+    yield from torch.utils.data.DataLoader(
+        Batches(images),
+        batch_size=None,  # a batch is asked for at once
+        sampler=asked_for,
+        num_workers=asked.workers,
+        pin_memory=training.device.type == "cuda",
+    )
+
+
+def to_device(training: Training, batch: Any, image_size: int) -> Any:
     """One batch: pixels as the model's type, normalised and scaled on the device, and labels."""
     torch, device = training.torch, training.device
-    pixels = torch.from_numpy(images.pixels[rows]).to(device, non_blocking=True)
-    labels = torch.from_numpy(images.labels[rows]).to(device, non_blocking=True)
+    pixels, labels = (part.to(device, non_blocking=True) for part in batch)
     kind = torch.bfloat16 if training.precision == "bfloat16" else torch.float32
     mean, std = (
         torch.tensor(values, device=device, dtype=kind).view(1, 3, 1, 1)
@@ -216,18 +261,20 @@ class Steps(NamedTuple):
 def train(
     training: Training, images: cifar100.Images, rank: process_group.Rank, asked: argparse.Namespace
 ) -> Steps:
-    """At most `max_steps` steps."""
+    """At most `max_steps` steps, each with the wait for its batch."""
     done = Steps([], [])
-    for rows in batches(images, rank, asked):
+    ready = loaded(training, images, rank, asked)
+    while True:
         began = time.perf_counter()
-        pixels, labels = to_device(training, images, rows, asked.image_size)
+        batch = next(ready, None)
+        if batch is None:
+            break
+        pixels, labels = to_device(training, batch, asked.image_size)
         loss = step(training, pixels, labels)
         done.losses.append(
             float(loss)
         )  # waits for the device, as a script that prints its loss does
         done.seconds.append(time.perf_counter() - began)
-        if len(done.seconds) == asked.max_steps:
-            break
     return done
 
 
