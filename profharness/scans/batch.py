@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -165,7 +166,7 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
         )
         return default if fits else (*default, *extra)
     for backend in request.backend:
-        if fits and backend != fits:
+        if fits and backend != fits and (fits, backend) != ("onnxruntime", "deepsparse"):
             raise UsageError(
                 f"--backend {backend} cannot run {model}",
                 f"use --backend {fits}, or a model in the other format",
@@ -246,4 +247,6 @@ def settings_of(request: Request, model: str) -> dict[str, object]:
         "optimization": request.ort_optimization,
         "allow_fallback": request.allow_fallback,
         "flops_per_item": request.flops_per_item,
+        "python": request.python,
+        "exporter": sys.executable,
     }
