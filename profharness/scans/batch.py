@@ -57,7 +57,11 @@ class BatchScan:
         """Lay out the points. Raises UsageError where model file and backend do not fit."""
         backends = backends_for(request, request.model)
         check_runtime(request, backends)
-        on_device = request.device != "cpu" and bool(environment.accelerators)
+        on_device = (
+            request.device != "cpu"
+            and bool(environment.accelerators)
+            and backends != ("deepsparse",)  # which runs on CPUs alone
+        )
         sizes = request.batch_sizes or (DEVICE_SIZES if on_device else CPU_SIZES)
         timed: dict[str, object] = {
             "trials": request.trials,

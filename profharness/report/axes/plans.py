@@ -40,8 +40,7 @@ def answer(summary: Summary, plans: Plans) -> str:
     best = plans.plans[0]
     rate = interval_text(best.throughput.value or 0.0, best.throughput.low, best.throughput.high)
     said = f"{rate} {item_unit(summary)} at {_name(best, plans)}"
-    points = tuple(point for point in summary.points if point.point == plans.best)
-    if on_cpu(summary) and held(points):
+    if held_at_best(summary, plans):
         return not_told_apart(said, device_word(summary))
     shown = plans.plans[1 : 1 + _MOST_NAMED]
     others = "; ".join(f"{_name(plan, plans)} {factor_text(plan.of_best)}" for plan in shown)
@@ -54,6 +53,12 @@ def answer(summary: Summary, plans: Plans) -> str:
     else:
         parts.append("No interval reaches 1: it is proven best.")
     return " ".join(parts)
+
+
+def held_at_best(summary: Summary, plans: Plans) -> bool:
+    """Whether other work held the cores at the plan that would be called the best."""
+    best = tuple(point for point in summary.points if point.point == plans.best)
+    return on_cpu(summary) and bool(held(best))
 
 
 def next_step(plans: Plans) -> str:

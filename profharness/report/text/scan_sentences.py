@@ -237,6 +237,8 @@ def next_step(summary: Summary) -> str:
     if summary.axes is not None:
         return axes_words.next_step(summary.axes)
     plans = plan_words.plans_of(summary)
+    if plans is not None and plan_words.held_at_best(summary, plans):
+        return quieter(summary)
     if plans is not None:
         return plan_words.next_step(plans)
     series = best_series(summary)

@@ -61,6 +61,7 @@ def test_where_other_work_held_the_cores_no_plan_is_called_best() -> None:
     summary = scan(plan(1, 2, 50), plan(2, 1, 80, verdict_needs=QUIET_NODE))
     assert "does not tell the levels apart" in answer(summary)
     assert "Best of" not in answer(summary)
+    assert "--streams" not in next_step(summary)
 
 
 def test_backends_and_batches_are_named_where_they_differ() -> None:
