@@ -61,6 +61,11 @@ def one_of(items: str) -> str:
     return short if short.endswith(("ss", *_HISSES[1:])) else items.removesuffix("s")
 
 
+def of_cores(count: int) -> str:
+    """`1 core`, `4 cores`."""
+    return f"{count} core{'' if count == 1 else 's'}"
+
+
 def format_number(value: float, digits: int = 0) -> str:
     """`value` with `digits` decimals and thin spaces between thousands."""
     return f"{value:,.{digits}f}".replace(",", THIN)

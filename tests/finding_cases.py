@@ -374,6 +374,16 @@ CASES: dict[str, Case] = {
         "analysis/run/test_provider_findings.py::test_a_session_on_what_was_asked_says_nothing",
         OF_A_RUN,
     ),
+    "operators-unsupported": Case(
+        "analysis/run/test_provider_findings.py::test_the_share_of_an_engine_is_said_once_where_it_is_not_all",
+        "analysis/run/test_provider_findings.py::test_a_session_on_what_was_asked_says_nothing",
+        OF_A_RUN,
+    ),
+    "memory-not-bound": Case(
+        "analysis/run/test_provider_findings.py::test_memory_that_could_not_be_bound_is_said_once",
+        "analysis/run/test_provider_findings.py::test_a_session_on_what_was_asked_says_nothing",
+        OF_A_RUN,
+    ),
     "failed-to-compile": Case(
         "analysis/run/test_summary.py::test_findings_on_trials_caches_and_compilation",
         _CALM,

@@ -229,6 +229,7 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     requests: int | None = None
     failed: int | None = None
     processes: int | None = None
+    cores_per_process: int | None = None
     state: str = "ok"
     error: str = ""
     trials: int = 0

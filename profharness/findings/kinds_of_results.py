@@ -98,8 +98,8 @@ KINDS = (
     FindingKind(
         "device-fallback",
         "warning",
-        "these figures are not of the device that was wanted: install what is missing, "
-        "or name the device or provider that is there",
+        "these figures are not of the device or engine that was wanted: install what is missing, "
+        "or name what is there",
     ),
     FindingKind(
         "answers-differ",
@@ -112,6 +112,17 @@ KINDS = (
         "info",
         "each such node costs copies between device and host: replace these operators, "
         "or take a provider that has them",
+    ),
+    FindingKind(
+        "operators-unsupported",
+        "info",
+        "expect the engine's speed of its own part alone; compare with --backend onnxruntime",
+    ),
+    FindingKind(
+        "memory-not-bound",
+        "warning",
+        "processes may read memory of another node: allow the policy (a container's seccomp "
+        "profile, the job's cpuset), or measure with --memory default",
     ),
     FindingKind("failed-to-compile", "warning", "torch.compile fell back to eager for this point"),
     FindingKind(

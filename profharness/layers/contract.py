@@ -20,7 +20,7 @@ from profharness.rundir.layer_facts import LayerFacts
 
 COMMAND = "command"  # the target that stands for a user's own command, beside the names of backends
 EXTERNAL = "server"  # the target that stands for a foreign server, a command like any other
-PROCESSES = frozenset({"torch", "onnxruntime", "tensorflow", COMMAND})
+PROCESSES = frozenset({"torch", "onnxruntime", "tensorflow", "deepsparse", COMMAND})
 """The targets of a tool that stands around any process."""
 AROUND_HINT = "it goes around a process: profile a scan's backend or a command"
 

@@ -18,7 +18,7 @@ from profharness.rundir import requests_raw, stream_times
 from profharness.rundir.lost import LostFile
 from profharness.scans.contract import Point, PointOutput, Scan
 from profharness.stats.level_result import level_result
-from profharness.units import several
+from profharness.units import of_cores, several
 
 _UNITS = {"items": "items/s", "steps": "steps/s", "runs": "runs/s", "figures": "units/s"}
 
@@ -185,9 +185,11 @@ def _label(point: Point) -> str:
         )
         return f"{point.backend} batch {point.batch_size}, {load}{again}"
     if point.processes is not None:
+        cores = point.cores_per_process
+        each = "" if cores is None else f" of {of_cores(cores)}"
         return (
             f"{point.backend} batch {point.batch_size}, {point.processes} "
-            f"process{'es' if point.processes > 1 else ''}{again}"
+            f"process{'es' if point.processes > 1 else ''}{each}{again}"
         )
     return f"{point.backend} batch {point.batch_size}{again}" if point.batch_size else point.key
 

@@ -323,6 +323,32 @@ def _shares(
     return parts
 
 
+def divide(node: Node, cores: int) -> Topology:
+    """As many places of `cores` cores each as the job's CPUs give, one hardware thread per core.
+
+    A place lies within one L3 cache where it fits, else within one NUMA node, and only what is left
+    of all nodes makes places across them. Raises UsageError where not even one place fits.
+    """
+    usable = {core[0] for core in node.threads}
+    places: list[Place] = []
+    left = usable
+    for groups in (node.l3, node.numa, (node.allowed,)):
+        still_left: set[int] = set()
+        for group in groups:
+            ids = sorted(left & set(group))
+            whole = len(ids) - len(ids) % cores
+            places += [Place(tuple(ids[at : at + cores])) for at in range(0, whole, cores)]
+            still_left |= set(ids[whole:])
+        left = still_left
+    if not places:
+        raise UsageError(
+            f"--cores-per-process {cores}: this job may use {len(usable)} "
+            f"core{'s' if len(usable) != 1 else ''}",
+            "ask for fewer, or ask the batch system for more cores",
+        )
+    return Topology(tuple(places))
+
+
 def lumi() -> Topology:
     """The map that LUMI's documentation gives for a whole LUMI-G node."""
     return Topology(tuple(Place(parse_cpus(text), f"cuda:{gcd}") for gcd, text in enumerate(LUMI)))

@@ -34,13 +34,29 @@ class PinningOptions(ServingOptions, frozen=True, kw_only=True):
         tuple[int, ...],
         Option(
             "Processes at once: 1,2,4 or 1..16 (default 1, 2, 4 ... "
-            "and as many as the topology has lists).",
+            "and as many as the topology has lists; with --cores-per-process as many as fill the "
+            "job's cores).",
             PROCESSES,
             only=FOR_SCANS,
             text=texts.COUNTS,
             limit=Limit(
                 least=1,
                 says="a point has at least one process",
+                hint="write a list such as 1,2,4",
+            ),
+        ),
+    ] = ()
+    cores_per_process: Annotated[
+        tuple[int, ...],
+        Option(
+            "Cores of each process: 8,4,2,1 compares 1 process of 8 cores with 2 of 4, 4 of 2 and "
+            "8 of 1 on a job of 8 cores; with --streams every N by M that fits.",
+            PROCESSES,
+            only=FOR_SCANS,
+            text=texts.COUNTS,
+            limit=Limit(
+                least=1,
+                says="a process has at least one core",
                 hint="write a list such as 1,2,4",
             ),
         ),
@@ -66,7 +82,7 @@ class PinningOptions(ServingOptions, frozen=True, kw_only=True):
     @property
     def pinned(self) -> bool:
         """Whether the scan runs several processes at once."""
-        return bool(self.topology or self.streams)
+        return bool(self.topology or self.streams or self.cores_per_process)
 
 
 _OF_SINGLE_PROCESSES = {
@@ -84,7 +100,8 @@ def check_given(given: Iterable[str], options: PinningOptions, named: Callable[[
             raise UsageError(
                 f"{named(key)} is for scans of several processes or of a server, "
                 "and this one is neither",
-                "add --topology FILE or --streams 1,2,4, or serve the model: --via triton",
+                "add --topology FILE, --streams 1,2,4 or --cores-per-process 1,2, or serve the "
+                "model: --via triton",
             )
         if options.pinned and key in _OF_SINGLE_PROCESSES:
             raise UsageError(
@@ -94,11 +111,24 @@ def check_given(given: Iterable[str], options: PinningOptions, named: Callable[[
 
 
 def check(options: PinningOptions) -> None:
-    """Raises UsageError where something else than a scan would have to start the processes."""
-    if options.pinned and (options.command or options.served):
+    """Raises UsageError where something else than a scan would have to start the processes, and
+    where two options give them their cores.
+    """
+    if options.topology and options.cores_per_process:
         raise UsageError(
-            f"--{'topology' if options.topology else 'streams'}: "
-            "processes are started by a scan that runs the model directly",
+            "--topology and --cores-per-process: both say which cores each process gets",
+            "leave one of them out",
+        )
+    if options.pinned and (options.command or options.served):
+        named = (
+            "topology"
+            if options.topology
+            else "streams"
+            if options.streams
+            else "cores-per-process"
+        )
+        raise UsageError(
+            f"--{named}: processes are started by a scan that runs the model directly",
             "leave it out; a server has --instances, a command --ranks"
             if options.served
             else "leave it out, or name a scan in place of the command",

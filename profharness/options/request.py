@@ -17,7 +17,15 @@ import msgspec
 from profharness import layers
 from profharness.errors import UsageError
 from profharness.layers import options as tracers
-from profharness.options import axes, command_scan, pinning, providers, serving_rules, trace_ranks
+from profharness.options import (
+    axes,
+    command_scan,
+    pinning,
+    providers,
+    serving_rules,
+    shapes,
+    trace_ranks,
+)
 from profharness.options.command_scan import CommandScanOptions
 from profharness.options.declared import (
     OUTPUT,
@@ -231,6 +239,10 @@ class Request(CommandScanOptions, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "capture", in_full(self.capture))
+        batch_sizes = shapes.batch_of(self.shape, self.batch_sizes)
+        msgspec.structs.force_setattr(self, "batch_sizes", batch_sizes)
+        named = {name: dims for name, dims in self.shape.items() if name != shapes.BATCH}
+        msgspec.structs.force_setattr(self, "shape", named)
         _check_capture(self)
         check_each(
             self, [field for field in declared(type(self)) if field.option.topic not in _LATER]

@@ -135,6 +135,11 @@ def _wrong_server(options: ServingOptions) -> list[tuple[bool, str, str]]:
             "give --url for one that runs, --server-command for one to start",
         ),
         (
+            options.served and "deepsparse" in options.backend,
+            "--backend deepsparse: no server of ours runs it",
+            "leave out what asks for a server: it runs in processes (--streams) and direct scans",
+        ),
+        (
             bool(options.token_file and not options.url),
             "--token-file goes with --url",
             "a server that profharness starts wants no token of yours",

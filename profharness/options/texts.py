@@ -1,4 +1,4 @@
-"""Texts that stand for lists and tables: `4..2048`, `torch,onnxruntime`, `NAME:2,100`. Pure."""
+"""Texts that stand for lists and tables: `4..2048`, `torch,onnxruntime`. Pure."""
 
 from __future__ import annotations
 
@@ -53,22 +53,3 @@ def parse_rates(text: str, option: str) -> tuple[float, ...]:
             "write requests per second, such as 10,20,40",
         )
     return tuple(float(rate) for rate in rates)
-
-
-def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`NAME:d1,d2` of `--shape`. Raises UsageError. Names may hold colons; the last one parts
-    them.
-    """
-    name, _, dims = text.rpartition(":")
-    parts = dims.split(",")
-    if not name or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise UsageError(
-            f"--shape: {text!r} is not NAME:d1,d2",
-            "give the dimensions without the batch, for example pf_points:2,100",
-        )
-    return name, tuple(int(part) for part in parts)
-
-
-def shapes(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Each `NAME:d1,d2` by its name. Raises UsageError."""
-    return dict(parse_shape(word) for word in words)

@@ -10,7 +10,7 @@ import msgspec
 
 from profharness import layers
 from profharness.errors import UsageError
-from profharness.options import providers, texts
+from profharness.options import providers, shapes, texts
 from profharness.options.declared import (
     LAYERS,
     OUTPUT,
@@ -21,7 +21,9 @@ from profharness.options.declared import (
     Option,
 )
 
-BACKENDS = ("torch", "onnxruntime", "tensorflow")
+BACKENDS = ("torch", "onnxruntime", "tensorflow", "deepsparse")
+SERVED_BACKENDS = BACKENDS[:3]
+"""Those that a server of ours can run."""
 FOR_SCANS = Only(
     "scan",
     "is for scans, and a command was given",
@@ -185,7 +187,7 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
     backend: Annotated[
         tuple[str, ...],
         Option(
-            "torch, onnxruntime, tensorflow (default: by the model's file; "
+            "torch, onnxruntime, tensorflow, deepsparse (default: by the model's file; "
             "for the built-in model torch, and also onnxruntime if that layer is asked for).",
             SCAN,
             common=True,
@@ -336,10 +338,13 @@ class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
     shape: Annotated[
         dict[str, tuple[int, ...]],
         Option(
-            "NAME:d1,d2 without the batch, for free dimensions. Repeatable.",
+            "Free dimensions: NAME:d1,d2 without the batch, or with it NAME:1x3x224x224,NAME:1x16 "
+            "or [1,128],[1,128] in the order of the inputs. Repeatable.",
             SCAN,
+            names=("--shape", "--shapes", "-shapes"),
             only=FOR_SCANS,
-            gather=texts.shapes,
+            text=shapes.TEXT,
+            gather=shapes.read,
         ),
     ] = {}
     flops_per_item: Annotated[

@@ -13,6 +13,7 @@ import msgspec
 
 from profharness.analysis.axes.records import AxesScan, Prediction
 from profharness.analysis.critical.records import CriticalPath
+from profharness.analysis.curves.plans import compare_plans
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import (
     SCHEMA,
@@ -58,6 +59,7 @@ def run_json(summary: Summary) -> bytes:
             **({"sharing": summary.sharing} if summary.sharing else {}),
             **({"ragged": summary.ragged} if summary.ragged else {}),
             **({"axes": axes_object(summary.axes)} if summary.axes is not None else {}),
+            **({"plans": plans} if (plans := compare_plans(summary.points)) is not None else {}),
             **(
                 {"forecasts": _forecasts(summary.critical_path)}
                 if summary.critical_path is not None

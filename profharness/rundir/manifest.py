@@ -202,6 +202,7 @@ class PointRecord(_Record, frozen=True, kw_only=True):
     level: Level | None = None
     result: LevelResult | None = None
     processes: int | None = None
+    cores_per_process: int | None = None
     repeat: int = 0
     state: PointState = "ok"
     error: str = ""

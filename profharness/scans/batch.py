@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -56,7 +57,11 @@ class BatchScan:
         """Lay out the points. Raises UsageError where model file and backend do not fit."""
         backends = backends_for(request, request.model)
         check_runtime(request, backends)
-        on_device = request.device != "cpu" and bool(environment.accelerators)
+        on_device = (
+            request.device != "cpu"
+            and bool(environment.accelerators)
+            and backends != ("deepsparse",)  # which runs on CPUs alone
+        )
         sizes = request.batch_sizes or (DEVICE_SIZES if on_device else CPU_SIZES)
         timed: dict[str, object] = {
             "trials": request.trials,
@@ -165,7 +170,7 @@ def backends_for(request: Request, model: str) -> tuple[str, ...]:
         )
         return default if fits else (*default, *extra)
     for backend in request.backend:
-        if fits and backend != fits:
+        if fits and backend != fits and (fits, backend) != ("onnxruntime", "deepsparse"):
             raise UsageError(
                 f"--backend {backend} cannot run {model}",
                 f"use --backend {fits}, or a model in the other format",
@@ -252,4 +257,6 @@ def settings_of(request: Request, model: str) -> dict[str, object]:
         "allow_fallback": request.allow_fallback,
         "autocast": request.autocast,
         "flops_per_item": request.flops_per_item,
+        "python": request.python,
+        "exporter": sys.executable,
     }

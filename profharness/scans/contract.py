@@ -20,7 +20,8 @@ class Point:
     """One measurement to make. `key` names it in the protocol and on disk; repeats end in ~1, ~2
     ...
 
-    `mode`, `concurrency` and `rate` (requests/s) are the load on a server.
+    `mode`, `concurrency` and `rate` (requests/s) are the load on a server; `cores_per_process` is
+    the M of a plan of N processes by M cores.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Point:
     concurrency: int | None = None
     rate: float | None = None
     processes: int | None = None
+    cores_per_process: int | None = None
     repeat: int = 0
     params: Mapping[str, object] = field(default_factory=dict)
 

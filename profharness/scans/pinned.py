@@ -1,5 +1,5 @@
-"""The multi-process scan: the same model in 1, 2, ... pinned processes at once, at each batch size
-(docs/metrics.md#several-processes).
+"""The multi-process scan: the same model in 1, 2, ... pinned processes at once, at each batch size;
+or in plans of N processes by M cores (docs/metrics.md#several-processes).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from profharness.errors import UsageError
 from profharness.node import topology
 from profharness.node.probe import Environment
 from profharness.node.topology import Topology
@@ -33,6 +34,15 @@ class PinnedScan:
     settings: dict[str, object]
     item: str = "item"
     adaptive: bool = False
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user is told before the run starts."""
+        if not self.left_out:
+            return ()
+        listed = ", ".join(self.left_out)
+        return (f"plans of more cores than this job has are left out (N x M): {listed}",)
 
     @staticmethod
     def fits(request: Request) -> bool:
@@ -44,9 +54,7 @@ class PinnedScan:
         """Lay out the points. Raises UsageError for a topology that the node cannot give, and
         InputError for a file that is none.
         """
-        places = _places(request, environment)
-        streams = request.streams or _default_streams(len(places.places))
-        places.first(max(streams))
+        layouts = _layouts(request, environment)
         timed: dict[str, object] = {
             "seconds": request.time,
             "warmup_seconds": request.warmup_time,
@@ -57,9 +65,10 @@ class PinnedScan:
         check_runtime(request, backends)
         for backend in backends:
             own = [
-                _point(backend, size, count, timed)
+                _point(backend, size, count, layout, timed)
                 for size in request.batch_sizes or (DEFAULT_BATCH,)
-                for count in sorted(streams)
+                for layout in layouts
+                for count in layout.streams
             ]
             points += [
                 *own,
@@ -72,14 +81,16 @@ class PinnedScan:
             name=request.name or request.scan,
             backends=tuple(dict.fromkeys(point.backend for point in points)),
             points=tuple(points),
-            places=places,
+            places=layouts[0].places,
+            left_out=tuple(plan for layout in layouts for plan in layout.left_out),
             item=item_of(request.model),
             settings={
                 **settings_of(request, request.model),
                 "pin": request.pin,
                 "memory": request.memory,
                 "places": [
-                    {"cpus": list(place.cpus), "device": place.device} for place in places.places
+                    {"cpus": list(place.cpus), "device": place.device}
+                    for place in layouts[0].places.places
                 ],
             },
         )
@@ -113,6 +124,7 @@ class PinnedScan:
             backend=point.backend,
             batch_size=point.batch_size,
             processes=point.processes,
+            cores_per_process=point.cores_per_process,
             repeat=point.repeat,
             state="ok" if output.ok else "failed",
             error=output.error,
@@ -141,6 +153,47 @@ class PinnedScan:
         )
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """Where processes run, and how many of them at once are points; `cores` of each, or None where
+    a topology says it. `left_out` are the plans that do not fit, such as `4 x 2`.
+    """
+
+    places: Topology
+    streams: tuple[int, ...]
+    cores: int | None = None
+    left_out: tuple[str, ...] = ()
+
+
+def _layouts(request: Request, environment: Environment) -> tuple[_Layout, ...]:
+    """One per number of cores, largest first; without --cores-per-process the one topology. Raises
+    UsageError for processes that find no place.
+    """
+    if not request.cores_per_process:
+        places = _places(request, environment)
+        streams = request.streams or _default_streams(len(places.places))
+        places.first(max(streams))
+        return (_Layout(places, tuple(sorted(streams))),)
+    node = topology.look(allowed=environment.cpus_allowed or None)
+    layouts = []
+    for cores in sorted(set(request.cores_per_process), reverse=True):
+        places = topology.divide(node, cores)
+        most = len(places.places)
+        wanted = sorted(set(request.streams)) or [most]
+        streams = tuple(count for count in wanted if count <= most)
+        left_out = tuple(f"{count} x {cores}" for count in wanted if count > most)
+        layouts.append(_Layout(places, streams, cores, left_out))
+    if not any(layout.streams for layout in layouts):
+        raise UsageError(
+            f"--streams, --cores-per-process: no plan of "
+            f"{', '.join(plan for layout in layouts for plan in layout.left_out)} fits this job's "
+            f"{len(node.threads)} core{'s' if len(node.threads) != 1 else ''}",
+            "ask for fewer processes or cores, or leave --streams out: then each plan fills the "
+            "job's cores",
+        )
+    return tuple(layouts)
+
+
 def _places(request: Request, environment: Environment) -> Topology:
     """The file's places, checked against the job's CPUs; without a file one per L3 cache, or per
     core where those are too few.
@@ -160,13 +213,19 @@ def _default_streams(places: int) -> tuple[int, ...]:
     return tuple(sorted({*(2**k for k in range(places.bit_length()) if 2**k <= places), places}))
 
 
-def _point(backend: str, size: int, count: int, params: dict[str, object]) -> Point:
+def _point(backend: str, size: int, count: int, layout: _Layout, timed: dict[str, object]) -> Point:
+    params = {"backend": backend, "batch_size": size, "processes": count, **timed}
+    name = f"{backend}-b{size}-n{count}"
+    if layout.cores is not None:
+        name += f"-c{layout.cores}"
+        params["places"] = [list(place.cpus) for place in layout.places.places[:count]]
     return Point(
-        id=f"{backend}-b{size}-n{count}",
+        id=name,
         backend=backend,
         batch_size=size,
         processes=count,
-        params={"backend": backend, "batch_size": size, "processes": count, **params},
+        cores_per_process=layout.cores,
+        params=params,
     )
 
 

@@ -20,10 +20,11 @@ from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
 from profharness.node.ceilings import cache_dir
-from profharness.options import providers, texts
+from profharness.options import providers
 from profharness.options.declared import Limit, Option
 from profharness.options.serving import BY_TRITON
-from profharness.options.workload import BACKENDS
+from profharness.options.shapes import read_items
+from profharness.options.workload import SERVED_BACKENDS
 from profharness.rundir import harness_process
 from profharness.serving import other_backends, ready
 from profharness.serving.model_folder import model_file
@@ -60,7 +61,9 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     ]
     backend: Annotated[
         str,
-        Option("torch, onnxruntime or tensorflow (default: by the model).", examples=BACKENDS),
+        Option(
+            "torch, onnxruntime or tensorflow (default: by the model).", examples=SERVED_BACKENDS
+        ),
     ] = ""
     device: Annotated[
         str,
@@ -88,7 +91,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         Option(
             "NAME:d1,d2 of an input, without the batch, where the model leaves it open.",
             names=("--shape",),
-            gather=texts.shapes,
+            gather=read_items,
         ),
     ] = {}
     host: Annotated[

@@ -64,7 +64,7 @@ def screen(*words: str) -> list[str]:
 
 
 def options_of(lines: list[str]) -> set[str]:
-    return {word for line in lines for word in re.findall(r"^  (?:-\w, )?(--[a-z-]+)", line)}
+    return {word for line in lines for word in re.findall(r"^  (?:-\w+, )?(--[a-z-]+)", line)}
 
 
 @pytest.mark.slow

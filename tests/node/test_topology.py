@@ -223,3 +223,29 @@ def test_the_command_writes_what_run_reads(
 def test_an_unknown_grouping_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["topology", "--per", "socket"]) == 2
     assert "core, l3, numa, gpu" in capsys.readouterr().err
+
+
+def test_plans_keep_to_caches_then_nodes_and_use_every_core(sysfs: Sysfs) -> None:
+    """12 cores in caches of 3, two nodes: places of 2 lie in a cache first, then across caches of
+    a node.
+    """
+    sysfs.cpus(12, per_l3=3)
+    sysfs.node(0, "0-5")
+    sysfs.node(1, "6-11")
+    node = topology.look(sysfs.root, range(12))
+    made = [place.cpus for place in topology.divide(node, 2).places]
+    assert made == [(0, 1), (3, 4), (6, 7), (9, 10), (2, 5), (8, 11)]
+    assert [len(topology.divide(node, cores).places) for cores in (1, 3, 4, 6, 12)] == [
+        *(12, 4, 3, 2, 1)
+    ]
+    # 4 does not fit into a cache of 3, and 2 of each node's 6 cores make one across the nodes
+    assert topology.divide(node, 4).places[-1].cpus == (4, 5, 10, 11)
+
+
+def test_plans_take_one_thread_per_core_and_refuse_what_does_not_fit(sysfs: Sysfs) -> None:
+    sysfs.cpus(4, per_l3=4, threads=2)
+    sysfs.node(0, "0-7")
+    node = topology.look(sysfs.root, range(8))
+    assert [place.cpus for place in topology.divide(node, 2).places] == [(0, 1), (2, 3)]
+    with pytest.raises(UsageError, match="--cores-per-process 5: this job may use 4 cores"):
+        topology.divide(node, 5)

@@ -8,7 +8,7 @@ from profharness.cli import Rest
 from profharness.cli.run import build_request
 from profharness.errors import InputError, ProfharnessError, UsageError
 from profharness.options.settings import COMMAND_LINE, from_mapping, read_scan_file
-from profharness.options.texts import parse_shape
+from profharness.options.shapes import parse_shape
 
 NO_REST = Rest((), given=False)
 

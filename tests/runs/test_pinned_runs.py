@@ -76,6 +76,36 @@ def test_without_a_file_there_is_a_place_for_every_process(tmp_path: Path) -> No
         )
 
 
+def planned(words: dict[str, object], cpus: int = 8) -> scans.Scan:
+    """On a job of so many CPUs, whose caches are not known here: all share one."""
+    request = from_mapping(words, COMMAND_LINE)
+    return scans.create(request, Environment(cpus_allowed=tuple(range(4000, 4000 + cpus))))
+
+
+def test_plans_fill_the_job_with_processes_of_so_many_cores() -> None:
+    scan = planned({"cores_per_process": "8,4,2,1"})
+    assert [point.key for point in scan.points] == [
+        *("torch-b16-n1-c8", "torch-b16-n2-c4", "torch-b16-n4-c2", "torch-b16-n8-c1"),
+        *("torch-b16-n1-c8~1", "torch-b16-n8-c1~1"),
+    ]
+    two = scan.points[1]
+    assert (two.processes, two.cores_per_process) == (2, 4)
+    assert two.params["places"] == [[4000, 4001, 4002, 4003], [4004, 4005, 4006, 4007]]
+    assert scan.notes == ()
+
+
+def test_plans_that_do_not_fit_are_left_out_and_said() -> None:
+    scan = planned({"cores_per_process": "1,2", "streams": "1,2,4"}, cpus=4)
+    assert [point.id for point in scan.points if not point.repeat] == [
+        f"torch-b16-n{count}-c{cores}" for cores, count in ((2, 1), (2, 2), (1, 1), (1, 2), (1, 4))
+    ]
+    assert scan.notes == ("plans of more cores than this job has are left out (N x M): 4 x 2",)
+    with pytest.raises(UsageError, match="no plan of 3 x 2 fits this job's 4 cores"):
+        planned({"cores_per_process": "2", "streams": "3"}, cpus=4)
+    with pytest.raises(UsageError, match="--cores-per-process 8: this job may use 4 cores"):
+        planned({"cores_per_process": "8"}, cpus=4)
+
+
 @pytest.mark.parametrize(
     ("lists", "words", "said"),
     [
@@ -84,6 +114,7 @@ def test_without_a_file_there_is_a_place_for_every_process(tmp_path: Path) -> No
         ([[CPUS[0]]], ["--streams", "2"], "the topology holds 1 list"),
         ([CPUS[0]], [], "entry 0 is not a list of CPU ids"),
         ([[CPUS[0]]], ["--trials", "5"], "--trials is for scans of one process"),
+        ([[CPUS[0]]], ["--cores-per-process", "1"], "both say which cores each process gets"),
         ([[CPUS[0]]], ["--via", "triton"], "a scan that runs the model directly"),
         ([[CPUS[0]]], ["--pin", "socket"], "--pin"),
     ],
@@ -109,7 +140,7 @@ def test_bad_topologies_and_words_are_refused_before_anything_is_written(
 
 def test_pinning_without_processes_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_cli(["run", "particlenet", "--pin", "numa"]) == 2
-    assert "--topology FILE or --streams" in capsys.readouterr().err
+    assert "--topology FILE, --streams" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

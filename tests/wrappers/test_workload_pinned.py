@@ -133,8 +133,21 @@ def test_memory_lies_on_the_nodes_of_the_cpus(tmp_path: Path) -> None:
     pinned = Pinned(tmp_path, [place(CPUS[0])], memory="bind")
     result = pinned.measure(1)
     policy = pinned.told(0)["policy"]
-    refused = result["notes"].get("memory_policy", "")
-    assert policy == "bind:0" if not refused else policy == "default", (policy, refused)
+    memory = result["notes"]["memory"]
+    bound = policy.removeprefix("bind:")
+    assert memory == f"bound to node {bound}" if bound != policy else policy == "default", memory
+
+
+@two_cpus
+def test_a_point_may_have_places_of_its_own(tmp_path: Path) -> None:
+    pinned = Pinned(tmp_path, [place(CPUS[0])])
+    line = asked("p", 1)
+    line["params"]["places"] = [[CPUS[0], CPUS[1]]]
+    pinned.ask(line, END)
+    status, err = pinned.serve(pinned.script)
+    assert status == 0, err
+    assert pinned.results()["p"]["streams"][0]["cpus"] == CPUS[:2]
+    assert pinned.told(0)["threads"] == 2
 
 
 @two_cpus

@@ -19,7 +19,7 @@ from profharness.analysis.records import Estimate, Figure, PointSummary
 from profharness.analysis.run.executions import of_executions, of_settings
 from profharness.analysis.run.overhead import layer_overhead
 from profharness.analysis.run.processes import classic, process_figures, window_of_processes
-from profharness.analysis.run.provider_findings import providers_of, recompiled
+from profharness.analysis.run.provider_findings import SUPPORTED, providers_of, recompiled
 from profharness.analysis.run.trial_findings import trial_findings
 from profharness.analysis.run.trials import BARE, PointTrials
 from profharness.analysis.run.view import PointResult, RunView
@@ -100,6 +100,7 @@ def _as_recorded(summary: PointSummary, record: PointRecord) -> PointSummary:
         batch_size=record.batch_size,
         concurrency=record.concurrency,
         processes=record.processes,
+        cores_per_process=record.cores_per_process,
         mode=record.mode or "",
         rate=record.rate,
         state=record.state,
@@ -322,6 +323,9 @@ def _record_figures(record: PointRecord) -> dict[str, Figure]:
         figures["warmup_time"] = Figure(value=record.warmup_ns, unit="ns", source=origin)
     if record.compile_ns is not None:
         figures["compile_time"] = Figure(value=record.compile_ns, unit="ns", source=origin)
+    share = number(record.notes.get(SUPPORTED))
+    if share is not None:
+        figures[SUPPORTED] = Figure(value=share, unit="1", source=origin)
     peak = number(record.notes.get("peak_memory_bytes"))
     if peak is not None:
         figures["device_memory_peak"] = Figure(

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from profharness.findings import Finding, finding
 from profharness.rundir.manifest import PointRecord
 
-FALLBACK, ON_CPU, NODES, PROVIDERS, RECOMPILED = (
+FALLBACK, ON_CPU, NODES, PROVIDERS, RECOMPILED, SUPPORTED, NO_POLICY = (
     "fallback",
     "nodes_on_cpu",
     "nodes",
     "providers",
     "recompiled",
+    "supported_operators",
+    "memory_policy",
 )
 """Keys of the notes that workers and servers leave (wrappers/profharness_workloads)."""
 
@@ -32,6 +34,26 @@ def provider_findings(records: Sequence[PointRecord]) -> Iterator[Finding]:
             nodes=total,
             on_cpu=on_cpu,
         )
+    for (backend, text, _), points in _same(records, SUPPORTED):
+        share = float(text.partition(";")[0])
+        if share < 1:
+            yield finding(
+                "operators-unsupported",
+                _supported_text(backend, share),
+                point=_only(points),
+                supported_operators=share,
+            )
+    for (_, text, _), points in _same(records, NO_POLICY):
+        yield finding("memory-not-bound", text, point=_only(points))
+
+
+def _supported_text(backend: str, share: float) -> str:
+    if not share:
+        return f"{backend} supports none of the model's operators: its engine does not run at all"
+    return (
+        f"{backend} supports {100 * share:.0f} % of the model's operators, and leaves the others "
+        "to the runtime beside its engine"
+    )
 
 
 def _same(

@@ -47,8 +47,8 @@ def run_series(
     source: str,
     clients_per_job: int = 1,
 ) -> tuple[Series, ...]:
-    """One curve per backend (and batch size, where clients are what varies) over the level that the
-    scan varies.
+    """One curve per backend (and batch size, where clients are what varies; and cores per process,
+    where plans differ in them) over the level that the scan varies.
 
     The trials were judged one by one, so the columns made from them are not judged again.
     """
@@ -105,7 +105,9 @@ def run_table(points: Sequence[PointSummary], source: str) -> ScanTable | None:
         return None
     measured = [point for point in measured if getattr(point, axis) is not None]
     several = axis == "concurrency" and len({point.batch_size for point in measured}) > 1
-    columns = ("backend", "batch_size") if several else ("backend",)
+    columns: tuple[str, ...] = ("backend", "batch_size") if several else ("backend",)
+    if len({point.cores_per_process for point in measured}) > 1:
+        columns = ("backend", *_varied(measured, axis), "cores_per_process")
     return ScanTable(
         source=source,
         axis=axis,
@@ -116,6 +118,15 @@ def run_table(points: Sequence[PointSummary], source: str) -> ScanTable | None:
         throughput_sem=_column([point.throughput_sem for point in measured]),
         latency_ms=_column([point.latency_ms for point in measured]),
         latency_sem_ms=_column([sem_ms(point.trials_ms) for point in measured]),
+    )
+
+
+def _varied(points: Sequence[PointSummary], axis: Axis) -> tuple[str, ...]:
+    """What plans of processes by cores differ in beside the axis and the cores."""
+    return tuple(
+        name
+        for name in ("batch_size", "processes")
+        if name != axis and len({getattr(point, name) for point in points}) > 1
     )
 
 

@@ -31,6 +31,7 @@ from profharness.options.declared import declared
 from profharness.options.request import Request
 from profharness.options.trace_ranks import shown
 from profharness.scans.command import CommandScan
+from profharness.scans.pinned import PinnedScan
 from profharness.scans.served_settings import SettingsScan
 from profharness.supervise.pass_plan import PassPlan
 from profharness.units import format_bytes, format_clock
@@ -80,7 +81,8 @@ def plan_notes(prepared: RunPlan) -> tuple[str, ...]:
         for note in (*extras.costs, *extras.notes)
     )
     caps = () if prepared.caps is None else (str(prepared.caps),)
-    return (*caps, *dict.fromkeys(notes))
+    own = prepared.scan.notes if isinstance(prepared.scan, PinnedScan) else ()
+    return (*caps, *own, *dict.fromkeys(notes))
 
 
 def wrapped_plan(line: str, width: int) -> str:

@@ -27,6 +27,7 @@ from profharness.rundir.shown.screen import from_cell
 from profharness.trace.model import F64
 from profharness.trace.scan_table import AXES, Axis, ScanTable
 
+CORES = "cores_per_process"
 _FIGURES = ("throughput", "throughput_sem", "latency_ms", "latency_sem_ms")
 _DELIMITERS = (",", ";", "\t")
 _MISSING = ("", "nan", "na", "null", "none", "-")
@@ -65,6 +66,8 @@ def read_scan_csv(path: Path) -> ScanTable:
     axis, other_levels = _axis(path, columns, rows)
     keys = [name for name in columns if name not in (*AXES, *_FIGURES) and _is_text(rows, name)]
     split = [*keys, *other_levels]
+    if len({row.cells.get(CORES) for row in rows}) > 1:
+        split.append(CORES)  # plans of processes by cores: as many processes are no equal levels
     values = tuple(tuple(row.cells[name] for name in split) for row in rows)
     _check_size(path, split, Counter(values))
     return ScanTable(

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from profharness.report.text import names
 
-BACKENDS = {"torch": "#d1495b", "onnxruntime": "#2e75b6", "tensorflow": "#e07b00"}
+BACKENDS = {
+    "torch": "#d1495b",
+    "onnxruntime": "#2e75b6",
+    "tensorflow": "#e07b00",
+    "deepsparse": "#2a9d8f",
+}
 CURVES = (
     "#3a8f5c",
     "#8057c2",

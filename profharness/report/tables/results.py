@@ -18,6 +18,7 @@ RESULT_COLUMNS = (
     "batch_size",
     "concurrency",
     "processes",
+    "cores_per_process",
     "throughput",
     "throughput_sem",
     "latency_ms",
@@ -29,6 +30,7 @@ POINT_COLUMNS = (
     "batch_size",
     "concurrency",
     "processes",
+    "cores_per_process",
     "mode",
     "rate",
     "requests",
@@ -58,7 +60,7 @@ POINT_FIGURES = (
     "latency_p95",
     "latency_p99",
 )
-_LEVELS = ("batch_size", "concurrency", "processes")
+_LEVELS = ("batch_size", "concurrency", "processes", "cores_per_process")
 _OF_TRIALS = ("trials", "warmup_trials")
 _OF_FAILURES = ("state", "error")
 _ENDS = ("", "_low", "_high")

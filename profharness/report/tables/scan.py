@@ -12,6 +12,7 @@ from functools import partial
 from profharness.analysis.axes.records import AxesScan
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.window import NOTHING_MEASURED
+from profharness.report.axes.plans import plan_cells
 from profharness.report.axes.tables import axis_cells, mark_of, required_names
 from profharness.report.axes.words import CAPTION
 from profharness.report.table import Cell, Column, Table
@@ -72,12 +73,7 @@ def _columns(summary: Summary) -> tuple[PointColumn, ...]:
     points = summary.points
     columns = _setting_columns(summary)
     if several_batches(points):
-        columns.append(
-            PointColumn(
-                Column("batch", "right"),
-                lambda point: Cell("" if point.batch_size is None else str(point.batch_size)),
-            )
-        )
+        columns.append(PointColumn(Column("batch", "right"), partial(_own_cell, "batch_size")))
     if len({point.backend for point in points}) > 1:
         columns.append(PointColumn(Column("backend"), lambda point: Cell(point.backend)))
     if any(point.throughput is not None for point in points):
@@ -200,6 +196,7 @@ def _figure_columns(summary: Summary) -> tuple[PointColumn, ...]:
             Column("power", "right", spare=2, wide=True), _power, names.POWER_SATURATION
         ),
         _metric_column(Column("cores", "right", spare=4), _cores(summary), names.CORES_USED),
+        _metric_column(Column("supported", "right", spare=1), _fraction, names.SUPPORTED),
         _metric_column(Column(f"J/{item}", "right", spare=1), _energy, names.ENERGY_PER_ITEM),
     )
 
@@ -226,9 +223,16 @@ def _count(value: float, _unit: str) -> str:
 
 def _setting_columns(summary: Summary) -> list[PointColumn]:
     """What tells the points apart: a level, or the values of several axes."""
+    if plans := plan_cells(summary.points):
+        return [PointColumn(column, partial(_own_cell, key)) for column, key in plans]
     if summary.axes is None:
         return [_level_column(scan_axis(summary.points))]
     return [PointColumn(column, partial(_value_cell, name)) for column, name in axis_cells(summary)]
+
+
+def _own_cell(key: str, point: PointSummary) -> Cell:
+    value = getattr(point, key)
+    return Cell("" if value is None else str(value), provenance=f"point {point.point}")
 
 
 def _value_cell(name: str, point: PointSummary) -> Cell:

@@ -11,7 +11,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report.text import names
 from profharness.report.text.figures import finite, number_text, si_text
-from profharness.units import THIN
+from profharness.units import THIN, of_cores
 
 Axis = Literal["batch_size", "concurrency", "processes", "rate"]
 _AXES: tuple[Axis, ...] = ("batch_size", "concurrency", "processes", "rate")
@@ -82,6 +82,13 @@ def several_batches(points: Iterable[PointSummary]) -> bool:
     )
 
 
+def several_cores(points: Iterable[PointSummary]) -> bool:
+    """Whether plans differ in the cores of each process, so that their number alone does not name
+    a point.
+    """
+    return len({point.cores_per_process for point in points} - {None}) > 1
+
+
 def point_names(summary: Summary, points: Iterable[PointSummary]) -> tuple[str, ...]:
     """The names of points of the summary, in their order: each the point's level, with its backend
     where the run has several; its id where it has no level. What all points have in common is
@@ -90,6 +97,8 @@ def point_names(summary: Summary, points: Iterable[PointSummary]) -> tuple[str, 
     common = scan_axis(summary.points)
     apart = several_batches(summary.points)
     several = len({point.backend for point in summary.points}) > 1
+    plans = several_cores(summary.points)
+    batches = plans and len({point.batch_size for point in summary.points}) > 1
     if summary.axes is not None:
         return tuple(setting_text(point.parameters) or point.point for point in points)
 
@@ -99,7 +108,10 @@ def point_names(summary: Summary, points: Iterable[PointSummary]) -> tuple[str, 
         if axis is None or value is None:
             return point.point
         name = level_name(axis, value)
-        if apart:
+        if plans and point.cores_per_process is not None:
+            name = f"{level_name('processes', point.processes or 0)} of "
+            name += of_cores(point.cores_per_process)
+        if apart or batches:
             name += f", batch {point.batch_size}"
         return f"{name} ({point.backend})" if several and point.backend else name
 
@@ -211,9 +223,17 @@ def is_table(summary: Summary) -> bool:
 
 def series_name(series: Series) -> str:
     """The key of a series in words: its values, joined; empty for the only series of a scan."""
-    return ", ".join(
-        f"batch {value}" if name == "batch_size" else value for name, value in series.key.items()
-    )
+    return ", ".join(_key_text(name, value) for name, value in series.key.items())
+
+
+def _key_text(name: str, value: str) -> str:
+    if name == "batch_size":
+        return f"batch {value}"
+    if name == "processes" and value.isdigit():
+        return level_name("processes", int(value))
+    if name == "cores_per_process" and value.isdigit():
+        return f"{of_cores(int(value))} each"
+    return value
 
 
 def is_command(summary: Summary) -> bool:

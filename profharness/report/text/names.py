@@ -30,6 +30,7 @@ CORES_USED = "cores_used"
 CORES_USED_STEPS = "cores_used_steps"
 STARTUP = "startup_time"
 CORES_ALLOWED = "cores_allowed"
+SUPPORTED = "supported_operators"
 MEMORY_ACTIVITY = "memory_activity"
 BANDWIDTH_SHARE = "bandwidth_share"
 MFU = "mfu"
@@ -191,6 +192,9 @@ _TITLES = {
     ),
     "cpu_sampled": MetricTitle("time sampled", "the part of the time that the CPU samples cover"),
     "memory_peak": MetricTitle("memory, peak", "most that the workload's processes held at once"),
+    SUPPORTED: MetricTitle(
+        "supported operators", "share of the model's operators that its engine runs itself"
+    ),
     "warmup_trials": MetricTitle(
         "warm-up trials", "trials before the timed ones, which do not count"
     ),

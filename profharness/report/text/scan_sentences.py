@@ -11,6 +11,7 @@ from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.findings import ways
+from profharness.report.axes import plans as plan_words
 from profharness.report.axes import words as axes_words
 from profharness.report.text import names
 from profharness.report.text.command_sentences import (
@@ -45,6 +46,9 @@ def answer(summary: Summary) -> str:
     """Where the best series is full, and how little the driver's GPU % says at its first level."""
     if summary.axes is not None:
         return axes_words.answer(summary.axes)
+    plans = plan_words.plans_of(summary)
+    if plans is not None:
+        return plan_words.answer(summary, plans)
     series = best_series(summary)
     if series is None or series.recommended is None:
         return " ".join(
@@ -239,6 +243,11 @@ def next_step(summary: Summary) -> str:
     """The advice that follows from the smallest point's waste, or from what was not measured."""
     if summary.axes is not None:
         return axes_words.next_step(summary.axes)
+    plans = plan_words.plans_of(summary)
+    if plans is not None and plan_words.held_at_best(summary, plans):
+        return quieter(summary)
+    if plans is not None:
+        return plan_words.next_step(plans)
     series = best_series(summary)
     if series is None:
         levels = (

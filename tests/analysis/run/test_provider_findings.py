@@ -49,6 +49,26 @@ def test_nodes_on_the_cpu_are_counted() -> None:
     assert (found.figures["nodes"], found.point) == (55, None)
 
 
+def test_the_share_of_an_engine_is_said_once_where_it_is_not_all() -> None:
+    notes = {"supported_operators": "0.8047"}
+    (found,) = provider_findings(
+        [record(name, "deepsparse", **notes) for name in ("b1", "b2", "b2")]
+    )
+    assert (found.id, found.severity, found.point) == ("operators-unsupported", "info", None)
+    assert found.message.startswith("deepsparse supports 80 % of the model's operators")
+    assert found.figures == {"supported_operators": 0.8047}
+    (found,) = provider_findings([record("b1", "deepsparse", supported_operators="0.0000; 0.5")])
+    assert "supports none of the model's operators" in found.message
+    assert not list(provider_findings([record("b1", "deepsparse", supported_operators="1.0000")]))
+
+
+def test_memory_that_could_not_be_bound_is_said_once() -> None:
+    refused = "memory policy bind was refused: Operation not permitted"
+    records = [record(name, memory_policy=refused) for name in ("n1", "n2")]
+    (found,) = provider_findings(records)
+    assert (found.id, found.severity, found.message) == ("memory-not-bound", "warning", refused)
+
+
 def test_compiling_inside_of_trials_is_of_its_point() -> None:
     text = "1 of 6 trials took up to 2 s where the median is 0.01 s"
     (found,) = recompiled(record("b8", recompiled=text))

@@ -36,6 +36,15 @@ def test_text_splits_and_numbers_are_ignored(tmp_path):
     assert list(table.groups().values()) == [[0, 1], [2]]
 
 
+def test_plans_of_other_cores_are_other_series(tmp_path):
+    head = "processes,cores_per_process,throughput\n"
+    table = read_scan_csv(written(tmp_path, head + "1,2,10\n1,1,5\n2,1,9\n"))
+    assert table.key_columns == ("cores_per_process",)
+    assert table.keys == (("2",), ("1",), ("1",))
+    same = read_scan_csv(written(tmp_path, head + "1,2,10\n2,2,19\n", "same.csv"))
+    assert same.key_columns == ()
+
+
 @pytest.mark.parametrize("axis", ["batch_size", "concurrency", "processes"])
 def test_axes(tmp_path, axis):
     table = read_scan_csv(

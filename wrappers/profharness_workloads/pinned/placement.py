@@ -60,49 +60,113 @@ def environment(placement: Placement) -> Dict[str, str]:
     return {name: str(len(placement.cpus)) for name in THREAD_COUNTS}
 
 
-def settle(placement: Placement, sysfs: str = "/sys") -> str:
-    """Pin this process and set its memory policy. Returns what could not be done, or "".
+class Settled(NamedTuple):
+    """What became of a process's memory: `memory` says where it lies, `refused` what the kernel did
+    not allow where that matters.
+    """
+
+    memory: str
+    refused: str = ""
+
+
+class MemoryPlan(NamedTuple):
+    """A policy of POLICIES over NUMA nodes; without nodes `why` says why none is set."""
+
+    policy: str
+    nodes: Tuple[int, ...]
+    why: str = ""
+
+
+def settle(placement: Placement, sysfs: str = "/sys") -> Settled:
+    """Pin this process and set its memory policy, before anything large is allocated: what lies in
+    memory already stays where it is.
 
     core: its own list; numa: every CPU of the nodes that the list lies in; none: nothing is set.
     Raises OSError when the CPUs are not to be had.
     """
+    if placement.pin != NONE:
+        cpus = set(placement.cpus)
+        if placement.pin == NUMA:
+            whole = {cpu for ids in nodes_of(placement.cpus, sysfs).values() for cpu in ids}
+            cpus = whole & os.sched_getaffinity(0) or cpus
+        os.sched_setaffinity(0, cpus)
+    plan = plan_memory(placement, sysfs)
+    if not plan.nodes:
+        return Settled("left to the kernel: %s" % plan.why)
+    refused = _set_memory(plan)
+    if not refused:
+        return Settled(_in_words(plan))
+    if len(nodes_with_memory(sysfs)) < 2:
+        return Settled("on the only node (%s)" % refused)
+    return Settled("left to the kernel: %s" % refused, refused)
+
+
+def plan_memory(placement: Placement, sysfs: str = "/sys") -> MemoryPlan:
+    """Which policy over which nodes: those of the process's CPUs that have memory."""
+    policy = placement.memory
     if placement.pin == NONE:
-        return ""
-    nodes = nodes_of(placement.cpus, sysfs)
-    cpus = set(placement.cpus)
-    if placement.pin == NUMA:
-        cpus = {cpu for node_cpus in nodes.values() for cpu in node_cpus} & os.sched_getaffinity(
-            0
-        ) or cpus
-    os.sched_setaffinity(0, cpus)
-    return _set_memory(placement.memory, sorted(nodes))
+        return MemoryPlan(policy, (), "the process is not pinned")
+    if policy == "default":
+        return MemoryPlan(policy, (), "--memory default")
+    near = nodes_of(placement.cpus, sysfs)
+    if not near:
+        return MemoryPlan(policy, (), "sysfs shows no NUMA nodes")
+    with_memory = nodes_with_memory(sysfs)
+    nodes = tuple(node for node in sorted(near) if node in with_memory)
+    if not nodes:
+        return MemoryPlan(
+            policy, (), "node %s of its CPUs has no memory" % ", ".join(map(str, sorted(near)))
+        )
+    return MemoryPlan(policy, nodes[:1] if policy == "preferred" else nodes)  # the kernel takes one
 
 
-def _set_memory(policy: str, nodes: Sequence[int]) -> str:
+def nodes_with_memory(sysfs: str = "/sys") -> Tuple[int, ...]:
+    """The NUMA nodes that have memory, as the kernel lists them; all nodes where it does not tell
+    (Documentation/ABI/stable/sysfs-devices-node).
+    """
+    folder = os.path.join(sysfs, "devices/system/node")
+    try:
+        with open(os.path.join(folder, "has_memory"), encoding="ascii") as file:
+            return parse_cpus(file.read())
+    except OSError:
+        names = glob.glob(os.path.join(folder, "node[0-9]*"))
+        return tuple(sorted(int(re.findall(r"\d+$", name)[0]) for name in names))
+
+
+_SAID = {"bind": "bound to", "preferred": "preferred on", "interleave": "interleaved over"}
+
+
+def _in_words(plan: MemoryPlan) -> str:
+    """`bound to node 0`, `interleaved over nodes 0, 1`."""
+    return "%s node%s %s" % (
+        _SAID[plan.policy],
+        "" if len(plan.nodes) == 1 else "s",
+        ", ".join(map(str, plan.nodes)),
+    )
+
+
+def _set_memory(plan: MemoryPlan) -> str:
+    """What could not be done, or ""."""
     number = SET_MEMPOLICY.get(platform.machine())
-    if policy == "default" or not nodes:
-        return ""
     if number is None:
         return (
             "no memory policy was set: the system call's number on %s is not known"
             % platform.machine()
         )
-    if policy == "preferred":
-        nodes = nodes[:1]  # the kernel takes one
-    words = max(nodes) // 64 + 1
+    words = max(plan.nodes) // 64 + 1
     mask = (ctypes.c_uint64 * words)()
-    for node in nodes:
+    for node in plan.nodes:
         mask[node // 64] |= 1 << (node % 64)
     libc = ctypes.CDLL(None, use_errno=True)
     # the kernel reads one bit less than it is told (set_mempolicy(2), BUGS)
     if (
         libc.syscall(
             ctypes.c_long(number),
-            ctypes.c_int(POLICIES[policy]),
+            ctypes.c_int(POLICIES[plan.policy]),
             mask,
             ctypes.c_ulong(words * 64 + 1),
         )
         == 0
     ):
         return ""
-    return "memory policy %s was refused: %s" % (policy, os.strerror(ctypes.get_errno()))
+    return "memory policy %s was refused: %s" % (plan.policy, os.strerror(ctypes.get_errno()))

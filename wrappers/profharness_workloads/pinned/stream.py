@@ -70,7 +70,7 @@ def serve(environ: Mapping[str, str], link: Link) -> None:
     """One point, from loading to the end of the window."""
     asked = link.receive()
     place = placement.Placement(tuple(asked["cpus"]), asked["pin"], asked["memory"])
-    note = placement.settle(place)
+    settled = placement.settle(place)
     settings = _settings(environ, asked, len(place.cpus))
     backend = importlib.import_module(
         "profharness_workloads.batch.%s_worker" % settings.spec.backend
@@ -86,7 +86,8 @@ def serve(environ: Mapping[str, str], link: Link) -> None:
             notes=dict(workload.notes),
             cpus=sorted(os.sched_getaffinity(0)),
             versions=dict(workload.versions),
-            note=note,
+            memory=settled.memory,
+            note=settled.refused,
         )
         window = link.receive()
         with workload.marks.point(point.id, settings):

@@ -195,7 +195,8 @@ class PinnedWorkload(worker.Workload):
         """Run the point's processes at once, each at its own place, and collect their times. Raises
         ValueError when there are fewer places than processes.
         """
-        places = self._plan.places[: point.processes]
+        own = [Place(cpus, "") for cpus in point.places]
+        places = (own or self._plan.places)[: point.processes]
         if len(places) < point.processes:
             raise ValueError(
                 "%d processes were asked for, and there are places for %d"
@@ -235,7 +236,14 @@ class PinnedWorkload(worker.Workload):
         """The batches stay in the streams' files; their figures are the harness's business."""
         ready = [stream.said["ready"] for stream in streams]
         notes = protocol.joined(
-            [{"memory_policy": message["note"], **message.get("notes", {})} for message in ready]
+            [
+                {
+                    "memory": message.get("memory", ""),
+                    "memory_policy": message["note"],
+                    **message.get("notes", {}),
+                }
+                for message in ready
+            ]
         )
         compiled = [message["compile_ns"] for message in ready if message.get("compile_ns")]
         return worker.Measurement(

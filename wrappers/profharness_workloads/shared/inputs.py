@@ -30,6 +30,8 @@ CATEGORIES = {
 }  # sizes of DeepMET's embedding tables
 USUAL_PARTICLES = {"pf": 100, "sv": 10}  # particles and secondary vertices per jet in CMS
 
+_POSITION = re.compile(r"\[\d+\]$")
+
 Arrays = Tuple[Any, ...]
 
 
@@ -63,7 +65,7 @@ def filled(
 
     Raises Refusal when a shape names no input, contradicts the model, or a dimension stays open.
     """
-    by_root = {root_name(name): tuple(dims) for name, dims in shapes.items()}
+    by_root = {root_name(name): dims for name, dims in in_order(specs, shapes).items()}
     unknown = sorted(set(by_root) - {root_name(spec.name) for spec in specs})
     if unknown:
         raise Refusal(
@@ -80,6 +82,26 @@ def filled(
             usual.append(spec.name)
         complete.append(spec._replace(dims=_fitting(spec, dims)))
     return tuple(complete), usual
+
+
+def in_order(
+    specs: Sequence[TensorSpec], shapes: Mapping[str, Tuple[int, ...]]
+) -> Dict[str, Tuple[int, ...]]:
+    """The shapes by name; those named `[0]`, `[1]` ... are of the inputs in their order, and a
+    single one is of all inputs, as deepsparse.benchmark has it. Raises Refusal where their numbers
+    differ.
+    """
+    if not any(_POSITION.match(name) for name in shapes):
+        return {name: tuple(dims) for name, dims in shapes.items()}
+    given = [tuple(dims) for dims in shapes.values()]
+    if len(given) == 1:
+        given *= len(specs)
+    if len(given) != len(specs):
+        raise Refusal(
+            "--shape gives %d shapes, and the model has %d inputs" % (len(given), len(specs)),
+            "its inputs, in order and without the batch: %s" % "; ".join(map(str, specs)),
+        )
+    return {spec.name: dims for spec, dims in zip(specs, given)}
 
 
 def _fitting(spec: TensorSpec, dims: Optional[Tuple[int, ...]]) -> Tuple[int, ...]:

@@ -7,6 +7,7 @@ Knows no framework: signatures that only a runtime can read are read by the work
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import subprocess
@@ -14,13 +15,14 @@ import sys
 import tempfile
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from profharness_workloads.shared.inputs import TensorSpec, root_name
+from profharness_workloads.shared.inputs import TensorSpec, in_order, root_name
 from profharness_workloads.shared.protocol import BAD_INPUT, MISSING, Refusal, Spec
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILT_IN = "particlenet"
 SUFFIXES = {
     "onnxruntime": (".onnx",),
+    "deepsparse": (".onnx",),
     "torch": (".pt", ".pth", ".ts"),
     "tensorflow": (".graphdef", ".pb"),
 }
@@ -84,7 +86,7 @@ def built_in_file(spec: Spec, kind: str, make: Optional[Callable[[str], None]] =
             digest.update(file.read())
     digest.update(("%s %d %s" % (kind, spec.seed, _version("torch"))).encode())
     name = "particlenet-%s.%s" % (digest.hexdigest()[:16], "onnx" if kind == "onnx" else "pt")
-    return cached(spec.cache_dir, name, make or (lambda path: _export(kind, path, spec.seed)))
+    return cached(spec.cache_dir, name, make or (lambda path: _export(kind, path, spec)))
 
 
 def cached(cache_dir: str, name: str, make: Callable[[str], None]) -> str:
@@ -107,8 +109,11 @@ def cached(cache_dir: str, name: str, make: Callable[[str], None]) -> str:
     return path
 
 
-def _export(kind: str, path: str, seed: int) -> None:
-    command = [sys.executable, os.path.join(HERE, "particlenet.py"), kind, path, str(seed)]
+def _export(kind: str, path: str, spec: Spec) -> None:
+    python = sys.executable
+    if importlib.util.find_spec("torch") is None and os.path.isfile(spec.exporter):
+        python = spec.exporter
+    command = [python, os.path.join(HERE, "particlenet.py"), kind, path, str(spec.seed)]
     done = subprocess.run(
         command,
         env=quiet_environment(os.environ),
@@ -120,7 +125,7 @@ def _export(kind: str, path: str, seed: int) -> None:
         last = (done.stdout.decode("utf-8", "replace").strip().splitlines() or ["no output"])[-1]
         raise Refusal(
             "the built-in model could not be exported to %s: %s" % (kind, last),
-            "it needs torch and onnx in %s; or give a file with --model" % sys.executable,
+            "it needs torch and onnx in %s; or give a file with --model" % python,
             MISSING,
         )
 
@@ -256,7 +261,8 @@ def named_shapes(
 
     Where no name matches, the order given counts. Raises Refusal that names what is needed.
     """
-    given = {root_name(name): tuple(dims) for name, dims in shapes.items()}
+    inputs = [TensorSpec(name, "float32", ()) for name in arguments]
+    given = {root_name(name): dims for name, dims in in_order(inputs, shapes).items()}
     if given and not set(given) & set(arguments) and len(given) == len(arguments):
         return tuple(TensorSpec(name, "float32", dims) for name, dims in given.items())
     missing = [name for name in arguments if name not in given]

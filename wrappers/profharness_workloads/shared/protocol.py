@@ -65,7 +65,9 @@ class Provider(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What stays the same over all points of a worker; `shapes` are without the batch axis."""
+    """What stays the same over all points of a worker. `shapes` are without the batch, `exporter`
+    is an interpreter that exports the built-in model where this one (`python`) has no torch.
+    """
 
     backend: str
     model: str
@@ -82,6 +84,8 @@ class Spec(NamedTuple):
     optimization: str = "all"
     allow_fallback: bool = False
     autocast: str = "off"
+    python: str = ""
+    exporter: str = ""
 
 
 class Settings(NamedTuple):
@@ -129,10 +133,8 @@ class Settings(NamedTuple):
 
 
 class Point(NamedTuple):
-    """One point as asked. `warmup` is None for "auto". Times are seconds as asked by the user.
-
-    The last three are for points of several processes: how many, and how long their window and
-    warm-up are.
+    """One point as asked. `warmup` is None for "auto". Times are seconds as asked by the user. The
+    last four are of points of several processes; `places` are CPUs that are the point's own.
     """
 
     id: str
@@ -144,6 +146,7 @@ class Point(NamedTuple):
     processes: int = 1
     seconds: float = 0.0
     warmup_seconds: float = 0.0
+    places: Tuple[Tuple[int, ...], ...] = ()
 
 
 class Asked(NamedTuple):
@@ -248,6 +251,7 @@ def judged(asked: Asked) -> Point:
         processes=max(1, int(params.get("processes") or 1)),
         seconds=float(params.get("seconds") or 0.0),
         warmup_seconds=float(params.get("warmup_seconds") or 0.0),
+        places=tuple(tuple(int(cpu) for cpu in cpus) for cpus in params.get("places") or ()),
     )
 
 
@@ -338,12 +342,8 @@ class Results:
 
     def write(self, kind: str, **fields: Any) -> None:
         """Append one record; a reader never sees a part of a line that was once whole."""
-        line = (
-            json.dumps({"v": VERSION, "kind": kind, **fields}, separators=(",", ":")).encode(
-                "utf-8"
-            )
-            + b"\n"
-        )
+        record = {"v": VERSION, "kind": kind, **fields}
+        line = json.dumps(record, separators=(",", ":")).encode("utf-8") + b"\n"
         while line:  # a regular file takes it whole; a full quota may not
             line = line[os.write(self._fd, line) :]
 
