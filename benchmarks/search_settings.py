@@ -16,6 +16,7 @@ flat surfaces, where no setting is better than another, every claim is false.
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 import time
@@ -30,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from profharness.analysis.axes.noise import Executions, point_means, unproven
 from profharness.scans.settings_search import Measured, SettingsSearch
+from profharness.stats.chosen import scatter, smoothed_rates
 from tests.scans.surfaces import Surface
 
 try:
@@ -81,9 +83,14 @@ def searched(
     rows = np.array([places.index(one.place) for one in measured])
     values = np.array([one.value for one in measured])
     means = point_means(Executions(rows, np.zeros_like(rows), values), len(places))
-    best = max(
-        (at for at in range(len(places)) if means.count[at] > 1), key=lambda at: means.mean[at]
+    one = scatter((means.sigma or 0.0) ** 2 * means.freedom, means.freedom)
+    rates = smoothed_rates(
+        [search.settings[place] for place in places],
+        [axis.values for axis in surface.axes],
+        means.mean.tolist(),
+        [one / math.sqrt(count) for count in means.count.tolist()],
     )
+    best = max((at for at in range(len(places)) if means.count[at] > 1), key=rates.__getitem__)
     others = [at for at in range(len(places)) if at != best]
     worse = set(others) - set(unproven(means, best, others))
     true = surface.rates

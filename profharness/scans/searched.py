@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +14,9 @@ from profharness.rundir.manifest import PointRecord
 from profharness.rundir.paths import RunDir
 from profharness.scans.design import settings_of
 from profharness.scans.settings_search import Measured
-from profharness.stats.chosen import Rated, chosen_points
+from profharness.stats.chosen import Rated, chosen_points, scatter_of, smoothed_rates
 
 BARE = "bare"
-_SCATTER = 0.03
-"""Of one execution, until settings that were executed again tell: it counts as one of them."""
 _BETWEEN_RUNS = 0.1
 """How far a point of an earlier run is taken to be off, as a logarithm: it was another day."""
 _OVER = 0.5
@@ -35,9 +33,11 @@ def measured_of(
     """One for each execution, in their order; `places` are those of the settings by id."""
     rates = [_log_rate(record) for record in records]
     told = bool(requires) or any(rate is None for rate in rates)
-    sigma = scatter(
-        (record.id, rate) for record, rate in zip(records, rates, strict=True) if rate is not None
-    )
+    by_setting: dict[str, list[float]] = {}
+    for record, rate in zip(records, rates, strict=True):
+        if rate is not None:
+            by_setting.setdefault(record.id, []).append(math.exp(rate))
+    sigma = scatter_of(by_setting.values())
     return tuple(
         Measured(
             places[record.id],
@@ -47,19 +47,6 @@ def measured_of(
         )
         for record, rate in zip(records, rates, strict=True)
     )
-
-
-def scatter(rates: Iterator[tuple[str, float]]) -> float:
-    """The standard deviation of one execution around its setting, in logarithms."""
-    by_setting: dict[str, list[float]] = {}
-    for name, rate in rates:
-        by_setting.setdefault(name, []).append(rate)
-    squares, freedom = _SCATTER**2, 1
-    for values in by_setting.values():
-        mean = sum(values) / len(values)
-        squares += sum((value - mean) ** 2 for value in values)
-        freedom += len(values) - 1
-    return math.sqrt(squares / freedom)
 
 
 def earlier_points(
@@ -102,12 +89,13 @@ def chosen_of(
     measured; `values` are the settings by id. Empty before anything was. Of a search those count
     that were measured again.
     """
-    rated = _rated(values, done, requires)
+    levels = [axis.values for axis in axes]
+    rated = _rated(values, done, requires, levels if searched else None)
     if not rated:
         return ()
     times = Counter(record.id for record in done)
     again = [one for one in rated if times[one.name] > 1] if searched else []
-    best, recommended = chosen_points(again or rated, [axis.values for axis in axes])
+    best, recommended = chosen_points(again or rated, levels)
     first = next(name for name in values if name in {one.name for one in rated})
     return first, recommended.name, best.name
 
@@ -116,23 +104,37 @@ def _rated(
     values: Mapping[str, Sequence[str]],
     done: Sequence[PointRecord],
     requires: Sequence[Requirement],
+    smooth: Sequence[Sequence[str]] | None,
 ) -> list[Rated]:
     """Mean rates of the points that were measured without failure and keep what is required; all
-    that were measured, where none does.
+    that were measured, where none does. With the levels of the axes, rates that are smoothed over
+    all of them.
     """
     failed = {record.id for record in done if record.state != "ok"}
     rates: dict[str, list[float]] = {}
     kept: dict[str, bool] = {}
     for record in done:
-        if record.id in failed or record.execution is None:
+        rate = None if record.execution is None else record.execution.rate
+        if record.id in failed or record.id not in values or rate is None or rate <= 0:
             continue
-        rates.setdefault(record.id, []).append(record.execution.rate)
-        keeps = all(one.kept_by(record.execution.values) for one in requires)
+        rates.setdefault(record.id, []).append(rate)
+        keeps = record.execution is not None and all(
+            one.kept_by(record.execution.values) for one in requires
+        )
         kept[record.id] = kept.get(record.id, True) and keeps
+    settings = [tuple(values[name]) for name in rates]
+    means = [sum(each) / len(each) for each in rates.values()]
+    if smooth is not None and rates:
+        sigma = scatter_of(rates.values())
+        means = smoothed_rates(
+            settings,
+            smooth,
+            [sum(map(math.log, each)) / len(each) for each in rates.values()],
+            [sigma / math.sqrt(len(each)) for each in rates.values()],
+        )
     found = [
-        Rated(name, tuple(values[name]), sum(each) / len(each), kept[name])
-        for name, each in rates.items()
-        if name in values
+        Rated(name, setting, mean, kept[name])
+        for name, setting, mean in zip(rates, settings, means, strict=True)
     ]
     return [one for one in found if one.kept] or found
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+
+from profharness.stats.surrogate import Grid, Measurements, posterior_at
 
 WITHIN = 0.05
 """Of the best rate: nobody sees the difference, and less of something is used."""
@@ -51,3 +56,63 @@ def _places(values: Sequence[str]) -> dict[str, float]:
         return {}
     last = max(len(ascending) - 1, 1)
     return {value: at / last for at, value in enumerate(ascending)}
+
+
+SCATTER = 0.03
+"""Of one measurement around its setting, until settings that were measured again tell: it counts as
+one of them."""
+
+
+def scatter(squares: float, freedom: int) -> float:
+    """The standard deviation of one measurement in logarithms, from the squares of what settings
+    that were measured again scatter around their means, with its degrees of freedom.
+    """
+    return math.sqrt((SCATTER**2 + squares) / (1 + freedom))
+
+
+def scatter_of(rates: Iterable[Sequence[float]]) -> float:
+    """The same from the rates of each setting."""
+    squares, freedom = 0.0, 0
+    for values in rates:
+        logs = [math.log(value) for value in values]
+        mean = sum(logs) / len(logs)
+        squares += sum((value - mean) ** 2 for value in logs)
+        freedom += len(logs) - 1
+    return scatter(squares, freedom)
+
+
+def smoothed_rates(
+    settings: Sequence[Sequence[str]],
+    levels: Sequence[Sequence[str]],
+    means: Sequence[float],
+    errors: Sequence[float],
+) -> list[float]:
+    """What is expected of each setting by its own measurements and those of the others, which it
+    resembles: few noisy ones say more together (docs/metrics.md#axes-search).
+
+    `levels` are the values of each axis, `settings` one of them per axis; `means` are logarithms of
+    rates, `errors` their standard errors.
+    """
+    numbers = [_is_number(values) for values in levels]
+    order = [
+        sorted(values, key=float) if number else list(values)
+        for values, number in zip(levels, numbers, strict=True)
+    ]
+    positions = np.array(
+        [[axis.index(value) for axis, value in zip(order, one, strict=True)] for one in settings],
+        np.float64,
+    )
+    measured = Measurements(
+        Grid(positions.astype(np.int64), tuple(map(len, levels)), tuple(numbers)),
+        positions,
+        np.array(means, np.float64),
+        (np.array(errors, np.float64),),
+    )
+    return [math.exp(one) for one in posterior_at(measured, positions).mean.tolist()]
+
+
+def _is_number(values: Sequence[str]) -> bool:
+    try:
+        return bool([float(value) for value in values])
+    except ValueError:
+        return False

@@ -13,6 +13,9 @@ import numpy as np
 from profharness.stats.bootstrap import Z95, student95
 from profharness.trace.model import F64, I64
 
+_ENOUGH = 3
+"""Degrees of freedom from which repeats tell the noise by themselves: it has all parts in it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Executions:
@@ -39,15 +42,16 @@ class PointMeans:
     within: F64 | None = None
 
     def half_width(self, point: int) -> float | None:
-        """Half of the 95 % interval of a point's mean, in logarithms: the larger one of what the
-        repeats and what the levels themselves tell.
+        """Half of the 95 % interval of a point's mean, in logarithms: of the repeats; where there
+        are few, at least what the levels themselves tell.
         """
-        told = []
-        if self.sigma is not None:
-            told.append(student95(self.freedom) * self.sigma / math.sqrt(float(self.count[point])))
-        if self.within is not None:
-            told.append(Z95 * float(self.within[point]))
-        return max(told, default=None)
+        return max(
+            (
+                error * (Z95 if math.isinf(freedom) else student95(round(freedom)))
+                for error, freedom in _errors(self, point)
+            ),
+            default=None,
+        )
 
 
 def point_means(executions: Executions, points: int) -> PointMeans:
@@ -113,5 +117,5 @@ def _errors(means: PointMeans, point: int) -> Iterator[tuple[float, float]]:
     """
     if means.sigma is not None:
         yield means.sigma / math.sqrt(float(means.count[point])), float(means.freedom)
-    if means.within is not None:
+    if means.within is not None and means.freedom < _ENOUGH:
         yield float(means.within[point]), math.inf

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from profharness.analysis.axes.records import AxesScan, Parameters, PointRate, P
 from profharness.analysis.axes.serving import serve_line
 from profharness.analysis.verdict.records import Verdict
 from profharness.rundir.manifest import Manifest
-from profharness.stats.chosen import Rated, chosen_points
+from profharness.stats.chosen import Rated, chosen_points, scatter, smoothed_rates
 
 MOST_EXPECTED = 200
 """Settings without a rate of which is told what is expected: of more, the fastest."""
@@ -104,16 +105,30 @@ def _chosen(rated: RatedPoints, kept: list[PointRate]) -> tuple[PointRate, Point
     levels = [
         tuple(map(str, axis.values)) if axis.is_number else ("category",) for axis in rated.axes
     ]
+    rates = _smoothed(rated) if rated.searched else {}
     rows = [
-        Rated(
-            point.point,
-            tuple(str(point.parameters[axis.name]) for axis in rated.axes),
-            point.throughput,
-        )
+        Rated(point.point, _setting(rated, point), rates.get(point.point, point.throughput))
         for point in kept
     ]
     best, recommended = chosen_points(rows, levels)
     return by_name[best.name], by_name[recommended.name]
+
+
+def _setting(rated: RatedPoints, point: PointRate) -> tuple[str, ...]:
+    return tuple(str(point.parameters[axis.name]) for axis in rated.axes)
+
+
+def _smoothed(rated: RatedPoints) -> dict[str, float]:
+    """The rates of a search's points as all of them tell them, since most were measured once."""
+    means = rated.means
+    one = scatter((means.sigma or 0.0) ** 2 * means.freedom, means.freedom)
+    rates = smoothed_rates(
+        [_setting(rated, point) for point in rated.points],
+        [tuple(map(str, axis.values)) for axis in rated.axes],
+        means.mean.tolist(),
+        [one / math.sqrt(count) for count in means.count.tolist()],
+    )
+    return {point.point: rate for point, rate in zip(rated.points, rates, strict=True)}
 
 
 def _not_proven_worse(
