@@ -10,6 +10,7 @@ from profharness.analysis.live.records import LivePass
 from profharness.rundir.manifest import Manifest, PassRecord, PointRecord
 from profharness.stats.time_left import Part, TimeLeft, Took, time_left
 
+BARE = "bare"
 NAMED = 4
 """Of what comes next, so many are named."""
 _S = 1e9
@@ -64,7 +65,7 @@ def order_of(manifest: Manifest, clock: Clock, begun: Collection[str] = ()) -> O
     done = [Took(Part(name, key.partition("~")[0]), one) for (name, key), one in took.items()]
     left = time_left(done, parts, since or 0.0)
     if open_ended:
-        left = TimeLeft(None, "not known: each result decides on the point after it")
+        left = _of_search(manifest, took, since)
     elif manifest.state != "running":
         left = TimeLeft(None, "")
     return Order(
@@ -75,8 +76,29 @@ def order_of(manifest: Manifest, clock: Clock, begun: Collection[str] = ()) -> O
         following=tuple(map(point_words, rest[:NAMED])),
         more=max(len(rest) - NAMED, 0),
         done=len(known),
-        planned=None if open_ended else len(known) + len(ahead),
+        planned=_levels(manifest) if open_ended else len(known) + len(ahead),
         left=left,
+    )
+
+
+def _levels(manifest: Manifest) -> int | None:
+    """How many points a search by so many levels measures in its bare pass; None for another."""
+    levels = manifest.scan.settings.get("search") if manifest.scan is not None else None
+    return levels if isinstance(levels, int) else None
+
+
+def _of_search(
+    manifest: Manifest, took: Mapping[tuple[str, str], float], since: float | None
+) -> TimeLeft:
+    """A search names its points one by one, and may know how many there will be."""
+    levels, bare = _levels(manifest), [one for (name, _), one in took.items() if name == BARE]
+    if levels is None or not bare:
+        return TimeLeft(None, "not known: each result decides on the point after it")
+    mean = sum(bare) / len(bare)
+    rest = max(levels - len(_of(manifest.points, BARE)), 0)
+    return TimeLeft(
+        max(rest * mean - (since or 0.0), 0.0),
+        f"{rest} of {levels} points are to come, and one took {mean:.3g} s on average",
     )
 
 

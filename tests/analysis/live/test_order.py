@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from profharness.analysis.live.order import Clock, Order, order_of
@@ -98,6 +99,15 @@ def test_a_search_says_what_is_measured_and_that_nobody_knows_how_long() -> None
     assert found.planned is None
     assert found.left.seconds is None
     assert "decides on" in found.left.basis
+
+
+def test_a_search_by_so_many_levels_knows_how_many_are_left() -> None:
+    made = running((point("a", 110), point("b", 130)), planned={})
+    scan = msgspec.structs.replace(made.scan, settings={"search": 5})
+    found = order(msgspec.structs.replace(made, scan=scan), 132)
+    assert (found.done, found.planned) == (2, 5)
+    assert found.left.seconds == pytest.approx(3 * 15 - 2)
+    assert found.left.basis == "3 of 5 points are to come, and one took 15 s on average"
 
 
 def test_a_command_is_known_by_its_passes() -> None:
