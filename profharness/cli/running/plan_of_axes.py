@@ -83,6 +83,8 @@ def _design(prepared: RunPlan, scan: CommandScan | SettingsScan) -> str:
     kind = "" if prepared.request.design == "grid" else f", {prepared.request.design}"
     points = f"{count} point{'s' * (count != 1)} ({of}{kind})"
     if scan.search is not None:
+        if scan.executions > count:
+            return f"{points}, searched by {scan.executions} measurements"
         return f"{scan.executions} of {points}, found by a search"
     return f"{points} x {_repeats(prepared)}"
 
