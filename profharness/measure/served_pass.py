@@ -148,7 +148,7 @@ class ServedPass:
         launcher, sampler = self.run_plan.launcher, self.watch.sampler
         target = target_setup(self.run_plan, self.scan, self.plan, label)
         client = target.client
-        _fresh(client.folder)
+        fresh(client.folder)
         more = self.more(label)
         listed = ((point.key, point.params) for point in points)
         write_points(client.folder / "points.jsonl", listed, complete=more is None)
@@ -197,7 +197,7 @@ def _stopped_at_the_end(server: Server) -> Iterator[None]:
         server.stop()
 
 
-def _fresh(folder: Path) -> None:
+def fresh(folder: Path) -> None:
     """Remove what a killed run left for its workers, so that ours do not read it."""
     for name in ("points.jsonl", "levels.jsonl", "windows.jsonl", "server-ready.json"):
         (folder / name).unlink(missing_ok=True)

@@ -53,8 +53,9 @@ class CommandScanOptions(BatchOptions, frozen=True, kw_only=True):
             "NAME=VALUES: execute the command with each value where it says {NAME}: "
             "batch=8,16,32, batch=8..64 (powers of two), workers=0..8:1 (counting), or "
             "env:OMP_NUM_THREADS=1,2,4 for a variable, power-cap=150,200 (watts) for the "
-            "devices, or ranks=1,2,4. With --via triton NAME is an option: instances=1,2,4 or "
-            "queue-delay-us=0,1000. Repeatable: every combination.",
+            "devices, or ranks=1,2,4. Of a model NAME is an option: threads=1,2 or "
+            "shape:INPUT=64,128, and with --via triton instances=1,2,4 or queue-delay-us=0,1000. "
+            "Repeatable: every combination.",
             AXES,
             names=("--scan",),
             metavar="NAME=VALUES",

@@ -1,5 +1,5 @@
-"""Options of a served scan as axes, `--scan instances=1,2,4`: what each value changes in a request.
-Pure.
+"""Options of a scan of a model as axes, `--scan instances=1,2,4`: what each value changes in a
+request. Pure.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ _WITHOUT_AXES: Mapping[str, Any] = {
 """A setting by itself is no scan over axes."""
 T = TypeVar("T", bound=ServingOptions)
 Place = Literal["server", "client", "load"]
+Runs = Literal["served", "direct", "both"]
 
 
 @dataclass(frozen=True)
 class Setting:
     """An option as an axis: the field of the request, how a text becomes its value, and what it
     changes: the server (each value needs one of its own), the load generator, or the load alone.
+    `runs` says which scans have it.
     """
 
     field: str
     value: Callable[[str], object]
     place: Place
+    runs: Runs = "served"
 
 
 def _number(text: str) -> int:
@@ -65,19 +68,20 @@ SETTINGS: Mapping[str, Setting] = {
     "instances": Setting("instances", _number, "server"),
     "queue-delay-us": Setting("queue_delay_us", _number, "server"),
     "max-batch-size": Setting("max_batch_size", _number, "server"),
-    "backend": Setting("backend", _one, "server"),
-    "provider": Setting("provider", _provider, "server"),
-    "ort-optimization": Setting("ort_optimization", str, "server"),
-    "autocast": Setting("autocast", str, "server"),
-    "torchscript": Setting("torchscript", _switch, "server"),
-    "threads": Setting("threads", _number, "server"),
-    "device": Setting("device", str, "server"),
+    "backend": Setting("backend", _one, "server", "both"),
+    "provider": Setting("provider", _provider, "server", "both"),
+    "ort-optimization": Setting("ort_optimization", str, "server", "both"),
+    "autocast": Setting("autocast", str, "server", "both"),
+    "torchscript": Setting("torchscript", _switch, "server", "both"),
+    "threads": Setting("threads", _number, "server", "both"),
+    "compile": Setting("compile", _switch, "server", "direct"),
+    "device": Setting("device", str, "server", "both"),
     "protocol": Setting("protocol", str, "client"),
     "shared-memory": Setting("shared_memory", str, "client"),
     "compression": Setting("compression", str, "client"),
     "ragged": Setting("ragged", _one, "client"),
     "clients": Setting("clients", _number, "client"),
-    "batch": Setting("batch_sizes", lambda text: (_number(text),), "load"),
+    "batch": Setting("batch_sizes", lambda text: (_number(text),), "load", "both"),
     "concurrency": Setting("concurrency", lambda text: (_number(text),), "load"),
 }
 """By the name of the axis, which is that of the option; `batch` is one of --batch-sizes."""
@@ -85,14 +89,14 @@ _ALIASES = {"batch-sizes": "batch", "queue-delay": "queue-delay-us"}
 
 
 def setting_of(axis: str) -> Setting:
-    """What an axis changes. Raises UsageError for a name that is no option of a served scan."""
+    """What an axis changes. Raises UsageError for a name that is no option of such a scan."""
     if axis.startswith(SHAPE):
-        return Setting("shape", str, "client")
+        return Setting("shape", str, "client", "both")
     found = SETTINGS.get(axis)
     if found is None:
         known = _ALIASES.get(axis)
         raise UsageError(
-            f"--scan {axis}: a served scan has no setting of that name",
+            f"--scan {axis}: a scan of a model has no setting of that name",
             f"write --scan {known}=..." if known else f"known: {', '.join(SETTINGS)}, shape:INPUT",
         )
     return found
@@ -148,19 +152,15 @@ def _dims(axis: str, text: str) -> tuple[int, ...]:
 
 
 def check(request: ServingOptions, axes: Sequence[Axis]) -> None:
-    """Raises UsageError where the axes are no settings of a served scan, or an option is given
+    """Raises UsageError where the axes are no settings of this kind of scan, or an option is given
     beside the axis that varies it.
     """
-    if not request.served:
-        raise UsageError(
-            "--scan goes with a command, or with a served model",
-            "add --via triton, or write the command after --, with {NAME} where a value belongs",
-        )
     if request.scan == SATURATION:
         raise UsageError(
             "--scan: the saturation scan finds its levels by itself",
             "leave it out, or write --via triton in place of `saturation`",
         )
+    _check_kinds(request, axes)
     if not request.managed:
         moved = [axis.name for axis in axes if setting_of(axis.name).place == "server"]
         if moved:
@@ -172,6 +172,19 @@ def check(request: ServingOptions, axes: Sequence[Axis]) -> None:
         _check_alone(request, axis)
         for value in axis.values:
             varied(request, {axis.name: value})
+
+
+def _check_kinds(request: ServingOptions, axes: Sequence[Axis]) -> None:
+    kind = "served" if request.served else "direct"
+    for axis in axes:
+        runs = setting_of(axis.name).runs
+        if runs not in (kind, "both"):
+            raise UsageError(
+                f"--scan {axis.name}: it is a setting of a {runs} scan, and this one is {kind}",
+                "add --via triton"
+                if runs == "served"
+                else "leave --via, --url out: served models are not compiled",
+            )
 
 
 def _check_alone(request: ServingOptions, axis: Axis) -> None:

@@ -1,5 +1,5 @@
-"""The scan of a server's settings: every combination of the axes, in rounds or as a search chooses
-them, each on a server with those settings (docs/metrics.md#axes).
+"""The scan of a model's settings: every combination of the axes, in rounds or as a search chooses
+them, each on a server with those settings, or without `--via` in a worker (docs/metrics.md#axes).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from profharness.scans.contract import (
     first_missing,
 )
 from profharness.scans.design import rounds, settings_of
+from profharness.scans.direct_settings import DirectSetting, execution_of
 from profharness.scans.search import STORM
 from profharness.scans.searched import chosen_of, earlier_points, measured_of
 from profharness.scans.served import Load, Service, Target, service
@@ -44,7 +45,9 @@ class Variant:
     batch: int
     load: Load
 
-    def point(self, found: Service, repeat: int = 0, *, profiled: bool = False) -> Point:
+    def point(
+        self, found: Service | DirectSetting, repeat: int = 0, *, profiled: bool = False
+    ) -> Point:
         """One level of it."""
         return found.point(self.label, self.batch, self.load, repeat=repeat, profiled=profiled)
 
@@ -58,7 +61,7 @@ class SettingsScan:
     name: str
     item: str
     axes: tuple[Axis, ...]
-    services: Mapping[str, Service]
+    services: Mapping[str, Service | DirectSetting]
     variants: Mapping[str, Variant]
     requirements: tuple[Requirement, ...] = ()
     points: tuple[Point, ...] = ()
@@ -67,24 +70,24 @@ class SettingsScan:
 
     @staticmethod
     def fits(request: Request) -> bool:
-        """Whether settings of a server are to be varied."""
-        return request.served and bool(request.axes) and not request.command
+        """Whether settings of a model are to be varied."""
+        return bool(request.axes) and not request.command
 
     @classmethod
     def from_request(
         cls,
         request: Request,
-        environment: Environment,  # noqa: ARG003  the values are given
+        environment: Environment,
     ) -> SettingsScan:
         """Lay out the design. Raises UsageError where a value fits neither model nor backend, or
         one setting stands for several models or levels.
         """
         axes = request.all_axes
-        services: dict[str, Service] = {}
+        services: dict[str, Service | DirectSetting] = {}
         variants: dict[str, Variant] = {}
         item = "item"
         for setting in settings_of(axes, request.design, request.seed):
-            found, variant = _variant(request, axes, setting)
+            found, variant = _variant(request, axes, setting, environment)
             services[variant.label] = found
             item = found.item if found.item != "item" else item
             variants[variant.point(found).id] = variant
@@ -148,6 +151,8 @@ class SettingsScan:
         variant = self.variants[ids[place]]
         repeat = sum(record.id == ids[place] for record in done)
         point = variant.point(self.services[variant.label], repeat)
+        if self.server(variant.label) is None:
+            return point
         least = None if repeat else self._not_worth(done)
         return replace(point, params={**point.params, "least_items_per_s": least})
 
@@ -185,12 +190,12 @@ class SettingsScan:
         values = {name: variant.values for name, variant in self.variants.items()}
         return chosen_of(values, self.axes, done, self.requirements, searched=self.adaptive)
 
-    def server(self, backend: str) -> ServerSpec:
-        """The server with these settings."""
+    def server(self, backend: str) -> ServerSpec | None:
+        """The server with these settings; None where the worker runs the model itself."""
         return self.services[backend].server(backend)
 
     def workload(self, backend: str) -> WorkloadSpec:
-        """The load generator."""
+        """The load generator, or the worker."""
         return self.services[backend].client(backend)
 
     def result(self, point: Point, pass_name: str, output: PointOutput) -> PointRecord:
@@ -198,6 +203,10 @@ class SettingsScan:
         record = self.services[point.backend].record(point, pass_name, output)
         parameters = self.parameters(point)
         result, level = record.result, record.level
+        if record.state == "ok" and output.trials_ns:
+            items = record.items_per_trial or 1
+            execution = execution_of(output.trials_ns, items, point.key)
+            return _with(record, parameters, execution=execution)
         if record.state != "ok" or result is None or level is None:
             return _with(record, parameters)
         if result.failed_share > STORM:
@@ -241,28 +250,36 @@ def _values(
 
 
 def _variant(
-    request: Request, axes: Sequence[Axis], setting: Sequence[str]
-) -> tuple[Service, Variant]:
-    """The server of a setting under a name of its own, and the level on it. Raises UsageError."""
+    request: Request, axes: Sequence[Axis], setting: Sequence[str], environment: Environment
+) -> tuple[Service | DirectSetting, Variant]:
+    """The server or worker of a setting under a name of its own, and the level on it. Raises
+    UsageError.
+    """
     texts = dict(zip((axis.name for axis in axes), setting, strict=True))
     asked = setting_axes.varied(request, texts)
-    found = service(asked)
-    target = _only(found)
-    levels = loads(asked) if asked.rate or asked.concurrency else (Load(concurrency=1),)
-    if len(levels) > 1 or len(found.batch_sizes) > 1:
-        raise UsageError(
-            "--scan: each setting is measured under one load, and several were given",
-            "make them axes: --scan concurrency=1,2,4 --scan batch=1,8",
-        )
     words = [
         f"{name.rpartition(':')[2]}{value}"
         for name, value in texts.items()
         if setting_axes.setting_of(name).place != "load" and name != "backend"
     ]
     word = re.sub(r"[^A-Za-z0-9._-]", "_", "-".join(words))[:_WORD]
-    label = f"{target.label}@{word}" if word else target.label
-    named = replace(found, targets=(*target.members, replace(target, label=label)))
-    return named, Variant(tuple(setting), label, found.batch_sizes[0], levels[0])
+    found: Service | DirectSetting
+    if asked.served:
+        plain = service(asked)
+        target = _only(plain)
+        label = f"{target.label}@{word}" if word else target.label
+        found = replace(plain, targets=(*target.members, replace(target, label=label)))
+        levels = loads(asked) if asked.rate or asked.concurrency else (Load(concurrency=1),)
+    else:
+        found = DirectSetting.of(asked, environment)
+        label = f"{found.framework}@{word}" if word else found.framework
+        levels = (Load(concurrency=1),)
+    if len(levels) > 1 or len(found.batch_sizes) > 1:
+        raise UsageError(
+            "--scan: each setting is measured under one load, and several were given",
+            "make them axes: --scan concurrency=1,2,4 --scan batch=1,8",
+        )
+    return found, Variant(tuple(setting), label, found.batch_sizes[0], levels[0])
 
 
 def _only(found: Service) -> Target:
@@ -280,7 +297,9 @@ def _only(found: Service) -> Target:
 
 
 def _in_rounds(
-    services: Mapping[str, Service], variants: Mapping[str, Variant], request: Request
+    services: Mapping[str, Service | DirectSetting],
+    variants: Mapping[str, Variant],
+    request: Request,
 ) -> tuple[Point, ...]:
     """Every setting once per round. In a round the servers come at random, and the levels of one
     server follow each other at random, since each server takes seconds to start.

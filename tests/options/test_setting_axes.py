@@ -68,10 +68,14 @@ def test_a_wrong_axis_is_refused_by_name(scan: str, says: str) -> None:
     assert caught.value.hint
 
 
-def test_a_model_without_a_server_has_no_axes() -> None:
-    with pytest.raises(UsageError, match="with a served model") as caught:
+def test_a_setting_belongs_to_its_kind_of_scan() -> None:
+    with pytest.raises(UsageError, match="setting of a served scan") as caught:
         build_request("particlenet", {"axes": gather(["instances=1,2"])}, NO_REST)
     assert "--via triton" in caught.value.hint
+    with pytest.raises(UsageError, match="setting of a direct scan"):
+        request("compile=off,on")
+    direct = ["compile=off,on", "shape:points=2x16,2x32", "batch=1,8", "autocast=off,bf16"]
+    assert build_request("particlenet", {"axes": gather(direct)}, NO_REST).axes
 
 
 def test_an_option_beside_its_axis_is_refused() -> None:

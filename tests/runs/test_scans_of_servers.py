@@ -1,5 +1,5 @@
-"""Scans over the settings of real servers: PyTriton with a model of known service time, our load
-generator, and the answer served again.
+"""Scans over the settings of models: on real servers (PyTriton with a model of known service time,
+our load generator, and the answer served again), and in workers of ours.
 """
 
 from __future__ import annotations
@@ -165,3 +165,56 @@ def test_a_dry_run_tells_the_cost_and_starts_nothing(tmp_path: Path) -> None:
     assert "6 of 6 points (instances 3 x queue-delay-us 2), found by a search" in said
     assert "6 levels, each 5 s after at least 1 s of warm-up" in said
     assert not (tmp_path / "run").exists()
+
+
+def test_shapes_and_batches_of_a_model_without_a_server(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="makes the model")
+    helper, number = onnx.helper, onnx.TensorProto.FLOAT
+    tensors = [helper.make_tensor_value_info(name, number, ["n", "m"]) for name in ("tokens", "y")]
+    nodes = [
+        helper.make_node("Sin", [f"x{at}" if at else "tokens"], [f"x{at + 1}" if at < 19 else "y"])
+        for at in range(20)
+    ]
+    graph = helper.make_graph(nodes, "waves", tensors[:1], tensors[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, str(tmp_path / "waves.onnx"))
+    run(
+        *("--model", "waves.onnx", "--scan", "shape:tokens=64,65536", "--scan", "batch=1,4"),
+        *("--repeats", "2", "--trials", "5", "--min-seconds", "0.1", "--threads", "1"),
+        *("--profile", "onnxruntime", "--profile-trials", "3", "--telemetry", "cpu", "--quiet"),
+        *("-o", "run"),
+        cwd=tmp_path,
+    )
+    document = saturation(tmp_path / "run")
+    assert document["serve"] == ""
+    along = next(one for one in document["series"] if one["axis"] == "shape:tokens")
+    assert along["levels"] == [64, 65536]
+    assert along["throughput"][0] > 20 * along["throughput"][1]  # a thousand times the work
+    shape = next(one for one in document["effects"] if one["axes"] == ["shape:tokens"])
+    assert shape["proven"]
+    traced = [
+        record.id
+        for record in RunDir.open(tmp_path / "run").read_manifest().points
+        if record.pass_name == "onnxruntime"
+    ]
+    assert document["best"] in traced
+    assert not (tmp_path / "run" / "served").exists()
+
+
+def test_a_setting_that_is_refused_costs_itself(tmp_path: Path) -> None:
+    words = ("particlenet", "--backend", "onnxruntime", "--scan", "provider=cpu,migraphx")
+    short = ("--repeats", "1", "--trials", "3", "--min-seconds", "0", "--quiet", "-o", "run")
+    done = started.run("run", *words, *short, cwd=tmp_path, env=ENV, timeout=400)
+    assert done.returncode == 1
+    assert "MIGraphXExecutionProvider" in done.stdout + done.stderr
+    records = {one.id: one for one in RunDir.open(tmp_path / "run").read_manifest().points}
+    assert records["onnxruntime@providercpu-b1"].state == "ok"
+    assert records["onnxruntime@providermigraphx-b1"].state == "failed"
+
+
+def test_where_every_setting_is_refused_the_run_says_why(tmp_path: Path) -> None:
+    words = ("particlenet", "--backend", "onnxruntime", "--scan", "provider=rocm,migraphx")
+    short = ("--repeats", "1", "--quiet", "-o", "run")
+    done = started.run("run", *words, *short, cwd=tmp_path, env=ENV, timeout=400)
+    assert done.returncode == 3
+    assert "this onnxruntime has no" in done.stderr

@@ -226,3 +226,44 @@ def test_earlier_points_are_less_certain(tmp_path: Path) -> None:
     known = earlier_points([str(run)], scan.axes, ())
     assert all(one.sigma >= 0.1 for one in known)
     assert {one.place for one in known} == {0, 1}
+
+
+def direct(*axes: str, **flags: object) -> SettingsScan:
+    flags = {"axes": gather(axes), **flags}
+    found = create(build_request("particlenet", flags, NO_REST), Environment())
+    assert isinstance(found, SettingsScan)
+    return found
+
+
+def test_without_a_server_each_setting_has_a_worker() -> None:
+    scan = direct("autocast=off,bf16", "batch=1,8", repeats=2, backend="torch")
+    assert scan.backends == ("torch@autocastoff", "torch@autocastbf16")
+    assert scan.server("torch@autocastbf16") is None
+    worker = scan.workload("torch@autocastbf16")
+    assert worker.script.endswith("torch_worker.py")
+    assert (worker.settings["autocast"], worker.settings["backend"]) == ("bf16", "torch")
+    point = next(one for one in scan.points if one.id == "torch@autocastbf16-b8")
+    assert (point.batch_size, point.params["batch_size"], point.params["backend"]) == (
+        8,
+        8,
+        "torch",
+    )
+    assert scan.executions == 8
+
+
+def test_trials_are_the_rate_of_a_setting() -> None:
+    scan = direct("threads=1,2", "batch=1,8", backend="torch")
+    point = next(one for one in scan.points if one.batch_size == 8)
+    output = PointOutput(ok=True, trials_ns=(10**8, 10**8), starts_ns=(0, 10**8), items=8)
+    record = scan.result(point, "bare", output)
+    assert record.execution is not None
+    assert record.execution.rate == pytest.approx(80.0)
+    assert (record.execution.items, record.execution.wall_ns) == (16, 2 * 10**8)
+    assert set(record.parameters) == {"threads", "batch"}
+
+
+def test_a_direct_setting_is_of_one_backend_and_one_batch() -> None:
+    with pytest.raises(UsageError, match="one model under one backend"):
+        direct("threads=1,2", backend="torch,onnxruntime")
+    with pytest.raises(UsageError, match="under one load"):
+        direct("threads=1,2", backend="torch", batch_sizes="1,8")

@@ -28,7 +28,8 @@ def serve_line(settings: Mapping[str, object], parameters: Parameters) -> str:
     """`profharness serve particlenet --instances 2 ...`; empty where the server was not ours, or
     the models are not served by one line.
     """
-    if settings.get("url") or settings.get("server_command"):
+    served = settings.get("via", "direct") != "direct"
+    if not served or settings.get("url") or settings.get("server_command"):
         return ""
     asked = {**settings, **{name.replace("-", "_"): value for name, value in parameters.items()}}
     words = ["profharness", "serve", *str(asked.get("model", "")).split(",")]

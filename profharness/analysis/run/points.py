@@ -53,7 +53,7 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     ) is not None and level.figures.requests + level.figures.failed:
         result = _of_level(view, summary, level, metrics, records)
         return result if view.rated is None else of_settings(view, result)
-    if view.rated is not None:
+    if view.rated is not None and (record is None or not record.backend or stats is None):
         return of_executions(view, summary, metrics)
     if stats is None:
         return PointResult(
@@ -89,7 +89,8 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
         # a CPU runs in the timed thread: there is no device to wait for, fast trials are the
         # machine's doing
         findings = tuple(item for item in findings if item.id != "missing-sync")
-    return PointResult(summary, (*findings, *_record_findings(records)))
+    result = PointResult(summary, (*findings, *_record_findings(records)))
+    return result if view.rated is None else of_settings(view, result)
 
 
 def _as_recorded(summary: PointSummary, record: PointRecord) -> PointSummary:

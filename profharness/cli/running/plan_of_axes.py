@@ -1,4 +1,4 @@
-"""What a plan says of a scan over axes, of a command or of a server's settings: its axes, and how
+"""What a plan says of a scan over axes, of a command or of a model's settings: its axes, and how
 often the command is executed or a level measured.
 """
 
@@ -45,7 +45,8 @@ def settings_line(prepared: RunPlan, scan: SettingsScan, telemetry: str) -> str:
     """
     model = ", ".join(Path(one).name for one in prepared.request.model.split(","))
     names = ", ".join(plan.name for plan in prepared.schedule.passes)
-    starts = f"{'at most ' if scan.search else ''}{scan.starts} started servers"
+    kind = "servers" if prepared.request.served else "workers"
+    starts = f"{'at most ' if scan.search else ''}{scan.starts} started {kind}"
     return (
         f"plan    {model}: {_design(prepared, scan)}; {scan.executions} levels on {starts}, at "
         f"least {format_clock(settings_seconds(prepared, scan))} ({names}); "
@@ -57,7 +58,8 @@ def settings_seconds(prepared: RunPlan, scan: SettingsScan) -> float:
     """How long the bare pass takes, at least; levels that a search ends early take less."""
     request = prepared.request
     starts = scan.starts if request.managed else 0
-    return scan.executions * (request.time + request.warmup_time) + starts * START_S
+    each = request.time + request.warmup_time if request.served else request.min_seconds
+    return scan.executions * each + starts * START_S
 
 
 def axes_lines(prepared: RunPlan, scan: CommandScan | SettingsScan) -> Iterator[str]:

@@ -29,7 +29,7 @@ def write(run: RunDir, scan: SettingsScan, done: list[PointRecord]) -> tuple[Pat
         return ()
     label = scan.variants[name].label
     asked = scan.services[label].request
-    if not asked.managed:
+    if not (asked.served and asked.managed):
         return ()
     try:
         described = ready.read(run.control_dir(_BARE) / label / READY)

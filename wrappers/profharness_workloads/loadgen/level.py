@@ -4,6 +4,7 @@ becomes its report.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from time import perf_counter_ns
@@ -184,7 +185,7 @@ def most_items_per_s(done: int, length_ns: int, batch_size: int) -> float:
     """The upper end of the rate after `done` requests, three standard deviations of a Poisson
     process above what was seen; a closed loop scatters less.
     """
-    return (done + 3.0 * (done + 1) ** 0.5 + 1) * batch_size / (length_ns / 1e9)
+    return (done + 3.0 * math.sqrt(done + 1) + 1) * batch_size / (length_ns / 1e9)
 
 
 class _Counts(NamedTuple):
