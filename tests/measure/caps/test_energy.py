@@ -55,7 +55,11 @@ def test_energy_and_cost_of_each_cap(tmp_path: Path) -> None:
     assert curve["least_energy_w"] == 150
     said = started.run("saturation", root, env=env).stdout
     assert "What power caps cost and save" in said
-    assert "costs 5 % of the throughput at 400 W and saves" in said
+    # on a machine that others slow, what it saves may not be proven, and is not claimed then
+    proven = curve["saves"]["low"] > 0
+    saves = "and saves" if proven else "that it saves energy per item is not proven"
+    _, _, sentence = said.partition("costs 5 % of the throughput at 400 W")
+    assert sentence.lstrip("; ").startswith(saves)
     page = (root / "report.html").read_text()
     assert "What power caps cost and save" in page
     assert "Energy along the power cap" in page
