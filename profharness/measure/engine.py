@@ -47,7 +47,7 @@ from profharness.rundir.manifest import LayerOutcome, Manifest, ScanRecord
 from profharness.rundir.paths import RunDir
 from profharness.rundir.provenance import git_state
 from profharness.scans.command import CommandScan
-from profharness.scans.served_settings import SettingsScan
+from profharness.scans.settings_scan import SettingsScan
 from profharness.supervise.hook_reports import clean_hellos, read_hellos, with_ranks
 from profharness.supervise.pass_plan import PassPlan
 

@@ -16,7 +16,7 @@ SCANS = ("particlenet", SATURATION)
 """The names by which users ask for a scan."""
 KINDS = (
     "profharness.scans.command:CommandScan",
-    "profharness.scans.served_settings:SettingsScan",
+    "profharness.scans.settings_scan:SettingsScan",
     "profharness.scans.saturation:SaturationScan",
     "profharness.scans.triton:TritonScan",
     "profharness.scans.pinned:PinnedScan",

@@ -24,9 +24,9 @@ from profharness.stats.intervals import (
 )
 from profharness.trace.model import F64, I64, Samples
 
-OF_SCAN, OF_COMMAND = "--min-seconds {:g}", "a program that works for {:g} s"
-"""What makes the windows longer, where we decide how long is measured and where the program
-does."""
+OF_SCAN, OF_LEVEL = "--min-seconds {:g}", "--time {:g}"
+OF_COMMAND = "a program that works for {:g} s"
+"""What makes the windows longer: of trials, of levels of load, and where the program decides."""
 MIN_PERIODS = 20  # of the sensor in a window, for power and energy
 MAX_GAP = 5  # sampling intervals after which power is not joined by a line
 COUNTER_TOLERANCE = 0.2  # docs/metrics.md#energy: counter against integrated power

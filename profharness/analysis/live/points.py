@@ -10,6 +10,7 @@ import msgspec
 from profharness.analysis.axes.points import rated_points
 from profharness.analysis.live.records import LivePoint
 from profharness.analysis.records import Figure, PointSummary
+from profharness.analysis.run.recorded import as_recorded
 from profharness.analysis.run.trials import PointTrials
 from profharness.rundir.manifest import Manifest, PointRecord
 from profharness.stats.throughput import common_window, summarise_trials
@@ -44,18 +45,8 @@ def summary_of(record: PointRecord, trials: PointTrials | None) -> PointSummary:
     """A point by its record, with throughput and latency where they were measured: by its trials,
     else by what the harness made of its requests, else by its execution.
     """
-    summary = PointSummary(
-        point=record.id,
-        backend=record.backend,
-        batch_size=record.batch_size,
-        concurrency=record.concurrency,
-        processes=record.processes,
-        mode=record.mode or "",
-        rate=record.rate,
-        state=record.state,
-        error=record.error,
-        trials=record.trials,
-        parameters=record.parameters,
+    summary = msgspec.structs.replace(
+        as_recorded(PointSummary(point=record.id), record), parameters=record.parameters
     )
     if record.state != "ok":
         return summary

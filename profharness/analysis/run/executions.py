@@ -17,7 +17,7 @@ from profharness.analysis.records import Figure, PointSummary
 from profharness.analysis.run.trials import BARE
 from profharness.analysis.run.view import PointResult, RunView
 from profharness.rundir.manifest import PointRecord
-from profharness.stats.energy import OF_COMMAND
+from profharness.stats.energy import OF_COMMAND, OF_LEVEL, OF_SCAN
 from profharness.stats.intervals import Intervals, union
 from profharness.stats.package_figures import power_figures
 
@@ -54,7 +54,9 @@ def of_executions(view: RunView, summary: PointSummary, metrics: dict[str, Figur
         telemetry = f"{BARE} pass, telemetry"
         metrics |= figures_in(view.telemetry, spans, telemetry)
         items = _items(records)
-        metrics |= power_figures(view.telemetry, view.packages, spans, items, telemetry, OF_COMMAND)
+        metrics |= power_figures(
+            view.telemetry, view.packages, spans, items, telemetry, _longer(view)
+        )
     sigma, walls = view.rated.means.sigma, _walls(records)
     return PointResult(
         msgspec.structs.replace(
@@ -70,6 +72,14 @@ def of_executions(view: RunView, summary: PointSummary, metrics: dict[str, Figur
         ),
         (),
     )
+
+
+def _longer(view: RunView) -> str:
+    """What gives power a longer window: the program itself, or the options of our own load."""
+    if view.manifest.command:
+        return OF_COMMAND
+    served = any(record.level is not None for record in view.manifest.points)
+    return OF_LEVEL if served else OF_SCAN
 
 
 def of_settings(view: RunView, level: PointResult) -> PointResult:

@@ -19,7 +19,8 @@ from profharness.analysis.records import Estimate, Figure, PointSummary
 from profharness.analysis.run.executions import of_executions, of_settings
 from profharness.analysis.run.overhead import layer_overhead
 from profharness.analysis.run.processes import classic, process_figures, window_of_processes
-from profharness.analysis.run.provider_findings import SUPPORTED, providers_of, recompiled
+from profharness.analysis.run.provider_findings import SUPPORTED, recompiled
+from profharness.analysis.run.recorded import as_recorded
 from profharness.analysis.run.trial_findings import trial_findings
 from profharness.analysis.run.trials import BARE, PointTrials
 from profharness.analysis.run.view import PointResult, RunView
@@ -44,7 +45,7 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
     records, stats = view.records(point), view.stats(point)
     record = records[0] if records else None
     base = device if device is not None else PointSummary(point=point)
-    summary = base if record is None else _as_recorded(base, record)
+    summary = base if record is None else as_recorded(base, record)
     metrics = dict(base.metrics)
     if record is not None:
         metrics |= _record_figures(record)
@@ -91,25 +92,6 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
         findings = tuple(item for item in findings if item.id != "missing-sync")
     result = PointResult(summary, (*findings, *_record_findings(records)))
     return result if view.rated is None else of_settings(view, result)
-
-
-def _as_recorded(summary: PointSummary, record: PointRecord) -> PointSummary:
-    """The summary with what the manifest says of its point."""
-    return msgspec.structs.replace(
-        summary,
-        backend=record.backend,
-        batch_size=record.batch_size,
-        concurrency=record.concurrency,
-        processes=record.processes,
-        cores_per_process=record.cores_per_process,
-        mode=record.mode or "",
-        rate=record.rate,
-        state=record.state,
-        error=record.error,
-        trials=record.trials,
-        warmup_trials=record.warmup_trials,
-        providers=providers_of(record),
-    )
 
 
 def _of_level(

@@ -11,7 +11,7 @@ from pathlib import Path
 from profharness.measure.executions.commands import executions
 from profharness.measure.plan import RunPlan
 from profharness.scans.command import CommandScan
-from profharness.scans.served_settings import SettingsScan
+from profharness.scans.settings_scan import SettingsScan
 from profharness.units import format_clock
 
 _LABEL = "measurements    "

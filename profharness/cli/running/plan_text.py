@@ -32,7 +32,7 @@ from profharness.options.request import Request
 from profharness.options.trace_ranks import shown
 from profharness.scans.command import CommandScan
 from profharness.scans.pinned import PinnedScan
-from profharness.scans.served_settings import SettingsScan
+from profharness.scans.settings_scan import SettingsScan
 from profharness.supervise.pass_plan import PassPlan
 from profharness.units import format_bytes, format_clock
 

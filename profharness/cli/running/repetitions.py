@@ -11,7 +11,7 @@ from profharness.measure.plan import RunPlan
 from profharness.options.request import Request
 from profharness.scans.command import CommandScan
 from profharness.scans.contract import Point
-from profharness.scans.served_settings import SettingsScan
+from profharness.scans.settings_scan import SettingsScan
 from profharness.supervise.pass_plan import PassPlan
 
 _LABEL = "measurements    "

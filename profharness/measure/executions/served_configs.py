@@ -9,7 +9,7 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.rundir.manifest import PointRecord
 from profharness.rundir.paths import RunDir, write_atomic
-from profharness.scans.served_settings import SettingsScan
+from profharness.scans.settings_scan import SettingsScan
 from profharness.serving import ready
 from profharness.serving.recommended import configurations
 from profharness.workers.server import READY

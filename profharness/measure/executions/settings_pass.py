@@ -19,7 +19,7 @@ from profharness.measure.point_results import Around, PointResults
 from profharness.measure.scan_pass import ServedTarget, as_execution
 from profharness.measure.served_pass import ServedPass, fresh, keep_requests
 from profharness.scans.contract import Point, PointOutput
-from profharness.scans.served_settings import SettingsScan
+from profharness.scans.settings_scan import SettingsScan
 from profharness.supervise.tool import ToolPass
 from profharness.workers import pool
 from profharness.workers.protocol import write_points

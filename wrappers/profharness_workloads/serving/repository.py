@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple
 
 from profharness_workloads.serving import executions_file, repository_model
 from profharness_workloads.serving.plan import Plan, Served, dtype_name, is_sleep
-from profharness_workloads.serving.runner import Call, Runner, Signature
+from profharness_workloads.serving.runner import Offered, Runner, Signature
 from profharness_workloads.shared import inputs, models
 from profharness_workloads.shared.protocol import BAD_INPUT, Refusal
 
@@ -59,7 +59,7 @@ class Store(NamedTuple):
             shutil.rmtree(os.path.join(place, "__pycache__"), ignore_errors=True)
 
 
-class InRepository(Runner):
+class InRepository(Offered):
     """A model that Triton's own processes run; `loaded` told what it takes and gives."""
 
     def __init__(self, model: Served, loaded: Runner, folder: str, executions: str):
@@ -71,9 +71,6 @@ class InRepository(Runner):
         self._open = False
         self._follower = executions_file.Follower(executions, model.name)
         write(folder, model, loaded)
-
-    def instance(self, number: int) -> Call:
-        raise NotImplementedError("its instances are Triton's")
 
     def executions(self) -> List[executions_file.Execution]:
         """What ran since the last call."""

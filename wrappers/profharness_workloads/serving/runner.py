@@ -28,14 +28,32 @@ class Signature(NamedTuple):
     outputs: Tuple[inputs.TensorSpec, ...]
 
 
-class Runner(abc.ABC):
-    """A loaded model. `fallback` says which wanted device was missing, and is "" where none was."""
+class Offered(abc.ABC):
+    """A model that is served, whoever computes it. `fallback` says which wanted device was missing,
+    and is "" where none was.
+    """
 
     signature: Signature
     backend: str
     device: str
     fallback: str = ""
     versions: Mapping[str, str] = {}
+
+    def open_window(self, key: str) -> None:  # noqa: B027  most runners have no recorder
+        """Begin to record in the framework's own profiler, for the level `key`."""
+
+    def close_window(self, key: str) -> None:  # noqa: B027  most runners have no recorder
+        """End what open_window began and write it."""
+
+    def level_notes(self) -> Dict[str, str]:
+        """What the point of the level that ends is to know of the model, asked before
+        close_window. `compile_ns` is the time of what compiled before it.
+        """
+        return {}
+
+
+class Runner(Offered):
+    """A model that was loaded into this process, and computes here."""
 
     @abc.abstractmethod
     def instance(self, number: int) -> Call:
@@ -48,18 +66,6 @@ class Runner(abc.ABC):
     def recipe(self) -> Dict[str, str]:
         """What a model of a repository (repository_model) must be told to run as this one does, its
         file left out.
-        """
-        return {}
-
-    def open_window(self, key: str) -> None:  # noqa: B027  most runners have no recorder
-        """Begin to record in the framework's own profiler, for the level `key`."""
-
-    def close_window(self, key: str) -> None:  # noqa: B027  most runners have no recorder
-        """End what open_window began and write it."""
-
-    def level_notes(self) -> Dict[str, str]:
-        """What the point of the level that ends is to know of the model, asked before
-        close_window. `compile_ns` is the time of what compiled before it.
         """
         return {}
 

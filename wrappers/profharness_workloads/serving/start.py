@@ -25,7 +25,7 @@ from profharness_workloads.serving import children, place
 from profharness_workloads.serving.plan import Door, Served
 from profharness_workloads.serving.repository import Store
 from profharness_workloads.serving.repository_model import VARIABLE
-from profharness_workloads.serving.runner import Runner
+from profharness_workloads.serving.runner import Offered
 from profharness_workloads.shared import inputs, models
 from profharness_workloads.shared.protocol import Refusal
 
@@ -60,7 +60,7 @@ class Bound(NamedTuple):
     """A model with its runner and one inference function per instance."""
 
     model: Served
-    runner: Runner
+    runner: Offered
     functions: Sequence[Callable[[List[Any]], List[Any]]]
 
 

@@ -4,6 +4,7 @@ them, each on a server with those settings, or without `--via` in a worker (docs
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -54,8 +55,8 @@ class Variant:
 
 @dataclass(frozen=True)
 class SettingsScan:
-    """Levels on servers of different settings. What a layer records is of few points, which the
-    bare pass chooses.
+    """Levels on servers, or in workers, of different settings. What a layer records is of few
+    points, which the bare pass chooses.
     """
 
     name: str
@@ -85,9 +86,10 @@ class SettingsScan:
         axes = request.all_axes
         services: dict[str, Service | DirectSetting] = {}
         variants: dict[str, Variant] = {}
+        labels: dict[tuple[str, ...], str] = {}
         item = "item"
         for setting in settings_of(axes, request.design, request.seed):
-            found, variant = _variant(request, axes, setting, environment)
+            found, variant = _variant(request, axes, setting, environment, labels)
             services[variant.label] = found
             item = found.item if found.item != "item" else item
             variants[variant.point(found).id] = variant
@@ -111,7 +113,7 @@ class SettingsScan:
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """The servers."""
+        """The servers or workers."""
         return tuple(self.services)
 
     @property
@@ -250,29 +252,32 @@ def _values(
 
 
 def _variant(
-    request: Request, axes: Sequence[Axis], setting: Sequence[str], environment: Environment
+    request: Request,
+    axes: Sequence[Axis],
+    setting: Sequence[str],
+    environment: Environment,
+    labels: dict[tuple[str, ...], str],
 ) -> tuple[Service | DirectSetting, Variant]:
-    """The server or worker of a setting under a name of its own, and the level on it. Raises
-    UsageError.
+    """The server or worker of a setting under a name of its own, and the level on it. `labels` are
+    the names so far by the values that make a server. Raises UsageError.
     """
     texts = dict(zip((axis.name for axis in axes), setting, strict=True))
     asked = setting_axes.varied(request, texts)
-    words = [
-        f"{name.rpartition(':')[2]}{value}"
+    own = {
+        name: value
         for name, value in texts.items()
-        if setting_axes.setting_of(name).place != "load" and name != "backend"
-    ]
-    word = re.sub(r"[^A-Za-z0-9._-]", "_", "-".join(words))[:_WORD]
+        if setting_axes.setting_of(name).place != "load"
+    }
     found: Service | DirectSetting
     if asked.served:
         plain = service(asked)
         target = _only(plain)
-        label = f"{target.label}@{word}" if word else target.label
+        label = _label(target.label, own, labels)
         found = replace(plain, targets=(*target.members, replace(target, label=label)))
         levels = loads(asked) if asked.rate or asked.concurrency else (Load(concurrency=1),)
     else:
         found = DirectSetting.of(asked, environment)
-        label = f"{found.framework}@{word}" if word else found.framework
+        label = _label(found.framework, own, labels)
         levels = (Load(concurrency=1),)
     if len(levels) > 1 or len(found.batch_sizes) > 1:
         raise UsageError(
@@ -280,6 +285,25 @@ def _variant(
             "make them axes: --scan concurrency=1,2,4 --scan batch=1,8",
         )
     return found, Variant(tuple(setting), label, found.batch_sizes[0], levels[0])
+
+
+def _label(framework: str, values: Mapping[str, str], labels: dict[tuple[str, ...], str]) -> str:
+    """`torch@instances2-queue-delay-us500`, fit for a folder: the name of the server with these
+    values, with a number behind it where another one would have the same.
+    """
+    key = (framework, *values.values())
+    if key not in labels:
+        words = [
+            f"{name.rpartition(':')[2]}{value}"
+            for name, value in values.items()
+            if name != "backend"
+        ]
+        word = re.sub(r"[^A-Za-z0-9._-]", "_", "-".join(words))[:_WORD]
+        label = f"{framework}@{word}" if word else framework
+        taken = set(labels.values())
+        numbered = (f"{label}.{number}" for number in itertools.count(2))
+        labels[key] = next(one for one in itertools.chain((label,), numbered) if one not in taken)
+    return labels[key]
 
 
 def _only(found: Service) -> Target:

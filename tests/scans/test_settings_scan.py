@@ -1,4 +1,4 @@
-"""The scan of a server's settings: its design, its servers, and what a search asks for."""
+"""The scan of a model's settings: its design, its servers, and what a search asks for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from profharness.rundir.paths import RunDir
 from profharness.scans import create
 from profharness.scans.contract import Point, PointOutput, key_of
 from profharness.scans.searched import earlier_points
-from profharness.scans.served_settings import SettingsScan
+from profharness.scans.settings_scan import SettingsScan
 
 NO_REST = Rest((), given=False)
 
@@ -66,10 +66,18 @@ def test_a_round_starts_each_server_once_and_measures_each_setting_once() -> Non
     assert 7 <= scan.starts <= 9  # the last server of a round may be the first of the next
 
 
+def test_settings_whose_names_would_be_one_have_a_server_each() -> None:
+    name = "x" * 80  # of which a folder's name has the first part alone
+    scan = scan_of(f"shape:{name}=2,3", "batch=1,4")
+    assert len(set(scan.backends)) == 2
+    assert len(scan.ids) == 4
+    shapes = [scan.workload(label).settings["shapes"] for label in scan.backends]
+    assert shapes == [{name: [2]}, {name: [3]}]
+
+
 def test_backends_are_an_axis() -> None:
     scan = scan_of("backend=torch,onnxruntime", "batch=1,8")
     assert scan.backends == ("torch", "onnxruntime")
-    assert [point.batch_size for point in scan.points[:2]] != []
     assert {point.batch_size for point in scan.points} == {1, 8}
 
 
