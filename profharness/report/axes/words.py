@@ -180,13 +180,15 @@ def next_step(scan: AxesScan) -> str:
 
 
 def _beyond(scan: AxesScan, best: PointRate) -> Iterator[str]:
-    """Axes on which the best of the curve through the best point is the largest value and proven
-    better than the one before.
+    """Axes whose largest value is the best on the curve through the best point, and is proven
+    better than the value before it, where anything tells the noise.
     """
     for curve in through_best(scan, best):
         if len(curve.levels) < 2 or curve.throughput[-1] != max(curve.throughput):
             continue
         if curve.recommended is not None and curve.recommended.at < curve.levels[-1]:
+            continue
+        if curve.points[-2] in scan.overlaps_best:
             continue
         if curve.axis == POWER_CAP:  # the highest cap is the device's own, most often
             continue

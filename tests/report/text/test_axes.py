@@ -1,0 +1,56 @@
+"""The sentences on a scan over axes: nothing is advised that is not proven."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from profharness.analysis.axes.curves import curves_of
+from profharness.analysis.axes.noise import PointMeans
+from profharness.analysis.axes.points import RatedPoints
+from profharness.analysis.axes.records import AxesScan, AxisLevels, PointRate
+from profharness.report.axes.words import next_step
+
+
+def scan_of(rates: tuple[float, ...], overlaps: tuple[str, ...]) -> AxesScan:
+    levels = tuple(range(1, len(rates) + 1))
+    axes = (AxisLevels(name="batch", values=levels, is_number=True),)
+    points = tuple(
+        PointRate(
+            point=f"b{level}",
+            parameters={"batch": level},
+            throughput=rate,
+            low=0.9 * rate,
+            high=1.1 * rate,
+        )
+        for level, rate in zip(levels, rates, strict=True)
+    )
+    best = max(points, key=lambda point: point.throughput)
+    places = np.arange(len(rates)).reshape(-1, 1)
+    means = PointMeans(np.log(rates), np.full(len(rates), 3), 0.05, 10)
+    rated = RatedPoints(axes, points, places, means, "items/s", ())
+    return AxesScan(
+        axes=axes,
+        unit="items/s",
+        points=points,
+        best=best.point,
+        recommended=best.point,
+        overlaps_best=overlaps,
+        noise=0.05,
+        curves=curves_of(rated, best, {}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "overlaps", "told"),
+    [
+        ((100.0, 150.0, 200.0), (), True),
+        ((100.0, 150.0, 200.0), ("b2",), False),  # as good as the largest, for all that is known
+        ((100.0, 150.0, 200.0), ("b1",), True),
+        ((100.0, 200.0, 150.0), (), False),
+    ],
+)
+def test_only_a_gain_that_is_proven_is_worth_scanning_beyond(
+    rates: tuple[float, ...], overlaps: tuple[str, ...], told: bool
+) -> None:
+    assert ("batch still gains at 3, the largest" in next_step(scan_of(rates, overlaps))) is told
