@@ -4,7 +4,7 @@ function. `VERSION` grows when a criterion, a threshold or the way to the outcom
 
 from __future__ import annotations
 
-from profharness.analysis.certificate import saturation, trust
+from profharness.analysis.certificate import plateau, saturation, trust
 from profharness.analysis.certificate.criterion import Criterion
 from profharness.analysis.power.clock_caps import THROTTLED
 
@@ -41,7 +41,7 @@ CRITERIA: tuple[Criterion, ...] = (
         "saturation",
         "the throughput over that of the plateau is at least the threshold, by the interval",
         "a scan over larger batch sizes, or over twice as many clients or processes",
-        saturation.plateau,
+        plateau.plateau,
         0.9,
         "share",
     ),

@@ -21,7 +21,7 @@ def judge(subject: Subject) -> Judgement:
     return Judgement(
         criteria=VERSION,
         outcome=outcome,
-        answer=_answer(outcome, judged, point, device),
+        answer=_answer(outcome, judged, subject.name, device),
         point=point,
         device=device,
         judged=judged,
@@ -51,8 +51,8 @@ def ids(judged: Sequence[Judged], state: State) -> tuple[str, ...]:
     return tuple(one.id for one in judged if one.state == state)
 
 
-def _answer(outcome: Outcome, judged: Sequence[Judged], point: str, device: str) -> str:
-    what = f"{device or 'the device'} at {point}" if point else device or "the device"
+def _answer(outcome: Outcome, judged: Sequence[Judged], name: str, device: str) -> str:
+    what = f"{device or 'the device'} at {name}" if name else device or "the device"
     open_ones = ids(judged, "not judged")
     certified = outcome != "not trusted"
     names = ", ".join(

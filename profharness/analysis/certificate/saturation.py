@@ -1,100 +1,22 @@
-"""The criteria of saturation: the curve is flat, the device is busy and full, and a limit is
-reached (docs/certificate.md#saturation).
+"""The criteria of saturation beside the plateau: the device is busy and full, and a limit of its
+own is reached (docs/certificate.md#saturation).
 """
 
 from __future__ import annotations
 
 from profharness.analysis.certificate.criterion import Reading, at_least, first_known
 from profharness.analysis.certificate.subject import Subject
-from profharness.analysis.curves.records import Series
-from profharness.analysis.records import PointSummary
-from profharness.stats.bootstrap import Z95
 from profharness.stats.estimate import Figure
 from profharness.units import format_share
 
 SLOWDOWN = 2.0
 """By how much a profiler of unknown cost may have stretched the time between kernels."""
-DOUBLE = 2.0
-"""How far beyond the point a scan of clients or processes has to go to show that its curve is
-flat.
-"""
 HALF = 0.5
 POWER_LIMIT = 0.95
 """The share of the power between idle and the cap from which the cap is the limit."""
 _CEILINGS = ("roofline_share", "flops_of_ceiling", "bandwidth_share")
 _ELSEWHERE = frozenset({"communication", "copy", "underfilled", "inside-kernel"})
-_UNSURE = frozenset({"poor-fit"})
-_FALLS, _DIFFER = "falls-after-peak", "kernels-differ"
-
-
-def plateau(subject: Subject, threshold: float) -> Reading:
-    """The throughput of the point over that of the plateau."""
-    if not subject.is_scan:
-        return Reading(
-            "not applicable", "one execution of a command has no plateau to be compared with"
-        )
-    point, series = subject.point, subject.series
-    if point is None or point.throughput is None or series is None:
-        return Reading("not judged", "the point is on no curve of two levels or more")
-    found = _top(series, point)
-    if found is None:
-        return Reading("not judged", _open_end(series))
-    top, source = found
-    if top.low is None and top.high is None:
-        return Reading("not judged", _open_end(series))
-    low, high = _ends(point)
-    value = point.throughput / (top.value or 1.0)
-    ratio_low = None if low is None or not top.high else low / top.high
-    ratio_high = None if high is None or not top.low else high / top.low
-    state = at_least(threshold, value, ratio_low, ratio_high)
-    if top.high is None and state != "not met":
-        return Reading("not judged", _open_end(series), value, None, ratio_high, source)
-    return Reading(
-        state,
-        f"the throughput is {format_share(value)} of the plateau"
-        + ("; its interval reaches over the threshold" if state == "not judged" else ""),
-        value,
-        ratio_low,
-        ratio_high,
-        source,
-        "a longer measurement (--trials, --min-seconds, --time)" if state == "not judged" else "",
-    )
-
-
-def _ends(point: PointSummary) -> tuple[float | None, float | None]:
-    """The 95 % interval of the throughput; the value itself where there is none."""
-    figure = point.metrics.get("throughput")
-    if figure is None or figure.low is None or figure.high is None:
-        return point.throughput, point.throughput
-    return float(figure.low), float(figure.high)
-
-
-def _top(series: Series, point: PointSummary) -> tuple[Figure, str] | None:
-    """The throughput of the plateau with its interval: of batch sizes the curve's maximum; else,
-    and where the curve falls again or does not describe the points, the highest level measured, if
-    levels far enough beyond the point were.
-    """
-    kinds = {item.id for item in series.findings}
-    if series.batch is not None and not kinds & (_UNSURE | {_FALLS}):
-        top = series.batch.t_max
-        if top.value is not None:
-            figure = Figure(value=top.value, unit="", low=top.low, high=top.high)
-            return figure, "maximum of the fitted curve over the batch size"
-    level = getattr(point, series.axis)
-    beyond = [at for at in series.levels if at >= DOUBLE * level]
-    if not beyond and _FALLS not in kinds:
-        return None
-    best = max(range(len(series.levels)), key=lambda at: series.throughput[at])
-    sem = series.throughput_sem[best] or 0.0
-    rate = series.throughput[best]
-    half = Z95 * sem
-    figure = Figure(value=rate, unit="", low=rate - half, high=rate + half)
-    return figure, f"highest throughput of the levels measured, at {series.levels[best]:g}"
-
-
-def _open_end(series: Series) -> str:
-    largest = max(series.levels)
-    return f"the plateau lies beyond the scan, whose largest level is {largest:g}"
+_DIFFER = "kernels-differ"
 
 
 def busy(subject: Subject, threshold: float) -> Reading:

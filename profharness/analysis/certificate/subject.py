@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from profharness.analysis.axes.naming import setting_text
 from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
@@ -58,6 +59,13 @@ class Subject:
         return self.manifest.kind == "scan" or self.summary.axes is not None
 
     @property
+    def name(self) -> str:
+        """The point as a sentence calls it: by its values, where the scan is one over axes."""
+        if self.point is None:
+            return ""
+        return setting_text(self.point.parameters) or self.point.point
+
+    @property
     def on_cpu(self) -> bool:
         """Whether the work ran on the node's CPU: as the point's record says, else where the node
         has no accelerator.
@@ -79,8 +87,8 @@ class Subject:
 
 
 def subject_of(manifest: Manifest, summary: Summary, point: str = "") -> Subject:
-    """The point of that name, else the measured one with the highest throughput. Raises UsageError
-    for a name that the run has no point of.
+    """The point of that name, else the measured one with the highest throughput; of a search that
+    measured its winner again, this. Raises UsageError for a name that the run has no point of.
     """
     chosen = _named(summary, point) if point else _best(summary)
     series = None
@@ -108,6 +116,8 @@ def _named(summary: Summary, name: str) -> PointSummary:
 
 
 def _best(summary: Summary) -> PointSummary | None:
+    if summary.axes is not None and summary.axes.best is not None:
+        return _named(summary, summary.axes.best)
     measured = [
         point
         for point in summary.points

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from profharness.analysis.axes.naming import setting_text
 from profharness.analysis.axes.records import AxesScan, CapCurve, Value
 from profharness.report.axes.caps import energy_unit
 from profharness.report.pictures.options import Option, option_json, tooltip
@@ -12,7 +13,6 @@ from profharness.report.plots.base import Plot
 from profharness.report.plots.chart import Curve, Scale, chart_json
 from profharness.report.plots.colors import CURVES
 from profharness.report.text.figures import brief_text
-from profharness.report.text.labels import setting_text
 from profharness.stats.estimate import Estimate
 
 _MOST_LINES = 8

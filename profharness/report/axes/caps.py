@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from profharness.analysis.axes.naming import setting_text
 from profharness.analysis.axes.records import AxesScan, CapCurve, CapPoint
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import brief_text, estimate_text, interval_text
-from profharness.report.text.labels import setting_text
 from profharness.stats.estimate import Estimate
 
 COSTS = "What power caps cost and save"

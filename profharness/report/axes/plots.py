@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from profharness.analysis.axes.naming import setting_text
 from profharness.analysis.axes.records import AxesScan, AxisCurve
 from profharness.report.axes.cap_plots import cap_plots
 from profharness.report.axes.words import axis_name
 from profharness.report.plots.base import Plot
 from profharness.report.plots.chart import Curve, Scale, chart_json
 from profharness.report.plots.colors import CURVES
-from profharness.report.text.labels import setting_text
 from profharness.stats.bootstrap import Z95
 
 _MOST_LINES = 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from profharness.analysis.axes.naming import setting_text, value_text
 from profharness.analysis.axes.records import (
     AxesScan,
     AxisCurve,
@@ -23,7 +24,6 @@ from profharness.report.text.figures import (
     interval_text,
     number_text,
 )
-from profharness.report.text.labels import setting_text, value_text
 from profharness.report.text.limits import label_of
 
 WORTH = "What the axes are worth"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from profharness.analysis.axes.naming import setting_text, value_text
 from profharness.analysis.axes.records import AxesScan, AxisCurve, Prediction
 from profharness.report.axes.caps import cap_table, cost_table
 from profharness.report.axes.tables import (
@@ -16,7 +17,6 @@ from profharness.report.axes.tables import (
 from profharness.report.axes.words import answer, series_heading, trust
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text.figures import brief_text, estimate_text
-from profharness.report.text.labels import setting_text, value_text
 from profharness.report.text.listing import listing
 from profharness.rundir.shown.screen import lines_text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from profharness.analysis.axes.naming import setting_text, value_text
 from profharness.analysis.axes.records import (
     AxesScan,
     AxisCurve,
@@ -13,7 +14,6 @@ from profharness.analysis.axes.records import (
 )
 from profharness.report.axes.caps import cap_sentences
 from profharness.report.text.figures import estimate_text, interval_text, number_text
-from profharness.report.text.labels import setting_text, value_text
 from profharness.rundir.executions.axes import POWER_CAP
 from profharness.stats.estimate import Estimate
 from profharness.units import THIN, format_share

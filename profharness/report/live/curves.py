@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from profharness.analysis.axes.naming import setting_text
 from profharness.analysis.live.records import LiveRun
 from profharness.analysis.records import PointSummary
 from profharness.report.live.svg import chart_svg
@@ -15,7 +16,7 @@ from profharness.report.plots.base import level, level_scale
 from profharness.report.plots.chart import Curve, Scale
 from profharness.report.plots.colors import CURVES, curve_color
 from profharness.report.text.figures import finite
-from profharness.report.text.labels import Axis, scan_axis, setting_text, several_batches
+from profharness.report.text.labels import Axis, scan_axis, several_batches
 from profharness.report.text.rates import throughput_ends, throughput_text
 
 if TYPE_CHECKING:

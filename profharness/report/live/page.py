@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from profharness.analysis.axes.naming import setting_text
 from profharness.analysis.live.order import pass_words
 from profharness.analysis.live.records import LiveAnswer, LivePass, LivePoint, LiveRun, LiveSeries
 from profharness.report.live.curves import drawn
@@ -23,7 +24,6 @@ from profharness.report.page.templating import environment
 from profharness.report.plots.colors import CURVES, MEASURES
 from profharness.report.text import names
 from profharness.report.text.figures import brief_text, quantity_text
-from profharness.report.text.labels import setting_text
 from profharness.report.text.rates import throughput_text
 from profharness.report.text.sampled import metric_title, telemetry_scale
 from profharness.units import format_clock

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from profharness.analysis.axes.naming import value_text
 from profharness.analysis.axes.records import AxesScan
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.window import NOTHING_MEASURED
@@ -34,7 +35,6 @@ from profharness.report.text.labels import (
     point_names,
     scan_axis,
     several_batches,
-    value_text,
 )
 from profharness.report.text.limits import NO_VERDICT, short_verdict, withheld_text
 from profharness.report.text.rates import MEANING, throughput_ends, throughput_text

@@ -4,9 +4,10 @@ report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
+from profharness.analysis.axes.naming import setting_text
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report.text import names
@@ -36,21 +37,6 @@ def scan_axis(points: Iterable[PointSummary]) -> Axis | None:
         loaded = [axis for axis in served if counts[axis] and any(point.mode for point in shown)]
     best = loaded[0] if loaded else max(_AXES, key=lambda axis: counts[axis])
     return best if counts[best] else None
-
-
-def setting_text(parameters: Mapping[str, int | float | str]) -> str:
-    """`batch 16, workers 2`; a variable without its `env:`."""
-    return ", ".join(
-        f"{name.removeprefix('env:')} {value_text(value)}" for name, value in parameters.items()
-    )
-
-
-def value_text(value: float | str) -> str:
-    """A value of an axis without spaces between thousands: people copy it."""
-    if isinstance(value, str):
-        return value
-    short = f"{value:g}"
-    return short if float(short) == value else str(value)
 
 
 def level_name(axis: Axis, value: float) -> str:

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profharness.analysis.axes.records import AxesScan, AxisCurve, AxisLevels, PointRate
 from profharness.analysis.certificate.criteria import CRITERIA
 from profharness.analysis.certificate.criterion import at_least
 from profharness.analysis.certificate.judge import judge, outcome_of
-from profharness.analysis.certificate.records import Judged, State
+from profharness.analysis.certificate.records import Judged, Judgement, State
 from profharness.analysis.certificate.subject import subject_of
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import (
@@ -28,6 +29,7 @@ from profharness.analysis.records import (
 from profharness.analysis.verdict.records import Verdict
 from profharness.findings import finding
 from profharness.rundir.manifest import DeviceRecord, Manifest, NodeRecord, PointRecord
+from profharness.stats.bootstrap import Z95
 
 STATES: tuple[State, ...] = ("met", "not met", "not judged", "not applicable")
 
@@ -109,6 +111,83 @@ def test_an_interval_decides_only_as_a_whole(one, two, three):
 )
 def test_a_scan_of_clients_shows_its_plateau_by_going_on(throughput, kinds, state):
     assert judged("plateau", series=(curve(throughput, *kinds),)).state == state
+
+
+def over_axes(
+    rates: dict[tuple[int, str], float], spread: float = 0.01, point: str = ""
+) -> Judgement:
+    """A scan over `n` and `how`, whose rates have intervals of this relative half width."""
+    points = tuple(
+        PointRate(
+            point=f"torch@n{n}-how{how}",
+            parameters={"n": n, "how": how},
+            throughput=rate,
+            low=rate * (1 - spread),
+            high=rate * (1 + spread),
+        )
+        for (n, how), rate in rates.items()
+    )
+    curves = tuple(
+        AxisCurve(
+            key={"how": how},
+            axis="n",
+            levels=tuple(float(one.parameters["n"]) for one in along),
+            throughput=tuple(one.throughput for one in along),
+            throughput_sem=tuple(one.throughput * spread / Z95 for one in along),
+            points=tuple(one.point for one in along),
+        )
+        for how in dict.fromkeys(how for _, how in rates)
+        if len(along := [one for one in points if one.parameters["how"] == how]) > 1
+    )
+    axes = AxesScan(
+        axes=(
+            AxisLevels(name="n", values=tuple(sorted({n for n, _ in rates})), is_number=True),
+            AxisLevels(name="how", values=("a", "b"), is_number=False),
+        ),
+        unit="items",
+        points=points,
+        best=max(points, key=lambda one: one.throughput).point,
+        curves=curves,
+    )
+    summary = Summary(
+        source="r",
+        trace=TraceCounts(),
+        points=tuple(
+            PointSummary(point=one.point, throughput=one.throughput, parameters=one.parameters)
+            for one in points
+        ),
+        axes=axes,
+    )
+    return judge(subject_of(manifest(), summary, point))
+
+
+FLAT = {(1, "a"): 50.0, (2, "a"): 97.0, (4, "a"): 96.0, (1, "b"): 40.0, (2, "b"): 60.0}
+
+
+def test_a_scan_over_axes_is_at_its_plateau_where_more_of_no_axis_gives_more():
+    found = over_axes(FLAT)
+    assert found.answer.startswith("Whether GPU at n 2, how a is saturated")
+    plateau = found.named("plateau")
+    assert (plateau.state, plateau.value) == ("met", 1.0)
+    assert "along n" in plateau.text
+
+
+@pytest.mark.parametrize(
+    ("rates", "point", "state", "told"),
+    [
+        (FLAT | {(4, "a"): 150.0}, "torch@n2-howa", "not met", "64.7 % of the plateau along n"),
+        (FLAT | {(4, "a"): 99.0}, "", "not judged", "beyond the scan, whose largest level is 4"),
+        (FLAT | {(2, "b"): 199.0}, "torch@n2-howa", "not met", "at n 2, how b"),
+        (FLAT | {(4, "a"): 105.0}, "torch@n2-howa", "not judged", "reaches over the threshold"),
+        ({(2, "a"): 97.0, (1, "b"): 40.0}, "", "not judged", "at one value alone"),
+    ],
+    ids=["more gives more", "open end", "another text is faster", "unsure", "one value"],
+)
+def test_the_worst_axis_decides_and_is_named(rates, point, state, told):
+    spread = 0.03 if told.startswith("reaches") else 0.001
+    plateau = over_axes(rates, spread, point).named("plateau")
+    assert plateau.state == state
+    assert told in plateau.text
 
 
 def test_the_bare_pass_speaks_before_the_traced_one_and_the_driver():
