@@ -85,7 +85,7 @@ def test_every_benchmark_is_here() -> None:
     elsewhere = {
         *("bare_overhead", "compare_answers", "load_generator", "make_kineto"),
         *("fleet_held_out", "fleet_size", "many_ranks", "page_load", "read_kineto", "scale"),
-        *("scan_cifar", "search_served"),
+        *("scan_cifar", "search_served", "serve_again"),
     }
     assert {*TINY, *elsewhere} == PROGRAMS
 

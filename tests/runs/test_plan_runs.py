@@ -39,7 +39,7 @@ def test_one_scan_compares_plans_in_an_interpreter_of_its_own(tmp_path: Path) ->
     done = started.run(
         *("run", "--model", str(model), "--backend", "deepsparse", "--python", python(tmp_path)),
         *("-shapes", "[2,4,3],[2,3]", "--cores-per-process", "1,2", "--streams", "1,2,4000"),
-        *("--time", "0.4", "--warmup-time", "0", "--telemetry", "off", "--memory", "bind"),
+        *("--time", "0.1", "--warmup-time", "0", "--telemetry", "off", "--memory", "bind"),
         *("-o", "run", "--json"),
         cwd=tmp_path,
         env=dict(os.environ),

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -129,6 +131,22 @@ def test_the_line_serves_again_at_the_same_rate(grid: Path, tmp_path: Path, kept
         ours = (grid / "served" / "python" / "sleep" / "config.pbtxt").read_text()
         theirs = (tmp_path / "models" / "sleep" / "config.pbtxt").read_text()
         assert settings_in(ours) == settings_in(theirs)
+
+
+@pytest.mark.thorough
+def test_the_benchmark_serves_it_in_three_ways(grid: Path) -> None:
+    program = Path(__file__).parents[2] / "benchmarks" / "serve_again.py"
+    done = subprocess.run(
+        [sys.executable, program, grid, "--rounds", "2", "--time", "1"],
+        capture_output=True,
+        text=True,
+        env=ENV,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    rates = re.findall(r"^ *(scan|line|repository): ([\d.]+)", done.stdout, re.MULTILINE)
+    assert [way for way, _ in rates] == ["scan", "line", "repository"], done.stderr
+    assert all(is_that(float(rate), 3, 6) for _, rate in rates)
 
 
 def settings_in(text: str) -> dict:
