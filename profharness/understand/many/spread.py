@@ -222,8 +222,11 @@ class _Work(Generic[ItemT, ResultT]):
         return position, result
 
     def cancel(self) -> None:
-        """What has not ended is not needed."""
-        self._client.cancel(list(self._futures.values()))
+        """What has not ended is not needed. Nothing to cancel is not told: the scheduler would tell
+        every client of it.
+        """
+        if self._futures:
+            self._client.cancel(list(self._futures.values()))
 
 
 _TURN = threading.Lock()
@@ -299,6 +302,11 @@ def dask_cluster(address: str, workers: int) -> Iterator[Spread]:
         try:
             options = {"scheduler_file": where} if is_file else {"address": where}
             client = distributed.Client(**options, timeout=_PATIENCE, set_as_default=False)
+        except AssertionError as error:  # distributed's own: more than a greeting came
+            raise Unavailable(
+                f"the Dask scheduler at {address} told all its clients something as this one came",
+                "another client cancelled its work at that moment: start the command again",
+            ) from error
         except (OSError, ValueError) as error:
             raise Unavailable(
                 f"no Dask scheduler answers at {address}: {error}",

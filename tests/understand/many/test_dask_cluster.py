@@ -258,6 +258,31 @@ def test_no_scheduler_and_no_jobs_are_said(tmp_path):
         pass
 
 
+def test_a_greeting_that_another_client_disturbs_is_said(monkeypatch):
+    """distributed's client asserts that it is one message. A real one that failed so would be left
+    to the garbage collector, which waits for ever where it closes it while another begins.
+    """
+    import distributed
+
+    def disturbed(**_options: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(distributed, "Client", disturbed)
+    with (
+        pytest.raises(Unavailable, match="told all its clients something"),
+        dask_cluster("tcp://127.0.0.1:9", 0),
+    ):
+        pass
+
+
+def test_a_finished_spread_tells_other_clients_nothing(cluster, monkeypatch):
+    told = []
+    with dask_cluster(cluster.scheduler_address, 0) as spread:
+        monkeypatch.setattr(cluster.scheduler, "report", told.append)
+        assert sorted(spread.each(abs, [-1, -2, -3])) == [(0, 1), (1, 2), (2, 3)]
+    assert told == []
+
+
 def test_slurm_without_configuration_is_said(tmp_path, monkeypatch):
     if importlib.util.find_spec("dask_jobqueue") is None:
         pytest.skip("needs dask-jobqueue")
