@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from profharness import __version__, layers
+from profharness.errors import InputError
 from profharness.layers.clashes import Clash, upheld
 from profharness.measure import rank_exchange, resume
 from profharness.measure.caps.session import PowerCaps
@@ -127,7 +128,7 @@ def _follow(run_plan: RunPlan, *, echo_stdout: bool) -> Result:
     run = RunDir(run_plan.root)
     sampler = Sampler(run, run_plan.request, run_plan.host, None)
     link = ClockLink(run_plan, run)
-    with sampler if run_plan.rank.leads_node else nullcontext():
+    with sampler if _samples(run_plan, run) else nullcontext():
         link.read("before")
         ended = run_passes(
             _queue(run_plan),
@@ -137,6 +138,19 @@ def _follow(run_plan: RunPlan, *, echo_stdout: bool) -> Result:
             run_plan.request.exit_limit,
         )
     return Result(run, command_status(ended), leads=False)
+
+
+def _samples(run_plan: RunPlan, run: RunDir) -> bool:
+    """Whether a rank other than 0 owns its node's sampler. Not where rank 0 is on this node, though
+    no variable says so: two samplers would write the same files.
+    """
+    if not run_plan.rank.leads_node:
+        return False
+    try:
+        nodes = run.read_manifest().nodes
+    except InputError:
+        return True
+    return not nodes or nodes[0].host != run_plan.host
 
 
 def _queue(run_plan: RunPlan, manifest: Manifest | None = None) -> PassQueue:

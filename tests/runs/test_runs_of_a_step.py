@@ -124,6 +124,9 @@ def test_a_name_joins_them(tmp_path: Path, options: tuple[str, str]) -> None:
     assert [status for status, _ in done] == [0, 0], done
     assert outcomes(tmp_path / "traces") == {"mine-sh": [0, 1]}
     assert not findings(tmp_path / "traces")
+    # both are told that they lead a node, and are on one: it has one sampler, which had nothing to say
+    (log,) = (tmp_path / "traces" / "mine-sh" / "telemetry").glob("*.log")
+    assert log.read_text() == ""
 
 
 def test_a_rank_whose_rank_0_never_begins_measures_by_itself(tmp_path: Path) -> None:
