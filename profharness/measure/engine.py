@@ -141,8 +141,9 @@ def _follow(run_plan: RunPlan, *, echo_stdout: bool) -> Result:
 
 
 def _samples(run_plan: RunPlan, run: RunDir) -> bool:
-    """Whether a rank other than 0 owns its node's sampler. Not where rank 0 is on this node, though
-    no variable says so: two samplers would write the same files.
+    """Whether a rank other than 0 owns its node's sampler: the first rank of each node does. Where
+    no variable counts the ranks of a node, each takes itself for the first. On the node of rank 0
+    its own is then the only one, since two samplers would write the same files.
     """
     if not run_plan.rank.leads_node:
         return False

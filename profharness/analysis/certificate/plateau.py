@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from profharness.analysis.axes.naming import setting_text
-from profharness.analysis.axes.records import AxesScan, AxisCurve
+from profharness.analysis.axes.records import AxesScan, AxisCurve, PointRate
 from profharness.analysis.certificate.criterion import Reading, at_least
 from profharness.analysis.certificate.subject import Subject
 from profharness.analysis.curves.records import Series
@@ -54,9 +54,12 @@ def _over_axes(scan: AxesScan, point: PointSummary, threshold: float) -> Reading
     """The worst of what the curves through the point say, each along one axis, and of the point
     beside the fastest one.
     """
-    found = list(_readings(scan, point, threshold))
+    measured = next((one for one in scan.points if one.point == point.point), None)
+    if measured is None:
+        return Reading("not judged", "the point was not measured")
+    found = list(_readings(scan, measured, threshold))
     if not found:
-        return Reading("not judged", "the point is on no curve of two levels or more")
+        return Reading("not judged", "no axis of the scan is one of numbers that makes more load")
     return min(found, key=lambda one: (_ORDER[one.state], _share(one)))
 
 
@@ -64,18 +67,12 @@ def _share(reading: Reading) -> float:
     return 0.0 if reading.value is None else reading.value
 
 
-def _readings(scan: AxesScan, point: PointSummary, threshold: float) -> Iterator[Reading]:
-    measured = next((one for one in scan.points if one.point == point.point), None)
-    if measured is None:
-        return
-    low, high = measured.low, measured.high
-    if low is None or high is None:
-        low = high = measured.throughput
-    rate = Rate(measured.throughput, low, high)
+def _readings(scan: AxesScan, measured: PointRate, threshold: float) -> Iterator[Reading]:
+    rate = _of_setting(measured)
     for axis in scan.axes:
         if not axis.is_number or axis.name.startswith(_NO_LOAD):
             continue
-        place = _place(scan, axis.name, point.point)
+        place = _place(scan, axis.name, measured.point)
         if place is None:
             yield Reading(
                 "not judged",
@@ -97,14 +94,18 @@ def _place(scan: AxesScan, axis: str, point: str) -> tuple[AxisCurve, float] | N
     return None
 
 
+def _of_setting(measured: PointRate) -> Rate:
+    if measured.low is None or measured.high is None:
+        return Rate(measured.throughput, measured.throughput, measured.throughput)
+    return Rate(measured.throughput, measured.low, measured.high)
+
+
 def _beside_the_fastest(scan: AxesScan, rate: Rate, threshold: float) -> Reading:
     fastest = max(scan.points, key=lambda one: one.throughput)
-    low, high = fastest.low, fastest.high
-    if low is None or high is None:
-        low = high = fastest.throughput
-    top = Figure(value=fastest.throughput, unit="", low=low, high=high)
+    top = _of_setting(fastest)
+    figure = Figure(value=top.value, unit="", low=top.low, high=top.high)
     what = f"the highest one measured, at {setting_text(fastest.parameters)}"
-    return _compared(rate, top, threshold, what)
+    return _compared(rate, figure, threshold, what)
 
 
 def _rate(point: PointSummary, throughput: float) -> Rate:
@@ -117,7 +118,9 @@ def _rate(point: PointSummary, throughput: float) -> Rate:
 def _along(
     series: Series | AxisCurve, rate: Rate, level: float, threshold: float, where: str = ""
 ) -> Reading:
-    """The rate at a level over the plateau of a curve; `where` names the curve."""
+    """The rate at a level over the plateau of a curve. `where` names the curve in the sentence,
+    empty where the scan has one axis.
+    """
     found = _top(series, level)
     if found is None:
         return _open_end(series, where)

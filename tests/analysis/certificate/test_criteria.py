@@ -114,13 +114,13 @@ def test_a_scan_of_clients_shows_its_plateau_by_going_on(throughput, kinds, stat
 
 
 def over_axes(
-    rates: dict[tuple[int, str], float], spread: float = 0.01, point: str = ""
+    rates: dict[tuple[int, str], float], spread: float = 0.01, point: str = "", axis: str = "n"
 ) -> Judgement:
-    """A scan over `n` and `how`, whose rates have intervals of this relative half width."""
+    """A scan over an axis of numbers and `how`, whose rates have intervals of this relative half width."""
     points = tuple(
         PointRate(
             point=f"torch@n{n}-how{how}",
-            parameters={"n": n, "how": how},
+            parameters={axis: n, "how": how},
             throughput=rate,
             low=rate * (1 - spread),
             high=rate * (1 + spread),
@@ -130,8 +130,8 @@ def over_axes(
     curves = tuple(
         AxisCurve(
             key={"how": how},
-            axis="n",
-            levels=tuple(float(one.parameters["n"]) for one in along),
+            axis=axis,
+            levels=tuple(float(one.parameters[axis]) for one in along),
             throughput=tuple(one.throughput for one in along),
             throughput_sem=tuple(one.throughput * spread / Z95 for one in along),
             points=tuple(one.point for one in along),
@@ -141,7 +141,7 @@ def over_axes(
     )
     axes = AxesScan(
         axes=(
-            AxisLevels(name="n", values=tuple(sorted({n for n, _ in rates})), is_number=True),
+            AxisLevels(name=axis, values=tuple(sorted({n for n, _ in rates})), is_number=True),
             AxisLevels(name="how", values=("a", "b"), is_number=False),
         ),
         unit="items",
@@ -188,6 +188,14 @@ def test_the_worst_axis_decides_and_is_named(rates, point, state, told):
     plateau = over_axes(rates, spread, point).named("plateau")
     assert plateau.state == state
     assert told in plateau.text
+
+
+def test_a_larger_power_cap_is_not_more_load():
+    found = over_axes(FLAT, axis="power-cap")
+    assert "at power-cap 2, how a" in found.answer
+    plateau = found.named("plateau")
+    assert plateau.state == "not judged"
+    assert "makes more load" in plateau.text
 
 
 def test_the_bare_pass_speaks_before_the_traced_one_and_the_driver():
