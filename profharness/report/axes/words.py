@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from profharness.analysis.axes.naming import setting_text, value_text
@@ -150,13 +151,35 @@ def figure_title(name: str) -> str:
     return known.get(name, name.replace("_", " "))
 
 
+def _latency_limit(scan: AxesScan) -> str:
+    """What to do where no setting keeps a limit of latency; empty where the scan has none."""
+    for name in (text.split()[0] for text in scan.requires):
+        if not scan.points or not re.fullmatch(r"p\d+_ms", name):
+            continue
+        known = [point for point in scan.points if name in point.values]
+        if not known:
+            return (
+                f"No point has {name}, which takes more requests than were answered: measure "
+                "longer (--time), or limit a lower percentile."
+            )
+        least = min(known, key=lambda point: point.values[name])
+        return (
+            f"The lowest {name} is {number_text(least.values[name])}, at "
+            f"{setting_text(least.parameters)}. Measure settings of less load (fewer clients, "
+            "smaller batches), or raise the limit."
+        )
+    return ""
+
+
 def next_step(scan: AxesScan) -> str:
     """What to change: values at the end of an axis, what limits the best, what is not worth
     measuring again.
     """
     best = point_of(scan, scan.best)
     if best is None:
-        return "Look at what the executions said: points/bare/POINT/stdout.log in the run."
+        return _latency_limit(scan) or (
+            "Look at what the executions said: points/bare/POINT/stdout.log in the run."
+        )
     parts = [*_beyond(scan, best), *_limits(scan, best)]
     first = promising(scan, best)
     if first is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from profharness.analysis.axes.curves import curves_of
 from profharness.analysis.axes.noise import PointMeans
@@ -54,3 +55,17 @@ def test_only_a_gain_that_is_proven_is_worth_scanning_beyond(
     rates: tuple[float, ...], overlaps: tuple[str, ...], told: bool
 ) -> None:
     assert ("batch still gains at 3, the largest" in next_step(scan_of(rates, overlaps))) is told
+
+
+def test_where_no_setting_keeps_a_limit_the_nearest_is_named() -> None:
+    scan = scan_of((100.0, 200.0), ())
+    points = tuple(
+        replace(point, kept=False, values={"p99_ms": latency, "accuracy": 0.5})
+        for point, latency in zip(scan.points, (612.0, 900.0), strict=True)
+    )
+    none_kept = replace(scan, best=None, points=points, requires=("p99_ms <= 500",))
+    assert next_step(none_kept).startswith("The lowest p99_ms is 612, at batch 1. Measure settings")
+    silent = replace(none_kept, points=tuple(replace(point, values={}) for point in points))
+    assert next_step(silent).startswith("No point has p99_ms, which takes more requests")
+    other = replace(none_kept, requires=("accuracy >= 0.7",))
+    assert next_step(other).startswith("Look at what the executions said")
