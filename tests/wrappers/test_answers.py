@@ -24,7 +24,7 @@ class Served(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        self.answer(json.dumps({"model_stats": []}).encode(), {})
+        self.answer(json.dumps({"model_stats": self.server.statistics()}).encode(), {})
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -60,16 +60,40 @@ class Server(ThreadingHTTPServer):
     error = 0.0
     status = 200
     alone = 4  # requests that come by themselves, before all come at once
+    tells = False  # whether it counts what it answers
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Served)
-        self.asked = 0
+        self.asked = self.counted = 0
         self.lock = threading.Lock()
 
     def crowded(self) -> bool:
         with self.lock:
             self.asked += 1
             return self.asked > self.alone
+
+    def statistics(self) -> list[dict[str, Any]]:
+        """What it counted until the reading before: Triton too counts a batch behind its answer.
+        The requests that come at once met in one batch.
+        """
+        if not self.tells:
+            return []
+        told, self.counted = self.counted, self.asked
+        single, crowd = min(told, self.alone), told - self.alone
+        sizes = {1: single, **({crowd: 1} if crowd > 0 else {})}
+        batches = [
+            {"batch_size": size, "compute_infer": {"count": count, "ns": 0}}
+            for size, count in sizes.items()
+        ]
+        return [
+            {
+                "name": "m",
+                "inference_count": told,
+                "execution_count": sum(sizes.values()),
+                "inference_stats": {"success": {"count": told, "ns": 0}},
+                "batch_stats": batches,
+            }
+        ]
 
 
 @pytest.fixture
@@ -114,6 +138,11 @@ def test_equal_answers_are_counted_as_such(server: Server) -> None:
         "answers_largest": "0",
         "answers_met": "0",
     }
+
+
+def test_the_batch_that_they_met_in_is_told_although_it_is_counted_late(server: Server) -> None:
+    server.tells = True
+    assert compared(server)["answers_met"] == "4"
 
 
 def test_answers_that_the_crowd_changes_differ(server: Server) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.wrappers.control import until
 from tests.wrappers.triton import Server, client, infer
 
 if any(
@@ -117,6 +118,20 @@ def at_once(server: Server, model: str) -> list[np.ndarray]:
     return answers
 
 
+def executions_of(own: Any, model: str, requests: int) -> int:
+    """Triton's count of the model's executions, once it counts that many requests: it counts a
+    batch behind its answers.
+    """
+    told: dict[str, Any] = {}
+
+    def counted() -> bool:
+        told.update(own.get_inference_statistics(model, as_json=True)["model_stats"][0])
+        return int(told.get("inference_count", 0)) >= requests
+
+    until(counted, None)
+    return int(told.get("execution_count", 0))
+
+
 @pytest.mark.parametrize("model", ["masked", "mean", "sleep"])
 def test_requests_of_lengths_3_to_9_meet_in_one_batch(server: Server, model: str) -> None:
     """They wait 50 ms for each other; each is answered as it is alone."""
@@ -125,16 +140,17 @@ def test_requests_of_lengths_3_to_9_meet_in_one_batch(server: Server, model: str
     folder = str(server.control.folder / "executions")
     follower = executions_file.Follower(folder, model)
     with client(server, "grpc") as own:
+        begun = executions_of(own, model, 0)
         alone = [infer(own, model, inputs_of(model, n), "y") for n in LENGTHS]
         assert [one.shapes for one in follower.news()] == [1] * len(LENGTHS)
-        before = own.get_inference_statistics(model, as_json=True)["model_stats"][0]
+        before = executions_of(own, model, len(LENGTHS))
         together = at_once(server, model)
-        after = own.get_inference_statistics(model, as_json=True)["model_stats"][0]
+        after = executions_of(own, model, 2 * len(LENGTHS))
     for one, other in zip(alone, together, strict=True):
         assert np.allclose(one, other, atol=1e-6)
     executions = follower.news()
-    grown = int(after["execution_count"]) - int(before.get("execution_count", 0))
-    assert len(executions) == grown, "the model's records and Triton's statistics agree"
+    assert (begun, before) == (0, len(LENGTHS))
+    assert len(executions) == after - before, "the model's records and Triton's statistics agree"
     assert sorted(number for one in executions for number in one.sequences) == list(range(7))
     fullest = max(executions, key=lambda one: one.requests)
     assert (fullest.requests, fullest.shapes, fullest.shortest, fullest.longest) == (7, 7, 3, 9)

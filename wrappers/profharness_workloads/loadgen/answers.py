@@ -15,7 +15,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from profharness_workloads.loadgen.messages import Tensor, http_message, numpy_type
-from profharness_workloads.loadgen.server_side import growth, statistics
+from profharness_workloads.loadgen.server_side import counted, growth, statistics
 from profharness_workloads.loadgen.settings import HTTP, Server
 from profharness_workloads.shared.protocol import Refusal
 
@@ -55,11 +55,13 @@ def compare(
     if not server.http:
         return {"answers": "not compared: the server offers no HTTP"}
     chosen = requests[:MOST]
+    items = sum(request[0].array.shape[0] for request in chosen)
     try:
+        begun = (statistics(server) or {}).get(model, {}).get("count", 0)
         alone = [_asked(server, model, request, timeout_s) for request in chosen]
-        before = statistics(server)
+        before = counted(server, model, begun + items)
         together = _at_once(server, model, chosen, timeout_s)
-        grown = growth(before, statistics(server)) or {}
+        grown = growth(before, counted(server, model, begun + 2 * items)) or {}
     except (OSError, http.client.HTTPException, ValueError, KeyError, Refusal) as error:
         return {"answers": "not compared: %s" % (str(error) or type(error).__name__)}
     sizes = grown.get(model, {}).get("batch_sizes", {})

@@ -11,12 +11,14 @@ import http.client
 import json
 import os
 import socket
+import time
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from profharness_workloads.loadgen.crew import process_cpu_ns
 from profharness_workloads.loadgen.settings import HTTP, Server
 
 LIMIT_S = 5.0
+BEHIND_S = 2.0  # as long as a server may take to count what it has answered
 _PARTS = ("queue", "compute_input", "compute_infer", "compute_output")
 
 Stats = Dict[str, Dict[str, Any]]
@@ -58,6 +60,20 @@ def statistics(server: Server) -> Optional[Stats]:
         }
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None  # a remote server may offer no such page: its figures are then "not measured"
+
+
+def counted(server: Server, model: str, items: int) -> Optional[Stats]:
+    """`statistics` once they count at least that many items of the model: Triton answers a request
+    first and counts its batch behind that. The last ones read where it takes too long, and the
+    first where the server tells nothing of the model.
+    """
+    deadline = time.monotonic() + BEHIND_S
+    while True:
+        told = statistics(server)
+        known = (told or {}).get(model)
+        if known is None or known["count"] >= items or time.monotonic() > deadline:
+            return told
+        time.sleep(0.01)
 
 
 def _counts(raw: Mapping[str, Any]) -> Dict[str, Any]:
