@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from profharness.cli.sharing.forms import ReportForm
+from profharness.cli.sharing.forms import ReportForm, form_of
 from profharness.cli.sharing.places import require_free
 from profharness.errors import UsageError
 from profharness.options.declared import Option
@@ -44,12 +44,13 @@ class ReportLine(OperatorOptions, frozen=True, kw_only=True):
         bool, Option("Take two runs or files, and show what changed from the first to the second.")
     ] = False
     form: Annotated[
-        ReportForm,
+        ReportForm | None,
         Option(
-            "html is the whole page; md and pdf are one page; ipynb is a notebook.",
+            "html is the whole page; md and pdf are one page; ipynb is a notebook (default: by the "
+            "ending of --output, else html).",
             names=("--format",),
         ),
-    ] = ReportForm.HTML
+    ] = None
     opens: Annotated[bool, Option("Open the page in the browser.", names=("--open",))] = False
     json: Annotated[
         bool,
@@ -81,9 +82,10 @@ def _of_run(line: ReportLine, root: Path) -> None:
     from profharness.understand import report_run as understand
     from profharness.understand.operator_work import operator_input
 
-    of_page = line.form is ReportForm.HTML
-    page = line.output or root / f"report.{line.form.value}"
-    require_form(line.form, (root,))
+    form = form_of(line.form, line.output)
+    of_page = form is ReportForm.HTML
+    page = line.output or root / f"report.{form.value}"
+    require_form(form, (root,))
     if not of_page:
         require_free(page, (), force=line.force or line.output is None)
     if line.output is not None:
@@ -98,7 +100,7 @@ def _of_run(line: ReportLine, root: Path) -> None:
         operator_input=given,
     )
     if not of_page:
-        write_atomic(page, document(line.form, of_one(summary, (root,)), page))
+        write_atomic(page, document(form, of_one(summary, (root,)), page))
     if line.json:
         printed(run_json(summary).decode(), root / "summary.json")
     else:
@@ -110,10 +112,11 @@ def _of_run(line: ReportLine, root: Path) -> None:
 def _of_array(line: ReportLine, folder: Path) -> None:
     from profharness.cli.running.task_answers import report_array
 
-    if line.form is not ReportForm.HTML:
+    form = form_of(line.form, line.output)
+    if form is not ReportForm.HTML:
         raise UsageError(
-            f"--format {line.form.value} is of one run, and {folder} is of the tasks of an array",
-            "name one of its runs, or leave it out",
+            f"a report as {form.value} is of one run, and {folder} is of the tasks of an array",
+            "name one of its runs, or ask for html",
         )
     report_array(folder, as_json=line.json, page=line.output, force=line.force)
 
@@ -125,7 +128,7 @@ def _of_two(line: ReportLine) -> None:
 
     report_two(
         line.paths,
-        Wanted(line.output, line.form, line.force, line.json, line.opens),
+        Wanted(line.output, form_of(line.form, line.output), line.force, line.json, line.opens),
         line.step_range,
         operator_input(line.formulas, line.capture_trace),
     )
@@ -139,7 +142,7 @@ def _of_files(line: ReportLine) -> None:
     several = len(line.paths) > 1 or line.dask is not None
     report_files(
         line.paths,
-        Wanted(line.output, line.form, line.force, line.json, line.opens),
+        Wanted(line.output, form_of(line.form, line.output), line.force, line.json, line.opens),
         line.step_range,
         operator_input(line.formulas, line.capture_trace),
         workers_of(line) if several else None,

@@ -30,6 +30,14 @@ class ReportForm(str, Enum):
     IPYNB = "ipynb"
 
 
+def form_of(asked: ReportForm | None, output: Path | None) -> ReportForm:
+    """The form that is asked for, else the one that the name of the output ends in, else html."""
+    if asked is not None:
+        return asked
+    ending = "" if output is None else output.suffix.lower().removeprefix(".")
+    return next((form for form in ReportForm if form.value == ending), ReportForm.HTML)
+
+
 def require_form(form: ReportForm, paths: Sequence[Path]) -> None:
     """The form can be made of these paths; asked before they are read. Raises Unavailable without
     the library of a form, UsageError where a notebook could not open them again.

@@ -275,7 +275,11 @@ def required_names(scan: AxesScan) -> tuple[str, ...]:
 
 
 def mark_of(scan: AxesScan, point: PointSummary) -> Cell:
-    """What stands behind a point: best, recommended, as good as the best, or what it lacks."""
+    """What stands behind a point: best, recommended, as good as the best, or what it lacks; nothing
+    behind one that failed.
+    """
+    if point.state != "ok":
+        return Cell("")
     if not point.kept:
         return Cell("not as required", emphasis="warning")
     if point.point == scan.best:

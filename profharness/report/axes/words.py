@@ -14,6 +14,7 @@ from profharness.analysis.axes.records import (
     Prediction,
 )
 from profharness.report.axes.caps import cap_sentences
+from profharness.report.axes.limits import figure_name, figure_value, required_text
 from profharness.report.text.figures import estimate_text, interval_text, number_text
 from profharness.rundir.executions.axes import POWER_CAP
 from profharness.stats.estimate import Estimate
@@ -59,7 +60,7 @@ def answer(scan: AxesScan) -> str:
     if best is None:
         if not scan.points:
             return "No point gave a rate."
-        return f"None of {len(scan.points)} points keeps {' and '.join(scan.requires)}."
+        return f"None of {len(scan.points)} points keeps {required_text(scan.requires)}."
     parts = [f"Best is {rate_text(scan, best)} at {setting_text(best.parameters)}{_kept(scan)}."]
     if scan.overlaps_best:
         others = [point_of(scan, name) for name in scan.overlaps_best]
@@ -100,7 +101,7 @@ def promising(scan: AxesScan, best: PointRate) -> Prediction | None:
 
 
 def _kept(scan: AxesScan) -> str:
-    return f" among points with {' and '.join(scan.requires)}" if scan.requires else ""
+    return f" among points with {required_text(scan.requires)}" if scan.requires else ""
 
 
 def worth(scan: AxesScan) -> Iterator[str]:
@@ -159,12 +160,12 @@ def _latency_limit(scan: AxesScan) -> str:
         known = [point for point in scan.points if name in point.values]
         if not known:
             return (
-                f"No point has {name}, which takes more requests than were answered: measure "
-                "longer (--time), or limit a lower percentile."
+                f"No point has a {figure_name(name)}, which takes more requests than were "
+                "answered: measure longer (--time), or limit a lower percentile."
             )
         least = min(known, key=lambda point: point.values[name])
         return (
-            f"The lowest {name} is {number_text(least.values[name])}, at "
+            f"The lowest {figure_name(name)} is {figure_value(name, least.values[name])}, at "
             f"{setting_text(least.parameters)}. Measure settings of less load (fewer clients, "
             "smaller batches), or raise the limit."
         )
@@ -249,7 +250,7 @@ def trust(scan: AxesScan) -> str:
             f"{format_share(scan.left_out_error)}, {inside} of {len(scan.left_out)} inside "
             "its 95 % interval"
         )
-    if scan.effects_need:
+    if scan.effects_need and scan.points:
         parts.append(f"effects: {scan.effects_need}")
     return "; ".join(parts).replace(THIN, " ")
 

@@ -8,6 +8,7 @@ from profharness.analysis.records import PointSummary, Summary
 from profharness.report.page.headline import Tile
 from profharness.report.page.window import window_verdict
 from profharness.report.text.labels import point_name
+from profharness.report.text.limits import full_verdict
 from profharness.report.text.scan_sentences import best_series, recommended_point
 from profharness.rundir.shown.screen import one_line
 
@@ -16,20 +17,22 @@ _LONGEST = 200
 
 
 def opening_verdict(summary: Summary) -> str:
-    """The verdict of the window, or of the point that a scan recommends, with which point that is;
+    """The verdict of the point that a scan recommends, with which point that is, or of the window;
     else what a verdict needs; empty where nothing is to be judged.
     """
-    if summary.verdict is None and (point := _recommended(summary)) is not None:
+    if (point := _recommended(summary)) is not None:
         where = point_name(summary, point)
         if point.verdict is not None:
             return f"At {where}: {point.verdict.text[0].lower()}{point.verdict.text[1:]}"
-    return window_verdict(summary)
+        if summary.axes is not None and (needs := full_verdict(None, point.verdict_needs)):
+            return f"At {where}: {needs}"
+    return "" if summary.axes is not None else window_verdict(summary)
 
 
 def headroom_tile(summary: Summary) -> Tile | None:
     """How many times as fast the work could run at most, where the verdict bounds it."""
-    verdict, where = summary.verdict, ""
-    if verdict is None and (point := _recommended(summary)) is not None:
+    verdict, where = None if summary.axes is not None else summary.verdict, ""
+    if (point := _recommended(summary)) is not None and point.verdict is not None:
         verdict, where = point.verdict, f" at {point_name(summary, point)}"
     if verdict is None or verdict.at_most is None:
         return None
@@ -69,5 +72,13 @@ def _can_be_named(kernel: str) -> bool:
 
 
 def _recommended(summary: Summary) -> PointSummary | None:
+    """The point that a scan recommends. A scan over axes also has a verdict of its whole window, in
+    which all its settings took turns: that tells less.
+    """
+    if summary.axes is not None:
+        name = summary.axes.recommended
+        return next((point for point in summary.points if point.point == name), None)
+    if summary.verdict is not None:
+        return None
     series = best_series(summary)
     return None if series is None else recommended_point(summary, series)

@@ -5,30 +5,26 @@ cell.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 from functools import partial
 
 from profharness.analysis.axes.naming import value_text
-from profharness.analysis.axes.records import AxesScan
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.window import NOTHING_MEASURED
+from profharness.report.axes.limits import figure_meaning, figure_name, figure_value
 from profharness.report.axes.plans import plan_cells
 from profharness.report.axes.tables import axis_cells, mark_of, required_names
 from profharness.report.axes.words import CAPTION
 from profharness.report.table import Cell, Column, Table
+from profharness.report.tables.point_figures import PointColumn, figure_columns
 from profharness.report.text import names
 from profharness.report.text.figures import (
-    cores_text,
     figure_tip,
     finite,
-    fraction_text,
-    quantity_text,
 )
 from profharness.report.text.labels import (
     AXIS_TITLES,
     Axis,
-    allowed_cores,
     is_table,
     item_unit,
     load_text,
@@ -38,21 +34,12 @@ from profharness.report.text.labels import (
 )
 from profharness.report.text.limits import NO_VERDICT, short_verdict, withheld_text
 from profharness.report.text.rates import MEANING, throughput_ends, throughput_text
-from profharness.units import format_number, one_of
 
 VERDICT = "verdict"
 OF_TABLE = "±: 95 % interval of the mean, from the standard error in the file"
 _PLACES = 4
 _MOST_FIGURES = 4
 _BRACKETS = re.compile(r" \([^()]*\)")
-
-
-@dataclass(frozen=True)
-class PointColumn:
-    """A column and the function that fills it for one point."""
-
-    column: Column
-    cell: Callable[[PointSummary], Cell]
 
 
 def scan_table(summary: Summary) -> Table | None:
@@ -84,10 +71,11 @@ def _columns(summary: Summary) -> tuple[PointColumn, ...]:
             )
         )
     columns += _figures_of_script(summary)
+    required = {_short_title(shown) for shown in columns if _filled(shown, points)}
     columns.extend(
         column
-        for column in _figure_columns(summary)
-        if any(column.cell(point).text for point in points)
+        for column in figure_columns(summary)
+        if _short_title(column) not in required and _filled(column, points)
     )
     if any(_judged(point) or point.state != "ok" for point in points):
         columns.append(
@@ -170,6 +158,15 @@ def _rows(summary: Summary, columns: tuple[PointColumn, ...]) -> tuple[tuple[Cel
     return tuple(rows)
 
 
+def _filled(shown: PointColumn, points: Iterable[PointSummary]) -> bool:
+    return any(shown.cell(point).text for point in points)
+
+
+def _short_title(shown: PointColumn) -> str:
+    """The one title of `latency p99` and `p99`."""
+    return shown.column.title.removeprefix("latency ")
+
+
 def _unrepeated(cell: Cell, above: str) -> Cell:
     label, colon, _ = cell.text.partition(": ")
     return (
@@ -177,48 +174,6 @@ def _unrepeated(cell: Cell, above: str) -> Cell:
         if colon and cell.text == above
         else cell
     )
-
-
-def _figure_columns(summary: Summary) -> tuple[PointColumn, ...]:
-    item = one_of(item_unit(summary).removesuffix("/s")) or "item"
-    return (
-        _latency_column(summary),
-        *(_served_columns() if any(point.mode for point in summary.points) else ()),
-        _metric_column(Column("GPU %", "right", spare=6), _whole, names.GPU_PERCENT),
-        _metric_column(
-            Column("fill", "right", spare=7),
-            _fraction,
-            names.FILL_BARE,
-            names.FILL,
-            names.WAVE_FILL,
-        ),
-        _metric_column(
-            Column("power", "right", spare=2, wide=True), _power, names.POWER_SATURATION
-        ),
-        _metric_column(Column("cores", "right", spare=4), _cores(summary), names.CORES_USED),
-        _metric_column(Column("supported", "right", spare=1), _fraction, names.SUPPORTED),
-        _metric_column(Column(f"J/{item}", "right", spare=1), _energy, names.ENERGY_PER_ITEM),
-    )
-
-
-def _served_columns() -> tuple[PointColumn, ...]:
-    """What matters of a level of load beside its median latency."""
-    return (
-        _metric_column(Column("p99", "right", spare=5), _latency, names.LATENCY_P99),
-        PointColumn(
-            Column("failed", "right", "requests without an answer in time"),
-            lambda point: (
-                Cell(f"{point.failed} of {point.requests + point.failed}", emphasis="error")
-                if point.failed and point.requests is not None
-                else Cell("")
-            ),
-        ),
-        _metric_column(Column("batches", "right", spare=3), _count, names.SERVER_BATCH),
-    )
-
-
-def _count(value: float, _unit: str) -> str:
-    return f"{value:.3g}"
 
 
 def _setting_columns(summary: Summary) -> list[PointColumn]:
@@ -241,28 +196,25 @@ def _value_cell(name: str, point: PointSummary) -> Cell:
 
 
 def _figures_of_script(summary: Summary) -> list[PointColumn]:
-    """The figures that a script gave in a scan of a command, and which points stand out."""
+    """The figures that a script gave in a scan of a command, or that are required of a server, and
+    which points stand out.
+    """
     scan = summary.axes
     if scan is None:
         return []
     columns = [
         PointColumn(
-            Column(name, "right", "a figure of the script, mean over the executions", spare=9),
+            Column(figure_name(name), "right", figure_meaning(name), spare=9),
             partial(_script_cell, name),
         )
         for name in required_names(scan)[:_MOST_FIGURES]
     ]
-    if any(mark_of(scan, point).text for point in summary.points if point.state == "ok"):
-        columns.append(PointColumn(Column(""), partial(_mark_cell, scan)))
-    return columns
+    marks = PointColumn(Column(""), partial(mark_of, scan))
+    return [*columns, marks] if _filled(marks, summary.points) else columns
 
 
 def _script_cell(name: str, point: PointSummary) -> Cell:
-    return Cell(f"{point.values[name]:.4g}" if name in point.values else "")
-
-
-def _mark_cell(scan: AxesScan, point: PointSummary) -> Cell:
-    return mark_of(scan, point) if point.state == "ok" else Cell("")
+    return Cell(figure_value(name, point.values[name]) if name in point.values else "")
 
 
 def _level_column(axis: Axis | None) -> PointColumn:
@@ -285,94 +237,6 @@ def _throughput(point: PointSummary) -> Cell:
     )
     tip = "; ".join(part for part in (figure_tip(figure) if figure else "", counted) if part)
     return Cell(throughput_text(point), provenance=tip)
-
-
-def _metric_column(column: Column, show: Callable[[float, str], str], *choices: str) -> PointColumn:
-    """The first of `choices` that a point has, below a column that gets the meaning of the first
-    choice.
-    """
-
-    def cell(point: PointSummary) -> Cell:
-        for name in choices:
-            figure = point.metrics.get(name)
-            value = finite(figure.value) if figure is not None else None
-            if figure is not None and value is not None:
-                return Cell(
-                    show(value, figure.unit), provenance=figure_tip(figure, names.meaning_of(name))
-                )
-        return Cell("")
-
-    return PointColumn(replace(column, meaning=names.meaning_of(choices[0])), cell)
-
-
-def _latency_column(summary: Summary) -> PointColumn:
-    """The median where points have one; a point without says `mean` before its figure, and the
-    title says it where none has.
-    """
-    median = _metric_column(Column("latency p50", "right", spare=8), _latency, names.LATENCY_P50)
-    mean = _metric_column(Column("latency mean", "right", spare=8), _latency, names.LATENCY_MEAN)
-
-    def mean_cell(point: PointSummary) -> Cell:
-        cell, value = mean.cell(point), finite(point.latency_ms)
-        if cell.text or value is None:
-            return cell
-        return Cell(
-            quantity_text(value, "ms"), provenance="mean of the trials; p50 needs more trials"
-        )
-
-    if not any(median.cell(point).text for point in summary.points):
-        return replace(mean, cell=mean_cell)
-
-    def cell(point: PointSummary) -> Cell:
-        median_cell, instead = median.cell(point), mean_cell(point)
-        return (
-            median_cell
-            if median_cell.text or not instead.text
-            else Cell(f"mean {instead.text}", provenance=instead.provenance)
-        )
-
-    return replace(median, cell=cell)
-
-
-def _latency(value: float, unit: str) -> str:
-    return quantity_text(value, unit or "ms")
-
-
-def _whole(value: float, unit: str) -> str:
-    return f"{value if unit in {'%', 'percent'} or value > 1 else 100 * value:.0f}"
-
-
-def _fraction(value: float, unit: str) -> str:
-    return fraction_text(value / 100 if unit in {"%", "percent"} else value)
-
-
-def _power(value: float, _unit: str) -> str:
-    """A share of the way from idle to the limit; the sensor resolves no more than hundredths, above
-    or below nothing.
-    """
-    return f"{value + 0.0 if abs(value) >= 0.005 else 0.0:.2f}"
-
-
-def _energy(value: float, _unit: str) -> str:
-    digits = 3 if value >= 0.1 else 2
-    return (
-        format_number(value)
-        if value >= 1000
-        else f"{float(f'{value:.{digits}g}'):.10f}".rstrip("0").rstrip(".")
-    )
-
-
-def _cores(summary: Summary) -> Callable[[float, str], str]:
-    allowed = allowed_cores(summary)
-
-    def show(value: float, _unit: str) -> str:
-        return (
-            cores_text(value)
-            if allowed is None
-            else f"{cores_text(value)} of {format_number(allowed)}"
-        )
-
-    return show
 
 
 def _verdict(point: PointSummary) -> Cell:

@@ -195,6 +195,22 @@ def test_other_forms_have_names_of_their_own(here, kineto, out, form, start):
     assert [path.name for path in here.iterdir()] == [f"small.report.{form}"]
 
 
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (("-o", "small.md"), b"# small"),
+        (("-o", "small.IPYNB"), b"{"),
+        (("-o", "small.html"), b"<!doctype html>"),
+        (("-o", "small.txt"), b"<!doctype html>"),
+        (("-o", "small.txt", "--format", "md"), b"# small"),
+        (("-o", "small.html", "--format", "md"), b"# small"),  # what is said counts
+    ],
+)
+def test_the_ending_of_the_output_tells_the_form(here, kineto, out, words, start):
+    out("report", kineto, *words)
+    assert (here / words[1]).read_bytes().lower().startswith(start)
+
+
 def test_a_form_of_a_run_lies_in_the_run(sample, out, capsys):
     run = sample("0.1-scan-torch")
     out("report", run, "--format", "md")
@@ -206,6 +222,8 @@ def test_a_form_of_a_run_lies_in_the_run(sample, out, capsys):
     assert f"profharness.open({run.name!r})" in "".join(cells[1]["source"])
     assert run_cli(["report", str(run), "--format", "md", "-o", str(run / "report.md")]) == 2
     assert "exists" in capsys.readouterr().err
+    out("report", run, "-o", run.parent / "by-name.md")
+    assert (run.parent / "by-name.md").read_text() == text
 
 
 def test_no_notebook_of_what_cannot_be_opened_again(here, kineto, capsys):

@@ -10,7 +10,7 @@ from profharness.analysis.axes.curves import curves_of
 from profharness.analysis.axes.noise import PointMeans
 from profharness.analysis.axes.points import RatedPoints
 from profharness.analysis.axes.records import AxesScan, AxisLevels, PointRate
-from profharness.report.axes.words import next_step
+from profharness.report.axes.words import answer, next_step, trust
 
 
 def scan_of(rates: tuple[float, ...], overlaps: tuple[str, ...]) -> AxesScan:
@@ -64,8 +64,23 @@ def test_where_no_setting_keeps_a_limit_the_nearest_is_named() -> None:
         for point, latency in zip(scan.points, (612.0, 900.0), strict=True)
     )
     none_kept = replace(scan, best=None, points=points, requires=("p99_ms <= 500",))
-    assert next_step(none_kept).startswith("The lowest p99_ms is 612, at batch 1. Measure settings")
+    assert next_step(none_kept).startswith(
+        "The lowest latency p99 is 612.0 ms, at batch 1. Measure settings"
+    )
     silent = replace(none_kept, points=tuple(replace(point, values={}) for point in points))
-    assert next_step(silent).startswith("No point has p99_ms, which takes more requests")
+    assert next_step(silent).startswith("No point has a latency p99, which takes more requests")
     other = replace(none_kept, requires=("accuracy >= 0.7",))
     assert next_step(other).startswith("Look at what the executions said")
+
+
+def test_a_limit_of_latency_is_told_with_its_unit() -> None:
+    scan = replace(scan_of((100.0, 200.0), ()), requires=("p99_ms <= 500", "accuracy >= 0.7"))
+    assert "at batch 2 among points with latency p99 <= 500 ms and accuracy >= 0.7." in answer(scan)
+    none_kept = replace(scan, best=None)
+    assert answer(none_kept) == "None of 2 points keeps latency p99 <= 500 ms and accuracy >= 0.7."
+
+
+def test_what_effects_need_is_not_asked_of_a_scan_without_a_point() -> None:
+    scan = replace(scan_of((100.0, 200.0), ()), effects_need="intervals need repeats: --repeats 3")
+    assert trust(scan).endswith("; effects: intervals need repeats: --repeats 3")
+    assert trust(replace(scan, points=())) == "0 executions of 0 points, which scatter by 5.0 %"

@@ -1,0 +1,43 @@
+"""A limit of latency in words: `p99_ms <= 20`, as a scan over axes keeps and is asked for it, is
+`latency p99 <= 20 ms` to its reader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from profharness.report.text.figures import quantity_text
+
+_LATENCY = re.compile(r"(p\d+|mean)_ms")
+
+
+def figure_name(name: str) -> str:
+    """`latency p99` of `p99_ms`; a figure of a script by its own name."""
+    latency = _LATENCY.fullmatch(name)
+    return f"latency {latency[1]}" if latency else name
+
+
+def figure_meaning(name: str) -> str:
+    """What the column of a figure holds."""
+    if _LATENCY.fullmatch(name):
+        return (
+            "from when a request was due to its answer, mean over the levels; a limit is held "
+            "against it"
+        )
+    return "a figure of the script, mean over the executions"
+
+
+def figure_value(name: str, value: float) -> str:
+    """`22.64 ms` of a latency; a figure of a script to four digits."""
+    return quantity_text(value, "ms") if _LATENCY.fullmatch(name) else f"{value:.4g}"
+
+
+def required_text(requires: Iterable[str]) -> str:
+    """`latency p99 <= 20 ms and accuracy >= 0.7`."""
+    return " and ".join(map(_one, requires))
+
+
+def _one(text: str) -> str:
+    name, rest = text.split(maxsplit=1)
+    return f"{figure_name(name)} {rest}{' ms' if _LATENCY.fullmatch(name) else ''}"
