@@ -37,6 +37,13 @@ def seen(pid: int) -> Seen:
     return Seen(pid, _start(pid), command)
 
 
+def working_in(folder: Path) -> list[Seen]:
+    """The processes whose command line names this folder."""
+    name = str(folder).encode()
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [seen(pid) for pid in pids if name in command_of(pid) and not gone(pid)]
+
+
 def below(pid: int) -> list[Seen]:
     """The processes below one."""
     done = subprocess.run(

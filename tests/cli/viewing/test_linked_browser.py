@@ -49,16 +49,22 @@ def serving(run: Path, ui: str) -> Iterator[TraceServer]:
             thread.join(timeout=60)
 
 
-def tab_of(chromium: Browser, address: str) -> dict[str, Any]:
-    """What the stand-in found in the tab that a click has opened at this address."""
+def tab_of(chromium: Browser, address: str, closed: set[str]) -> dict[str, Any]:
+    """What the stand-in found in the tab that a click has opened at this address. The tab is closed
+    and its name kept, since the browser may still list one that is closing.
+    """
     end = time.monotonic() + 60
     while time.monotonic() < end:
         for target in chromium.call("Target.getTargets", {})["targetInfos"]:
-            if target["type"] == "page" and target["url"].startswith(address):
-                params = {"targetId": target["targetId"], "flatten": True}
+            name = target["targetId"]
+            if name in closed or target["type"] != "page":
+                continue
+            if target["url"].startswith(address):
+                params = {"targetId": name, "flatten": True}
                 session = chromium.call("Target.attachToTarget", params)["sessionId"]
                 found: dict[str, Any] = Page(chromium, session).run(GOT)
-                chromium.call("Target.closeTarget", {"targetId": target["targetId"]})
+                closed.add(name)
+                chromium.call("Target.closeTarget", {"targetId": name})
                 return found
     raise TimeoutError(address)
 
@@ -73,9 +79,10 @@ def test_a_live_link_leads_to_the_place_in_the_ui(tmp_path: Path) -> None:
         assert page.requests() == []
         assert page.run("self.origin") == "null"
         assert page.run("document.querySelectorAll('.command button').length") == 3
+        closed: set[str] = set()
         for click, ts in ((0, None), (1, str(BASE)), (0, None)):
             page.run(f"document.querySelector('a[href=\"open/{click}\"]').click()")
-            seen = tab_of(chromium, f"{ui}/#!/?url=")
+            seen = tab_of(chromium, f"{ui}/#!/?url=", closed)
             assert (seen["got"], seen["ts"]) == (content, str(ts).replace("None", "null"))
         assert server.downloads == 3
 
