@@ -37,7 +37,7 @@ def seen(pid: int) -> Seen:
     return Seen(pid, _start(pid), command)
 
 
-def working_in(folder: Path) -> list[Seen]:
+def naming(folder: Path) -> list[Seen]:
     """The processes whose command line names this folder."""
     name = str(folder).encode()
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]

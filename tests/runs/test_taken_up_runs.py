@@ -17,7 +17,7 @@ import pytest
 from profharness.rundir.paths import RunDir
 from profharness.scans.contract import key_of
 from tests import started
-from tests.processes import all_end, working_in
+from tests.processes import all_end, naming
 
 RUNNER = Path(__file__).parent.parent / "fakes" / "stand_in_run.py"
 SWEEP = ("--via", "triton", "--model", "sleep:20ms", "--telemetry", "off", "--time", "1")
@@ -60,7 +60,7 @@ def unfinished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert killed.returncode == -9, killed.stderr
     assert (folder / "run" / "holder.json").exists(), "it had no time to give the run back"
-    all_end(working_in(folder), 60)  # the sampler outlives the harness, and closes its files
+    all_end(naming(folder), 60)  # the sampler outlives the harness, and closes its files
     return folder / "run"
 
 

@@ -267,13 +267,6 @@ def axis_cells(summary: Summary) -> Iterator[tuple[Column, str]]:
         yield Column(axis_name(axis.name), "right" if axis.is_number else "left"), axis.name
 
 
-def required_names(scan: AxesScan) -> tuple[str, ...]:
-    """The figures of the script that its points gave, those that are required first."""
-    asked = [text.split()[0] for text in scan.requires]
-    given = [name for point in scan.points for name in point.values]
-    return tuple(dict.fromkeys((*asked, *given)))
-
-
 def mark_of(scan: AxesScan, point: PointSummary) -> Cell:
     """What stands behind a point: best, recommended, as good as the best, or what it lacks; nothing
     behind one that failed.

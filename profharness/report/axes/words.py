@@ -14,7 +14,7 @@ from profharness.analysis.axes.records import (
     Prediction,
 )
 from profharness.report.axes.caps import cap_sentences
-from profharness.report.axes.limits import figure_name, figure_value, required_text
+from profharness.report.axes.required import figure_name, figure_value, required_text
 from profharness.report.text.figures import estimate_text, interval_text, number_text
 from profharness.rundir.executions.axes import POWER_CAP
 from profharness.stats.estimate import Estimate

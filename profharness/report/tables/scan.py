@@ -11,17 +11,19 @@ from functools import partial
 from profharness.analysis.axes.naming import value_text
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.window import NOTHING_MEASURED
-from profharness.report.axes.limits import figure_meaning, figure_name, figure_value
 from profharness.report.axes.plans import plan_cells
-from profharness.report.axes.tables import axis_cells, mark_of, required_names
+from profharness.report.axes.required import (
+    figure_name,
+    figure_value,
+    meaning_of_server,
+    required_names,
+)
+from profharness.report.axes.tables import axis_cells, mark_of
 from profharness.report.axes.words import CAPTION
 from profharness.report.table import Cell, Column, Table
 from profharness.report.tables.point_figures import PointColumn, figure_columns
 from profharness.report.text import names
-from profharness.report.text.figures import (
-    figure_tip,
-    finite,
-)
+from profharness.report.text.figures import figure_tip, finite
 from profharness.report.text.labels import (
     AXIS_TITLES,
     Axis,
@@ -39,6 +41,7 @@ VERDICT = "verdict"
 OF_TABLE = "±: 95 % interval of the mean, from the standard error in the file"
 _PLACES = 4
 _MOST_FIGURES = 4
+_OF_SCRIPT = "a figure of the script, mean over the executions"
 _BRACKETS = re.compile(r" \([^()]*\)")
 
 
@@ -202,9 +205,15 @@ def _figures_of_script(summary: Summary) -> list[PointColumn]:
     scan = summary.axes
     if scan is None:
         return []
+    served = any(point.mode for point in summary.points)
     columns = [
         PointColumn(
-            Column(figure_name(name), "right", figure_meaning(name), spare=9),
+            Column(
+                figure_name(name) if served else name,
+                "right",
+                meaning_of_server(name) if served else _OF_SCRIPT,
+                spare=9,
+            ),
             partial(_script_cell, name),
         )
         for name in required_names(scan)[:_MOST_FIGURES]

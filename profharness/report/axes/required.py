@@ -1,5 +1,5 @@
-"""A limit of latency in words: `p99_ms <= 20`, as a scan over axes keeps and is asked for it, is
-`latency p99 <= 20 ms` to its reader.
+"""The figures that a scan over axes requires of its points, in words: `p99_ms <= 20`, as one asks
+for it, is `latency p99 <= 20 ms` to its reader.
 """
 
 from __future__ import annotations
@@ -7,9 +7,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from profharness.analysis.axes.records import AxesScan
 from profharness.report.text.figures import quantity_text
 
 _LATENCY = re.compile(r"(p\d+|mean)_ms")
+
+
+def required_names(scan: AxesScan) -> tuple[str, ...]:
+    """The figures of the script that its points gave, those that are required first."""
+    asked = [text.split()[0] for text in scan.requires]
+    given = [name for point in scan.points for name in point.values]
+    return tuple(dict.fromkeys((*asked, *given)))
 
 
 def figure_name(name: str) -> str:
@@ -18,14 +26,11 @@ def figure_name(name: str) -> str:
     return f"latency {latency[1]}" if latency else name
 
 
-def figure_meaning(name: str) -> str:
-    """What the column of a figure holds."""
-    if _LATENCY.fullmatch(name):
-        return (
-            "from when a request was due to its answer, mean over the levels; a limit is held "
-            "against it"
-        )
-    return "a figure of the script, mean over the executions"
+def meaning_of_server(name: str) -> str:
+    """What the column of a server's figure holds; empty of a figure that is no latency."""
+    if not _LATENCY.fullmatch(name):
+        return ""
+    return "from when a request was due to its answer, mean over the levels; limits are held to it"
 
 
 def figure_value(name: str, value: float) -> str:
