@@ -171,6 +171,9 @@ def test_a_search_finds_the_setting_within_the_limit(tmp_path: Path) -> None:
         *("-o", "run"),
         cwd=tmp_path,
     )
+    said = started.run("report", tmp_path / "run", env=ENV).stdout
+    assert "among points with latency p50 <= 190 ms" in " ".join(said.split())
+    assert "p50_ms" not in said, "the table has it once, by the name of a latency"
     axes = saturation(tmp_path / "run")
     assert axes["design"] == "search"
     # 6 clients are too many for any server, and 3 need more than one instance

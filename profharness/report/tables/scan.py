@@ -205,7 +205,7 @@ def _figures_of_script(summary: Summary) -> list[PointColumn]:
     scan = summary.axes
     if scan is None:
         return []
-    served = any(point.mode for point in summary.points)
+    served = any(point.requests is not None for point in summary.points)
     columns = [
         PointColumn(
             Column(

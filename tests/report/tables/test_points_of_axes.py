@@ -23,7 +23,7 @@ def point(instances: int, **changed: object) -> PointSummary:
         backend="torch",
         batch_size=1,
         throughput=100.0 * instances,
-        mode="closed",
+        requests=220,
         parameters={"instances": instances},
         values={"p50_ms": 8.92 * instances},
         metrics={"latency_p50": Figure(value=8.88 * instances, unit="ms")},
@@ -57,7 +57,7 @@ def test_a_latency_that_is_required_is_shown_once_as_the_limit_took_it() -> None
 
 def test_the_99th_percentile_of_a_server_too() -> None:
     tail = {"latency_p99": Figure(value=30.1, unit="ms")}
-    points = [point(n, values={"p99_ms": 30.2}, metrics=tail) for n in (1, 2)]
+    points = [point(n, mode="closed", values={"p99_ms": 30.2}, metrics=tail) for n in (1, 2)]
     found = scan(*points, requires=("p99_ms <= 500",))
     assert column(found, "latency p99") == ["30.20 ms", "30.20 ms"]
     table = scan_table(found)
@@ -73,7 +73,7 @@ def test_one_that_is_not_required_or_that_no_point_has_is_the_trials_own() -> No
 
 def test_a_script_may_name_its_figure_as_it_likes() -> None:
     """It need not be the latency of a request: it keeps its name, and stands beside the trials'."""
-    found = scan(*(point(n, mode="") for n in (1, 2)))
+    found = scan(*(point(n, requests=None) for n in (1, 2)))
     assert column(found, "p50_ms") == ["8.920 ms", "17.84 ms"]
     assert column(found, "latency p50") == ["8.880 ms", "17.76 ms"]
     table = scan_table(found)
