@@ -63,9 +63,10 @@ def _of_pass(kept: SteadySteps, begun_ns: int | None, cpu: Sequence[Stream]) -> 
         if used is None or sampled is None or (sampled.value or 0) < ENOUGH_NS:
             continue
         shown = {"cores_used_steps": used}
-        if begun_ns is not None and first > begun_ns:
+        begun_steps = kept.first_end_ns
+        if begun_ns is not None and begun_steps is not None and begun_steps > begun_ns:
             shown["startup_time"] = Figure(
-                value=first - begun_ns, unit="ns", source=f"{kept.pass_name} pass"
+                value=begun_steps - begun_ns, unit="ns", source=f"{kept.pass_name} pass"
             )
         low, high = _interval(next(one for one in cpu if one.metric == "cpu_tree"), when)
         bounded = msgspec.structs.replace(used, low=low, high=high)

@@ -50,6 +50,10 @@ class SteadySteps:
     where: Where = "everywhere"
     numbers: I64 | None = None
     """Which step of its process each is; None where one of them does not say."""
+    first_end_ns: int | None = None
+    """Where the pass ended its first step, steady or not; None where only a capture window shows
+    steps, which need not hold the first.
+    """
 
     def __len__(self) -> int:
         return len(self.starts_ns)
@@ -103,16 +107,15 @@ def steady_steps(
     writing of its trace. `hooked` are the layers whose files have such windows, by the manifest
     (`Manifest.hooked`); without it those of older runs.
     """
+    hooked = hooked_layers() if hooked is None else hooked
     groups = _logged(trace, pass_name)
-    windows = _windows(trace, pass_name, groups, hooked_layers() if hooked is None else hooked)
+    windows = _windows(trace, pass_name, groups, hooked)
+    begun = groups
     if not groups:
-        every_step = steps(
-            by_source(trace, [source.pass_name == pass_name for source in trace.sources])
+        groups = _traced(trace, [source.pass_name == pass_name for source in trace.sources])
+        begun = _traced(
+            trace, [x.pass_name == pass_name and x.layer not in hooked for x in trace.sources]
         )
-        groups = {
-            process: [step for step in every_step if step.process == process]
-            for process in dict.fromkeys(step.process for step in every_step)
-        }
     lasting = {
         process: [step for step in group if step.dur_ns > 0] for process, group in groups.items()
     }
@@ -127,7 +130,16 @@ def steady_steps(
             for process, group in lasting.items()
             if group
         ]
-    return _joined(pass_name, chosen)
+    first_ends = [group[0].end_ns for group in begun.values()]
+    return replace(_joined(pass_name, chosen), first_end_ns=min(first_ends, default=None))
+
+
+def _traced(trace: Trace, wanted: list[bool]) -> dict[int, list[Step]]:
+    """The steps that tools' own traces mark, by process."""
+    groups: dict[int, list[Step]] = {}
+    for step in steps(by_source(trace, wanted)):
+        groups.setdefault(step.process, []).append(step)
+    return groups
 
 
 def _logged(trace: Trace, pass_name: str) -> dict[int, list[Step]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,10 +41,30 @@ def test_start_up_is_not_in_the_cores_of_the_steps() -> None:
     begun = START - 8_000 * MS
     found = step_cores(command(begun), log.trace(), [sampled([1.0] * 80 + [1.9] * 40, begun)])
     assert found.shown["cores_used_steps"].value == pytest.approx(1.9)
-    assert found.shown["startup_time"].value == 8_000 * MS
+    assert found.shown["startup_time"].value == 8_010 * MS
     used = found.verdict["cores_used"]
     assert (used.low, used.high) == (pytest.approx(1.9), pytest.approx(1.9))
     assert used.source == "torch pass, its steps, telemetry"
+
+
+def test_start_up_ends_with_the_first_step_also_where_a_capture_window_follows() -> None:
+    """A first step of 800 ms, 20 that a profiler slows, 20 s of writing the trace, 400 after it:
+    the figures are of those 400, start-up is over before all of them.
+    """
+    log = Log()
+    starts, ends = log.steps([800] + [10] * 5 + [25] * 20 + [20_000] + [10] * 400)
+    log.window(starts[6] + 1000, ends[25] - 1000)
+    begun = START - 8_000 * MS
+    found = step_cores(command(begun), log.trace(), [sampled([1.0] * 400, begun)])
+    assert found.shown["startup_time"].value == 8_800 * MS
+
+
+def test_start_up_is_not_told_where_only_a_capture_window_shows_steps() -> None:
+    log = Log()
+    log.steps([10] * 400)
+    log.sources = [replace(log.sources[0], layer="torch", format="kineto")]
+    found = step_cores(command(START - 8_000 * MS), log.trace(), [sampled([1.0] * 120, START)])
+    assert set(found.shown) == {"cores_used_steps"}
 
 
 def test_the_interval_is_that_of_ten_parts() -> None:
