@@ -3,6 +3,7 @@
 #   make demo        install, scan ParticleNet on this machine, name the merged trace and the report
 #   make test        install, lint, type-check and run all tests
 #   make quick       the tests that take less than about a second each
+#   make without-recorded   the tests that reach recorded files, in a copy of this checkout beside which there are none
 #   make statistics  the tests that show with hundreds of simulated scans what intervals cover
 #   make thorough    further variants of the longest tests, of each of which `make test` runs one, and of `make damaged`
 #   make coverage    which branches of profharness/ the tests run
@@ -35,7 +36,8 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # more than cores, since tests also wait: for servers to start, and for clocks
 TESTS_AT_ONCE ?= $(shell expr $(JOBS) \* 2)
 # in the order that tests/conftest.py gives them
-PYTEST := $(BIN)/python -m pytest -q -n $(TESTS_AT_ONCE) --dist loadgroup --no-loadscope-reorder
+PYTEST_OPTIONS := -q -n $(TESTS_AT_ONCE) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest $(PYTEST_OPTIONS)
 DEMO_ARGS ?= --batch-sizes 1,4,16,64 --trials 30 --profile torch,onnxruntime
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet $(PIP_OPTIONS)
 # with another torch the pin on torch must not bind
@@ -44,7 +46,7 @@ CONSTRAINTS := $(VENV)/constraints.txt
 # The tests start thousands of programs. Where a container forbids bytecode files, each would compile every module anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test tests quick statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer mpi tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help slurm slurm24 easybuild
+.PHONY: demo test tests quick without-recorded statistics thorough mutations bombs fuzz damaged faults starts soak coverage audit compatibility check site picture ci setup setup-dev trace-processor perf-analyzer amd-tools apptainer mpi tensorflow tools compiled lint types wrapper-types old-pythons imports packages wheel bench tables clean help slurm slurm24 easybuild
 
 help:
 	@sed -n '1,/^$$/s/^# \{0,1\}//p' Makefile
@@ -111,6 +113,10 @@ tests: setup-dev tools
 
 quick: setup-dev
 	$(PYTEST) --hypothesis-profile=quick -m 'not slow and not statistics and not thorough'
+
+# As a user has it who clones the repository: without ../shared those tests skip, saying so.
+without-recorded: setup-dev
+	$(BIN)/python -m tests.tools.without_recorded $(PYTEST_OPTIONS)
 
 statistics: setup-dev
 	$(PYTEST) -m statistics
@@ -220,6 +226,7 @@ ci:
 	$(TOGETHER) check compiled tools audit WHERE_REACHED=--where-reached
 	$(MAKE) damaged
 	$(MAKE) tests
+	$(MAKE) without-recorded
 
 # The large libraries that tests start programs with, before several programs compile them at once.
 compiled: setup-dev

@@ -22,6 +22,9 @@ from tests import quiet
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# inherited where a test starts pytest: that run collects first
+os.environ.pop("PYTEST_CURRENT_TEST", None)
+
 # a job in a script's background ignores interrupts, and so would all that the tests start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -100,10 +103,17 @@ SHARED = Path(os.environ.get("PROFHARNESS_SHARED", ROOT.parent / "shared"))
 
 
 def shared_path(relative: str) -> Path:
-    """A file of the shared fixtures; for use in parametrisation, where a missing file must not fail
-    collection.
+    """A shared recorded file or tool. A test that asks for one is skipped where there are none; at
+    collection it is only a path, as a missing file must not fail that.
     """
+    if "PYTEST_CURRENT_TEST" in os.environ:
+        _there_or_skip()
     return SHARED / relative
+
+
+def _there_or_skip() -> None:
+    if not (SHARED / "fixtures").is_dir():
+        pytest.skip(f"needs the shared recorded files ({SHARED} is absent)")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -131,8 +141,7 @@ def refusals_name_what_there_is() -> Generator[None]:
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of shared recorded files and tools; the test is skipped where it is absent."""
-    if not (SHARED / "fixtures").is_dir():
-        pytest.skip(f"needs the shared recorded files ({SHARED} is absent)")
+    _there_or_skip()
     return SHARED
 
 

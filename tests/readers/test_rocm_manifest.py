@@ -7,7 +7,6 @@ A fact is looked up by its words. A phrase that no check knows fails, so that no
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -21,11 +20,9 @@ from profharness import readers
 from profharness.errors import InputError
 from profharness.readers.logs import rocprof_sys_text
 from profharness.trace.model import I64, Trace
+from tests.conftest import shared_path
 
-ROOT = (
-    Path(os.environ.get("PROFHARNESS_SHARED", Path(__file__).parents[3] / "shared"))
-    / "fixtures/rocm"
-)
+ROOT = shared_path("fixtures/rocm")
 ENTRY = re.compile(
     r"^- `(?P<file>[^`]+)` .*?^  - facts: (?P<facts>.*?)(?=^- |^## |\Z)", re.MULTILINE | re.DOTALL
 )

@@ -361,25 +361,20 @@ def test_a_run_tells_of_secrets_in_the_database_of_its_tool(tmp_path: Path) -> N
     ]
 
 
-FIXTURES = Path(__file__).parents[3] / "shared" / "fixtures"
-
-
-def test_nothing_in_real_traces_is_taken_for_a_secret() -> None:
+def test_nothing_in_real_traces_is_taken_for_a_secret(shared: Path) -> None:
     """Names of kernels and packages, addresses, hashes, and what was masked before."""
     chosen = [
-        *sorted((FIXTURES / "kineto").glob("*bert_small.json.gz")),
-        *sorted((FIXTURES / "rocm").rglob("*.csv"))[:20],
+        *sorted((shared / "fixtures/kineto").glob("*bert_small.json.gz")),
+        *sorted((shared / "fixtures/rocm").rglob("*.csv"))[:20],
     ]
-    if not chosen:
-        pytest.skip("needs ../shared/fixtures")
+    assert chosen
     assert {str(file): found for file in chosen if (found := scrubbing.scan(file))} == {}
 
 
 @pytest.mark.thorough
-def test_nothing_in_any_fixture_is_taken_for_a_secret() -> None:
-    files = [file for file in FIXTURES.rglob("*") if file.is_file()]
-    if not files:
-        pytest.skip("needs ../shared/fixtures")
+def test_nothing_in_any_fixture_is_taken_for_a_secret(shared: Path) -> None:
+    files = [file for file in (shared / "fixtures").rglob("*") if file.is_file()]
+    assert files
     looked, held = 0, {}
     for file in files:
         try:
