@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,10 +17,11 @@ from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.steps import Windows
 from profharness.stats import intervals
 from profharness.trace.columns.stacks import Frame, text_of
-from profharness.trace.model import HostSamples, Trace
+from profharness.trace.model import Device, HostSamples, Trace
 from profharness.understand.load import load
 from tests.analysis.scene import Scene
 from tests.conftest import shared_path
+from tests.readers.kineto.kineto_files import document, event, kernel, launch, op, write
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 
@@ -237,24 +239,86 @@ RECORDED = (
 )
 
 
-@pytest.mark.parametrize("name", RECORDED)
-def test_on_every_recorded_trace_the_causes_are_those_of_the_partition(name: str):
-    trace = load([shared_path(f"fixtures/kineto/{name}.json.gz")]).trace
+CAUSES = (
+    "no_host_record",
+    "waiting_copy_or_event",
+    "queued_gap",
+    "launch_in_progress",
+    "synchronisation",
+    "host_not_ready",
+)
+
+
+def are_those_of_the_partition(trace: Trace) -> set[str]:
+    """Checks that the host's time in the gaps sums to each cause of the partition; the causes that
+    there are.
+    """
     whole = measure(trace)
     found = of_idle(trace, whole.whole.idle, whole.devices, whole.windows)
     causes = whole.partition.idle_causes
     assert causes is not None
     assert sum(part.ns for part in found.parts) == found.total_ns == whole.partition.idle_ns
-    for cause in (
-        "no_host_record",
-        "waiting_copy_or_event",
-        "queued_gap",
-        "launch_in_progress",
-        "synchronisation",
-        "host_not_ready",
-    ):
+    for cause in CAUSES:
         of_cause = sum(part.ns for part in found.parts if part.cause == cause)
         assert of_cause == getattr(causes, f"{cause}_ns"), cause
+    return {part.cause for part in found.parts}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_on_every_recorded_trace_the_causes_are_those_of_the_partition(name: str):
+    assert are_those_of_the_partition(load([shared_path(f"fixtures/kineto/{name}.json.gz")]).trace)
+
+
+def of_every_cause(at: int = 0, device: int = 0) -> Scene:
+    """Gaps of every cause, one after the other; the last kernel's launch is not recorded."""
+    scene = Scene(devices=tuple(Device(str(number)) for number in range(device + 1)))
+    times = ((100, 200, 50, 60), (500, 600, 480, 490), (620, 700, 495, 505), (705, 800, 695, 720))
+    for start, end, called, returned in times:
+        by = scene.launch(at + called, at + returned)
+        scene.kernel(at + start, at + end, by, device=device)
+    scene.call("hipDeviceSynchronize", at + 210, at + 400)
+    scene.call("hipStreamWaitEvent", at + 730, at + 735)
+    scene.kernel(at + 1200, at + 1300, scene.launch(at + 740, at + 745), device=device)
+    scene.op("aten::item", at + 900, at + 1100)
+    scene.mark("range", at + 420, at + 470, LOADER)
+    scene.kernel(at + 1500, at + 1600, device=device)
+    return scene
+
+
+def test_on_a_trace_with_every_cause_they_are_those_of_the_partition():
+    assert are_those_of_the_partition(of_every_cause().build()) == set(CAUSES)
+
+
+@given(
+    times=st.lists(st.tuples(*[st.integers(1, 60)] * 4), min_size=2, max_size=12),
+    calls=st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["hipStreamSynchronize", "hipMemcpyWithStream", "hipStreamWaitEvent", "hipMalloc"]
+            ),
+            st.integers(0, 1500),
+            st.integers(1, 300),
+        ),
+        max_size=6,
+    ),
+    devices=st.integers(1, 2),
+)
+def test_on_any_trace_they_are_those_of_the_partition(
+    times: list[tuple[int, ...]], calls: list[tuple[str, int, int]], devices: int
+):
+    """Kernels in turn on one or two devices, each launched before it starts, and other calls."""
+    scene = Scene(devices=tuple(Device(str(number)) for number in range(devices)))
+    called = end = 0
+    for number, (before, lasts, delay, runs) in enumerate(times):
+        called += before
+        by = scene.launch(called, called + lasts)
+        start = max(end, called + delay)
+        end = start + runs
+        scene.kernel(start, end, by, device=number % devices)
+        called += lasts
+    for name, start, lasts in calls:
+        scene.call(name, start, start + lasts, tid=2)
+    are_those_of_the_partition(scene.build())
 
 
 def test_the_loader_of_a_recorded_training_is_named():
@@ -263,6 +327,25 @@ def test_the_loader_of_a_recorded_training_is_named():
     found = of_idle(trace, whole.whole.idle, whole.devices, whole.windows)
     assert found.parts[0].kind == "data_loader"
     assert found.parts[0].share == pytest.approx(0.336, abs=0.001)
+
+
+def test_the_loader_of_a_training_is_named(tmp_path: Path):
+    """As torch's profiler marks it: three steps of 1 ms, of which the loader takes 300 us."""
+    events = []
+    for step in range(3):
+        at = 1000 * step
+        events += [
+            event("user_annotation", f"ProfilerStep#{step}", at, 1000),
+            event("user_annotation", LOADER, at + 50, 300),
+            op("aten::stack", at + 100, 100, 2 * step + 1),
+            launch("cudaLaunchKernel", at + 390, 10, step + 1),
+            kernel("sgemm", at + 400, 600, correlation=step + 1),
+        ]
+    trace = load([write(tmp_path / "training.pt.trace.json", document(events))]).trace
+    whole = measure(trace)
+    found = of_idle(trace, whole.whole.idle, whole.devices, whole.windows)
+    assert (found.parts[0].kind, found.parts[0].name) == ("data_loader", LOADER)
+    assert found.parts[0].share == pytest.approx(0.3)
 
 
 def test_methods_of_many_objects_are_one():
