@@ -12,7 +12,7 @@ from profharness.analysis.verdict.records import Verdict
 from profharness.analysis.verdict.window import NOTHING_MEASURED, largest_part
 from profharness.analysis.verdict.wording import bound_text
 from profharness.findings import ways
-from profharness.units import format_share
+from profharness.units import format_share, format_share_range
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Limit:
 
 
 NO_VERDICT = "no verdict"
+NOT_RECORDED = "not recorded"
+"""What may have been idle time, or work that is not in the file."""
 
 IDLE_CAUSES: dict[str, Limit] = {
     "host_not_ready_ns": Limit(
@@ -142,6 +144,13 @@ def largest_cause(partition: Partition | None) -> tuple[Limit, int] | None:
     return (IDLE_CAUSES[name], ns) if ns else None
 
 
+def busy_range(partition: Partition) -> str:
+    """`8.0 to 92.0 %`: for how much of the window the device was busy, at least and at most."""
+    window = partition.window_ns
+    most = 1 - partition.idle_ns / window
+    return format_share_range(most - partition.open_ns / window, most)
+
+
 def cause_times(causes: IdleCauses) -> tuple[tuple[str, int], ...]:
     """Each idle cause's field name and ns, in the order of docs/metrics.md#idle-causes as the table
     above lists them.
@@ -233,4 +242,4 @@ def gain_text(verdict: Verdict) -> str:
     """`without them the work would run at most 1.28 times as fast`, where the verdict bounds it; of
     idle time the bound is for all of it.
     """
-    return bound_text(verdict.kind, verdict.at_most)
+    return bound_text(verdict.kind, verdict.at_most, in_part=verdict.in_part)

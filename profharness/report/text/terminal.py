@@ -27,7 +27,13 @@ from profharness.report.text.figures import cores_text, figure_text, finite, per
 from profharness.report.text.findings import finding_lines
 from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import is_command
-from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
+from profharness.report.text.limits import (
+    IDLE_CAUSES,
+    NOT_RECORDED,
+    busy_range,
+    cause_times,
+    full_verdict,
+)
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
 from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.critical_lines import path_blocks, path_lines
@@ -269,10 +275,13 @@ def wrapped_items(items: Sequence[str], width: int) -> list[str]:
 
 def partition_items(partition: Partition) -> list[str]:
     """`compute 61.3 %`, `communication 8.2 % exposed (of 19.0 %)`, `copies 0.4 %`, `idle 30.1
-    %`.
+    %`; where some of it is not known before them `busy 69.9 to 82.0 %`, and behind them `not
+    recorded 12.1 %`.
     """
-    window = partition.window_ns
+    window, unknown = partition.window_ns, partition.open_ns
     parts = [f"compute {format_share(partition.compute_ns / window)}"]
+    if unknown:
+        parts.insert(0, f"busy {busy_range(partition)}")
     for label, exposed, total in (
         ("communication", partition.exposed_communication_ns, partition.communication_ns),
         ("copies", partition.exposed_copy_ns, partition.copy_ns),
@@ -280,7 +289,8 @@ def partition_items(partition: Partition) -> list[str]:
         if exposed or total:
             of = f" exposed (of {format_share(total / window)})" if total > exposed else ""
             parts.append(f"{label} {format_share(exposed / window)}{of}")
-    return [*parts, f"idle {format_share(partition.idle_ns / window)}"]
+    parts.append(f"idle {format_share(partition.idle_ns / window)}")
+    return [*parts, f"{NOT_RECORDED} {format_share(unknown / window)}"] if unknown else parts
 
 
 def idle_items(partition: Partition) -> list[str]:
