@@ -140,6 +140,14 @@ def format_share(share: float, digits: int = 1) -> str:
     return f"{text} %"
 
 
+def format_share_range(low: float, high: float, digits: int = 1) -> str:
+    """`8.0 to 92.0 %`: a share of which only the ends are known; one share where they look the
+    same.
+    """
+    ends = format_share(low, digits), format_share(high, digits)
+    return ends[0] if ends[0] == ends[1] else f"{ends[0].removesuffix(' %')} to {ends[1]}"
+
+
 def format_share_interval(share: float | None, low: float | None, high: float | None) -> str:
     """A share with its interval in per cent, as overheads are printed: `3.1 % ± 0.4`; `not
     measured` without a value.

@@ -55,6 +55,11 @@ def busy_ns(m: Measurement) -> int:
     return m.partition.compute_ns + m.partition.exposed_communication_ns
 
 
+def busy_any_ns(m: Measurement) -> int:
+    """Time in ns in which a kernel, a copy or a fill ran."""
+    return busy_ns(m) + m.partition.exposed_copy_ns
+
+
 def concurrency(m: Measurement) -> Figure:
     """Kernels at once while any runs: summed kernel time over busy time."""
     busy = busy_ns(m)

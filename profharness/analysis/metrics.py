@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from profharness.analysis.formulas import (
+    busy_any_ns,
     busy_ns,
     concurrency,
     cores_allowed,
@@ -178,7 +179,7 @@ def _rows() -> Iterator[Metric]:
 
 def _device_time_rows() -> Iterator[Metric]:
     yield _share_row("busy", "higher", busy_ns)
-    yield _share_row("busy_any", "higher", lambda m: m.window_ns - m.partition.idle_ns)
+    yield _share_row("busy_any", "higher", busy_any_ns)
     yield _share_row("sum_busy", "higher", lambda m: int(m.kernel_ns.sum()))
     yield Metric("concurrency", "kernels", "neither", KERNELS, concurrency)
     yield _share_row("compute", "higher", lambda m: m.partition.compute_ns)

@@ -29,8 +29,14 @@ from profharness.analysis.power.records import (
     TelemetryRow as TelemetryRow,  # noqa: PLC0414  handed on to those who import it from here
 )
 from profharness.analysis.run.runtime_logs import RuntimeLog
+from profharness.analysis.time.records import (
+    IdleCauses as IdleCauses,  # noqa: PLC0414  handed on to those who import it from here
+)
+from profharness.analysis.time.records import (
+    Partition as Partition,  # noqa: PLC0414  handed on to those who import it from here
+)
 from profharness.analysis.use.records import DeviceUse
-from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
+from profharness.analysis.verdict.records import Grounds, Verdict
 from profharness.findings import Finding, Severity
 from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records
 from profharness.stats.estimate import Figure as Figure  # noqa: PLC0414  one of the records
@@ -151,37 +157,6 @@ class Hotspots(msgspec.Struct, frozen=True, kw_only=True):
     conventions: dict[str, str] = {}
     rows: tuple[HotspotRow, ...]
     counters: tuple[CounterRow, ...] = ()
-
-
-class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
-    """Idle time by cause, disjoint, in ns (docs/metrics.md#idle-causes). `micro_ns` is the part in
-    gaps under 10 µs, `macro_ns` the rest.
-    """
-
-    no_host_record_ns: int = 0
-    waiting_copy_or_event_ns: int = 0
-    queued_gap_ns: int = 0
-    launch_in_progress_ns: int = 0
-    synchronisation_ns: int = 0
-    host_not_ready_ns: int = 0
-    micro_ns: int = 0
-    macro_ns: int = 0
-
-
-class Partition(msgspec.Struct, frozen=True, kw_only=True):
-    """Disjoint parts of one window that sum to `window_ns` exactly; overlaps are "of which"
-    figures. `kernel_parts` divides `compute_ns`, `idle_causes` divides `idle_ns`.
-    """
-
-    window_ns: int
-    compute_ns: int
-    exposed_communication_ns: int
-    exposed_copy_ns: int
-    idle_ns: int
-    communication_ns: int = 0
-    copy_ns: int = 0
-    idle_causes: IdleCauses | None = None
-    kernel_parts: KernelParts | None = None
 
 
 class PointKernel(msgspec.Struct, frozen=True, kw_only=True):

@@ -197,6 +197,7 @@ def partition_object(partition: Partition | None) -> dict[str, int] | None:
         "exposed_communication_ns": partition.exposed_communication_ns,
         "exposed_copy_ns": partition.exposed_copy_ns,
         **{f"idle_{name}": getattr(causes, name) for name in CAUSES},
+        "idle_or_not_recorded_ns": partition.idle_or_not_recorded_ns,
     }
 
 

@@ -22,6 +22,10 @@ GRAPH_LAUNCH: Pattern[str] = re.compile(r"GraphLaunch")
 SYNCHRONISE: Pattern[str] = re.compile(
     r"(Device|Stream|Event|Ctx)Synchronize|^hsa_(amd_)?signal_wait"
 )
+STREAM_SYNCHRONISE: Pattern[str] = re.compile(r"(Device|Stream|Event|Ctx)Synchronize")
+"""Synchronising calls that return when work of a device has ended: an HSA signal may be the host's
+own.
+"""
 COPY_CALL: Pattern[str] = re.compile(r"Memcpy|Memset|^hsa_(amd_)?memory_(async_)?(copy|fill)")
 EVENT_WAIT: Pattern[str] = re.compile(r"StreamWait(Event|Value)")
 CAPTURE_BEGIN: Pattern[str] = re.compile(r"StreamBeginCapture")

@@ -14,6 +14,7 @@ from profharness.analysis.host.tally import KEPT, HostTally
 from profharness.analysis.host.timeline import host_rows
 from profharness.analysis.time.idle import Gaps, HostThread, IdleAnalysis, Stretches
 from profharness.analysis.time.idle_spans import host_sets
+from profharness.analysis.time.not_recorded import remote_copies
 from profharness.analysis.time.steps import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -36,8 +37,9 @@ def of_idle(
     for device in devices if len(when.when) else ():
         gaps = idle.gaps(device, int(when.when.start[0]), int(when.when.end[-1]))
         stretches = idle.stretches(device, gaps)
-        asked.gaps.append(gaps)
-        elsewhere = intervals.intersect(idle.remote_copies(device), when.when)
+        asked.windows = idle.known(device, when.when)
+        asked.gaps.append((gaps, asked.windows))
+        elsewhere = intervals.intersect(remote_copies(trace, device), asked.windows)
         _after_launch(tally, idle, stretches, elsewhere, asked)
         for host, stretch in stretches.before:
             for cause, held in host_sets(host, asked.inside(stretch)).items():
@@ -46,8 +48,8 @@ def of_idle(
     for part in _or_plain(trace, shown):
         tally.turn_to(part)
         asked.answer(tally)
-        for gaps in asked.gaps:
-            opened_by_waits(tally, idle, gaps, when.when, opened)
+        for gaps, known in asked.gaps:
+            opened_by_waits(tally, idle, gaps, known, opened)
     asked.answer(tally, all_of_it=True)
     window_ns = when.when.total * len(devices)
     return HostTime(
@@ -107,11 +109,12 @@ def _or_plain(trace: Trace, shown: Iterable[Trace]) -> Iterator[Trace]:
 @dataclass(eq=False)
 class _Asked:
     """Idle time that the host held up, by cause and thread, until a trace is there that tells of
-    the thread. Not frozen, as it fills and empties.
+    the thread. `windows` are those of the device at hand, `gaps` each device's with its windows.
+    Not frozen, as it fills and empties.
     """
 
     windows: Intervals
-    gaps: list[Gaps] = field(default_factory=list)
+    gaps: list[tuple[Gaps, Intervals]] = field(default_factory=list)
     times: list[tuple[str, Intervals, HostThread]] = field(default_factory=list)
 
     def inside(self, stretch: Intervals) -> Intervals:
@@ -119,7 +122,7 @@ class _Asked:
 
     def reach(self) -> Intervals:
         """All gaps, with the instants beside them: what ends where a gap begins has opened it."""
-        return intervals.union(*(Intervals(gaps.start - 1, gaps.end + 1) for gaps in self.gaps))
+        return intervals.union(*(Intervals(gaps.start - 1, gaps.end + 1) for gaps, _ in self.gaps))
 
     def add(self, cause: str, held: Intervals, host: HostThread) -> None:
         self.times.append((cause, held, host))

@@ -5,6 +5,7 @@ from profharness.trace.call_names import (
     EVENT_WAIT,
     GRAPH_LAUNCH,
     LAUNCH,
+    STREAM_SYNCHRONISE,
     SYNCHRONISE,
     matching,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "EVENT_WAIT",
     "GRAPH_LAUNCH",
     "LAUNCH",
+    "STREAM_SYNCHRONISE",
     "SYNCHRONISE",
     "matching",
 ]

@@ -14,6 +14,7 @@ KINDS = (
     "launch_in_progress_ns",
     "synchronisation_ns",
     "host_not_ready_ns",
+    "idle_or_not_recorded_ns",
 )
 """What each instant of a device was: fields of `Partition` and of its `idle_causes`."""
 

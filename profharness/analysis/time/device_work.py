@@ -8,7 +8,7 @@ graph.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -17,11 +17,31 @@ import numpy.typing as npt
 from profharness.analysis.time.linking import Links, link_copies, link_kernels
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals, Steps
+from profharness.trace.columns.keys import pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Api, Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Busy:
+    """All work of one device: its rows in Work by start, their starts, and the times in which any
+    of it ran, merged.
+    """
+
+    rows: I64
+    start: I64
+    times: Intervals
+
+    def at(self, start_ns: I64) -> I64:
+        """The first row that begins at each of these instants or later; NULL where none does."""
+        position = np.searchsorted(self.start, start_ns)
+        found = np.full(len(start_ns), NULL, np.int64)
+        inside = position < len(self.rows)
+        found[inside] = self.rows[position[inside]]
+        return found
 
 
 @dataclass(eq=False)
@@ -40,6 +60,7 @@ class Work:
     """The kernels' links; those of the copies are in `call` only."""
     api: Api
     """The host calls that `call` counts."""
+    _busy: dict[int, Busy] = field(default_factory=dict, init=False)
 
     @property
     def kernels(self) -> int:
@@ -76,6 +97,26 @@ class Work:
             np.lexsort((self.call[rows], self.call[rows] == NULL, self.start[rows]))
         ]
         return ordered
+
+    def busy(self, device: int) -> Busy:
+        """The work of one device that has a duration; made once."""
+        if device not in self._busy:
+            rows = self.on(device)
+            start = self.start[rows]
+            self._busy[device] = Busy(
+                rows, start, intervals.merge(Intervals(start, self.end[rows]))
+            )
+        return self._busy[device]
+
+    @cached_property
+    def thread_of_call(self) -> I64:
+        """A number for the thread of each host call."""
+        return pack([self.api.source, self.api.pid, self.api.tid])
+
+    @cached_property
+    def busy_anywhere(self) -> Intervals:
+        """The times in which any device ran work, merged."""
+        return intervals.merge(Intervals(self.start, self.end))
 
     @cached_property
     def first_of_call(self) -> Mask:

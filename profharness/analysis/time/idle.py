@@ -32,6 +32,8 @@ from profharness.analysis.kernels import patterns
 from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.records import IdleCauses
 from profharness.analysis.time.device_work import Work, work_of
+from profharness.analysis.time.event_waits import behind_event_wait
+from profharness.analysis.time.not_recorded import not_recorded, remote_copies
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.column import is_repeated
@@ -56,17 +58,6 @@ class Gaps:
 
     def intervals(self) -> Intervals:
         return Intervals(self.start, self.end)
-
-
-@dataclass(frozen=True, eq=False)
-class Busy:
-    """All work of one device: its rows in Work by start, their starts, and the times in which any
-    of it ran, merged.
-    """
-
-    rows: I64
-    start: I64
-    times: Intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +103,7 @@ class IdleAnalysis:
     """
 
     trace: Trace
-    _busy: dict[int, Busy] = field(default_factory=dict, init=False)
+    _not_recorded: dict[int, Intervals] = field(default_factory=dict, init=False)
     _threads: dict[int, HostThread] = field(default_factory=dict, init=False)
     _gaps: dict[int, tuple[int, int, Gaps]] = field(default_factory=dict, init=False)
 
@@ -121,12 +112,13 @@ class IdleAnalysis:
         return work_of(self.trace)
 
     def causes(self, device: int, windows: Intervals) -> IdleCauses:
-        """Idle time of a device in a merged set of windows, by cause; `micro_ns` counts gaps that
-        are shorter than 10 µs in full.
+        """Idle time of a device in a merged set of windows, by cause, without that in which it may
+        have run unrecorded work; `micro_ns` counts gaps that are shorter than 10 µs in full.
         """
         if not len(windows):
             return IdleCauses()
         gaps = self.gaps(device, int(windows.start[0]), int(windows.end[-1]))
+        windows = self.known(device, windows)
         idle = intervals.inside_ns(gaps.intervals(), windows)
         micro = int(idle[gaps.end - gaps.start < MICRO_GAP_NS].sum())
         parts = _Parts(micro_ns=micro, macro_ns=int(idle.sum()) - micro)
@@ -157,16 +149,25 @@ class IdleAnalysis:
 
     def by_thread(self, calls: I64) -> Iterator[tuple[HostThread, Mask]]:
         """The threads that made the calls of these rows, and which of the calls each made."""
-        numbers = self._thread_of_call[calls] if len(calls) else calls
+        numbers = self.work.thread_of_call[calls] if len(calls) else calls
         for number in distinct(numbers):
             yield self._thread(int(number)), numbers == number
 
     def longest(self, device: int, windows: Intervals) -> int:
-        """The longest single gap of a device inside the windows, in ns; 0 without one."""
+        """The longest single gap of a device inside the windows, in ns, without what may have been
+        unrecorded work; 0 without one.
+        """
+        return self._longest(device, windows, self.known(device, windows))
+
+    def longest_with_unknown(self, device: int, windows: Intervals) -> int:
+        """The longest single gap if nothing ran that was not recorded."""
+        return self._longest(device, windows, windows)
+
+    def _longest(self, device: int, windows: Intervals, counted: Intervals) -> int:
         if not len(windows):
             return 0
         gaps = self.gaps(device, int(windows.start[0]), int(windows.end[-1]))
-        return int(intervals.inside_ns(gaps.intervals(), windows).max(initial=0))
+        return int(intervals.inside_ns(gaps.intervals(), counted).max(initial=0))
 
     def gaps(self, device: int, low_ns: int, high_ns: int) -> Gaps:
         """The device's gaps that reach into [low, high). Those at its ends begin and end there, if
@@ -177,7 +178,7 @@ class IdleAnalysis:
         return self._gaps[device][2]
 
     def _gaps_in(self, device: int, low_ns: int, high_ns: int) -> Gaps:
-        whole = self._on(device)
+        whole = self.work.busy(device)
         first = max(
             int(np.searchsorted(whole.times.end, low_ns, "right")) - 1, 0
         )  # one piece before, one behind: what lies beyond them is no gap's end
@@ -188,28 +189,17 @@ class IdleAnalysis:
         free = intervals.complement(busy, low, high)
         keep = (free.end > low_ns) & (free.start < high_ns)
         start, end = free.start[keep], free.end[keep]
-        position = np.searchsorted(whole.start, end)
-        following = np.full(len(end), NULL, np.int64)
-        inside = position < len(whole.rows)
-        following[inside] = whole.rows[position[inside]]
-        return Gaps(start, end, following)
+        return Gaps(start, end, whole.at(end))
 
-    def _on(self, device: int) -> Busy:
-        if device not in self._busy:
-            rows = self.work.on(device)
-            start = self.work.start[rows]
-            self._busy[device] = Busy(
-                rows, start, intervals.merge(Intervals(start, self.work.end[rows]))
-            )
-        return self._busy[device]
+    def not_recorded(self, device: int) -> Intervals:
+        """When the device may have run work that is not in the file; made once."""
+        if device not in self._not_recorded:
+            self._not_recorded[device] = not_recorded(self.trace, self.work, device)
+        return self._not_recorded[device]
 
-    def remote_copies(self, device: int) -> Intervals:
-        """Copies that another engine ran with this device as source or destination."""
-        copies = self.trace.copies
-        rows = (copies.device != device) & (
-            (copies.src_device == device) | (copies.dst_device == device)
-        )
-        return intervals.merge(intervals.lasting(copies.start_ns[rows], copies.dur_ns[rows]))
+    def known(self, device: int, windows: Intervals) -> Intervals:
+        """Of a merged set of windows that in which it is known what the device did."""
+        return intervals.subtract(windows, self.not_recorded(device))
 
     def _after_launch(self, gaps: Gaps, call: I64, linked: Mask) -> list[tuple[Intervals, I64]]:
         """The stretch of each gap after its launching call began, as `Stretches` has them, and the
@@ -224,7 +214,9 @@ class IdleAnalysis:
         api = self.trace.api
         began = api.start_ns[call]
         low = np.clip(began, start, end)
-        behind_wait = self._behind_event_wait[call] & self.work.first_of_call[ended_by]
+        behind_wait = (
+            behind_event_wait(self.trace, self.work)[call] & self.work.first_of_call[ended_by]
+        )
         queued = began + api.dur_ns[call] <= start
         kinds = (behind_wait, queued & ~behind_wait, ~queued & ~behind_wait)
         return [(Intervals(low[of_kind], end[of_kind]), call[of_kind]) for of_kind in kinds]
@@ -239,7 +231,7 @@ class IdleAnalysis:
         )
         low, high = gaps.start, np.clip(began, gaps.start, gaps.end)
         thread = np.where(
-            linked, self._thread_of_call[np.maximum(call, 0)] if len(api) else NULL, NULL
+            linked, self.work.thread_of_call[np.maximum(call, 0)] if len(api) else NULL, NULL
         )
         before = []
         for number in distinct(thread[linked]):
@@ -254,7 +246,7 @@ class IdleAnalysis:
         self, device: int, stretches: Stretches, windows: Intervals, parts: _Parts
     ) -> None:
         """After the launching calls began: waiting, queued, or launch in progress."""
-        elsewhere = intervals.intersect(self.remote_copies(device), windows)
+        elsewhere = intervals.intersect(remote_copies(self.trace, device), windows)
 
         def measure(stretch: Intervals, within: Intervals) -> int:
             return int(intervals.inside_ns(stretch, within).sum())
@@ -285,11 +277,6 @@ class IdleAnalysis:
         parts.host_not_ready += recorded - blocked
 
     @cached_property
-    def _thread_of_call(self) -> I64:
-        api = self.trace.api
-        return pack([api.source, api.pid, api.tid])
-
-    @cached_property
     def _copy_calls(self) -> Mask:
         return patterns.matching(self.trace.strings, self.trace.api, patterns.COPY_CALL)
 
@@ -297,27 +284,9 @@ class IdleAnalysis:
     def _synchronising_calls(self) -> Mask:
         return patterns.matching(self.trace.strings, self.trace.api, patterns.SYNCHRONISE)
 
-    @cached_property
-    def _behind_event_wait(self) -> Mask:
-        """Calls that come after an event wait of their thread with no linked call in between."""
-        api = self.trace.api
-        waits = patterns.matching(self.trace.strings, api, patterns.EVENT_WAIT)
-        if not waits.any():
-            return np.zeros(len(api), np.bool_)
-        launching = np.zeros(len(api), np.bool_)
-        launching[self.work.call[self.work.call != NULL]] = True
-        relevant = np.flatnonzero(waits | launching)
-        ordered = relevant[np.lexsort((api.start_ns[relevant], self._thread_of_call[relevant]))]
-        after_wait = np.zeros(len(ordered), np.bool_)
-        same_thread = self._thread_of_call[ordered[1:]] == self._thread_of_call[ordered[:-1]]
-        after_wait[1:] = waits[ordered[:-1]] & same_thread
-        behind = np.zeros(len(api), np.bool_)
-        behind[ordered] = after_wait
-        return behind
-
     def _thread(self, number: int) -> HostThread:
         if number not in self._threads:
-            self._threads[number] = self._host(self._thread_of_call == number)
+            self._threads[number] = self._host(self.work.thread_of_call == number)
         return self._threads[number]
 
     def _all_launching(self, device: int) -> HostThread:
@@ -327,7 +296,9 @@ class IdleAnalysis:
         on_device = self.work.device == device
         calls = self.work.call[on_device & (self.work.call != NULL)]
         if len(calls):
-            return self._host(np.isin(self._thread_of_call, distinct(self._thread_of_call[calls])))
+            return self._host(
+                np.isin(self.work.thread_of_call, distinct(self.work.thread_of_call[calls]))
+            )
         return self._host(np.isin(self.trace.api.source, distinct(self.work.source[on_device])))
 
     def _host(self, calls: Mask) -> HostThread:

@@ -5,19 +5,23 @@
 from __future__ import annotations
 
 from profharness.analysis.time.idle import HostThread, IdleAnalysis
+from profharness.analysis.time.not_recorded import remote_copies
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
+
+NOT_RECORDED = "idle_or_not_recorded_ns"
 
 
 def idle_spans(idle: IdleAnalysis, device: int, windows: Intervals) -> dict[str, Intervals]:
     """The idle time of a device in a merged set of windows as one merged set per cause, by the
-    field of `IdleCauses` that holds its measure. They are disjoint.
+    field of `IdleCauses` that holds its measure, and what may have been unrecorded work by that of
+    `Partition`. They are disjoint.
     """
     if not len(windows):
         return {}
     gaps = idle.gaps(device, int(windows.start[0]), int(windows.end[-1]))
     stretches = idle.stretches(device, gaps)
-    elsewhere = idle.remote_copies(device)
+    elsewhere = remote_copies(idle.trace, device)
     queued, launching = intervals.merge(stretches.queued), intervals.merge(stretches.launching)
     sets: dict[str, list[Intervals]] = {
         "no_host_record_ns": [stretches.unlinked],
@@ -34,8 +38,13 @@ def idle_spans(idle: IdleAnalysis, device: int, windows: Intervals) -> dict[str,
     for host, stretch in stretches.before:
         for name, held in host_sets(host, intervals.merge(stretch)).items():
             sets[name].append(held)
+    known = idle.known(device, windows)
     return {
-        name: intervals.intersect(intervals.union(*parts), windows) for name, parts in sets.items()
+        **{
+            name: intervals.intersect(intervals.union(*parts), known)
+            for name, parts in sets.items()
+        },
+        NOT_RECORDED: intervals.intersect(idle.not_recorded(device), windows),
     }
 
 

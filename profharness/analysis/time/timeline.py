@@ -1,5 +1,5 @@
 """Device time of a window split into disjoint parts: compute, exposed communication, exposed copy,
-idle (docs/metrics.md#partition).
+idle, and what is idle or not recorded (docs/metrics.md#partition).
 
 The parts are measured in this order: what computes is compute, whatever else runs beside it. They
 sum to the window exactly. For several devices each is split on its own and the parts are added, so
@@ -102,35 +102,34 @@ def partition_windows(
     idle: IdleAnalysis | None = None,
 ) -> Partition:
     """The split of a merged set of windows. With an `idle` analysis the causes of idle time are
-    split too.
+    split too, and the time in which unrecorded work may have run is told from it.
     """
     chosen = tuple(devices_with_work(trace)) if devices is None else devices
-    parts = [
-        _device_partition(
-            timeline(trace, device), windows, idle.causes(device, windows) if idle else None
-        )
-        for device in chosen
-    ]
-    return add(parts)
+    return add(
+        [_device_partition(timeline(trace, device), windows, idle, device) for device in chosen]
+    )
 
 
 def _device_partition(
-    line: DeviceTimeline, windows: Intervals, causes: IdleCauses | None
+    line: DeviceTimeline, windows: Intervals, idle: IdleAnalysis | None, device: int
 ) -> Partition:
     compute = intervals.intersect(line.compute, windows)
     communication = intervals.intersect(line.communication, windows)
     copies = intervals.intersect(line.copies, windows)
     kernels = intervals.union(compute, communication)
     busy = intervals.union(kernels, copies)
+    free = windows.total - busy.total
+    unknown = intervals.intersect(idle.not_recorded(device), windows).total if idle else 0
     return Partition(
         window_ns=windows.total,
         compute_ns=compute.total,
         exposed_communication_ns=kernels.total - compute.total,
         exposed_copy_ns=busy.total - kernels.total,
-        idle_ns=windows.total - busy.total,
+        idle_ns=free - unknown,
+        idle_or_not_recorded_ns=unknown,
         communication_ns=communication.total,
         copy_ns=copies.total,
-        idle_causes=causes,
+        idle_causes=idle.causes(device, windows) if idle else None,
     )
 
 
@@ -146,6 +145,7 @@ def add(parts: list[Partition]) -> Partition:
         exposed_communication_ns=sum(part.exposed_communication_ns for part in parts),
         exposed_copy_ns=sum(part.exposed_copy_ns for part in parts),
         idle_ns=sum(part.idle_ns for part in parts),
+        idle_or_not_recorded_ns=sum(part.idle_or_not_recorded_ns for part in parts),
         communication_ns=sum(part.communication_ns for part in parts),
         copy_ns=sum(part.copy_ns for part in parts),
         idle_causes=_add_causes(causes) if causes and len(causes) == len(parts) else None,

@@ -104,6 +104,16 @@ def evidence_of(
     return _unjudged_evidence(part, share, figures, grounds)
 
 
+def unknown_text(partition: Partition) -> str:
+    """`12.0 % of the time the device was idle or ran work that is not recorded`; empty where that
+    is too little to show.
+    """
+    if not partition.open_ns:
+        return ""
+    share = format_share(partition.open_ns / partition.window_ns)
+    return f"{share} of the time the device was idle or ran work that is not recorded"
+
+
 def _group_evidence(kind: str, share: float, figures: Mapping[str, Figure]) -> str:
     """The group's largest kernel; of a window judged as a whole, its rate against the ceiling."""
     figure = figures.get(_GROUPS[kind])

@@ -74,6 +74,7 @@ def _parts(split: Partition) -> Iterator[str]:
         "exposed communication": split.exposed_communication_ns,
         "exposed copies": split.exposed_copy_ns,
         "idle": split.idle_ns,
+        "idle or not recorded": split.idle_or_not_recorded_ns,
     }
     for name, value in parts.items():
         if not 0 <= value <= split.window_ns:

@@ -15,7 +15,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     `kind` is one of docs/metrics.md#verdict, `text` one sentence with its evidence. `at_most` is
     the factor, from 1 to 100 000, by which the work could at most run faster without the part that
     `kind` names; None where no bound holds. `share` is that part's share of the window (of the
-    allowed cores on a CPU), and `evidence` what `text` says of it.
+    allowed cores on a CPU), and `evidence` what `text` says of it. `in_part`: some of the window is
+    idle or not recorded, so that idle time is what is known of it.
     """
 
     kind: str
@@ -23,6 +24,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     at_most: float | None = None
     share: float = 0.0
     evidence: str = ""
+    in_part: bool = False
 
     @property
     def idle(self) -> bool:

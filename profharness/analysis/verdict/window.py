@@ -20,11 +20,17 @@ from profharness.analysis.records import Figure, Partition
 from profharness.analysis.verdict.above_peak import impossible
 from profharness.analysis.verdict.cpu import Withheld, cpu_verdict
 from profharness.analysis.verdict.cpu import value_of as _value
-from profharness.analysis.verdict.evidence import bound_of, evidence_of, few_text, known_cause
+from profharness.analysis.verdict.evidence import (
+    bound_of,
+    evidence_of,
+    few_text,
+    known_cause,
+    unknown_text,
+)
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
 from profharness.analysis.verdict.wording import NOT_KNOWN, verdict_of
 from profharness.findings import Finding, ways
-from profharness.units import format_share
+from profharness.units import format_share, format_share_range
 
 UNTRUSTWORTHY = frozenset(
     {
@@ -42,6 +48,18 @@ UNTRUSTWORTHY = frozenset(
 )
 NOTHING_MEASURED = f"kernels of a device ({ways.KERNELS}), or samples of the CPU (--telemetry)"
 HOST_CALLS = f"host calls ({ways.CALLS})"
+ALL_WORK = (
+    "all work of the device (a capture that begins before it, without a filter and with every "
+    "process on it), or the device's telemetry of the same time"
+)
+"""What it takes where the largest part may be work that is not in the file."""
+_SAYS = {
+    "compute": "saturated",
+    "bandwidth": "saturated",
+    "kernels": "not known",
+    "undetermined": "not known",
+}
+"""What a part says of the device; every other one that it is not saturated."""
 NOTABLE_LOSS = 0.01
 _LOSSES = ("idle", "communication", "copy", "underfilled")
 
@@ -118,17 +136,27 @@ def _at_ceiling(figures: Mapping[str, Figure], during: float) -> str | None:
         return None
     cached = impossible("bandwidth_share", figures.get("bandwidth_share"))
     compute, bandwidth = (
-        _value(figures, "flops_of_ceiling") or 0.0,
-        0.0 if cached else _value(figures, "bandwidth_share") or 0.0,
+        _least(figures, "flops_of_ceiling"),
+        0.0 if cached else _least(figures, "bandwidth_share"),
     )
     if during <= 0 or max(compute, bandwidth) < REACHED * during:
         return None
     return "compute" if compute >= bandwidth else "bandwidth"
 
 
+def _least(figures: Mapping[str, Figure], name: str) -> float:
+    """The figure's value, or the lower end of what it can be; 0 where it is not measured."""
+    value = _value(figures, name)
+    if value is not None:
+        return value
+    figure = figures.get(name)
+    return 0.0 if figure is None or figure.low is None else float(figure.low)
+
+
 def times_by_kind(partition: Partition) -> dict[str, int]:
-    """The ns of each part under the kind that names it, idle time of all causes as one; they sum to
-    the window. Losses come first, so that they win where two parts are equal.
+    """The ns of each part under the kind that names it, idle time of all causes as one; with
+    `idle_or_not_recorded_ns` they sum to the window. Losses come first, so that they win where two
+    parts are equal.
     """
     parts = partition.kernel_parts or KernelParts(unknown_work_ns=partition.compute_ns)
     return {
@@ -150,7 +178,21 @@ def largest_part(partition: Partition) -> str:
     return max(times, key=lambda name: times[name])
 
 
+def _same_at_both_ends(partition: Partition) -> bool:
+    """Whether it says the same of saturated or not if all that is not known were idle time, and if
+    all of it were work, of which nobody knows what limits it.
+    """
+    said = []
+    for name in ("idle", "kernels"):
+        times = times_by_kind(partition)
+        times[name] += partition.open_ns
+        said.append(_SAYS.get(max(times, key=lambda part: times[part]), "not saturated"))
+    return said[0] == said[1]
+
+
 def _of_device(partition: Partition, figures: Mapping[str, Figure], grounds: Grounds) -> Judgement:
+    if not _same_at_both_ends(partition):
+        return Judgement(None, f"{ALL_WORK}, as {unknown_text(partition)}", partition)
     window, times = partition.window_ns, times_by_kind(partition)
     part = largest_part(partition)
     share = times[part] / window
@@ -165,16 +207,22 @@ def _of_device(partition: Partition, figures: Mapping[str, Figure], grounds: Gro
         evidence += _largest_loss(part, partition, figures, grounds)
     else:
         bound = bound_of(part, times[part], partition, grounds)
-    caps = () if part == "idle" else clock_caps(figures, 1 - times["idle"] / window)
-    clauses = "; ".join(clause for clause in (evidence, few_text(grounds), *caps) if clause)
-    said = verdict_of(kind, share, clauses, bound, _opening(part, 1 - times["idle"] / window))
+    most = 1 - times["idle"] / window
+    least = most - partition.open_ns / window
+    caps = () if part == "idle" else clock_caps(figures, least)
+    unknown = unknown_text(partition)
+    clauses = "; ".join(
+        clause for clause in (evidence, unknown, few_text(grounds), *caps) if clause
+    )
+    opening = _opening(part, format_share_range(least, most))
+    said = verdict_of(kind, share, clauses, bound, opening, in_part=bool(unknown))
     return Judgement(said, "", partition)
 
 
-def _opening(part: str, busy: float) -> str:
+def _opening(part: str, busy: str) -> str:
     """What the kind alone does not say: an idle device is not saturated, whatever the cause."""
     if part in NOT_KNOWN:
-        return f"Busy {format_share(busy)} of the time, and whether saturated then is not known"
+        return f"Busy {busy} of the time, and whether saturated then is not known"
     return "Not saturated" if part == "idle" else ""
 
 
@@ -208,7 +256,7 @@ def _of_cpu(
             if isinstance(found, Withheld)
             else Judgement(found, "", partition)
         )
-    share = _value(figures, "flops_of_ceiling" if at == "compute" else "bandwidth_share") or 0.0
+    share = _least(figures, "flops_of_ceiling" if at == "compute" else "bandwidth_share")
     roof = "the measured GEMM" if at == "compute" else "the measured copy"
     evidence = (
         f"{format_share(share)} of {roof}; the process ran on {used:.1f} of "

@@ -16,13 +16,19 @@ NOT_KNOWN = frozenset({"kernels", "undetermined"})
 
 
 def verdict_of(
-    kind: str, share: float, evidence: str, at_most: float | None = None, opening: str = ""
+    kind: str,
+    share: float,
+    evidence: str,
+    at_most: float | None = None,
+    opening: str = "",
+    *,
+    in_part: bool = False,
 ) -> Verdict:
     """A verdict with its sentence. `opening` stands before the colon, where the kind alone does not
-    say it; a factor outside of 1 to 100 000 is no bound.
+    say it; a factor outside of 1 to 100 000 is no bound; `in_part` is as in `Verdict`.
     """
     bound = at_most if at_most is not None and 1 <= at_most <= LARGEST_FACTOR else None
-    gain = bound_text(kind, bound)
+    gain = bound_text(kind, bound, in_part=in_part)
     clauses = "; ".join(part for part in (evidence, gain) if part)
     return Verdict(
         kind=kind,
@@ -30,6 +36,7 @@ def verdict_of(
         at_most=bound,
         share=share,
         evidence=evidence,
+        in_part=in_part,
     )
 
 
@@ -50,13 +57,14 @@ def _opening(kind: str, share: float) -> str:
     return "Not saturated"
 
 
-def bound_text(kind: str, at_most: float | None) -> str:
+def bound_text(kind: str, at_most: float | None, *, in_part: bool = False) -> str:
     """`without them the work would run at most 1.28 times as fast`; of idle time the bound is for
-    all of it. Empty without a bound.
+    all of it, or all that is known. Empty without a bound.
     """
     if at_most is None:
         return ""
-    condition = "without any idle time" if kind.startswith("idle") else "without them"
+    idle = "without this idle time" if in_part else "without any idle time"
+    condition = idle if kind.startswith("idle") else "without them"
     return (
         f"{condition} the work would run at most "
         f"{format_number(at_most, 2 if at_most < 10 else 0)} times as fast"

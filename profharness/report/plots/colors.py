@@ -37,6 +37,7 @@ CAUSES = {
     "waiting_copy_or_event_ns": "#8f6bb8",
     "queued_gap_ns": "#a1762b",
     "no_host_record_ns": "#b3bcc5",
+    "idle_or_not_recorded_ns": "#d5dbe1",
     "idle_ns": IDLE,
 }
 """Of the parts of a window, by the field of the partition's record."""

@@ -11,7 +11,7 @@ from profharness.report.plots.base import Group, Plot, groups
 from profharness.report.plots.chart import Bars, Scale, chart_json
 from profharness.report.plots.colors import CAUSES
 from profharness.report.text.labels import AXIS_TITLES, Axis, scan_axis
-from profharness.report.text.limits import IDLE_CAUSES
+from profharness.report.text.limits import IDLE_CAUSES, NOT_RECORDED
 from profharness.units import format_ns
 
 
@@ -38,6 +38,7 @@ PARTS = (
     Part("idle: waiting on copies or events", "waiting_copy_or_event_ns"),
     Part("idle: queued gaps", "queued_gap_ns"),
     Part("idle: no host record", "no_host_record_ns"),
+    Part(NOT_RECORDED, "idle_or_not_recorded_ns"),
     Part("idle", "idle_ns"),
 )
 

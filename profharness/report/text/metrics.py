@@ -19,14 +19,13 @@ from profharness.report.tables.nodes import node_tables
 from profharness.report.text import steps
 from profharness.report.text.findings import RANK, all_findings, finding_line
 from profharness.report.text.labels import point_names, point_names_by_id
-from profharness.report.text.limits import full_verdict
+from profharness.report.text.limits import full_verdict, idle_items, partition_items
 from profharness.report.text.listing import listing
 from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.blocks import Block, block_lines
 from profharness.report.text.measured.host_time import host_time_lines
 from profharness.report.text.measured.lacking import lacking_lines, problem_lines
 from profharness.report.text.measured.vendors import as_read
-from profharness.report.text.terminal import idle_items, partition_items
 from profharness.rundir.shown.screen import lines_text, one_line
 from profharness.units import format_ns, format_number, format_share
 

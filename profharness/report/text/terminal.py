@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from profharness.analysis.records import TRACED_RANKS, Hotspots, Partition, Summary
+from profharness.analysis.records import TRACED_RANKS, Hotspots, Summary
 from profharness.errors import ProfharnessError
 from profharness.report.axes.tables import terminal_tables
 from profharness.report.table import Column, Table, first_rows, row_of
@@ -27,7 +27,7 @@ from profharness.report.text.figures import cores_text, figure_text, finite, per
 from profharness.report.text.findings import finding_lines
 from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import is_command
-from profharness.report.text.limits import IDLE_CAUSES, cause_times, full_verdict
+from profharness.report.text.limits import full_verdict, idle_items, partition_items
 from profharness.report.text.listing import STYLES, fitting, listing, terminal_table
 from profharness.report.text.measured import python_lines
 from profharness.report.text.measured.critical_lines import path_blocks, path_lines
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 TOP = 5
 _NARROWEST = 40
 _RATES = frozenset({names.STEP_RATE, names.THROUGHPUT})
-_SEEN = 0.0005  # smaller shares would print as 0.0 %
 _LABELS = 24
 _REASONS = 3
 _ROWS = 500  # points in the table: what a screen shows of more, nobody reads
@@ -265,34 +264,6 @@ def wrapped_items(items: Sequence[str], width: int) -> list[str]:
         else:
             lines.append(item)
     return lines
-
-
-def partition_items(partition: Partition) -> list[str]:
-    """`compute 61.3 %`, `communication 8.2 % exposed (of 19.0 %)`, `copies 0.4 %`, `idle 30.1
-    %`.
-    """
-    window = partition.window_ns
-    parts = [f"compute {format_share(partition.compute_ns / window)}"]
-    for label, exposed, total in (
-        ("communication", partition.exposed_communication_ns, partition.communication_ns),
-        ("copies", partition.exposed_copy_ns, partition.copy_ns),
-    ):
-        if exposed or total:
-            of = f" exposed (of {format_share(total / window)})" if total > exposed else ""
-            parts.append(f"{label} {format_share(exposed / window)}{of}")
-    return [*parts, f"idle {format_share(partition.idle_ns / window)}"]
-
-
-def idle_items(partition: Partition) -> list[str]:
-    """The causes of idle time as shares of the window, largest first; none without a split."""
-    if partition.idle_causes is None:
-        return []
-    causes = sorted(cause_times(partition.idle_causes), key=lambda pair: -pair[1])
-    return [
-        f"{IDLE_CAUSES[name].label} {format_share(ns / partition.window_ns)}"
-        for name, ns in causes
-        if ns >= _SEEN * partition.window_ns
-    ]
 
 
 def hotspot_lines(table: Hotspots, width: int, top: int = TOP) -> list[str]:

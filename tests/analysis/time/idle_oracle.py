@@ -1,7 +1,7 @@
 """Why a device was idle, worked out from the text of recorded files in the slowest and plainest
 way: gap by gap, stretch by stretch, looking at every call.
 
-It follows docs/metrics.md#idle-causes and shares nothing with the package: its own reading of
+It follows docs/metrics.md#idle-causes and #not-recorded and shares nothing with the package: its own reading of
 Kineto JSON, rocpd and rocprof's JSON, its own names of calls, lists and loops only.
 """
 
@@ -65,6 +65,14 @@ class Piece:
     end: int
     device: str
     call: Call | None
+    copies: bool
+
+    @property
+    def kind(self) -> str:
+        """How it starts."""
+        if self.copies:
+            return "copy"
+        return "graph" if self.call is not None and "GraphLaunch" in self.call.name else "kernel"
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,12 @@ def of_kineto(path: Path) -> Recording:
     ]
     launched = by_key(calls)
     pieces = [
-        Piece(*span(one), str(one["args"]["device"]), launched.get(one["args"].get("correlation")))
+        Piece(
+            *span(one),
+            str(one["args"]["device"]),
+            launched.get(one["args"].get("correlation")),
+            one["cat"].lower().endswith(("memcpy", "memset")),
+        )
         for one in events
         if one.get("cat") in DEVICE_WORK
     ]
@@ -136,7 +149,7 @@ def of_rocpd(path: Path, folder: Path) -> Recording:
     ]
     launched = by_key(calls)
     pieces = [
-        Piece(start, end, str(agent), launched.get(stack))
+        Piece(start, end, str(agent), launched.get(stack), table != "kernels")
         for table, agents in (
             ("kernels", "agent_log_index"),
             ("memory_copies", "dst_agent_log_index"),
@@ -186,6 +199,7 @@ def of_rocprof(path: Path) -> Recording:
             int(one["args"]["EndNs"]),
             one["args"]["dev-id"],
             starts_of.get(ends.get(lane(one))),
+            int(one["pid"]) == 1,
         )
         for one in spans
         if int(one["pid"]) not in (0, 2)
@@ -260,19 +274,73 @@ def gaps(recording: Recording, device: str, low: int, high: int) -> list[Gap]:
 
 
 def causes(recording: Recording, device: str, low: int, high: int) -> Counter[str]:
-    """Idle ns of [low, high) by cause, and `micro` and `macro`."""
+    """Idle ns of [low, high) by cause, `micro` and `macro` of them, and `not_recorded` instead of a
+    cause where unrecorded work may have run.
+    """
     found: Counter[str] = Counter()
+    unknown = not_recorded(recording, device)
     for gap in gaps(recording, device, low, high):
         edges = {max(gap.start, low), min(gap.end, high)}
-        times = [time for call in recording.calls for time in (call.start, call.end)] + list(
-            recording.reach
-        )
+        times = [
+            *(time for call in recording.calls for time in (call.start, call.end)),
+            *recording.reach,
+            *(time for span in unknown for time in span),
+        ]
         edges.update(time for time in times if min(edges) < time < max(edges))
-        ordered = sorted(edges)
-        for start, end in pairwise(ordered):
-            found[_cause(recording, device, gap, start)] += end - start
-        found["micro" if gap.end - gap.start < MICRO_NS else "macro"] += ordered[-1] - ordered[0]
+        for start, end in pairwise(sorted(edges)):
+            if any(first <= start < last for first, last in unknown):
+                found["not_recorded"] += end - start
+            else:
+                found[_cause(recording, device, gap, start)] += end - start
+                found["micro" if gap.end - gap.start < MICRO_NS else "macro"] += end - start
     return +found
+
+
+def not_recorded(recording: Recording, device: str) -> list[tuple[int, int]]:
+    """Where work of the device had been launched and was late, or its host waited for nothing that
+    is recorded.
+    """
+    pauses = gaps(recording, device, -(1 << 62), 1 << 62)
+    delays: dict[str, list[int]] = {}
+    for before, gap in pairwise(pauses):
+        piece = gap.ended_by
+        if piece is not None and piece.call is not None and piece.call.start >= gap.start:
+            delays.setdefault(piece.kind, []).append(max(piece.start - piece.call.end, 0))
+        assert before.end <= gap.start
+    usual, pause = {}, {}
+    for kind in ("kernel", "copy", "graph"):
+        seen = sorted(delays.get(kind, ()))
+        enough = len(seen) >= 20
+        usual[kind] = min(seen[99 * (len(seen) - 1) // 100], 1_000_000) if enough else 1_000_000
+        pause[kind] = min(max(usual[kind], 10_000), 100_000) if enough else 20_000
+    found = []
+    for gap in pauses:
+        piece = gap.ended_by
+        if piece is None or piece.call is None:
+            continue
+        start = max(gap.start, piece.call.end + usual[piece.kind])
+        if gap.end - start <= 10_000 or gap.end - gap.start <= pause[piece.kind]:
+            continue
+        first = piece.start == min(one.start for one in recording.pieces if one.call == piece.call)
+        if first and _behind_event(recording, piece.call):
+            last = max((_until(one, gap.end) for one in recording.pieces), default=0)
+            if gap.end - last <= 10_000:
+                continue
+        found.append((start, gap.end))
+    launching = {
+        one.call.thread for one in recording.pieces if one.device == device and one.call is not None
+    }
+    for call in recording.calls:
+        if call.synchronises and call.end - call.start > 100_000 and call.thread in launching:
+            last = max((_until(one, call.end) for one in recording.pieces), default=0)
+            if call.end - max(last, call.start) > 100_000:
+                found.append((max(last, call.start), call.end))
+    return found
+
+
+def _until(piece: Piece, at: int) -> int:
+    """When a piece that began before `at` had ended, which is `at` itself if it went on."""
+    return min(piece.end, at) if piece.start < at else -(1 << 62)
 
 
 def _cause(recording: Recording, device: str, gap: Gap, instant: int) -> str:

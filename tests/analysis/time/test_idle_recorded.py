@@ -111,6 +111,7 @@ def test_causes_equal_those_of_an_oracle(shared, tmp_path, name, part):
         field.removesuffix("_ns"): getattr(split.idle_causes, field)
         for field in IdleCauses.__struct_fields__
     }
+    found["not_recorded"] = split.idle_or_not_recorded_ns
     assert {cause: ns for cause, ns in found.items() if ns} == dict(expected)
     assert split.idle_ns == expected["micro"] + expected["macro"]
     assert CASES[name, part] <= set(expected)
