@@ -46,7 +46,6 @@ from profharness.analysis.verdict import integrity
 from profharness.analysis.verdict.above_peak import above_peak, kernels_above_peak
 from profharness.analysis.verdict.grounds import grounds_of, kernel_parts
 from profharness.analysis.verdict.impossible import impossible_figures, impossible_in
-from profharness.analysis.verdict.start_up import start_up_findings
 from profharness.analysis.verdict.window import judge
 from profharness.findings import Finding
 from profharness.trace.columns.table import NULL
@@ -80,12 +79,7 @@ def summarise_trace(
     values = figures(whole)
     points = _points(whole, every_finding, allowed_cores)
     checked = (*_above_peak(whole, values, points), *impossible_in(values, split, points))
-    every_finding = (
-        *every_finding,
-        *checked,
-        *start_up_findings(whole),
-        *efficiency_findings(whole),
-    )
+    every_finding = (*every_finding, *checked, *efficiency_findings(whole))
     judgement = judge(split, values, every_finding, grounds := grounds_of(whole))
     devices = counts.counts_of_devices(trace)
     return Summary(

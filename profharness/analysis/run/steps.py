@@ -119,17 +119,14 @@ def steady_steps(
     lasting = {
         process: [step for step in group if step.dur_ns > 0] for process, group in groups.items()
     }
-    chosen = [
-        _chosen(group, windows.get(process, []), profiled=profiled)
-        for process, group in lasting.items()
-        if group
-    ]
-    if not profiled and any(group.where == "inside" for group in chosen):
+    for inside in (True,) if profiled else (False, True):
         chosen = [
-            _chosen(group, windows.get(process, []), profiled=True)
+            _chosen(group, windows.get(process, []), profiled=inside)
             for process, group in lasting.items()
             if group
         ]
+        if all(group.where != "inside" for group in chosen):
+            break
     first_ends = [group[0].end_ns for group in begun.values()]
     return replace(_joined(pass_name, chosen), first_end_ns=min(first_ends, default=None))
 
