@@ -51,9 +51,7 @@ class SteadySteps:
     numbers: I64 | None = None
     """Which step of its process each is; None where one of them does not say."""
     first_end_ns: int | None = None
-    """Where the pass ended its first step, steady or not; None where only a capture window shows
-    steps, which need not hold the first.
-    """
+    """The end of its first step, steady or not; None where a capture window alone shows any."""
 
     def __len__(self) -> int:
         return len(self.starts_ns)
