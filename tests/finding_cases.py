@@ -85,6 +85,11 @@ CASES: dict[str, Case] = {
         f"{_INTEGRITY}::test_totals_alone_are_no_empty_trace",
         "rocm/rocprofv3/pftrace/mi300a_3634743_results_EMPTY.pftrace",
     ),
+    "start-up": Case(
+        "analysis/verdict/test_start_up.py::test_a_first_launch_inside_of_the_window_is_no_limit",
+        "analysis/verdict/test_start_up.py::test_a_short_first_launch_is_not_worth_a_word",
+        "kineto/mi250_minitoy_rocm6.2.json.gz",
+    ),
     "truncated-file": Case(
         f"{_INTEGRITY}::test_problems_stand_among_the_findings",
         f"{_INTEGRITY}::test_problems_of_readers_that_make_a_trace_incomplete",

@@ -52,6 +52,11 @@ KINDS = (
         "device work",
     ),
     FindingKind(
+        "start-up",
+        "info",
+        "warm up before the capture: run some steps first, of every kind that the capture holds",
+    ),
+    FindingKind(
         "nothing-by-line",
         "warning",
         "sample at a shorter interval (--pc-sampling METHOD:INTERVAL) or record more launches; "

@@ -58,6 +58,16 @@ USED_BETTER = {
     "kineto/mi300x_xdit_sd3.5.json.gz": {"layout-under-convolutions"},
     "rocm/rocprofv3/json/908_results.json.gz": {"contention"},
 }
+# ns of first calls while the device had nothing to do: sums of their lengths in the files
+START_UP = {
+    "kineto/mi250_minitoy_rocm6.2.json.gz": {"start_up_ns": 6_543_109},
+    "kineto/mi300x_sglang_graph_capture.json.gz": {"start_up_ns": 295_953 + 1_562_855},
+    "rocm/rocprofv3/pftrace/mi300a_3648722_results.pftrace": {"left_out_ns": 629_902_236},
+    "rocm/rocprofv3/rocpd/mi300x_batched_gemm_16_results.db.gz": {"left_out_ns": 363_398_910},
+    "rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz": {
+        "left_out_ns": 276_774_912 + 1_604_048
+    },
+}
 SHARE = 0.1
 IN_STEPS = frozenset(
     {
@@ -177,6 +187,8 @@ def deserved(name: str, exposed: float) -> set[str]:
         expected.add("clock-causality")
     if name in NO_LAUNCH or _unlinked(name):
         expected.add("launches-missing")
+    if name in START_UP:
+        expected.add("start-up")
     if exposed >= SHARE:
         expected.add("exposed-communication")
     return expected
@@ -238,6 +250,8 @@ def test_each_file_has_the_findings_that_it_deserves(
         assert found["empty-trace"].severity == "error"
     if "clock-causality" in found:
         assert found["clock-causality"].figures["excess_ns"] == -CAUSAL[name]
+    if "start-up" in found:
+        assert START_UP[name].items() <= found["start-up"].figures.items()
     if "launches-missing" in found:
         assert found["launches-missing"].figures["unlinked"] == (
             NO_LAUNCH.get(name) or _unlinked(name)

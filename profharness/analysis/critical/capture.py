@@ -20,6 +20,7 @@ from profharness.analysis.critical.host_points import Role
 from profharness.analysis.critical.segments import UNEXPLAINED_NS, cut_host
 from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.timeline import OPS
+from profharness.analysis.time.start_up import start_up_calls
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL
@@ -182,15 +183,24 @@ def _threads(graph: Graph, points: I64) -> I64:
 
 
 def _kept(graph: Graph, threads: I64, start: I64, end: I64, kinds: tuple[Kind, ...]) -> I64:
-    """How much of each stretch of a thread is of these kinds, or lies between two files."""
+    """How much of each stretch of a thread is of these kinds, lies between two files, or in a call
+    that loads or creates something: no graph makes that shorter.
+    """
     end = np.maximum(start, end)
-    kept = intervals.inside_ns(Intervals(start, end), _between_files(graph))
+    stays = intervals.union(_between_files(graph), _start_up(graph))
+    kept = intervals.inside_ns(Intervals(start, end), stays)
     for thread in np.unique(threads).tolist():
         mine = np.flatnonzero(threads == thread)
         cut = cut_host(graph.scope, thread, start[mine], end[mine])
         length = np.where(np.isin(cut.kind, kinds), cut.end - cut.start, 0)
         kept[mine] += np.bincount(cut.owner, length, len(mine)).astype(np.int64)
     return kept
+
+
+def _start_up(graph: Graph) -> Intervals:
+    trace = graph.scope.trace
+    rows = start_up_calls(trace)
+    return intervals.merge(intervals.lasting(trace.api.start_ns[rows], trace.api.dur_ns[rows]))
 
 
 def _between_files(graph: Graph) -> Intervals:

@@ -3,7 +3,8 @@
 A process is what shares correlation ids: the sources of one pass, host, rank and process, and of
 one point of a scan. The window reaches from the first steady step to the last, and on to the end of
 the device work that these steps launched, since a path ends with the last end; without steps it is
-all that the process recorded, and each piece by itself where it recorded in pieces.
+all that the process recorded after its start-up, and each piece by itself where it recorded in
+pieces.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from profharness.analysis.host.timeline import MARKS, HostRows, Timeline, host_rows
 from profharness.analysis.time.device_work import Work, work_of
+from profharness.analysis.time.start_up import begin_after_start_up
 from profharness.analysis.time.steps import Step, steady, steps
 from profharness.trace.columns.table import NULL
 from profharness.trace.launches import correlated_process
@@ -105,6 +107,11 @@ def _scope(trace: Trace) -> Scope | None:
         if launched.any():
             start = min(start, int(work.start[launched].min()))
         label = "all records"
+        begin = begin_after_start_up(trace)
+        if begin is not None:
+            start = int(work.launched[launched & (work.start >= begin)].min())
+            launched &= work.launched >= start
+            label = "all records after start-up"
     end = max(host_end, int(work.end[launched].max())) if launched.any() else host_end
     if end <= start:
         return None

@@ -1,4 +1,4 @@
-"""What a window's kernels could have done better on the same device, as findings."""
+"""What a window could have done better on the same device, as findings."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from profharness.analysis.efficiency.layout import copies_under_products, layout
 from profharness.analysis.efficiency.precision import fp32_products
 from profharness.analysis.efficiency.tile_waste import tile_waste
 from profharness.analysis.measurement import Measurement
+from profharness.analysis.verdict.start_up import start_up_findings
 from profharness.findings import Finding
 
 _CHECKS = (
+    start_up_findings,
     layout_under_convolutions,
     copies_under_products,
     fp32_products,

@@ -51,9 +51,7 @@ class SteadySteps:
     numbers: I64 | None = None
     """Which step of its process each is; None where one of them does not say."""
     first_end_ns: int | None = None
-    """Where the pass ended its first step, steady or not; None where only a capture window shows
-    steps, which need not hold the first.
-    """
+    """The end of its first step, steady or not; None where a capture window alone shows any."""
 
     def __len__(self) -> int:
         return len(self.starts_ns)
@@ -119,17 +117,14 @@ def steady_steps(
     lasting = {
         process: [step for step in group if step.dur_ns > 0] for process, group in groups.items()
     }
-    chosen = [
-        _chosen(group, windows.get(process, []), profiled=profiled)
-        for process, group in lasting.items()
-        if group
-    ]
-    if not profiled and any(group.where == "inside" for group in chosen):
+    for inside in (True,) if profiled else (False, True):
         chosen = [
-            _chosen(group, windows.get(process, []), profiled=True)
+            _chosen(group, windows.get(process, []), profiled=inside)
             for process, group in lasting.items()
             if group
         ]
+        if all(group.where != "inside" for group in chosen):
+            break
     first_ends = [group[0].end_ns for group in begun.values()]
     return replace(_joined(pass_name, chosen), first_end_ns=min(first_ends, default=None))
 

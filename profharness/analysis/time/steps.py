@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.time.pieces import recorded
+from profharness.analysis.time.start_up import begin_after_start_up
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL
@@ -157,8 +158,8 @@ def _recorded(trace: Trace, window: Windows) -> Windows:
 
 
 def everything(trace: Trace) -> Windows:
-    """From the first to the last device work; of operators where there is none with times; empty
-    for an empty trace.
+    """From the first to the last device work, without start-up before it; of operators where there
+    is none with times; empty for an empty trace.
     """
     for tables, words in (
         ((trace.kernels, trace.copies), "all device work"),
@@ -169,8 +170,10 @@ def everything(trace: Trace) -> Windows:
         ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
         known = starts != NULL
         if known.any():
-            reach = intervals.window(int(starts[known].min()), int(ends[known].max()))
-            return _recorded(trace, Windows(reach, words))
+            begin = begin_after_start_up(trace) if tables[0] is trace.kernels else None
+            low = int(starts[known].min()) if begin is None else begin
+            label = words if begin is None else f"{words} after start-up"
+            return _recorded(trace, Windows(intervals.window(low, int(ends[known].max())), label))
     return Windows(intervals.EMPTY, "all device work" if len(trace.kernels) else "nothing")
 
 

@@ -17,6 +17,7 @@ from profharness.analysis.time.timeline import is_communication
 from profharness.analysis.verdict.host_files import of_host_files
 from profharness.analysis.verdict.integrity import recorded_calls
 from profharness.analysis.verdict.records import CategoryTime, Grounds, KernelParts, ordered
+from profharness.analysis.verdict.start_up import needs_of
 from profharness.findings import ways
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -54,6 +55,7 @@ def grounds_of(m: Measurement) -> Grounds:
         unknown=_by_category(m, unknown),
         remedy=_remedy(m, unknown),
         ceilings=_ceilings(m),
+        start_up=needs_of(m),
     )
 
 

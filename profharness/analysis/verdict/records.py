@@ -77,6 +77,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     counted), `longest_gap_ns` is the longest gap of each device, summed over devices. `unknown` are
     the kernels of unknown work by category, largest first, and `remedy` says what would make their
     work known. `ceilings` are what kernels are set against: measured, of a data sheet, or none.
+    `start_up` says what a verdict on idle time would take where most of that is start-up.
     """
 
     withheld: str = ""
@@ -86,6 +87,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     unknown: tuple[CategoryTime, ...] = ()
     remedy: str = ""
     ceilings: Literal["measured", "data sheet", "none"] = "data sheet"
+    start_up: str = ""
 
 
 def add_grounds(grounds: list[Grounds]) -> Grounds:
@@ -108,6 +110,7 @@ def add_grounds(grounds: list[Grounds]) -> Grounds:
         unknown=ordered(categories),
         remedy=speaking.remedy,
         ceilings=speaking.ceilings,
+        start_up=grounds[0].start_up if all(part.start_up for part in grounds) else "",
     )
 
 

@@ -201,6 +201,8 @@ def _of_device(partition: Partition, figures: Mapping[str, Figure], grounds: Gro
         return Judgement(
             None, f"{HOST_CALLS}, as {evidence} and nothing in the file says why", partition
         )
+    if part == "idle" and grounds.start_up:
+        return Judgement(None, grounds.start_up, partition)
     kind = part if part != "idle" else known_cause(partition) or "undetermined"
     bound = None
     if kind in NOT_KNOWN:

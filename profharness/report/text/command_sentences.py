@@ -312,6 +312,9 @@ def _partition(summary: Summary) -> str:
         if cause and partition.idle_ns
         else ""
     )
+    start_up = _start_up_share(summary.findings)
+    if 2 * start_up * partition.window_ns >= partition.idle_ns > 0:
+        return f"{text}{idle}, mostly start-up ({format_share(start_up)})."
     reason = idle_reason(summary.host) if why else ""
     threads = f" {crowded(summary.findings)}" if why else ""
     slowest = slow_rank.worth_saying(_slowest(summary))
@@ -319,6 +322,12 @@ def _partition(summary: Summary) -> str:
     waits = f" {feeding.wait_sentence(summary.host)}" if why else ""
     said = f"{text}{idle}{why}{f': {reason}' if reason else ''}."
     return f"{said}{threads.rstrip()}{waits.rstrip()}{ranks}"
+
+
+def _start_up_share(findings: Sequence[Finding]) -> float:
+    """Of the window; 0 where it is not worth a word."""
+    found = [item.figures.get("window_share", 0) for item in findings if item.id == "start-up"]
+    return max(map(float, found), default=0.0)
 
 
 def top_row(summary: Summary) -> str:

@@ -39,7 +39,7 @@ RECORDED: dict[str, tuple[str | None, float | None]] = {
     "kineto/a100_triton_example.json.gz": ("idle-host-not-ready", None),
     "kineto/h100_bert_small.json.gz": ("idle-host-not-ready", 14.3),
     "kineto/mi210_gpu_only.json.gz": ("kernels", None),
-    "kineto/mi250_minitoy_rocm6.2.json.gz": ("idle-launch-in-progress", None),
+    "kineto/mi250_minitoy_rocm6.2.json.gz": (None, None),
     "kineto/mi300x_bert_small.json.gz": ("idle-host-not-ready", 10.3),
     "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz": ("communication", 2.95),
     "kineto/mi300x_sglang_graph_capture.json.gz": (None, None),
@@ -54,7 +54,7 @@ RECORDED: dict[str, tuple[str | None, float | None]] = {
     "rocm/rocprofv3/csv/gfx1151_decode_kernel_trace.csv": (None, None),
     "rocm/rocprofv3/csv/gfx950_phase_test_counter_collection.csv": (None, None),
     "rocm/rocprof_v1/mi300a_vecadd/results.json": ("copy", None),
-    "rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz": ("idle-host-not-ready", None),
+    "rocm/rocprofv3/rocpd/mi300x_ck_gemm_28_results.db.gz": ("kernels", None),
 }
 
 
