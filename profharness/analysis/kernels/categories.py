@@ -213,8 +213,8 @@ KERNEL_RULES: tuple[Rule, ...] = (
 # of the kernels without a category: what sorts, scans, looks up, routes or waits
 _NO_PRODUCT = re.compile(
     r"[Ss]ort|[Ss]can|cub::|rocprim|[Ee]mbedding|[Rr]out(e|ing)|top_?k|TopK|[Nn]onzero|[Ii]ndex|"
-    r"[Ii]ndices|indice|[Bb]ucket|[Uu]psample|_align_|[Hh]istogram|[Uu]nique|[Cc]riterion|spin_kernel"
-    r"|token_ids|qparam|FP8rowwise|finalize|fft|^triton__?\d"
+    r"[Ii]ndices|indice|[Bb]ucket|[Uu]psample|_align_|[Hh]istogram|[Uu]nique|[Cc]riterion"
+    r"|spin_kernel|token_ids|qparam|FP8rowwise|finalize|fft|^triton__?\d"
 )
 _AUTOGRAD = re.compile(r"^autograd::engine::evaluate_function: ")
 OP_RULES: tuple[Rule, ...] = (
