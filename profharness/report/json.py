@@ -226,6 +226,7 @@ def _figure(figure: Figure) -> dict[str, object]:
     }
     if figure.coverage is not None:
         shown["coverage"] = figure.coverage
+        shown["coverage_of"] = figure.coverage_of
     if figure.note:
         shown["note"] = figure.note
     return shown

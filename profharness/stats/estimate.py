@@ -14,7 +14,9 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One value. `value` None means not measured, and `needs` says what would give it."""
+    """One value. `value` None means not measured, and `needs` says what would give it. `coverage`
+    is the share of `coverage_of` that the value rests on.
+    """
 
     value: float | int | None
     unit: str
@@ -23,4 +25,5 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     source: str = msgspec.field(default="", name="from")
     needs: str = ""
     coverage: float | None = None
+    coverage_of: str = "kernel time"
     note: str = ""

@@ -137,6 +137,7 @@ def _of_energy(
             source=origin,
             note=note,
             coverage=energy.covered,
+            coverage_of="the time",
         )
 
     yield "power_w", figure(energy.joules, "W", 1 / energy.seconds)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.communication.collectives import Arrivals, described
+from profharness.analysis.communication.collectives import Arrivals
 from profharness.analysis.communication.corridor import furthest
-from profharness.analysis.communication.matching import MEET, Matched
+from profharness.analysis.communication.matching import Matched, causal, meeting
 from profharness.trace.clocks.align import Conversion
 from profharness.units import format_ns
 
@@ -29,10 +29,6 @@ _WORTH_A_LINE = 0.75
 _FEWEST_OF_A_LINE = 24
 BY_COMMON_END = "by the common end of"
 """In words of how times came onto a clock: that collectives told it."""
-CAUSAL = MEET - {"all_to_all"}
-"""Collectives whose every result depends on every rank; of an exchange with uneven parts, a part
-may be empty.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,15 +168,12 @@ def _base() -> UnitClock:
 
 def _calls(group: Matched, ranks: Sequence[Arrivals], unit_of: Sequence[Hashable]) -> _Calls:
     """The calls of a group that end on all ranks at about one time, by unit."""
-    texts = ranks[group.ranks[0]].texts
-    distinct, place = np.unique(group.what, return_inverse=True)
-    kinds = [described(texts[what]).kind for what in distinct.tolist()]
-    meet = np.array([kind in MEET for kind in kinds], np.bool_)[place.reshape(-1)]
-    causal = np.array([kind in CAUSAL for kind in kinds], np.bool_)[place.reshape(-1)][meet]
+    meet = meeting(group, ranks)
+    of_all = causal(group, ranks)[meet]
     start, end = group.start[meet], (group.start + group.dur)[meet]
     units = tuple(dict.fromkeys(unit_of[position] for position in group.ranks))
     if not meet.any():
-        return _Calls((), end, start, end, causal)
+        return _Calls((), end, start, end, of_all)
     columns = [
         [at for at, position in enumerate(group.ranks) if unit_of[position] == unit]
         for unit in units
@@ -190,7 +183,7 @@ def _calls(group: Matched, ranks: Sequence[Arrivals], unit_of: Sequence[Hashable
         np.stack([_middle(end[:, own]) for own in columns], axis=1),
         np.stack([start[:, own].max(axis=1) for own in columns], axis=1),
         np.stack([end[:, own].min(axis=1) for own in columns], axis=1),
-        causal,
+        of_all,
     )
 
 

@@ -19,7 +19,7 @@ from profharness.analysis.communication.records import (
     RankGroup,
     RankKind,
 )
-from profharness.analysis.communication.skew import NOTICEABLE_NS
+from profharness.analysis.communication.waits import NOTICEABLE_NS
 from profharness.trace.model import F64
 
 _APART = 0.10  # of the median of all ranks

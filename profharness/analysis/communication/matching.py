@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from profharness.analysis.communication.collectives import Arrivals, described
 from profharness.trace.collectives import UNTOLD
@@ -18,6 +19,10 @@ _CLOCKS_NS = 1_000_000  # clocks of several nodes agree within about this
 _UNEVEN = frozenset({"all_to_all", "send_recv", "gather", "scatter", "collective"})
 MEET = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
 """Collectives that end on all ranks at about one time."""
+CAUSAL = MEET - {"all_to_all"}
+"""Collectives whose every result depends on every rank; of an exchange with uneven parts, a part
+may be empty.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +37,28 @@ class Matched:
     dur: I64
     what: I64
     each: I64
+
+
+def meeting(group: Matched, ranks: Sequence[Arrivals]) -> npt.NDArray[np.bool_]:
+    """Which calls of a group end on all of its ranks at about one time; `ranks` are those that were
+    matched.
+    """
+    return _of_kinds(group, ranks, MEET)
+
+
+def causal(group: Matched, ranks: Sequence[Arrivals]) -> npt.NDArray[np.bool_]:
+    """Which of them end on no rank before the last one has come to them."""
+    return _of_kinds(group, ranks, CAUSAL)
+
+
+def _of_kinds(
+    group: Matched, ranks: Sequence[Arrivals], wanted: frozenset[str]
+) -> npt.NDArray[np.bool_]:
+    texts = ranks[group.ranks[0]].texts
+    distinct, place = np.unique(group.what, return_inverse=True)
+    kinds = [described(texts[what]).kind in wanted for what in distinct.tolist()]
+    fits: npt.NDArray[np.bool_] = np.array(kinds, np.bool_)[place.reshape(-1)]
+    return fits
 
 
 def matched(ranks: Sequence[Arrivals]) -> tuple[list[Matched], int]:

@@ -89,8 +89,8 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
     `noticeable` calls have a difference that counts, `costly` ones make up most (80 %) of all
     waiting; `aligned` says how the ranks' clocks were put together: the ends of nineteen of twenty
     calls lie within `clock_scatter_ns` on that clock, and no two clocks are wrong by more than
-    `clock_bound_ns` (both 0 on a run's clock; None where no call bounds them). The wait of a rank
-    in a call is the last arrival less its own.
+    `clock_bound_ns` (both 0 on a run's clock; None where no call bounds them). A rank waits in a
+    call until the one comes that it waits for (`waits.awaited`), and no longer than the call lasts.
     """
 
     ranks: int

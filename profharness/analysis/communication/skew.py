@@ -1,9 +1,9 @@
 """Ranks against each other: who arrives late at the same collective, and who waits.
 
-A collective's kernel starts when its rank arrives and ends, on all ranks, when the last one has
-come and the data are through. Calls are matched by their order in each process group. Ranks on one
-clock (a run's) are compared as they are; others are put together by the common end of their
-collectives.
+A collective's kernel starts when its rank arrives and ends, on all ranks that meet there, when the
+last one has come and the data are through; who gives without getting leaves before (`awaited`).
+Calls are matched by their order in each process group. Ranks on one clock (a run's) are compared as
+they are; others are put together by the common end of their collectives.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import numpy as np
 from profharness.analysis.communication.clocks import CommonClock, common_clock, words
 from profharness.analysis.communication.collectives import Arrivals
 from profharness.analysis.communication.lateness import FEWEST, Lateness, lateness, margins
-from profharness.analysis.communication.matching import Matched, by_value
+from profharness.analysis.communication.matching import Matched, by_value, meeting
 from profharness.analysis.communication.records import RankRow, Skew
-from profharness.analysis.communication.waits import Waits
+from profharness.analysis.communication.waits import NOTICEABLE_NS, Waits, awaited
 from profharness.trace.model import F64, I64
 
-NOTICEABLE_NS = 20_000
-"""A smaller difference of arrival is within what launches and clocks scatter by."""
 _LATE = 0.5
 COSTS = 0.02
 """Of all ranks' time that they wait: below it nothing is to be gained."""
@@ -51,9 +49,9 @@ def skew(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -
 
 
 def _compared(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: int) -> Skew:
-    last, wait, behind, calls = (np.zeros(len(ranks)) for _ in range(4))
+    last, behind, calls = (np.zeros(len(ranks)) for _ in range(3))
     waits = Waits(len(ranks))
-    differences, latest = [], []
+    differences, longest, latest = [], [], []
     behind_others: list[tuple[I64, I64, I64]] = []
     clock = common_clock(ranks, groups)
     for group in groups:
@@ -64,20 +62,21 @@ def _compared(ranks: Sequence[Arrivals], groups: Sequence[Matched], unmatched: i
         members = np.array(group.ranks)
         latest.append(members[start.argmax(axis=1)])
         np.add.at(last, latest[-1][counts], 1)
-        wait[members] += (start.max(axis=1, keepdims=True) - start).sum(axis=0)
         behind[members] += (start - start.min(axis=1, keepdims=True)).sum(axis=0)
         calls[members] += len(start)
-        waits.add(members, start, start + group.dur)
+        end = start + group.dur
+        waited = waits.add(members, start, end, awaited(start, end, meeting(group, ranks)))
+        longest.append(waited.max(axis=1))
         behind_others.append((members, start.max(axis=1), margins(start)))
     every = np.concatenate(differences)
-    costly = _costly(every)
+    costly, wait = _costly(np.concatenate(longest)), waits.waited_ns()
     paid = np.bincount(np.concatenate(latest)[costly], minlength=len(ranks))
     rows = tuple(
         RankRow(
             rank=rank.rank,
             calls=int(calls[place]),
             last=int(last[place]),
-            wait_ns=int(wait[place]),
+            wait_ns=wait[place],
             mean_behind_ns=float(behind[place] / calls[place]),
             last_costly=int(paid[place]),
             late_ns=None if of_rank is None else of_rank.mean_ns,
@@ -156,10 +155,10 @@ def _persists(row: RankRow, differences: Skew) -> bool:
     return of_others * certain >= COSTS
 
 
-def _costly(differences: I64) -> I64:
-    """The calls with the largest differences of arrival that make up most of their sum."""
-    order = np.argsort(-differences, kind="stable")
-    reached = np.cumsum(differences[order])
+def _costly(longest: I64) -> I64:
+    """The calls with the longest waits that make up most of their sum."""
+    order = np.argsort(-longest, kind="stable")
+    reached = np.cumsum(longest[order])
     chosen: I64 = (
         order[: int(np.searchsorted(reached, _MOST * reached[-1])) + 1]
         if reached[-1] > 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from profharness.analysis.communication.records import Communication, RankRow, Skew, SlowestRank
 from profharness.analysis.communication.skew import COSTS, late
 from profharness.analysis.host.kinds import LABELS, Kind
@@ -30,19 +28,20 @@ def straggler(talk: Communication | None) -> tuple[Finding, ...]:
 def _by_arrivals(
     differences: Skew, rank: RankRow, how_often: str, slowest: SlowestRank | None
 ) -> Finding:
-    mean_wait = float(
-        np.mean([row.wait_ns / row.calls for row in differences.rows if row is not rank])
-    )
+    others = [row for row in differences.rows if row is not rank]
+    waited, all_waited = (sum(row.wait_ns for row in rows) for rows in (others, differences.rows))
+    mean_wait = waited / sum(row.calls for row in others)
+    share = differences.wait_share * waited / all_waited if all_waited else 0.0
     more = "" if slowest is None else doing_more(slowest)
     return finding(
         "straggler",
         f"{rank.rank} arrives last in {how_often}; the others wait {format_ns(mean_wait)} per "
-        f"collective on average ({100 * differences.wait_share:.1f} % of all ranks' time)"
+        f"collective on average ({100 * share:.1f} % of all ranks' time)"
         f"{f'; {more}' if more else ''}",
         rank=rank.rank,
         last=rank.last,
         collectives=differences.noticeable,
-        wait_share=differences.wait_share,
+        wait_share=share,
     )
 
 

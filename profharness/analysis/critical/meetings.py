@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from profharness.analysis.communication.clocks import CommonClock, common_clock
 from profharness.analysis.communication.collectives import Arrivals, arrivals, relabelled
-from profharness.analysis.communication.matching import Matched, matched
+from profharness.analysis.communication.matching import Matched, matched, meeting
+from profharness.analysis.communication.waits import awaited
 from profharness.analysis.critical.classes import COLLECTIVE
 from profharness.analysis.critical.graph import Graph
 from profharness.analysis.critical.host_points import Role
@@ -77,7 +78,7 @@ def meetings(graphs: Sequence[Graph]) -> Met:
     calls = 0
     for group in groups:
         if clock.knows(group.ranks):
-            _add(made, group, (owner, ends), clock, calls)
+            _add(made, group, (owner, ends), ranks, clock, calls)
             calls += len(group.start)
     told = Meetings(calls=calls, shared_clock=clock.shared, bound_ns=clock.constant_ns)
     shift = {owner[position]: ns for position, ns in clock.shift_ns.items()}
@@ -122,30 +123,28 @@ def _add(
     made: dict[Place, Latest],
     group: Matched,
     of_ranks: tuple[list[int], list[_Ends]],
+    ranks: Sequence[Arrivals],
     clock: CommonClock,
     first: int,
 ) -> None:
-    """Add the calls of a group in which one process came later than others by more than the clock
-    can be wrong.
+    """Add the calls of a group in which one process waited for another that came later by more than
+    the clock can be wrong.
     """
     owner, ends = of_ranks
     shifts = clock.shift_ns
-    shift = np.array([shifts[position] for position in group.ranks])
-    common = group.start - shift
-    latest = common.argmax(axis=1)
-    for call, (start, lasting, last) in enumerate(
-        zip(group.start.tolist(), group.dur.tolist(), latest.tolist(), strict=True)
-    ):
-        came = common[call, last]
-        late = owner[group.ranks[last]]
-        their = ends[late].first.get((start[last], lasting[last]))
-        if their is None:
+    common = group.start - np.array([shifts[position] for position in group.ranks])
+    waited_for = awaited(common, common + group.dur, meeting(group, ranks))
+    calls, columns = np.nonzero(waited_for != np.arange(len(group.ranks))[None, :])
+    lasts = waited_for[calls, columns]
+    for call, column, last in zip(calls.tolist(), columns.tolist(), lasts.tolist(), strict=True):
+        came, position = common[call, last], group.ranks[column]
+        late, of_own = owner[group.ranks[last]], ends[owner[position]]
+        their = ends[late].first.get((int(group.start[call, last]), int(group.dur[call, last])))
+        key = int(group.start[call, column]), int(group.dur[call, column])
+        own = of_own.last.get(key)
+        if their is None or own is None:
             continue
-        for column, position in enumerate(group.ranks):
-            of_own, key = ends[owner[position]], (start[column], lasting[column])
-            own = of_own.last.get(key)
-            if own is None:
-                continue
-            since = of_own.since[key] - shifts[position] + clock.constant_ns
-            if since < came <= common[call, column] + lasting[column]:
-                made[owner[position], own] = Latest((late, their), start[last], first + call)
+        since = of_own.since[key] - shifts[position] + clock.constant_ns
+        if since < came <= common[call, column] + key[1]:
+            start = int(group.start[call, last])
+            made[owner[position], own] = Latest((late, their), start, first + call)

@@ -147,13 +147,18 @@ KERNEL_RULES: tuple[Rule, ...] = (
         r"^(Custom_)?Cijk_|(?<!fb)[Gg]emm(?!_gpu)|GEMM|gemv|GEMV|nvjet|matmul|MatMul|wvSplitK|"
         r"LLMM1|splitKreduce|splitk|SplitK|cublas",
     ),
-    # llama.cpp's products, quantised or not; fused experts; BLAS beyond the general product
+    # llama.cpp's products, quantised or not; fused experts and products of four bits, whose names
+    # begin with the types (bmm_Bfloat16_E2m1E2m1_...); BLAS beyond the general product
     _rule(
         "gemm",
         r"(^|_)mul_mat(_|$)|[Mm]atrix_?[Mm]ul|[Ff]latmm|kernel_contraction|(^|::)fmoe_"
         r"|^_?fused_moe_(persistent_)?(silu_)?kernel|(^|_)t?gmm(_(non_)?persistent)?(_kernel)?$"
+        r"|(^|::)_?bmm_|(^|::)(mfma_)?moe_?(stage)?[12](_|$)|ck_moe_stage|[Mm]arlin(_|$|[^\w])"
         r"|rocblas_\w*(syrk|herk|symm|trmm)",
     ),
+    # CUTLASS has one entry for all kernels of its third version
+    _rule("attention", r"cutlass::(device_kernel|Kernel2?)<.*?(flash|[Ff]mha|FMHA)", whole=True),
+    _rule("gemm", r"cutlass::(device_kernel|Kernel2?)<.*?[Gg]emm", whole=True),
     _rule(
         "gemm",
         r"cutlass_?\w*(gemm|tensorop)|cutlass\w*::reduction::kernel::ReduceSplitK"
@@ -205,6 +210,12 @@ KERNEL_RULES: tuple[Rule, ...] = (
     ),
 )
 
+# of the kernels without a category: what sorts, scans, looks up, routes or waits
+_NO_PRODUCT = re.compile(
+    r"[Ss]ort|[Ss]can|cub::|rocprim|[Ee]mbedding|[Rr]out(e|ing)|top_?k|TopK|[Nn]onzero|[Ii]ndex|"
+    r"[Ii]ndices|indice|[Bb]ucket|[Uu]psample|_align_|[Hh]istogram|[Uu]nique|[Cc]riterion"
+    r"|spin_kernel|token_ids|qparam|FP8rowwise|finalize|fft|^triton__?\d"
+)
 _AUTOGRAD = re.compile(r"^autograd::engine::evaluate_function: ")
 OP_RULES: tuple[Rule, ...] = (
     _rule(
@@ -295,6 +306,14 @@ def function_name(name: str) -> str:
 def kernel_category(name: str) -> Category:
     """The category of a device kernel by its recorded name; `other` where no rule fits."""
     return _first(KERNEL_RULES, function_name(name), readable(name))
+
+
+@lru_cache(_NAMES)
+def may_multiply(name: str) -> bool:
+    """Whether a kernel that has no category may be a product all the same: nothing in its name says
+    that it is none.
+    """
+    return kernel_category(name) == "other" and not _NO_PRODUCT.search(readable(name))
 
 
 @lru_cache(_NAMES)

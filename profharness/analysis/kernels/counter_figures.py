@@ -40,6 +40,7 @@ def figure(share: Share) -> Callable[[Measurement], Figure]:
             source=m.origin,
             note="by counters; kernels run one by one there",
             coverage=total / float(weight.sum()),
+            coverage_of="kernel time" if m.kernel_ns.any() else "the kernels",
         )
 
     return compute

@@ -89,6 +89,12 @@ class KernelFacts:
         return op_work.matrix_kernels(self.trace.kernels.name, self.trace.strings)
 
     @cached_property
+    def hidden(self) -> npt.NDArray[np.bool_]:
+        """Which kernels multiply, or may, and do not tell how much."""
+        unnamed = op_work.unnamed_products(self.trace)
+        return (self.multiplying | unnamed) & ~np.isfinite(self.work.flops)
+
+    @cached_property
     def counted(self) -> Counted | None:
         """What counters say of each kernel: those of the counter pass, else the trace's own; None
         where there are none.

@@ -359,12 +359,14 @@ def _rows(tally: Tally, total: I64, whole: int) -> list[HotspotRow]:
 
 
 def _device_shares(tally: Tally) -> list[float | None]:
-    """Of each group its share of the device time of all; None where no device was recorded."""
+    """Of each group its share of all device time, that of no group included; None where no device
+    was recorded.
+    """
     groups = tally.groups.key
-    if tally.work is None or not tally.work.traced:
+    if tally.work is None or tally.work.outside_ns is None:
         return [None] * len(groups)
     times = tally.work.device[groups].tolist()
-    whole = sum(times)
+    whole = sum(times) + tally.work.outside_ns
     return [_part(time, whole) for time in times]
 
 

@@ -23,7 +23,7 @@ from profharness.trace.columns.keys import distinct
 from profharness.trace.model import Trace
 from profharness.units import format_share
 
-_WITH_FLOPS = ("gemm", "conv", "attention")
+_KINDS = {"gemm": "gemm", "conv": "conv", "attention": "attention", "other": "unnamed"}
 KNOWN_SHARE = 0.5  # of the time of matrix kernels: with less, a share of a peak tells of the rest
 NO_FLOPS = "operators with shapes (--profile torch), or --flops-per-item"
 NO_TRAFFIC = f"operators with shapes (--profile torch){ways.OR_COUNTERS}"
@@ -32,22 +32,21 @@ COUNTED_TIMES = "times of a pass without counters: such a pass serialises kernel
 
 def _missing(m: Measurement) -> str:
     """Which kinds of matrix work in the windows are not known, as a note."""
-    rows = (m.kernel_ns > 0) & ~np.isfinite(m.facts.work.flops)
+    rows = (m.kernel_ns > 0) & m.facts.hidden
     kinds = {
         kernel_category(m.trace.strings[int(code)]) for code in distinct(m.trace.kernels.name[rows])
     }
-    left = [kind for kind in _WITH_FLOPS if kind in kinds]
+    left = [word for kind, word in _KINDS.items() if kind in kinds]
     return f"at least: without {', '.join(left)} kernels of unknown work" if left else ""
 
 
 def _known_share(m: Measurement) -> tuple[float | None, float]:
-    """The known share of the time of matrix kernels in the windows (None without any), and the time
-    of the others as a share of the windows, which is the most that they can add: nothing does more
-    than its peak.
+    """The known share of the time in the windows of kernels that multiply or may (None without
+    any), and the time of the others as a share of the windows, which is the most that they can add:
+    nothing does more than its peak.
     """
-    matrix_ns = m.kernel_ns[m.facts.multiplying]
-    unknown = ~np.isfinite(m.facts.work.flops[m.facts.multiplying])
-    total, hidden = int(matrix_ns.sum()), int(matrix_ns[unknown].sum())
+    hidden = int(m.kernel_ns[m.facts.hidden].sum())
+    total = int(m.kernel_ns[m.facts.multiplying | m.facts.hidden].sum())
     return (1 - hidden / total if total else None), hidden / m.window_ns
 
 
@@ -104,19 +103,21 @@ def _share(peak_of: Callable[[Ceilings, Dtype], Ceiling | None]) -> Callable[[Me
             return lacking(
                 "share",
                 m,
-                f"the work of most matrix kernels; known is that of {format_share(known)} of their "
-                "time",
+                f"the work of most kernels that multiply; known is that of {format_share(known)} "
+                "of their time",
             )
         share = _over_peak(m, peak_of)
         if share is None:
             return lacking("share", m, NO_CEILING)
+        most = share[0] + hidden
         return Figure(
             value=share[0],
             low=share[0] if hidden else None,
-            high=share[0] + hidden if hidden else None,
+            high=most if hidden and most < 1 else None,
             unit="share",
             source=m.origin,
             coverage=known,
+            coverage_of="matrix-kernel time",
             note="; ".join(part for part in (f"of {share[1]}", _missing(m)) if part),
         )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.kernels.categories import kernel_category
+from profharness.analysis.kernels.categories import kernel_category, may_multiply
 from profharness.analysis.operators.engine import Engine, own_engine
 from profharness.analysis.operators.nests import nests
 from profharness.analysis.operators.records import Work
@@ -148,6 +148,23 @@ def matrix_kernels(names: I32, strings: Strings) -> Mask:
     codes, place = coded(names)
     of_matrices = [kernel_category(strings[code]) in MATRIX for code in codes.tolist()]
     return np.array(of_matrices, np.bool_)[place]
+
+
+def unnamed_products(trace: Trace) -> Mask:
+    """Which kernels may multiply matrices although they have no category: their names do not say
+    that they do not, and no operator of torch's own launched them (those that multiply have
+    formulas).
+    """
+    codes, place = coded(trace.kernels.name)
+    unnamed: Mask = np.array(
+        [may_multiply(trace.strings[code]) for code in codes.tolist()], np.bool_
+    )[place]
+    launched = np.flatnonzero(unnamed & (trace.kernels.op != NULL))
+    if len(launched):
+        names, op = coded(trace.ops.name[trace.kernels.op[launched]])
+        own = [trace.strings[code].startswith("aten::") for code in names.tolist()]
+        unnamed[launched] = ~np.array(own, np.bool_)[op]
+    return unnamed
 
 
 def _doing(trace: Trace, rows: I64, owner: I64) -> Mask:

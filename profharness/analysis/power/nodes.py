@@ -144,6 +144,7 @@ def _of_energy(energy: Energy | None, name: str, power: str, note: str) -> dict[
             high=energy.high,
             source=_SOURCE,
             coverage=energy.covered,
+            coverage_of="the time",
             note=note,
         ),
         power: Figure(
@@ -153,6 +154,7 @@ def _of_energy(energy: Energy | None, name: str, power: str, note: str) -> dict[
             high=energy.high / seconds,
             source=_SOURCE,
             coverage=energy.covered,
+            coverage_of="the time",
             note=note,
         ),
     }
@@ -201,6 +203,7 @@ def _summed(of_nodes: Mapping[str, Figure | None]) -> Figure:
         high=sum(float(one.high or 0) for one in known) if bounded else None,
         source=_SOURCE,
         coverage=min((one.coverage for one in known if one.coverage is not None), default=None),
+        coverage_of="the time",
         note=f"sum over {len(known)} nodes",
     )
 

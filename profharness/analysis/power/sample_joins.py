@@ -233,7 +233,12 @@ def mean_figure(metric: str, sampled: Integrals, sums: tuple[float, float, float
     unit, coverage = unit_of(metric), covered_ns / total_ns if total_ns else 0.0
     if coverage < NEEDED_COVERAGE:
         return Figure(
-            value=None, unit=unit, source="telemetry", needs=sampled.lacks, coverage=coverage
+            value=None,
+            unit=unit,
+            source="telemetry",
+            needs=sampled.lacks,
+            coverage=coverage,
+            coverage_of="the time",
         )
     note = ""
     if calls and sampled.every_ns > total_ns / calls:
@@ -246,6 +251,7 @@ def mean_figure(metric: str, sampled: Integrals, sums: tuple[float, float, float
         unit=unit,
         source="telemetry",
         coverage=min(coverage, 1.0),
+        coverage_of="the time",
         note=note,
     )
 

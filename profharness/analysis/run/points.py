@@ -274,6 +274,7 @@ def _bare_figures(
             low=low,
             high=high,
             coverage=figure.coverage,
+            coverage_of=figure.coverage_of,
             source=f"{figure.source}, over the trial time of the {view.reference} pass",
         )
     return figures

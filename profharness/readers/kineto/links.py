@@ -46,6 +46,8 @@ _WORKGROUPS = frozenset(
 
 _UNKNOWN, _IN_GROUPS, _IN_ITEMS = range(3)
 
+_EARLY_NS = 10_000  # by so much two clocks of a process may put a call before its own operator
+
 
 @dataclass(frozen=True, eq=False)
 class Calls:
@@ -191,9 +193,10 @@ def operators(
     """The row in `ops` of the innermost operator that is open at the start of the call that
     launched each record; `ids` are its external and correlation ids.
 
-    The external id names it, but files of 2022 and 2023 repeat the correlation id there: an
-    operator found by id must hold the launching call, and where no call is in the file, ids that
-    all repeat the correlation are not used.
+    The external id names it too, but older files, and records without an operator in newer ones,
+    repeat the correlation id there: an id that does is no operator's. Other ids count where no call
+    is in the file, and where the operator that they name holds the call, or the call lies in no
+    operator and begins at most `_EARLY_NS` before that one.
     """
     external, correlation = ids
     launchers = np.full(len(launch), NULL, np.int64)
@@ -213,16 +216,13 @@ def operators(
         (calls.start[call], call_thread),
         with_end=False,
     )
-    named = _rows_by_id(ops.external, external)
-    holds = np.zeros(len(launch), np.bool_)
+    named = np.where(external == correlation, NULL, _rows_by_id(ops.external, external))
+    holds = (named != NULL) & (launch == NULL)
     held = named[linked]
-    inside = (ops.start_ns[held] <= calls.start[call]) & (
-        calls.start[call] < ops.start_ns[held] + ops.dur_ns[held]
-    )
-    holds[linked] = (held != NULL) & inside & (op_thread[held] == call_thread)
-    has_id = external > 0
-    if np.any(external[has_id] != correlation[has_id]):
-        holds |= (named != NULL) & (launch == NULL)
+    begins, starts = calls.start[call], ops.start_ns[held]
+    inside = (starts <= begins) & (begins < starts + ops.dur_ns[held])
+    early = (launchers[linked] == NULL) & (begins < starts) & (starts <= begins + _EARLY_NS)
+    holds[linked] = (held != NULL) & (inside | early) & (op_thread[held] == call_thread)
     return np.where(holds, named, launchers)
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from profharness.report.table import Table
 
 INFLATED = "inflated by the profiler"
-_EMPTY = ("covers 100 % of kernel time", "covers 100 % of the time")
-"""Remarks that tell nothing: the figure rests on all that it is about."""
+_EMPTY = "covers 100 % of "
+"""How a remark begins that tells nothing: the figure rests on all that it is about."""
 _OTHERS = ", unless the remarks name another source"
 _FEW, _MOSTLY = 2, 0.6
 
@@ -41,7 +41,7 @@ def figures_told_once(table: Table | None) -> tuple[Table | None, str]:
     for row in table.rows:
         own = row[source_at].text
         named = [f"from {own}"] if once and own not in ("", source) else []
-        remarks = [part for part in row[remarks_at].text.split("; ") if part not in _EMPTY]
+        remarks = [part for part in row[remarks_at].text.split("; ") if not part.startswith(_EMPTY)]
         inflated = inflated or INFLATED in remarks
         short = ["inflated" if part == INFLATED else part for part in remarks]
         text = "; ".join(part for part in (*named, *short) if part)

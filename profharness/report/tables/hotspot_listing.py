@@ -31,21 +31,39 @@ class _Figure:
 def hotspot_listing(table: Hotspots, top: int, width: int | None) -> Table:
     """The first `top` rows with the name last, which is folded so that a line has `width`
     characters; None leaves it whole. A name that stands on a line of its own (`is_long`) may take
-    the whole width.
+    the whole width. The last row is the device time that belongs to no row of the table.
     """
     rows = table.rows[:top]
     figures = _figures(table, rows)
     texts = [tuple(figure.text(row) for figure in figures) for row in rows]
     heads = tuple(figure.title for figure in figures)
-    lead = sum(max(len(line[at]) for line in (heads, *texts)) + 2 for at in range(len(heads)))
+    outside = _outside(table, heads)
+    lines = (heads, *texts, *outside)
+    lead = sum(max(len(line[at]) for line in lines) + 2 for at in range(len(heads)))
     columns = (*(Column(figure.title, figure.align) for figure in figures), Column("name"))
     names = _names(table, rows, lead, width)
+    if outside:
+        texts, names = [*texts, *outside], [*names, "outside"]
     return Table(
         f"by {table.by}",
         columns,
         tuple(row_of(*line, name) for line, name in zip(texts, names, strict=True)),
         left_out=max(len(table.rows) - top, 0),
     )
+
+
+def _outside(table: Hotspots, heads: Sequence[str]) -> list[tuple[str, ...]]:
+    """The figures of the device time that belongs to no row, under these heads; nothing where there
+    is none.
+    """
+    if not table.device_ns_outside:
+        return []
+    whole_ns = sum(row.device_ns or 0 for row in table.rows) + table.device_ns_outside
+    known = {
+        "device": _short(table.device_ns_outside),
+        "share": _share(table.device_ns_outside / whole_ns),
+    }
+    return [tuple(known.get(head, "-") for head in heads)]
 
 
 def _names(table: Hotspots, rows: Sequence[HotspotRow], lead: int, width: int | None) -> list[str]:

@@ -57,10 +57,8 @@ def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
         return f"{known} ({_bound_text(figure)})" if interval and _one_ended(figure) else known
     half = half_width(value, figure.low, figure.high)
     if half is not None and _lopsided(value, figure.low, figure.high):
-        return (
-            f"{quantity_text(value, figure.unit)} ({quantity_text(figure.low, figure.unit)} "
-            f"to {quantity_text(figure.high, figure.unit)})"
-        )
+        shown, *ends = (quantity_text(one, figure.unit) for one in (value, figure.low, figure.high))
+        return shown if {*ends} == {shown} else f"{shown} ({ends[0]} to {ends[1]})"
     return quantity_text(value, figure.unit, half or None)
 
 
@@ -240,15 +238,10 @@ def _end(value: float | None) -> str:
 
 
 def coverage_text(figure: Figure) -> str:
-    """How much of what the figure is about it rests on: of kernel time, or of the time sampled;
-    empty where that is not said.
-    """
+    """How much of what the figure is about it rests on; empty where that is not said."""
     if figure.coverage is None:
         return ""
-    return (
-        f"covers {100 * figure.coverage:.0f} % of "
-        f"{'the time' if 'telemetry' in figure.source else 'kernel time'}"
-    )
+    return f"covers {100 * figure.coverage:.0f} % of {figure.coverage_of}"
 
 
 def figure_tip(figure: Figure | None, meaning: str = "") -> str:

@@ -556,3 +556,86 @@ def test_waiting_in_several_calls_at_once_counts_once():
     assert told is not None
     whole = (19_950, 19_050)
     assert told.wait_share == pytest.approx(20 * 900 / sum(whole))
+
+
+def _calls(kind: str, *calls: list[tuple[int, int]]) -> list[Arrivals]:
+    """Ranks on one clock with these calls, each a start and an end in µs for every rank."""
+    texts = (encode(Collective(kind, group="all")),)
+    return [
+        Arrivals(
+            f"rank {rank}",
+            np.array([1000 * start for start, _ in of_rank], np.int64),
+            np.array([1000 * (end - start) for start, end in of_rank], np.int64),
+            np.zeros(len(of_rank), np.int64),
+            texts,
+            common_clock=True,
+        )
+        for rank, of_rank in enumerate(zip(*calls, strict=True))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "waits"),
+    [
+        ("all_reduce", [(0, 500), (300, 500), (100, 500)], [300, 0, 200]),
+        # a clock that is wrong puts the last arrival behind the end
+        ("all_reduce", [(0, 250), (300, 500), (100, 500)], [250, 0, 200]),
+        # rank 0 has the data and leaves before rank 2 comes
+        ("broadcast", [(0, 30), (10, 540), (500, 540)], [0, 490, 0]),
+        ("broadcast", [(0, 30), (10, 540), (500, 538)], [0, 490, 0]),
+        # rank 0 has the data and comes last
+        ("broadcast", [(400, 450), (0, 460), (100, 455)], [0, 400, 300]),
+        # rank 1 passes on to rank 2, and waits for rank 0 alone
+        ("broadcast", [(200, 230), (0, 260), (700, 760)], [0, 200, 0]),
+        # rank 2 gathers, the others send and leave
+        ("gather", [(0, 20), (600, 640), (100, 650)], [0, 0, 500]),
+    ],
+)
+def test_no_rank_waits_longer_than_its_call_and_who_gives_does_not_wait(
+    kind: str, call: list[tuple[int, int]], waits: list[int]
+) -> None:
+    later = [(start + 5000, end + 5000) for start, end in call]
+    ranks = _calls(kind, call, later)
+    told = skew(ranks, *matched(ranks))
+    assert told is not None
+    assert [row.wait_ns for row in told.rows] == [2 * 1000 * wait for wait in waits]
+    whole = sum(int(rank.start[-1] + rank.dur[-1] - rank.start[0]) for rank in ranks)
+    assert told.wait_share == pytest.approx(2 * 1000 * sum(waits) / whole)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["all_reduce", "broadcast", "all_to_all", "gather", "send_recv"]),
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 900), st.integers(1, 90)), min_size=3, max_size=3),
+        min_size=1,
+        max_size=8,
+    ),
+)
+def test_waits_are_a_part_of_the_calls(kind: str, drawn: list[list[tuple[int, int]]]) -> None:
+    calls = [
+        [(1000 * at + start, 1000 * at + start + length) for start, length in call]
+        for at, call in enumerate(drawn)
+    ]
+    ranks = _calls(kind, *calls)
+    told = skew(ranks, *matched(ranks))
+    if told is None:
+        return
+    for row, rank in zip(told.rows, ranks, strict=True):
+        assert 0 <= row.wait_ns <= int(rank.dur.sum())
+    assert told.wait_share <= 1
+
+
+def test_both_figures_of_a_straggler_are_of_the_same_waits() -> None:
+    call = [(0, 30), (0, 3020), (0, 3020), (3000, 3020)]
+    calls = [[(start + 9000 * at, end + 9000 * at) for start, end in call] for at in range(30)]
+    ranks = _calls("broadcast", *calls)
+    told = skew(ranks, *matched(ranks))
+    (found,) = straggler(Communication(devices=(), collectives=(), skew=told))
+    whole = sum(int(rank.start[-1] + rank.dur[-1] - rank.start[0]) for rank in ranks)
+    share = 2 * 30 * 3_000_000 / whole
+    assert found.figures["wait_share"] == pytest.approx(share)
+    assert (
+        "rank 3 arrives last in 30 of 30 collectives with a difference; the others wait 2.000 ms "
+        f"per collective on average ({100 * share:.1f} % of all ranks' time)" in found.message
+    )

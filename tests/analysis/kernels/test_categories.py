@@ -9,6 +9,7 @@ from profharness.analysis.kernels.categories import (
     CATEGORIES,
     function_name,
     kernel_category,
+    may_multiply,
     op_category,
 )
 from profharness.analysis.kernels.hotspots import by_op
@@ -85,6 +86,14 @@ KERNELS = {
     "_ZN5aiter42I8gemm_bf16_perTokenI8_BpreShuffle_112x256E": "gemm",
     "void aiter::kn_entry_1c_sbhd_cached<float>(float*)": "elementwise",
     "fused_moe_kernel": "gemm",
+    "bmm_Bfloat16_E2m1E2m1_Fp32_t128x16x512u2_s3_et128x16_m128x16x64_rM_TN_dynBatch_sm100f": "gemm",
+    "bmm_E2m1_E2m1E2m1_Fp32_t128x8x512_et128x8_swiGlu_clmp_dynBatch_sm100a": "gemm",
+    "void marlin_moe_wna16::Marlin<__nv_bfloat16, 4, 128>(int4 const*)": "gemm",
+    "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cutlass::gemm::"
+    "GroupProblemShape<cute::tuple<int, int, int> > > >(Params)": "gemm",
+    "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::"
+    "CollectiveMainloopFwdSm90<2> > > >(flash::Params)": "attention",
+    "void moe_align_block_size_kernel<int>(int*)": "other",
     "miopenGcnAsmBNBwdTrainSpatial": "normalisation",
     "MIOpenActiveFwd2DLite": "elementwise",
     "void epilogue::impl::globalKernel<float, true>(int, float*, cublasLtEpilogue_t)": "gemm",
@@ -98,6 +107,22 @@ KERNELS = {
 @pytest.mark.parametrize(("name", "category"), KERNELS.items(), ids=lambda text: text[:40])
 def test_kernels_by_what_they_do(name, category):
     assert kernel_category(name) == category
+
+
+@pytest.mark.parametrize(
+    ("name", "may"),
+    [
+        ("multiply_kernel(float*, float const*, float const*, int, int)", True),
+        ("my_fused_layer", True),
+        ("fused_moe_kernel", False),  # it is known to multiply
+        ("void cub::DeviceRadixSortOnesweepKernel<int>(int*)", False),
+        ("void split_embedding_codegen_forward_unweighted_kernel<float>(float*)", False),
+        ("void moe_align_block_size_kernel<int>(int*)", False),
+        (ELEMENTWISE.format("CUDAFunctor_add<float>", "CUDAFunctor_add<float>"), False),
+    ],
+)
+def test_kernels_without_a_category_may_multiply(name, may):
+    assert may_multiply(name) is may
 
 
 def test_a_copy_run_by_an_elementwise_loop_is_a_copy():

@@ -26,6 +26,7 @@ from profharness.analysis.time.steps import Windows
 from profharness.analysis.time.whole import Whole
 from profharness.node.ceilings import Calibration
 from profharness.stats import intervals
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import Counters, Device
 from tests.analysis.scene import Scene
 
@@ -198,6 +199,56 @@ def test_figures_of_work_over_the_window():
     )
     assert found["mfu_at_clock"].value is None
     assert found["hfu"].value is None
+
+
+@pytest.mark.parametrize(
+    ("name", "launched", "hidden"),
+    [
+        ("bmm_E2m1_E2m1E2m1_Fp32_t128x8x512_et128x8_swiGlu_dynBatch_sm100a", "", "gemm"),
+        ("bmm_E2m1_E2m1E2m1_Fp32_t128x8x512_et128x8_swiGlu_dynBatch_sm100a", "vllm::moe", "gemm"),
+        ("my_fused_layer", "", "unnamed"),
+        ("my_fused_layer", "vllm::layer", "unnamed"),
+        ("my_fused_layer", "aten::unique", ""),  # torch's own that multiply have formulas
+        ("void cub::DeviceScanKernel<int>(int*)", "", ""),
+    ],
+)
+def test_the_upper_end_of_mfu_holds_products_of_unknown_work(name, launched, hidden):
+    made = scene()
+    operator = made.op("aten::mm", 0, 10)
+    made.kernel(0, 600_000, op=operator, workgroups=1000, name="Cijk_Ailk")
+    other = made.op(launched or "aten::noise", 20, 30)
+    made.kernel(600_000, 1_000_000, op=other if launched else NULL, workgroups=1000, name=name)
+    found = figures(
+        Measurement(
+            with_ops(made, [([[N, N], [N, N]], ["float", "float"]), ([], [])]),
+            Windows(intervals.window(0, 1_000_000), "all"),
+        )
+    )["mfu"]
+    assert found.value == pytest.approx(2 * N**3 / 1e-3 / (104 * 1.7e9 * 256))
+    assert found.coverage_of == "matrix-kernel time"
+    if not hidden:
+        assert (found.low, found.high, found.coverage) == (None, None, 1.0)
+        return
+    assert (found.low, found.coverage) == (found.value, pytest.approx(0.6))
+    assert found.high == pytest.approx(found.value + 0.4)
+    assert found.note.endswith(f"at least: without {hidden} kernels of unknown work")
+
+
+@pytest.mark.parametrize(("known_ns", "is_told"), [(510_000, True), (490_000, False)])
+def test_mfu_says_nothing_of_a_peak_that_unknown_products_may_reach(known_ns, is_told):
+    made = scene()
+    operator = made.op("aten::mm", 0, 10)
+    made.kernel(0, known_ns, op=operator, workgroups=1000, name="Cijk_Ailk")
+    made.kernel(0, 500_000, stream=2, workgroups=1000, name="my_fused_layer")
+    found = figures(
+        Measurement(
+            with_ops(made, [([[N, N], [N, N]], ["float", "float"])]),
+            Windows(intervals.window(0, 500_000), "all"),
+        )
+    )["mfu"]
+    assert (found.value is not None) is is_told
+    assert found.high is None
+    assert (found.low is not None) is is_told
 
 
 def test_mfu_at_the_clock_that_was_observed():

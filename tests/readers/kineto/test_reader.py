@@ -471,6 +471,49 @@ def test_operator_by_id_without_the_call(tmp_path: Path) -> None:
     assert trace.kernels.op.tolist() == [1]
 
 
+def test_an_id_that_repeats_the_correlation_names_no_operator_of_its_kernel(tmp_path: Path) -> None:
+    trace = read(
+        tmp_path,
+        [
+            op("before", 0, 5, 3),
+            op("mm", 10, 20, 2),
+            launch("hipExtModuleLaunchKernel", 12, 3, 22, External_id=2),
+            kernel("launched before the recording", 5, 100, correlation=3, External_id=3),
+            kernel("launched in it", 110, 100, correlation=22, External_id=2),
+            event("gpu_memset", "Memset", 300, 5, pid=0, correlation=3, External_id=3, device=0),
+        ],
+    )
+    assert trace.kernels.op.tolist() == [NULL, 1]
+    assert trace.copies.op.tolist() == [NULL]
+
+
+@pytest.mark.parametrize(
+    ("begins", "external", "tid", "found"),
+    [
+        (10, 1, 100, "own"),
+        (0, 1, 100, "own"),  # 10 µs before it
+        (-0.001, 1, 100, ""),
+        (5, 7, 100, ""),  # the id says that it is none
+        (5, 1, 200, ""),  # another thread's call
+        (-25, 1, 100, "other"),  # it lies in one that it does not name
+    ],
+)
+def test_a_launch_just_before_the_operator_that_it_names_belongs_to_it(
+    tmp_path: Path, begins: float, external: int, tid: int, found: str
+) -> None:
+    trace = read(
+        tmp_path,
+        [
+            op("other", 70, 10, 2),
+            op("own", 110, 20, 1),
+            kernel("k", 200, 9, correlation=7, External_id=external),
+            launch("hipLaunchKernel", 100 + begins, 3, 7, tid=tid, External_id=external),
+        ],
+    )
+    op_row = int(trace.kernels.op[0])
+    assert (texts(trace, trace.ops.name)[op_row] if op_row != NULL else "") == found
+
+
 def test_marks_of_our_own_and_of_users(tmp_path: Path) -> None:
     names = [
         "profharness.point:torch-b4~1",

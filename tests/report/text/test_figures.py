@@ -69,6 +69,7 @@ def test_a_lopsided_interval_shows_its_ends() -> None:
     )
     assert figure_text(Figure(value=0.59, unit="share", low=0.59, high=0.59)) == "59.0 %"
     assert figure_text(Figure(value=0.59, unit="share", low=0.57, high=0.61)) == "59.0 % ± 2.0"
+    assert figure_text(Figure(value=0.59, unit="share", low=0.59, high=0.5902)) == "59.0 %"
 
 
 def test_an_interval_with_one_end_shows_it() -> None:
@@ -120,11 +121,9 @@ def test_provenance_names_interval_source_and_coverage() -> None:
     )
 
 
-def test_coverage_of_telemetry_is_that_of_the_time() -> None:
-    assert (
-        figure_tip(Figure(value=300.0, unit="W", source="bare pass, telemetry", coverage=0.97))
-        == "from bare pass, telemetry; covers 97 % of the time"
-    )
+def test_coverage_says_what_it_is_of() -> None:
+    power = Figure(value=300.0, unit="W", source="telemetry", coverage=0.97, coverage_of="the time")
+    assert figure_tip(power) == "from telemetry; covers 97 % of the time"
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def test_device_time_comes_first_and_everything_fits() -> None:
         " device   share    host  calls         rate   peak  limiter         excess  name",
         "98.7 ms  31.9 %  441 µs  3\u2009591  107 TFLOP/s   29 %  inside-kernel  70.1 ms  aten::addmm",
         f"   1 ns  31.9 %  441 µs  3\u2009591     2.0 TB/s  < 1 %  -{' ' * 14}70.1 ms  {folded}",
+        f"1.28 ms   1.3 %       -      -            -      -  -{' ' * 20}-  outside",
         f"rate, peak, excess: FLOP/s {of_the_known}, its share of the nearer",
         "ceiling, and the time above the least that the ceilings allow",
     ]
@@ -108,6 +109,17 @@ def test_names_that_are_cut_alike_are_numbered() -> None:
     stacks = [row("f" * 200 + f" < {number}") for number in range(2)]
     lines = plain_table(table("stack", *stacks), 5, 100).splitlines()
     assert lines[5] != lines[7]
+
+
+@pytest.mark.parametrize("by", ["op", "shape", "range", "module", "stack"])
+@pytest.mark.parametrize("top", [1, 5])
+def test_device_time_of_no_row_is_the_last_row(by: Grouping, top: int) -> None:
+    made = table(by, row(device_ns=75_000_000), row(device_ns=0), outside_ns=25_000_000)
+    lines = plain_table(made, top, None).splitlines()
+    outside = lines[3 + min(top, 2)]
+    assert outside.split()[:4] == ["25.0", "ms", "25.0", "%"]
+    assert outside.endswith("  outside")
+    assert "  outside" not in plain_table(table(by, row(), outside_ns=0), top, None)
 
 
 def test_all_inside_is_said_and_a_cpu_keeps_its_columns() -> None:
