@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+import msgspec
 import numpy as np
 
 from profharness.analysis.kernels.filling import NEEDED_COVERAGE, Fill
@@ -36,6 +37,29 @@ def share_of(numerator: Callable[[Measurement], float]) -> Callable[[Measurement
         )
 
     return compute
+
+
+def opened(figure: Figure, m: Measurement, *, bounded: bool) -> Figure:
+    """A share of the window as the range that it may have, with what may have been work that nobody
+    recorded; not `bounded` where such work could add more than its time.
+    """
+    unknown = m.partition.open_ns / m.window_ns if m.window_ns else 0.0
+    if not unknown or figure.value is None:
+        return figure
+    high = figure.value if figure.high is None else figure.high
+    return msgspec.structs.replace(
+        figure,
+        value=None,
+        low=figure.value if figure.low is None else figure.low,
+        high=high + unknown if bounded else None,
+        note="; ".join(part for part in (figure.note, m.partition.why_open) if part),
+    )
+
+
+def idle_ns(m: Measurement) -> int:
+    """Time in ns in which the devices were idle for all that is known."""
+    split = m.partition
+    return split.idle_ns + (0 if split.open_ns else split.idle_or_not_recorded_ns)
 
 
 def idle_cause(name: str) -> Callable[[Measurement], float]:
@@ -105,8 +129,13 @@ def delay_percentile(percent: float, *, met_empty: bool) -> Callable[[Measuremen
 
 
 def longest_gap(m: Measurement) -> Figure:
-    """The longest time in ns in which a device had no work inside of the window."""
-    return Figure(value=m.longest_gap_ns, unit="ns", source=m.origin)
+    """The longest time in ns in which a device had no work inside of the window; its ends where it
+    may have run some that is not recorded.
+    """
+    low, high = m.longest_gaps_ns
+    if low == high or not m.partition.open_ns:
+        return Figure(value=high, unit="ns", source=m.origin)
+    return Figure(value=None, low=low, high=high, unit="ns", source=m.origin)
 
 
 def queue_depth(m: Measurement) -> Figure:
@@ -121,14 +150,19 @@ def queue_depth(m: Measurement) -> Figure:
 
 def launch_bound(m: Measurement) -> Figure:
     """Share of the window in which the device was idle or drained while the host was in, or
-    between, launches.
+    between, launches; its ends where it may have run work that is not recorded.
     """
-    return Figure(
+    found = Figure(
         value=m.launch_bound_ns / m.window_ns,
         unit="share",
         source=m.origin,
         note=INFLATED if m.traced else "",
         coverage=m.linked_share,
+    )
+    if not m.partition.open_ns or m.launch_bound_least_ns == m.launch_bound_ns:
+        return found
+    return msgspec.structs.replace(
+        found, value=None, low=m.launch_bound_least_ns / m.window_ns, high=found.value
     )
 
 

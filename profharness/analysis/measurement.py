@@ -91,10 +91,16 @@ class Measurement:
         return partition_windows(self.near.trace, self.when, self.devices, self.whole.idle)
 
     @cached_property
-    def longest_gap_ns(self) -> int:
-        """The longest gap of any of the devices."""
-        return max(
-            (self.whole.idle.longest(device, self.when) for device in self.devices), default=0
+    def longest_gaps_ns(self) -> tuple[int, int]:
+        """The longest gap of any of the devices: of what is known to be idle, and with what may
+        have been unrecorded work.
+        """
+        idle = self.whole.idle
+        return (
+            max((idle.longest(device, self.when) for device in self.devices), default=0),
+            max(
+                (idle.longest_with_unknown(device, self.when) for device in self.devices), default=0
+            ),
         )
 
     @cached_property
@@ -150,10 +156,19 @@ class Measurement:
 
     @cached_property
     def launch_bound_ns(self) -> int:
+        """Over all devices, as if nothing ran that is not recorded."""
+        return sum(self._launch_bound_ns(device, self.when) for device in self.devices)
+
+    @cached_property
+    def launch_bound_least_ns(self) -> int:
+        """Over all devices, without the time in which unrecorded work may have run."""
+        known = self.whole.idle.known
         return sum(
-            launch_bound_ns(self.work, device, self.when, self.whole.launching(device))
-            for device in self.devices
+            self._launch_bound_ns(device, known(device, self.when)) for device in self.devices
         )
+
+    def _launch_bound_ns(self, device: int, windows: Intervals) -> int:
+        return launch_bound_ns(self.work, device, windows, self.whole.launching(device))
 
     @cached_property
     def queue_depth_ns(self) -> float:

@@ -22,9 +22,11 @@ from profharness.analysis.formulas import (
     delay_percentile,
     filled,
     idle_cause,
+    idle_ns,
     kernels_per_step,
     launch_bound,
     longest_gap,
+    opened,
     operator_share,
     quantisation,
     queue_depth,
@@ -90,7 +92,8 @@ _HINTS: dict[Needs, str] = {
 @dataclass(frozen=True)
 class Metric:
     """One row. `compute` is called only when everything in `needs` is there. Of several files the
-    highest one counts where the row is a peak or a longest (`highest`).
+    highest one counts where the row is a peak or a longest (`highest`). `unrecorded` says what work
+    that nobody recorded could add: as a share of the window its time, or more.
     """
 
     name: str
@@ -99,6 +102,7 @@ class Metric:
     needs: tuple[Needs, ...]
     compute: Callable[[Measurement], Figure]
     highest: bool = False
+    unrecorded: Literal["", "time", "more"] = ""
 
 
 def figures(measurement: Measurement) -> dict[str, Figure]:
@@ -124,7 +128,10 @@ def evaluate(metric: Metric, measurement: Measurement) -> Figure:
             return Figure(
                 value=None, unit=metric.unit, source=measurement.origin, needs=_HINTS[need]
             )
-    return metric.compute(measurement)
+    found = metric.compute(measurement)
+    if not metric.unrecorded or found.value is None:
+        return found
+    return opened(found, measurement, bounded=metric.unrecorded == "time")
 
 
 _HAVE: dict[Needs, Callable[[Measurement], bool]] = {
@@ -155,9 +162,14 @@ IDLE_CAUSES = (
 )
 
 
-def _share_row(name: str, better: Better, part_ns: Callable[[Measurement], float]) -> Metric:
+def _share_row(
+    name: str,
+    better: Better,
+    part_ns: Callable[[Measurement], float],
+    unrecorded: Literal["", "time", "more"] = "time",
+) -> Metric:
     """A row that is a share of the window; `part_ns` gives the part in ns."""
-    return Metric(name, "share", better, KERNELS, share_of(part_ns))
+    return Metric(name, "share", better, KERNELS, share_of(part_ns), unrecorded=unrecorded)
 
 
 def _rows() -> Iterator[Metric]:
@@ -180,7 +192,7 @@ def _rows() -> Iterator[Metric]:
 def _device_time_rows() -> Iterator[Metric]:
     yield _share_row("busy", "higher", busy_ns)
     yield _share_row("busy_any", "higher", busy_any_ns)
-    yield _share_row("sum_busy", "higher", lambda m: int(m.kernel_ns.sum()))
+    yield _share_row("sum_busy", "higher", lambda m: int(m.kernel_ns.sum()), "more")
     yield Metric("concurrency", "kernels", "neither", KERNELS, concurrency)
     yield _share_row("compute", "higher", lambda m: m.partition.compute_ns)
     yield _share_row("communication", "lower", lambda m: m.partition.communication_ns)
@@ -197,11 +209,11 @@ def _device_time_rows() -> Iterator[Metric]:
 
 
 def _idle_rows() -> Iterator[Metric]:
-    yield _share_row("idle", "lower", lambda m: m.partition.idle_ns)
+    yield _share_row("idle", "lower", idle_ns)
     for cause in IDLE_CAUSES:
-        yield _share_row(f"idle_{cause}", "lower", idle_cause(f"{cause}_ns"))
-    yield _share_row("idle_micro_gaps", "lower", idle_cause("micro_ns"))
-    yield _share_row("idle_macro_gaps", "lower", idle_cause("macro_ns"))
+        yield _share_row(f"idle_{cause}", "lower", idle_cause(f"{cause}_ns"), "")
+    yield _share_row("idle_micro_gaps", "lower", idle_cause("micro_ns"), "")
+    yield _share_row("idle_macro_gaps", "lower", idle_cause("macro_ns"), "")
     yield Metric("idle_longest_gap", "ns", "lower", KERNELS, longest_gap, highest=True)
 
 
@@ -237,12 +249,12 @@ def _filling_rows() -> Iterator[Metric]:
         without="kernels with more workgroups than the device holds at once",
     )
     full = resident("share", lambda o: o.full_ns / o.window_ns, lambda o: o.blind_ns / o.window_ns)
-    yield Metric("fill", "share", "higher", GEOMETRY, fill)
+    yield Metric("fill", "share", "higher", GEOMETRY, fill, unrecorded="time")
     yield Metric("fill_busy", "share", "higher", GEOMETRY, fill_busy)
-    yield Metric("underfilled", "share", "lower", GEOMETRY, underfilled)
+    yield Metric("underfilled", "share", "lower", GEOMETRY, underfilled, unrecorded="time")
     yield Metric("occupancy", "share", "higher", REGISTERS, occupancy)
     yield Metric("wave_quantisation", "share", "higher", REGISTERS, rounds)
-    yield Metric("slots_full_time", "share", "higher", REGISTERS, full)
+    yield Metric("slots_full_time", "share", "higher", REGISTERS, full, unrecorded="time")
 
 
 def _work_rows() -> Iterator[Metric]:
@@ -252,15 +264,41 @@ def _work_rows() -> Iterator[Metric]:
         ("inside_kernel", INSIDE, "lower"),
         ("undetermined", UNDETERMINED, "neither"),
     ):
-        yield Metric(name, "share", cast("Better", better), KERNELS, work_metrics.of_class(kind))
-    yield Metric("achieved_flops", "FLOP/s", "higher", KERNELS, work_metrics.achieved_flops)
-    yield Metric("mfu", "share", "higher", KERNELS, work_metrics.mfu)
-    yield Metric("mfu_at_clock", "share", "higher", KERNELS, work_metrics.mfu_at_clock)
-    yield Metric("flops_of_ceiling", "share", "higher", KERNELS, work_metrics.flops_of_ceiling)
-    yield Metric("hfu", "share", "higher", KERNELS, work_metrics.hfu)
-    yield Metric("achieved_bandwidth", "B/s", "higher", KERNELS, traffic.achieved_bandwidth)
-    yield Metric("bandwidth_share", "share", "higher", KERNELS, traffic.bandwidth_share)
-    yield Metric("mbu", "share", "higher", KERNELS, traffic.mbu)
+        of_class = work_metrics.of_class(kind)
+        yield Metric(name, "share", cast("Better", better), KERNELS, of_class, unrecorded="time")
+    yield Metric(
+        "achieved_flops",
+        "FLOP/s",
+        "higher",
+        KERNELS,
+        work_metrics.achieved_flops,
+        unrecorded="more",
+    )
+    yield Metric("mfu", "share", "higher", KERNELS, work_metrics.mfu, unrecorded="time")
+    yield Metric(
+        "mfu_at_clock", "share", "higher", KERNELS, work_metrics.mfu_at_clock, unrecorded="time"
+    )
+    yield Metric(
+        "flops_of_ceiling",
+        "share",
+        "higher",
+        KERNELS,
+        work_metrics.flops_of_ceiling,
+        unrecorded="time",
+    )
+    yield Metric("hfu", "share", "higher", KERNELS, work_metrics.hfu, unrecorded="time")
+    yield Metric(
+        "achieved_bandwidth",
+        "B/s",
+        "higher",
+        KERNELS,
+        traffic.achieved_bandwidth,
+        unrecorded="more",
+    )
+    yield Metric(
+        "bandwidth_share", "share", "higher", KERNELS, traffic.bandwidth_share, unrecorded="time"
+    )
+    yield Metric("mbu", "share", "higher", KERNELS, traffic.mbu, unrecorded="time")
     yield Metric("fabric_bytes", "B", "lower", KERNELS, traffic.fabric_bytes)
     yield Metric("hbm_bytes", "B", "lower", KERNELS, traffic.hbm_bytes)
     yield Metric(

@@ -19,6 +19,7 @@ from profharness.analysis.communication.collectives import Arrivals, arrivals, r
 from profharness.analysis.communication.figures import merge_communication
 from profharness.analysis.communication.provenance import of_ranks, sources_on_clock
 from profharness.analysis.communication.rank_times import times_of_file
+from profharness.analysis.files_figure import figure_of_files
 from profharness.analysis.host.sums import add_host_times
 from profharness.analysis.kernels import counter_table
 from profharness.analysis.kernels.facts import NO_YARDSTICK, KernelFacts, Yardstick
@@ -312,7 +313,7 @@ def _points(summaries: Sequence[Summary], findings: Sequence[Finding]) -> tuple[
 def _figures(summaries: Sequence[Summary] | Sequence[PointSummary]) -> dict[str, Figure]:
     names = list(dict.fromkeys(name for summary in summaries for name in summary.metrics))
     return {
-        name: _figure(
+        name: figure_of_files(
             [
                 (summary.metrics[name], summary.partition.window_ns if summary.partition else 0)
                 for summary in summaries
@@ -322,38 +323,6 @@ def _figures(summaries: Sequence[Summary] | Sequence[PointSummary]) -> dict[str,
         )
         for name in names
     }
-
-
-def _figure(weighted: Sequence[tuple[Figure, int]], *, highest: bool) -> Figure:
-    """Peaks and longest times: the `highest`. Shares: the mean over all windows. Rates, other times
-    and ratios: the median. The ends are the lowest and highest file.
-    """
-    measured = [(figure, weight) for figure, weight in weighted if figure.value is not None]
-    first = weighted[0][0]
-    if not measured:
-        return first
-    values = np.array([figure.value for figure, _ in measured], np.float64)
-    weights = np.array([weight for _, weight in measured], np.float64)
-    if highest:
-        value, joined = float(values.max()), "the highest"
-    elif measured[0][0].unit == "share" and weights.sum() > 0:
-        value, joined = float(np.average(values, weights=weights)), "mean"
-    else:
-        value, joined = float(np.median(values)), "median"
-    lows = [figure.value if figure.low is None else figure.low for figure, _ in measured]
-    highs = [figure.value if figure.high is None else figure.high for figure, _ in measured]
-    notes = list(dict.fromkeys(figure.note for figure, _ in measured if figure.note))
-    way = f"{joined} of {format_number(len(measured))} files, ends are the lowest and the highest"
-    coverages = [figure.coverage for figure, _ in measured if figure.coverage is not None]
-    return msgspec.structs.replace(
-        measured[0][0],
-        value=value,
-        low=min(low for low in lows if low is not None),
-        high=max(high for high in highs if high is not None),
-        source=measured[0][0].source,
-        note="; ".join([way, *notes[:1]]),
-        coverage=min(coverages) if coverages else None,
-    )
 
 
 def _partition(splits: Sequence[Partition]) -> Partition | None:

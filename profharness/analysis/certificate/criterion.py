@@ -58,11 +58,12 @@ class Criterion:
         )
 
 
-def at_least(threshold: float, value: float, low: float | None, high: float | None) -> State:
+def at_least(threshold: float, value: float | None, low: float | None, high: float | None) -> State:
     """Whether a value is at least the threshold: met where its whole interval is, not met where
-    none of it is, and not judged in between. A value without an interval stands for itself.
+    none of it is, and not judged in between. A value without an interval stands for itself, and
+    without both nothing is judged.
     """
-    if low is None and high is None:
+    if value is not None and low is None and high is None:
         return "met" if value >= threshold else "not met"
     if low is not None and low >= threshold:
         return "met"
@@ -72,9 +73,9 @@ def at_least(threshold: float, value: float, low: float | None, high: float | No
 
 
 def first_known(figures: Mapping[str, Figure], names: tuple[str, ...]) -> tuple[str, Figure] | None:
-    """The first of these figures that has a value, with its name."""
+    """The first of these figures that has a value or known ends, with its name."""
     for name in names:
         figure = figures.get(name)
-        if figure is not None and figure.value is not None:
+        if figure is not None and figure.is_known:
             return name, figure
     return None

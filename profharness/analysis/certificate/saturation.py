@@ -7,7 +7,7 @@ from __future__ import annotations
 from profharness.analysis.certificate.criterion import Reading, at_least, first_known
 from profharness.analysis.certificate.subject import Subject
 from profharness.stats.estimate import Figure
-from profharness.units import format_share
+from profharness.units import format_share, format_share_range
 
 SLOWDOWN = 2.0
 """By how much a profiler of unknown cost may have stretched the time between kernels."""
@@ -98,7 +98,7 @@ def limiter(subject: Subject, threshold: float) -> Reading:
     if proof is not None:
         return proof
     verdict = subject.verdict
-    value = None if reached is None else float(reached[1].value or 0.0)
+    value = None if reached is None else reached[1].least
     source = "" if reached is None else reached[1].source
     if verdict is not None and (verdict.kind in _ELSEWHERE or verdict.idle):
         text = f"no ceiling is the limit; the verdict is {verdict.kind}: {verdict.evidence}"
@@ -121,14 +121,14 @@ def _of_ceilings(subject: Subject) -> tuple[str, Figure] | None:
     known = [
         (name, figure)
         for name in _CEILINGS
-        if (figure := subject.figures.get(name)) is not None and figure.value is not None
+        if (figure := subject.figures.get(name)) is not None and figure.is_known
     ]
-    return max(known, key=lambda one: float(one[1].value or 0.0), default=None)
+    return max(known, key=lambda one: one[1].least or 0.0, default=None)
 
 
 def _at_ceilings(subject: Subject) -> Reading | None:
     """Kernels that are each at a ceiling, for half of the window and more."""
-    parts = [subject.value(name) for name in ("compute_bound", "bandwidth_bound")]
+    parts = [subject.least(name) for name in ("compute_bound", "bandwidth_bound")]
     share = sum(part for part in parts if part is not None)
     if share < HALF:
         return None
@@ -149,12 +149,21 @@ def _at_power_limit(subject: Subject) -> Reading | None:
 def _share(named: tuple[str, Figure], threshold: float, words: str) -> Reading:
     """A figure that is a share, against the threshold by its interval."""
     name, figure = named
-    value = float(figure.value or 0.0)
+    value = None if figure.value is None else float(figure.value)
     low = None if figure.low is None else float(figure.low)
     high = None if figure.high is None else float(figure.high)
     state = at_least(threshold, value, low, high)
-    text = words.format(format_share(value))
+    shown = _range(low, high) if value is None else format_share(value)
+    text = words.format(shown)
     if state == "not judged":
-        text += "; its interval reaches over the threshold"
+        reach = "the range of it" if value is None else "its interval"
+        text += f"; {reach} reaches over the threshold"
     source = f"{name}: {figure.source}" if figure.source else name
     return Reading(state, text, value, low, high, source)
+
+
+def _range(low: float | None, high: float | None) -> str:
+    """A share of which only ends are known."""
+    if low is not None and high is not None:
+        return format_share_range(low, high)
+    return f"at most {format_share(high or 0)}" if low is None else f"at least {format_share(low)}"

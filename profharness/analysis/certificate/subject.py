@@ -80,6 +80,13 @@ class Subject:
         kinds = {device.kind for node in self.manifest.nodes for device in node.devices}
         return kinds <= {"cpu"} and not self.summary.trace.kernels
 
+    def least(self, name: str) -> float | None:
+        """The value of a figure, or the lower end of one that is a range; None where neither is
+        known.
+        """
+        figure = self.figures.get(name)
+        return None if figure is None else figure.least
+
     def value(self, name: str) -> float | None:
         """The value of a figure; None where it was not measured."""
         figure = self.figures.get(name)

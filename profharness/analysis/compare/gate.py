@@ -89,7 +89,18 @@ def breaches(comparison: Comparison, conditions: tuple[Condition, ...]) -> tuple
     deltas = [(point.point, delta) for point in comparison.points for delta in point.deltas]
     deltas += [("", delta) for delta in comparison.run]
     names = {delta.name for _, delta in deltas}
+    ranges = {
+        one.name
+        for found in (comparison.run_ranges, *(point.ranges for point in comparison.points))
+        for one in found
+    }
     for condition in conditions:
+        if condition.name not in names and condition.name in ranges:
+            raise UsageError(
+                f"--fail-on: {condition.name!r} is a range in a run at least, which lacks "
+                "work that the device may have done",
+                "record all work of the device, or name another figure",
+            )
         if condition.name not in names:
             raise UsageError(
                 f"--fail-on: the runs have no {condition.name!r} in common",

@@ -115,7 +115,12 @@ def _shares(split: Partition) -> dict[str, int]:
         if causes is None
         else {f"idle:{name}": getattr(causes, name) for name in _CAUSES}
     )
-    return {"communication": split.exposed_communication_ns, "copy": split.exposed_copy_ns, **idle}
+    return {
+        "communication": split.exposed_communication_ns,
+        "copy": split.exposed_copy_ns,
+        **idle,
+        "unrecorded": split.idle_or_not_recorded_ns,
+    }
 
 
 _Effects = dict[str, tuple[float, float]]
@@ -156,6 +161,7 @@ def _parts(a: Side, b: Side) -> Iterator[Reason]:
             "communication": ("communication", "exposed communication"),
             "copy": ("copy", "exposed copies"),
             "idle": ("idle", f"idle: {_CAUSES[cause]}" if cause else "idle time"),
+            "unrecorded": ("idle", "time that is idle or not recorded"),
         }
         kind, words = named[part]
         message = f"{words} {_moved(before, after)}"

@@ -8,7 +8,7 @@ import msgspec
 
 from profharness.analysis.compare.operators.records import Branch, StepChange, WorkTable
 from profharness.analysis.compare.reasons import Reason
-from profharness.analysis.records import SCHEMA
+from profharness.analysis.records import SCHEMA, Estimate
 
 Better = Literal["higher", "lower", "neither"]
 
@@ -35,6 +35,19 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
     better: Better = "neither"
 
 
+class RangeDelta(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of which a run knows only ends, as it did not record all work: no change can be
+    told, unless it lies `apart` in the two runs. A side that has a value has no ends or its
+    interval.
+    """
+
+    name: str
+    unit: str
+    a: Estimate
+    b: Estimate
+    apart: bool
+
+
 class PointComparison(msgspec.Struct, frozen=True, kw_only=True):
     """One point that both runs measured."""
 
@@ -44,6 +57,7 @@ class PointComparison(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int | None = None
     processes: int | None = None
     deltas: tuple[Delta, ...] = ()
+    ranges: tuple[RangeDelta, ...] = ()
     reasons: tuple[Reason, ...] = ()
 
 
@@ -99,6 +113,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     run_b: str
     points: tuple[PointComparison, ...] = ()
     run: tuple[Delta, ...] = ()
+    run_ranges: tuple[RangeDelta, ...] = ()
     reasons: tuple[Reason, ...] = ()
     hotspots: tuple[HotspotComparison, ...] = ()
     only_a: tuple[str, ...] = ()

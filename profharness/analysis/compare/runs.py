@@ -15,6 +15,7 @@ from statistics import NormalDist
 import msgspec
 
 from profharness.analysis.compare.operator_reasons import operator_reasons, other_inputs, side
+from profharness.analysis.compare.ranges import range_deltas
 from profharness.analysis.compare.reasons import SAME_CALLS, Reason, Side, reasons
 from profharness.analysis.compare.records import (
     Better,
@@ -84,6 +85,7 @@ def compare(a: Summary, b: Summary) -> Comparison:
         run_b=b.source,
         points=points,
         run=whole,
+        run_ranges=range_deltas(a.metrics, b.metrics),
         reasons=() if points else _run_reasons(a, b, whole),
         hotspots=tuple(_hotspots(a, b)),
         only_a=tuple(name for name in in_a if name not in in_b),
@@ -145,6 +147,7 @@ def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison
         concurrency=a.concurrency,
         processes=a.processes,
         deltas=deltas,
+        ranges=range_deltas(figures_a, figures_b),
         reasons=_time_reasons(
             deltas, (a.partition, b.partition), (figures_a, figures_b), (a.kernels, b.kernels)
         ),
@@ -285,18 +288,14 @@ def _with_basics(point: PointSummary) -> dict[str, Figure]:
 
 def _figures(a: dict[str, Figure], b: dict[str, Figure], widening: float) -> Iterator[Delta]:
     for name, first in a.items():
-        second = b.get(name)
-        if second is None or first.unit != second.unit:
-            continue
-        delta = _delta(name, first, second, widening)
-        if delta is not None:
-            yield delta
+        if name in b and first.unit == b[name].unit:
+            delta = _delta(name, first, b[name], widening)
+            if delta is not None:
+                yield delta
 
 
 def _delta(name: str, a: Figure, b: Figure, widening: float) -> Delta | None:
-    """The change of one figure; None where a run did not measure it, or it is not positive in
-    both.
-    """
+    """The change of one figure; None where a run has no value, or one is not positive."""
     if a.value is None or b.value is None or a.value <= 0 or b.value <= 0:
         return None
     log_ratio = math.log(b.value / a.value)

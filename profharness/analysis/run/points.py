@@ -264,12 +264,14 @@ def _bare_figures(
     figures: dict[str, Figure] = {}
     for name in ("busy", "fill"):
         figure = traced.get(name)
-        if other is None or figure is None or figure.value is None or "trial" not in figure.source:
+        if other is None or figure is None or "trial" not in figure.source:
+            continue
+        if not figure.is_known:
             continue
         stretch = other.latency_mean_ns / stats.latency_mean_ns
         low, high = (None if end is None else end * stretch for end in (figure.low, figure.high))
         figures[f"{name}_bare"] = Figure(
-            value=figure.value * stretch,
+            value=None if figure.value is None else figure.value * stretch,
             unit=figure.unit,
             low=low,
             high=high,

@@ -134,7 +134,7 @@ def work_figures(
     return {
         name: figure
         for name, figure in figures.items()
-        if figure.value is not None or _value(traced.get(name)) is None
+        if figure.value is not None or not ((one := traced.get(name)) and one.is_known)
     }
 
 

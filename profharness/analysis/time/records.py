@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from profharness.analysis.verdict.records import KernelParts
+from profharness.units import format_share
 
 
 class IdleCauses(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,3 +53,11 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
         """
         unknown = self.idle_or_not_recorded_ns
         return unknown if unknown >= SEEN_SHARE * self.window_ns else 0
+
+    @property
+    def why_open(self) -> str:
+        """Why shares are ranges, as a clause; empty where they are not."""
+        if not self.open_ns:
+            return ""
+        share = format_share(self.open_ns / self.window_ns)
+        return f"{share} of the time is idle or not recorded"

@@ -43,10 +43,11 @@ _OF_COUNTERS = "counters of other kernels, or of another architecture"
 
 def impossible(name: str, figure: Figure | None) -> bool:
     """Whether even the low end of a share of a peak lies above what a device can do."""
-    if figure is None or figure.value is None:
+    least = None if figure is None else figure.least
+    if figure is None or least is None:
         return False
     loose = name in _NOT_OF_ONE_SHEET or f"of {CALIBRATED}" in figure.note
-    return float(figure.value if figure.low is None else figure.low) > (
+    return float(least if figure.low is None else figure.low) > (
         ABOVE_MEASURED if loose else ABOVE_SHEET
     )
 
@@ -77,7 +78,7 @@ def _finding(
     shares: Mapping[str, Figure], why: str, severity: Severity, point: str | None, where: str
 ) -> Finding:
     titles = _COMPUTE | _TRAFFIC
-    values = {name: float(figure.value or 0.0) for name, figure in shares.items()}
+    values = {name: figure.least or 0.0 for name, figure in shares.items()}
     amounts = ", ".join(f"{titles[name]} {value:.3g}" for name, value in values.items())
     roof = next(
         (

@@ -100,34 +100,26 @@ def evidence_of(
             f"{format_share(share)} of the time{busy}"
         )
     if part in _GROUPS:
-        return _group_evidence(part, share, figures)
+        return _group_evidence(part, share, figures, partition)
     return _unjudged_evidence(part, share, figures, grounds)
 
 
-def unknown_text(partition: Partition) -> str:
-    """`12.0 % of the time the device was idle or ran work that is not recorded`; empty where that
-    is too little to show.
-    """
-    if not partition.open_ns:
-        return ""
-    share = format_share(partition.open_ns / partition.window_ns)
-    return f"{share} of the time the device was idle or ran work that is not recorded"
-
-
-def _group_evidence(kind: str, share: float, figures: Mapping[str, Figure]) -> str:
+def _group_evidence(
+    kind: str, share: float, figures: Mapping[str, Figure], partition: Partition
+) -> str:
     """The group's largest kernel; of a window judged as a whole, its rate against the ceiling."""
     figure = figures.get(_GROUPS[kind])
-    if figure is not None and figure.value and figure.note:
-        return f"{figure.note}; such kernels run {format_share(share)} of the time"
+    if figure is not None and figure.least and figure.note:
+        said = figure.note.removesuffix(f"; {partition.why_open}")
+        return f"{said}; such kernels run {format_share(share)} of the time"
     rate, words = (
         ("flops_of_ceiling", "useful FLOP/s at {} of the ceiling")
         if kind == "compute"
         else ("bandwidth_share", "memory traffic at {} of the ceiling")
     )
-    return (
-        f"{words.format(format_share(_value(figures, rate) or 0.0))}; "
-        f"kernels run {format_share(share)} of the time"
-    )
+    reached = figures.get(rate)
+    least = 0.0 if reached is None else reached.least or 0.0
+    return f"{words.format(format_share(least))}; kernels run {format_share(share)} of the time"
 
 
 def _unjudged_evidence(

@@ -58,9 +58,9 @@ def impossible_in(
 
 def _numbers(figures: Mapping[str, Figure]) -> Iterator[str]:
     for name, figure in figures.items():
-        if figure.value is None:
+        value = figure.least
+        if value is None:
             continue
-        value = float(figure.value)
         if not math.isfinite(value) or value < 0:
             yield f"{name} is {value:.3g}"
         elif name in _AT_MOST_ONE and value > 1 + _ROUNDING:

@@ -25,7 +25,6 @@ from profharness.analysis.verdict.evidence import (
     evidence_of,
     few_text,
     known_cause,
-    unknown_text,
 )
 from profharness.analysis.verdict.records import Grounds, KernelParts, Verdict
 from profharness.analysis.verdict.wording import NOT_KNOWN, verdict_of
@@ -146,11 +145,8 @@ def _at_ceiling(figures: Mapping[str, Figure], during: float) -> str | None:
 
 def _least(figures: Mapping[str, Figure], name: str) -> float:
     """The figure's value, or the lower end of what it can be; 0 where it is not measured."""
-    value = _value(figures, name)
-    if value is not None:
-        return value
     figure = figures.get(name)
-    return 0.0 if figure is None or figure.low is None else float(figure.low)
+    return 0.0 if figure is None else figure.least or 0.0
 
 
 def times_by_kind(partition: Partition) -> dict[str, int]:
@@ -192,7 +188,7 @@ def _same_at_both_ends(partition: Partition) -> bool:
 
 def _of_device(partition: Partition, figures: Mapping[str, Figure], grounds: Grounds) -> Judgement:
     if not _same_at_both_ends(partition):
-        return Judgement(None, f"{ALL_WORK}, as {unknown_text(partition)}", partition)
+        return Judgement(None, f"{ALL_WORK}, as {partition.why_open}", partition)
     window, times = partition.window_ns, times_by_kind(partition)
     part = largest_part(partition)
     share = times[part] / window
@@ -212,7 +208,7 @@ def _of_device(partition: Partition, figures: Mapping[str, Figure], grounds: Gro
     most = 1 - times["idle"] / window
     least = most - partition.open_ns / window
     caps = () if part == "idle" else clock_caps(figures, least)
-    unknown = unknown_text(partition)
+    unknown = partition.why_open
     clauses = "; ".join(
         clause for clause in (evidence, unknown, few_text(grounds), *caps) if clause
     )

@@ -169,7 +169,7 @@ def _named(figures: Mapping[str, Figure], names: Sequence[str] = ()) -> Iterator
 
 
 def _measured(figures: Mapping[str, Figure]) -> Iterator[NamedFigure]:
-    return (figure for figure in _named(figures, _HEADROOM) if figure.value is not None)
+    return (figure for figure in _named(figures, _HEADROOM) if figures[figure.name].is_known)
 
 
 def _asked(summary: Summary, names: Sequence[str], points: Sequence[str]) -> int:

@@ -22,7 +22,8 @@ def _lines(judgement: Judgement) -> Iterator[str]:
 
 
 def _said(one: Judged) -> str:
-    said = f"{one.text} ({_numbers(one)})" if one.value is not None and one.threshold else one.text
+    measured = one.value is not None or interval_text(one)
+    said = f"{one.text} ({_numbers(one)})" if measured and one.threshold else one.text
     return f"{said}; needs {one.needs}" if one.needs else said
 
 

@@ -23,9 +23,9 @@ _AT_MOST = frozenset({"clocks"})
 
 
 def value_text(one: Judged) -> str:
-    """The value with its interval; empty where there is none."""
+    """The value with its interval, or the interval alone; empty where there is none."""
     if one.value is None:
-        return ""
+        return interval_text(one)
     text, interval = _quantity(one.value, one.unit), interval_text(one)
     return f"{text} ({interval})" if interval else text
 

@@ -9,7 +9,7 @@ from profharness.analysis.compare.records import Comparison
 from profharness.report.compared.branches import DEPTH
 from profharness.report.compared.tables import work_tables
 from profharness.report.md.tables import escaped, heading, markdown
-from profharness.report.tables.comparison import change_table, hotspot_change_table
+from profharness.report.tables.comparison import change_table, hotspot_change_table, range_table
 from profharness.report.text.changes import change_text
 from profharness.report.text.comparison import answer, side
 
@@ -38,6 +38,8 @@ def _parts(comparison: Comparison, breaches: Sequence[Breach], depth: int) -> It
         yield "No figure that both have changed by 5 % or more.\n"
     else:
         yield "Nothing in common to compare.\n"
+    if (ranges := range_table(comparison.run_ranges)).rows:
+        yield markdown(ranges)
     yield from _reasons(comparison)
     for table in comparison.hotspots:
         changed = hotspot_change_table(table)

@@ -14,8 +14,8 @@ from profharness.report.text.figures import (
     figure_text,
     figure_tip,
     finite,
+    is_known,
     number_text,
-    share_text,
 )
 from profharness.report.text.labels import (
     allowed_cores,
@@ -178,7 +178,7 @@ def _fill_tile(metrics: dict[str, Figure], at: str) -> Iterable[Tile]:
     if fill is not None:
         yield Tile(
             "fill",
-            share_text(float(fill.value or 0)),
+            figure_text(fill, interval=False),
             f"of the compute units {at}".rstrip(),
             figure_tip(fill, names.meaning_of(names.FILL)),
         )
@@ -201,11 +201,7 @@ def _fill_tile(metrics: dict[str, Figure], at: str) -> Iterable[Tile]:
 
 def _first(metrics: dict[str, Figure], *choices: str) -> Figure | None:
     return next(
-        (
-            metrics[name]
-            for name in choices
-            if name in metrics and finite(metrics[name].value) is not None
-        ),
+        (metrics[name] for name in choices if is_known(metrics.get(name))),
         None,
     )
 

@@ -8,7 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from profharness.analysis.compare.reasons import Reason
-from profharness.analysis.compare.records import Comparison, Delta, Difference, HotspotComparison
+from profharness.analysis.compare.records import (
+    Comparison,
+    Delta,
+    Difference,
+    HotspotComparison,
+    RangeDelta,
+)
 from profharness.analysis.records import Partition, Summary
 from profharness.report.compared.tables import work_tables
 from profharness.report.page.tidy import filled
@@ -17,7 +23,7 @@ from profharness.report.sheets.frame import rendered
 from profharness.report.sheets.pictures import Bar, bars_picture
 from profharness.report.table import Cell, Column, Emphasis, Table, first_rows, row_of
 from profharness.report.tables.both import parts_table
-from profharness.report.tables.comparison import SHOWN
+from profharness.report.tables.comparison import SHOWN, ends_text, range_change
 from profharness.report.text.changes import change_reason, change_text
 from profharness.report.text.comparison import answer, side, sides_title, why
 from profharness.report.text.figures import quantity_text
@@ -71,7 +77,11 @@ def render(comparison: Comparison, a: Summary, b: Summary) -> str:
         differences=_differences((*comparison.asked, *comparison.ran_on)),
         points=_points(comparison),
         of_points=_point_reasons(comparison),
-        figures=filled(_deltas(comparison.run)) if comparison.run else None,
+        figures=(
+            filled(_deltas(comparison.run, comparison.run_ranges))
+            if comparison.run or comparison.run_ranges
+            else None
+        ),
         reasons=_reasons(comparison.reasons),
         picture=_picture(a.partition, b.partition),
         work=tuple(
@@ -138,8 +148,10 @@ def _reasons(reasons: Sequence[Reason]) -> Table | None:
     return Table("Reasons", (Column("effect", "right"), Column("reason")), rows)
 
 
-def _deltas(deltas: Sequence[Delta]) -> Table:
-    """Each figure in both, its change, and the interval of the change."""
+def _deltas(deltas: Sequence[Delta], ranges: Sequence[RangeDelta] = ()) -> Table:
+    """Each figure in both, its change, and the interval of the change; then those of which only
+    ends are known.
+    """
     rows = tuple(
         (
             Cell(title_of(delta.name)),
@@ -149,6 +161,16 @@ def _deltas(deltas: Sequence[Delta]) -> Table:
             Cell(_interval(delta)),
         )
         for delta in deltas
+    )
+    rows += tuple(
+        (
+            Cell(title_of(one.name)),
+            Cell(ends_text(one.a, one.unit), value=one.a.low or ""),
+            Cell(ends_text(one.b, one.unit), value=one.b.low or ""),
+            Cell(range_change(one)),
+            Cell(""),
+        )
+        for one in ranges
     )
     columns = (
         Column("figure"),

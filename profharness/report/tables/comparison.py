@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from profharness.analysis.records import Estimate, Figure
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text import names
 from profharness.report.text.changes import change_text
-from profharness.report.text.figures import quantity_text, times_text
+from profharness.report.text.figures import figure_text, quantity_text, times_text
 from profharness.units import format_ns
 
 if TYPE_CHECKING:
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
         Delta,
         HotspotComparison,
         HotspotDelta,
+        RangeDelta,
     )
 
 SHOWN = ("throughput", "latency", "latency_p50", "latency_p99")
 SHOWN_OF_RUN = ("steps_per_second", "throughput")
+_SHOWN_RANGES = frozenset({"busy", "idle"})
 HOTSPOT_ROWS = 8
 REASONS = 6
 _NAME = 14
@@ -118,6 +121,41 @@ def delta_table(deltas: Sequence[Delta]) -> Table:
             for delta in deltas
         ),
     )
+
+
+def range_table(ranges: Sequence[RangeDelta]) -> Table:
+    """Figures of which a run knows only ends, busy and idle time and those that lie apart: both
+    sides, and whether they do.
+    """
+    shown = [one for one in ranges if one.apart or one.name in _SHOWN_RANGES]
+    width = max([_NAME, *(len(names.title_of(one.name)) for one in shown)])
+    columns = (
+        Column("figure", width=width),
+        Column("values", width=_NAME_AND_VALUES - width, gap=" "),
+        Column("change", gap=" "),
+    )
+    return Table(
+        "Ranges",
+        columns,
+        tuple(
+            row_of(
+                names.title_of(one.name),
+                " -> ".join(ends_text(side, one.unit) for side in (one.a, one.b)),
+                range_change(one),
+            )
+            for one in shown
+        ),
+    )
+
+
+def range_change(one: RangeDelta) -> str:
+    """Whether a change is told by two ranges."""
+    return "changed: the ranges lie apart" if one.apart else "not told: the ranges meet"
+
+
+def ends_text(side: Estimate, unit: str) -> str:
+    """A side's value, or its ends."""
+    return figure_text(Figure(value=side.value, unit=unit, low=side.low, high=side.high))
 
 
 def reason_table(reasons: Sequence[Reason]) -> Table:

@@ -11,7 +11,7 @@ from profharness.report.text.figures import (
     NOT_MEASURED,
     coverage_text,
     figure_text,
-    finite,
+    is_known,
     needs_text,
 )
 from profharness.report.text.labels import KERNELS, no_kernels, point_names
@@ -31,7 +31,7 @@ def figures_table(caption: str, metrics: dict[str, Figure]) -> Table | None:
             Cell(_remarks(figure), emphasis="muted"),
         )
         for name, figure in metrics.items()
-        if finite(figure.value) is not None
+        if is_known(figure)
     )
     return (
         Table(
@@ -65,13 +65,11 @@ def unmeasured(summary: Summary) -> tuple[tuple[str, str], ...]:
     no point has.
     """
     needed: dict[str, str] = {
-        name: figure.needs
-        for name, figure in summary.metrics.items()
-        if finite(figure.value) is None
+        name: figure.needs for name, figure in summary.metrics.items() if not is_known(figure)
     }
     for name in dict.fromkeys(name for point in summary.points for name in point.metrics):
         figures = [point.metrics[name] for point in summary.points if name in point.metrics]
-        if all(finite(figure.value) is None for figure in figures):
+        if not any(map(is_known, figures)):
             needed[name] = figures[0].needs
     why, nvidia = no_kernels(summary), on_nvidia(summary)
     lacking: dict[str, list[str]] = {}

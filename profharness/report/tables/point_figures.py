@@ -15,7 +15,9 @@ from profharness.report.text.figures import (
     figure_tip,
     finite,
     fraction_text,
+    is_known,
     quantity_text,
+    range_text,
 )
 from profharness.report.text.labels import allowed_cores, item_unit
 from profharness.units import format_number, one_of
@@ -82,11 +84,13 @@ def _metric_column(column: Column, show: Callable[[float, str], str], *choices: 
     def cell(point: PointSummary) -> Cell:
         for name in choices:
             figure = point.metrics.get(name)
-            value = finite(figure.value) if figure is not None else None
-            if figure is not None and value is not None:
-                return Cell(
-                    show(value, figure.unit), provenance=figure_tip(figure, names.meaning_of(name))
-                )
+            if figure is None or not is_known(figure):
+                continue
+            value = finite(figure.value)
+            return Cell(
+                range_text(figure) if value is None else show(value, figure.unit),
+                provenance=figure_tip(figure, names.meaning_of(name)),
+            )
         return Cell("")
 
     return PointColumn(replace(column, meaning=names.meaning_of(choices[0])), cell)

@@ -20,6 +20,7 @@ from profharness.report.tables.comparison import (
     changed_rows,
     delta_table,
     hotspot_change_table,
+    range_table,
     reason_table,
     shown_of_run,
 )
@@ -122,6 +123,7 @@ def comparison_lines(
     if shown and not comparison.points:
         yield "run"
         yield from listing(delta_table(shown), indent=2)
+    yield from listing(range_table(comparison.run_ranges), indent=2)
     yield from listing(reason_table(comparison.reasons), indent=2)
     for table in comparison.hotspots:
         yield from _hotspot_lines(table)
@@ -180,6 +182,7 @@ def _point_lines(point: PointComparison) -> Iterator[str]:
     if deltas:
         yield point.point
         yield from listing(delta_table(deltas), indent=2)
+        yield from listing(range_table(point.ranges), indent=2)
         yield from listing(reason_table(point.reasons), indent=2)
 
 

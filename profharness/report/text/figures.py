@@ -17,6 +17,7 @@ from profharness.units import (
     format_number,
     format_share,
     format_share_interval,
+    format_share_range,
     format_with_uncertainty,
 )
 from profharness.units import finite as finite  # noqa: PLC0414  for reports
@@ -45,13 +46,14 @@ def needs_text(needs: str) -> str:
 
 def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
     """A figure with unit and, where `interval`, its half-width or ends (`750 steps/s (365 steps/s
-    or more)` where it is bounded on one side); `not measured: needs X` without a value.
+    or more)` where it is bounded on one side); `8.0 to 92.0 %` where only ends are known, and `not
+    measured: needs X` without any.
     """
     if figure is None:
         return NOT_MEASURED
     value = finite(figure.value)
     if value is None:
-        return needs_text(figure.needs)
+        return range_text(figure) or needs_text(figure.needs)
     if not interval or figure.low is None or figure.high is None:
         known = quantity_text(value, figure.unit)
         return f"{known} ({_bound_text(figure)})" if interval and _one_ended(figure) else known
@@ -60,6 +62,23 @@ def figure_text(figure: Figure | None, *, interval: bool = True) -> str:
         shown, *ends = (quantity_text(one, figure.unit) for one in (value, figure.low, figure.high))
         return shown if {*ends} == {shown} else f"{shown} ({ends[0]} to {ends[1]})"
     return quantity_text(value, figure.unit, half or None)
+
+
+def is_known(figure: Figure | None) -> bool:
+    """Whether it has a value, or ends between which it lies."""
+    return figure is not None and (finite(figure.value) is not None or bool(range_text(figure)))
+
+
+def range_text(figure: Figure) -> str:
+    """`8.0 to 92.0 %`, or `8.0 % or more`, of a figure of which only ends are known; else empty."""
+    if not figure.is_range:
+        return ""
+    low, high = finite(figure.low), finite(figure.high)
+    if low is None or high is None:
+        return _bound_text(figure)
+    if figure.unit in _SHARES:
+        return format_share_range(low, high)
+    return f"{quantity_text(low, figure.unit)} to {quantity_text(high, figure.unit)}"
 
 
 def _one_ended(figure: Figure) -> bool:
@@ -267,7 +286,7 @@ def figure_tip(figure: Figure | None, meaning: str = "") -> str:
         parts.append(coverage_text(figure))
     if figure.note:
         parts.append(figure.note)
-    if finite(figure.value) is None:
+    if not is_known(figure):
         parts.append(needs_text(figure.needs))
     return "; ".join(parts)
 

@@ -153,7 +153,7 @@ def has_device_figures(summary: Summary) -> bool:
         return True
     figures = [summary.metrics, *(point.metrics for point in summary.points)]
     return any(
-        name in _GPU_FIGURES and figure.value is not None
+        name in _GPU_FIGURES and figure.is_known
         for group in figures
         for name, figure in group.items()
     )

@@ -10,7 +10,7 @@ from profharness.analysis.power.run_telemetry import figure_name
 from profharness.analysis.records import StepSummary
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text import names
-from profharness.report.text.figures import finite, needs_text, quantity_text
+from profharness.report.text.figures import is_known, needs_text, quantity_text, range_text
 from profharness.report.text.listing import listing
 from profharness.units import format_ns, format_share
 
@@ -85,12 +85,14 @@ def step_table(steps: Sequence[StepSummary], shown: Sequence[tuple[str, str]]) -
 
 
 def _is_measured(step: StepSummary, name: str) -> bool:
-    return name in step.metrics and finite(step.metrics[name].value) is not None
+    return name in step.metrics and is_known(step.metrics[name])
 
 
 def _cell(step: StepSummary, name: str) -> str:
     if not _is_measured(step, name):
         return "-"
     figure = step.metrics[name]
+    if figure.is_range:
+        return range_text(figure)
     value = float(figure.value or 0)
     return format_share(value) if name in dict(_SHARES) else quantity_text(value, figure.unit)

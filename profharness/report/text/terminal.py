@@ -23,7 +23,13 @@ from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.tables.scan import VERDICT, caption, scan_table, withheld
 from profharness.report.text import names
 from profharness.report.text.command_sentences import first_hotspots
-from profharness.report.text.figures import cores_text, figure_text, finite, percent_text
+from profharness.report.text.figures import (
+    cores_text,
+    figure_text,
+    finite,
+    is_known,
+    percent_text,
+)
 from profharness.report.text.findings import finding_lines
 from profharness.report.text.folding import distinct_names
 from profharness.report.text.labels import is_command
@@ -239,10 +245,10 @@ def _other_metrics(summary: Summary) -> Iterable[tuple[str, str]]:
         names.CORES_USED,
     ):
         figure = summary.metrics.get(name)
-        value = finite(figure.value) if figure is not None else None
-        if figure is not None and value is not None:
+        if figure is not None and is_known(figure):
+            value = finite(figure.value)
             text = figure_text(figure).removesuffix(" %" if name == names.GPU_PERCENT else "")
-            if name == names.CORES_USED and figure.low is None:
+            if name == names.CORES_USED and value is not None and figure.low is None:
                 text = cores_text(value)
             yield (
                 names.title_of(name),

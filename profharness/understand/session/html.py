@@ -8,13 +8,12 @@ import html
 from collections.abc import Sequence
 
 from profharness.analysis.records import Summary
-from profharness.report.text.figures import figure_text
+from profharness.report.text.figures import figure_text, is_known
 from profharness.report.text.labels import point_names
 from profharness.report.text.measured.vendors import as_read
 from profharness.report.text.names import title_of
 from profharness.report.text.sentences import sentences
 from profharness.rundir.shown.screen import one_line
-from profharness.units import finite
 
 _POINTS, _FIGURES, _LONGEST = 12, 8, 2_000
 _OF_POINTS = ("throughput", "latency_p50", "busy")
@@ -44,13 +43,7 @@ def brief(summary: Summary, kind: str) -> str:
 
 def _points(summary: Summary) -> str:
     points = summary.points[:_POINTS]
-    names = [
-        name
-        for name in _OF_POINTS
-        if any(
-            name in one.metrics and finite(one.metrics[name].value) is not None for one in points
-        )
-    ]
+    names = [name for name in _OF_POINTS if any(is_known(one.metrics.get(name)) for one in points)]
     rows = [
         (label, *(figure_text(one.metrics.get(name)) for name in names))
         for label, one in zip(point_names(summary, points), points, strict=True)
@@ -61,9 +54,7 @@ def _points(summary: Summary) -> str:
 
 
 def _figures(summary: Summary) -> str:
-    measured = {
-        name: figure for name, figure in summary.metrics.items() if finite(figure.value) is not None
-    }
+    measured = {name: figure for name, figure in summary.metrics.items() if is_known(figure)}
     first = [name for name in _OF_WHOLE if name in measured]
     chosen = (first + [name for name in measured if name not in first])[:_FIGURES]
     return _table(

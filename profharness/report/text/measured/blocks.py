@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from profharness.analysis.records import Figure
 from profharness.report.table import Column, Table, row_of
 from profharness.report.text import names
-from profharness.report.text.figures import coverage_text, figure_text, finite
+from profharness.report.text.figures import coverage_text, figure_text, is_known
 from profharness.report.text.listing import listing
 
 _OFTEN = 3  # a remark on as many figures is a note
@@ -29,12 +29,8 @@ class Block:
 
     @property
     def measured(self) -> dict[str, Figure]:
-        """Those that have a value, by their names in JSON."""
-        return {
-            name: figure
-            for name, figure in self.figures.items()
-            if finite(figure.value) is not None
-        }
+        """Those that have a value or known ends, by their names in JSON."""
+        return {name: figure for name, figure in self.figures.items() if is_known(figure)}
 
 
 @dataclass

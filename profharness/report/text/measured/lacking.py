@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from profharness.analysis.records import Figure, ProblemRow, Summary
 from profharness.findings import ways
 from profharness.report.text import names
-from profharness.report.text.figures import finite
+from profharness.report.text.figures import is_known
 from profharness.report.text.labels import KERNELS, no_kernels
 from profharness.report.text.measured.vendors import on_nvidia
 from profharness.rundir.telemetry import NOT_SAMPLED
@@ -109,7 +109,7 @@ def _lacking(summary: Summary) -> dict[str, tuple[str, str]]:
 
 
 def _misses(figure: Figure) -> bool:
-    return finite(figure.value) is None
+    return not is_known(figure)
 
 
 def _remedy(needs: str) -> tuple[str, str, str]:
