@@ -190,6 +190,7 @@ def _source(
         has_host_calls=tables.has_calls,
         tool_version=header.tool_version,
         details=(*header.details, *beside.details),
+        units=tables.units,
     )
 
 
