@@ -62,7 +62,7 @@ FORMATS = (
     "readers.logs.onnxruntime",
     "readers.py_spy.reader",
     "readers.py_spy.speedscope",
-    "readers.kineto.autograd",
+    "readers.logs.autograd",
     "readers.kineto.reader",
     "readers.perfetto.reader",
     "readers.logs.amd_log",
@@ -76,7 +76,7 @@ _JSON = (
     "readers.logs.perf_analyzer",
     "readers.py_spy.reader",
     "readers.py_spy.speedscope",
-    "readers.kineto.autograd",
+    "readers.logs.autograd",
     "readers.kineto.reader",
 )
 _KINETO, _KINETO_KEYS = (

@@ -12,7 +12,7 @@ import pytest
 
 from profharness import readers
 from profharness.errors import InputError
-from profharness.readers.kineto import autograd
+from profharness.readers.logs import autograd
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 from profharness.trace.wanted import Wanted
