@@ -27,6 +27,7 @@ from profharness.analysis.memory.held import held_peaks
 from profharness.analysis.memory.levels import over_batches
 from profharness.analysis.metrics import figures
 from profharness.analysis.operators.coverage import known_work, misfits, operator_share
+from profharness.analysis.power import run_telemetry
 from profharness.analysis.records import (
     DeviceCounts,
     Figure,
@@ -48,6 +49,7 @@ from profharness.analysis.verdict.grounds import grounds_of, kernel_parts
 from profharness.analysis.verdict.impossible import impossible_figures, impossible_in
 from profharness.analysis.verdict.window import judge
 from profharness.findings import Finding
+from profharness.stats.streams import streams
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Problem, Source, Trace
 
@@ -76,7 +78,7 @@ def summarise_trace(
         *communication_findings(talk, split),
         *misfits(whole.facts),
     )
-    values = figures(whole)
+    values = {**figures(whole), **_of_series(whole)}
     points = _points(whole, every_finding, allowed_cores)
     checked = (*_above_peak(whole, values, points), *impossible_in(values, split, points))
     every_finding = (*every_finding, *checked, *efficiency_findings(whole))
@@ -108,7 +110,13 @@ def summarise_trace(
         host=host_time(whole),
         batches=batches(trace),
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
+        telemetry=run_telemetry.rows(trace, trace),
     )
+
+
+def _of_series(m: Measurement) -> dict[str, Figure]:
+    """The means over the window of the telemetry that the trace's own file holds."""
+    return run_telemetry.figures_in(streams(m.trace), m.when, m.origin)
 
 
 def host_time(m: Measurement, shown: Iterable[Trace] = ()) -> HostTime | None:

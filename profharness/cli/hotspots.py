@@ -93,8 +93,8 @@ class HotspotsLine(OperatorOptions, frozen=True, kw_only=True):
     samples: Annotated[
         str,
         Option(
-            "For a run: also the mean of these telemetry metrics while each row ran, "
-            "as power,clock.",
+            "Also the mean of these telemetry metrics while each row ran, as power,clock: of a "
+            "run, or of a file that holds such series.",
             metavar="LIST",
         ),
     ] = ""
@@ -132,7 +132,8 @@ def hotspots(line: HotspotsLine) -> None:
         list_code(line, by, of_run=of_run)
         return
     given = operator_input(line.formulas, line.capture_trace)
-    found = _of_run(line, given) if of_run else _of_files(line, given)
+    of_one = of_run or (len(paths) == 1 and bool(line.samples))
+    found = _of_run(line, given) if of_one else _of_files(line, given)
     table = found.table
     recorded_by = _RECORDED_BY.get(By(table.by), "")
     # where nothing says what would record the rows, the readers' notes may
@@ -210,7 +211,7 @@ def _of_files(line: HotspotsLine, given: OperatorInput) -> _Found:
 
     paths = list(line.paths)
     if line.samples:
-        raise UsageError("--samples is for one run", "trace files hold no telemetry")
+        raise UsageError("--samples is for one run or file", "name one of them")
     if line.pass_name is not None:
         raise UsageError(
             f"--pass {line.pass_name}: no such pass", "trace files have no passes: leave --pass out"

@@ -26,6 +26,7 @@ from profharness.trace.wanted import Wanted
 HEAD_BYTES = 1 << 18
 MOST_FILES = 256
 GROUP = "profharness.readers"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 NEEDS = ("name", "sniff", "read")
 
 
@@ -60,6 +61,8 @@ FORMATS = (
     "readers.rocprof_v1.rocminfo",
     "readers.logs.onnxruntime",
     "readers.py_spy.reader",
+    "readers.py_spy.speedscope",
+    "readers.logs.autograd",
     "readers.kineto.reader",
     "readers.perfetto.reader",
     "readers.logs.amd_log",
@@ -72,6 +75,8 @@ _JSON = (
     "readers.logs.onnxruntime",
     "readers.logs.perf_analyzer",
     "readers.py_spy.reader",
+    "readers.py_spy.speedscope",
+    "readers.logs.autograd",
     "readers.kineto.reader",
 )
 _KINETO, _KINETO_KEYS = (
@@ -109,6 +114,12 @@ def find_reader(path: Path) -> Reader:
     of no known format.
     """
     head = read_head(path, HEAD_BYTES)
+    if head.startswith(_UTF_16):
+        raise InputError(
+            f"{path} is text in UTF-16, as a Windows shell saves what a program prints",
+            "let the program write the file itself, or convert it: "
+            "iconv -f UTF-16 -t UTF-8 FILE > NEW",
+        )
     likely = (
         _KINETO
         if any(key in head for key in _KINETO_KEYS)

@@ -29,6 +29,11 @@ class StatRow:
     source: int = 0
 
 
+def is_total(name: str) -> bool:
+    """Whether a row is the sum of the others, as tools of some vendors add it."""
+    return name.strip().lower() == "total"
+
+
 @dataclass(frozen=True)
 class ToolMetric:
     """One metric of a tool's own analysis, in its own unit: of one kernel, or of all of them where

@@ -19,9 +19,7 @@ class Wanted(Enum):
     STACKS = "stacks"
     """Python's functions and modules too, as marks of the kind `frame`."""
     SHOWN = "shown"
-    """The same for a trace that is drawn beside figures which need none of them: they count among
-    what is not analysed.
-    """
+    """The same for a trace that is drawn beside figures which need none of them."""
 
     @property
     def host(self) -> bool:

@@ -101,6 +101,14 @@ def test_a_beginning_that_breaks_the_look_at_it_is_an_unreadable_file(
         readers.find_reader(path)
 
 
+@pytest.mark.parametrize("coding", ["utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_named_as_the_reason(tmp_path: Path, coding: str) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes('\ufeff{"traceEvents": []}'.encode(coding))
+    with pytest.raises(InputError, match=r"t\.json is text in UTF-16, as a Windows shell saves"):
+        readers.read(path)
+
+
 def test_a_file_of_more_devices_than_can_be_measured_is_refused(tmp_path: Path) -> None:
     def write(count: int, padding: int = 0) -> Path:
         path = tmp_path / f"{count}.json"

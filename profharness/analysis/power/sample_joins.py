@@ -89,7 +89,7 @@ def _metric_named(word: str, sampled: Sequence[str], trace: Trace) -> str:
     hint = (
         f"sampled here: {', '.join(sampled)}"
         if sampled
-        else "nothing was sampled here: record with --telemetry"
+        else "nothing was sampled here: record a run with --telemetry"
     )
     if metric_of(name) is None:
         raise UsageError(f"--samples {word}: there is no such metric", hint)
@@ -102,7 +102,7 @@ def _metric_named(word: str, sampled: Sequence[str], trace: Trace) -> str:
         ),
         "",
     )
-    raise UsageError(f"--samples {word}: not sampled in this run{f' ({why})' if why else ''}", hint)
+    raise UsageError(f"--samples {word}: not sampled here{f' ({why})' if why else ''}", hint)
 
 
 def held(stream: Stream) -> Stream:

@@ -1,10 +1,9 @@
 """Kineto's events to columns: which categories are kept, what their arguments are called, and what
 is counted.
 
-Categories and argument names are those that libkineto and the 2021 profiler wrote (capitalised
-then). A record that the tool stamps as a kernel stays one whatever its name. Events are sorted by
-category in their block, and the arguments of each category, where they are still text, are decoded
-together, as their own type.
+Categories and argument names are those of libkineto and of the profiler of 2021. A record that the
+tool stamps as a kernel stays one whatever its name. Events are sorted by category in their block,
+and the arguments of each category, where still text, are decoded together, as their own type.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 
 from profharness.readers.bytes.decimals import microseconds
 from profharness.readers.bytes.json_scan import NOT_JSON
-from profharness.readers.kineto import ranges, sorting
+from profharness.readers.kineto import counter_series, ranges, sorting
 from profharness.readers.kineto.comms import PREFIXES, Spoken
 from profharness.readers.kineto.named import NamedRows
 from profharness.readers.kineto.records import (
@@ -72,6 +71,7 @@ class KinetoRows:
         self.marks = Growing(*sorting.MARKS)
         self.frames = Growing(*sorting.FRAMES)
         self.memory = Growing(*sorting.ALLOCATIONS)
+        self.series = Growing(*counter_series.COLUMNS)
         self.ranges = ranges.RangeRows()
         self.named = NamedRows()
         self.spoken: Pool[Spoken] = Pool()
@@ -109,6 +109,7 @@ class KinetoRows:
             sorting.OP: self._add_ops,
             sorting.MARK: self._add_marks,
             sorting.MEMORY: self._add_memory,
+            sorting.FRAME: unwanted,
             ranges.CATEGORY: self._add_ranges,
         }
 
@@ -137,7 +138,7 @@ class KinetoRows:
             if events:
                 adders[category](events)
         for kind, events_left_out in unneeded.items():
-            if events_left_out:
+            if events_left_out and kind.cat not in adders:
                 self.left_out[kind.cat] += len(events_left_out)
 
     def _marks_among(self, names: set[str | None]) -> set[str]:
@@ -153,12 +154,13 @@ class KinetoRows:
         append = sorting.Appending(by_category)
         for event in batch:
             append[event.cat](event)
+        if self.wanted.host:
+            counter_series.take(by_category, self.series, self.strings, self.devices)
         for category, events in by_category.items():
             if not events:
                 continue
             if category is None:
-                self.named.add(events)
-                self.left_out.update(f"ph={e.ph}" for e in events)
+                self.left_out.update(f"ph={e.ph}" for e in self.named.add(events))
             elif (add := adders.get(category)) is None:
                 self.left_out[category] += len(events)
             elif add is not unwanted:
@@ -365,10 +367,9 @@ class KinetoRows:
         ]
 
     def _note_kinds(self, args: Sequence[StatedArgs | PlacedArgs]) -> None:
-        if not self.has_dispatch_kind:
-            self.has_dispatch_kind = any(
-                isinstance(a.kind, str) and a.kind.startswith("Dispatch") for a in args
-            )
+        self.has_dispatch_kind = self.has_dispatch_kind or any(
+            isinstance(a.kind, str) and a.kind.startswith("Dispatch") for a in args
+        )
 
     def _triples(self, values: Sequence[msgspec.Raw] | Sequence[Triple]) -> I32:
         """Codes of grids or blocks, decoded or not: what was the same text has one code."""

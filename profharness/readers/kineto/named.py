@@ -31,11 +31,12 @@ class NamedRows:
     def __init__(self) -> None:
         self._recorded: list[tuple[int, int, str]] = []
 
-    def add(self, events: Sequence[Event]) -> None:
-        """The names among events without a category."""
-        naming = [
-            event for event in events if event.ph == "M" and event.name in (_PROCESS, _THREAD)
-        ]
+    def add(self, events: Sequence[Event]) -> list[Event]:
+        """Keep the names among events without a category. Gives the events that are no metadata,
+        which say how a viewer is to show the file and nothing of what ran.
+        """
+        described = [event for event in events if event.ph == "M"]
+        naming = [event for event in described if event.name in (_PROCESS, _THREAD)]
         naming = naming[: 4 * MOST_NAMES - len(self._recorded)]
         pids = integers([event.pid for event in naming]).tolist()
         tids = integers([event.tid for event in naming]).tolist()
@@ -48,6 +49,7 @@ class NamedRows:
                 self._recorded.append((pid, NULL, name))
             elif tid != NULL:
                 self._recorded.append((pid, tid, _own_name(name)))
+        return [event for event in events if event.ph != "M"] if described else list(events)
 
     @property
     def recorded(self) -> tuple[tuple[int, int, str], ...]:

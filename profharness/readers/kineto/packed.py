@@ -23,7 +23,7 @@ from profharness.trace.columns.build import Growing, Pool
 from profharness.trace.columns.column import Column, is_repeated, packed, repeated, unpacked
 from profharness.trace.columns.table import NULL
 
-_TABLES = ("kernels", "copies", "calls", "ops", "marks", "frames", "memory")
+_TABLES = ("kernels", "copies", "calls", "ops", "marks", "frames", "memory", "series")
 _TEXTS: Final = ("name", "collective", "shapes", "types", "concrete", "strides", "kernel")
 _DEVICES: Final = ("device", "from_device", "to_device")
 _STREAMS: Final = ("stream",)

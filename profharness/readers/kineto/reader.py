@@ -18,6 +18,7 @@ from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto import doubts
 from profharness.readers.kineto.devices import DeviceRows
 from profharness.readers.kineto.events import KinetoRows
+from profharness.readers.kineto.foreign import refuse_foreign
 from profharness.readers.kineto.header import Header, read_header
 from profharness.readers.kineto.places import Origin
 from profharness.readers.kineto.sharing import shared
@@ -101,6 +102,8 @@ def read_blocks(
         return read_blocks(path, block_bytes=block_bytes)
     if not wanted.host and len(rows.ranges):  # their launches say where they belong
         return _without_host(read_blocks(path, block_bytes=block_bytes))
+    if not stream.damage:
+        refuse_foreign(path, rows, stream.keys)
     header = read_header(stream.keys)
     rank = beside.rank if header.distributed.rank is None else header.distributed.rank
     base_ns, clock, doubt = _clock(path, header, rows)
@@ -190,6 +193,7 @@ def _source(
         has_host_calls=tables.has_calls,
         tool_version=header.tool_version,
         details=(*header.details, *beside.details),
+        units=tables.units,
     )
 
 

@@ -16,6 +16,10 @@ KERNEL, COPY, CALL, OP, MARK = (
     "cpu_op",
     "user_annotation",
 )
+FRAME = "python_function"
+"""Python's functions and modules, which only readings that ask for them need: not counted among
+what is not analysed.
+"""
 MEMORY, ALLOCATED = "cpu_instant_event", "[memory]"  # the category, and the name in it
 FILLS = frozenset({"gpu_memset", "Memset"})
 # Categories that share a table go together, so that its rows keep the order of the file.

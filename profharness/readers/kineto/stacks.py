@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from profharness.readers.kineto import sorting
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.unions import Timed, UsualWithFrames
 from profharness.trace.wanted import Wanted
-
-_FRAMES = "python_function"
 
 
 class StackRows(KinetoRows):
@@ -23,7 +22,7 @@ class StackRows(KinetoRows):
     wanted: ClassVar[Wanted] = Wanted.STACKS
 
     def _adders(self) -> dict[str, Callable[[Any], None]]:
-        return super()._adders() | {_FRAMES: self._add_frames}
+        return super()._adders() | {sorting.FRAME: self._add_frames}
 
     def _add_frames(self, events: Sequence[Timed]) -> None:
         events, start, dur = self._timed(events)
@@ -38,10 +37,6 @@ class StackRows(KinetoRows):
 
 
 class ShownRows(StackRows):
-    """The same rows for a trace that is drawn: its figures leave the frames out, and say so."""
+    """The same rows for a trace that is drawn, whose figures leave the frames out."""
 
     wanted: ClassVar[Wanted] = Wanted.SHOWN
-
-    def _add_frames(self, events: Sequence[Timed]) -> None:
-        self.left_out[_FRAMES] += len(events)
-        super()._add_frames(events)

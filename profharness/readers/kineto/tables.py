@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profharness.readers.kineto import allocator
+from profharness.readers.kineto import allocator, counter_series
 from profharness.readers.kineto import comms as kineto_comms
 from profharness.readers.kineto import links as kineto_links
 from profharness.readers.kineto.events import KinetoRows
@@ -70,6 +70,7 @@ class Tables:
     counters: Counters
     counted: int
     samples: Samples
+    units: tuple[tuple[str, str], ...]
     allocations: Allocations
     unplaced: int
     unstated: int
@@ -99,6 +100,7 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     builder = _Builder(rows, origin, calls, Places(rows), shared)
     kernels, swapped = builder.kernels(ops, nested, dynamic_lds, rocm)
     kernels = without_times(kernels, timed)
+    series = counter_series.samples(rows.series, origin.base_ns, builder.places.device)
     copies, dropped = builder.copies(ops, nested, call_sizes, is_rocm=is_rocm)
     return Tables(
         kernels=kernels,
@@ -118,7 +120,8 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         twins=twins(kernels if timed == len(kernels) else kernels.take(np.arange(timed))),
         counters=rows.ranges.counters(strings, timed),
         counted=len(rows.ranges),
-        samples=held.samples(strings, builder.places, origin),
+        samples=concat([held.samples(strings, builder.places, origin), series]),
+        units=counter_series.units(series, strings),
         allocations=held.allocations(ops, nested, builder.places, origin, shared["host"]),
         unplaced=held.unplaced,
         unstated=held.unstated,

@@ -1,9 +1,9 @@
 """The profile that onnxruntime writes at the end of a session: a list of events in whole
 microseconds since its start.
 
-Nodes are operators, never kernels, on any execution provider; `model_run` spans are ranges. The
-absolute start is not in the file: the sidecar has it where our hook made the file, else the clock
-is unknown.
+Nodes are operators, never kernels, on any execution provider; `model_run` spans are ranges. Builds
+with a GPU profiler add what ran on the device (onnxruntime_device.py). The absolute start is not in
+the file: the sidecar has it where our hook made the file, else the clock is unknown.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from profharness.readers.bytes.decimals import microseconds
 from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.records import Number
 from profharness.readers.kineto.values import integers
+from profharness.readers.logs.onnxruntime_device import DeviceArgs, DeviceRows, node_name
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
 from profharness.rundir.blocks import BLOCK_BYTES
@@ -28,7 +30,6 @@ from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, Pool, text_pool
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import (
-    I32,
     I64,
     NODES,
     ClockDomain,
@@ -43,14 +44,19 @@ from profharness.trace.wanted import Wanted
 
 name = "onnxruntime"
 
+MOST_EVENTS = 1_000_000
+"""Events of the host that onnxruntime keeps of one session (`Profiler::global_max_num_events_`);
+what ends later is not recorded. Records of the device are added behind that count.
+"""
 _CATEGORY = re.compile(rb'"cat"\s*:\s*"(?:Session|Node)"')
 _RUN = "model_run"
+_KERNEL = "Kernel"
 _NOTHING = msgspec.Raw(b"")
 
 
-class NodeArgs(msgspec.Struct, gc=False):
-    """Arguments of a Node event. The shapes list holds one object per input: its element type and
-    its dimensions.
+class NodeArgs(DeviceArgs, gc=False):
+    """Arguments of a Node event, or of a record of the device. The shapes list holds one object per
+    input: its element type and its dimensions.
     """
 
     op: str | None = msgspec.field(default="", name="op_name")
@@ -79,7 +85,8 @@ def sniff(head: bytes, name: str) -> bool:  # noqa: ARG001  the content decides
 
 
 def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
-    """The trace of one file: nodes as `ops`, named by operator type, runs as `marks`.
+    """The trace of one file: nodes as `ops`, named by operator type, runs as `marks`, records of
+    the device as `kernels` and `copies` of the nodes that launched them.
 
     `shapes` is the JSON text of the inputs' types and shapes. In a file whose sidecar has the role
     `marker`, the runs are markers, numbered in order. Raises InputError when nothing in the file is
@@ -105,6 +112,8 @@ def read_blocks(
         "rank": NULL if beside.rank is None else beside.rank,
     }
     marks = _marks(rows, base_ns, beside, shared)
+    nodes = rows.nodes.take("node"), rows.nodes.take("at")
+    worked = rows.device.tables(base_ns, rows.nodes_of, nodes, beside.host or "", shared)
     table = _ops(rows, base_ns, shared)
     pids = np.unique(np.concatenate((table.pid, marks.pid)))
     source = Source(
@@ -121,6 +130,10 @@ def read_blocks(
     return Trace(
         sources=(source,),
         strings=rows.strings,
+        devices=worked.devices,
+        streams=worked.streams,
+        kernels=worked.kernels,
+        copies=worked.copies,
         ops=table,
         marks=marks,
         problems=(*problems, *stream.problems(), *_problems(path, rows)),
@@ -133,26 +146,39 @@ class _Rows:
     def __init__(self, strings: Strings, *, ops: bool) -> None:
         self.strings = strings
         self.wants_ops = ops
-        self.nodes = Growing("start", "dur", "name", "pid", "tid", "shapes")
+        self.nodes = Growing("start", "dur", "name", "pid", "tid", "shapes", "node", "at")
         self.runs = Growing("start", "dur", "pid", "tid")
+        self.device = DeviceRows(strings)
         self.nodes_of: dict[str, dict[str, str]] = {}
         self.left_out: Counter[str] = Counter()
         self.untimed = 0
+        self.of_host = 0
+        self._events = 0
         self._names: Pool[str] = Pool(strings.code)
         self._texts = text_pool(strings)
 
     def add(self, batch: list[Event]) -> None:
-        nodes = [e for e in batch if e.cat == "Node" and e.ph == "X"]
-        runs = [e for e in batch if e.cat == "Session" and e.ph == "X" and e.name == _RUN]
+        placed = list(enumerate(batch, self._events))
+        self._events += len(batch)
+        nodes = [(at, e) for at, e in placed if e.cat == "Node" and e.ph == "X"]
+        worked = [(at, e) for at, e in placed if e.cat == _KERNEL and e.ph == "X"]
+        runs = [
+            (at, e) for at, e in placed if e.cat == "Session" and e.ph == "X" and e.name == _RUN
+        ]
+        self.of_host += sum(e.cat != _KERNEL for e in batch)
         self.left_out.update(
             f"{e.cat} {e.name}" if e.cat == "Session" else str(e.cat)
             for e in batch
-            if (e.cat != "Node" and e.name != _RUN) or e.ph != "X"
+            if (e.cat not in ("Node", _KERNEL) and e.name != _RUN) or e.ph != "X"
         )
         if self.wants_ops and nodes:
             self._add(self.nodes, nodes, with_ops=True)
         if runs:
             self._add(self.runs, runs, with_ops=False)
+        if worked:
+            at, events, start, dur = self._timed(worked)
+            args = [e.args or NodeArgs() for e in events]
+            self.device.add([e.name or "" for e in events], args, start, dur, at)
 
     def details(self) -> tuple[tuple[str, str], ...]:
         """The execution providers that ran nodes, and the nodes of each by operator."""
@@ -167,14 +193,22 @@ class _Rows:
             *((name, ", ".join(f"{op} {count}" for op, count in ops)) for name, ops in counts),
         )
 
-    def _add(self, rows: Growing, events: list[Event], *, with_ops: bool) -> None:
+    def _timed(self, placed: list[tuple[int, Event]]) -> tuple[list[int], list[Event], I64, I64]:
+        """The events that have times: their places in the file, they, their starts and their
+        durations. The others are counted.
+        """
+        events = [e for _, e in placed]
         start, dur = microseconds([e.ts for e in events]), microseconds([e.dur for e in events])
         valid = start.valid & dur.valid & (dur.ns >= 0)
         self.untimed += len(events) - int(valid.sum())
-        events = list(compress(events, valid))
-        columns: dict[str, I32 | I64] = {
-            "start": start.ns[valid],
-            "dur": dur.ns[valid],
+        at = [number for number, _ in compress(placed, valid)]
+        return at, list(compress(events, valid)), start.ns[valid], dur.ns[valid]
+
+    def _add(self, rows: Growing, placed: list[tuple[int, Event]], *, with_ops: bool) -> None:
+        at, events, start, dur = self._timed(placed)
+        columns: dict[str, npt.ArrayLike] = {
+            "start": start,
+            "dur": dur,
             "pid": integers([e.pid for e in events]),
             "tid": integers([e.tid for e in events]),
         }
@@ -187,6 +221,8 @@ class _Rows:
                 [a.op or e.name or "" for a, e in zip(args, events, strict=True)]
             )
             columns["shapes"] = self._texts.codes(map(bytes, [a.inputs for a in args]))
+            columns["node"] = self.device.nodes.codes([node_name(e.name) for e in events])
+            columns["at"] = at
         rows.add(len(events), **columns)
 
 
@@ -231,6 +267,14 @@ def _marks(rows: _Rows, base_ns: int, beside: Sidecar, shared: dict[str, int]) -
 
 
 def _problems(path: Path, rows: _Rows) -> Iterator[Problem]:
+    if rows.of_host >= MOST_EVENTS:
+        yield Problem(
+            "error",
+            str(path),
+            1,
+            f"the profile is cut off at the {MOST_EVENTS:,} events that onnxruntime keeps of one "
+            "session: what the host did later is missing; profile fewer runs",
+        )
     if rows.untimed:
         yield Problem(
             "warning",

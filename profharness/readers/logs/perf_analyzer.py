@@ -274,7 +274,8 @@ def read_levels(path: Path) -> tuple[Level, ...]:
     levels = []
     for line, row in enumerate(rows, 2):
         try:
-            if None in row or None in row.values():
+            row.pop("", None)  # a comma may end the header, or each row
+            if any(row.pop(None, ())) or None in row.values():
                 raise ValueError("it has more or fewer cells than the header")
             levels.append(_level(row, mode))
         except (TypeError, ValueError) as error:

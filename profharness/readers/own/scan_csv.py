@@ -161,6 +161,8 @@ def _cells(path: Path) -> tuple[list[str], list[_Row]]:
         raise InputError(f"{path}: column {min(repeated)!r} stands twice", "name each column once")
     rows = []
     for number, cells in lines[1:]:
+        if len(cells) == len(columns) + 1 and not cells[-1]:
+            cells.pop()  # a comma ends the row
         if len(cells) != len(columns):
             raise InputError(
                 f"{path}: line {number} has {len(cells)} cells, the header has {len(columns)}",

@@ -153,7 +153,7 @@ def read_slices(
     kind[len(begin) :][kind[len(begin) :] != MARK] = OTHER  # only a mark may be an instant
     order = np.argsort(event, kind="stable")
     event, start, dur, kind = event[order], start[order], dur[order], kind[order]
-    left_out = (kind == OTHER) | (is_frame & (wanted is Wanted.SHOWN))[order]
+    left_out = (kind == OTHER) & ~is_frame[order]
     kept = kind != OTHER
     return Slices(
         event[kept],

@@ -34,6 +34,8 @@ from profharness.units import format_ns
 
 name = FORMAT
 
+SPEEDSCOPE = b"speedscope.app/file-format-schema"
+"""What the other form in which samples of py-spy are read (speedscope.py) names its schema by."""
 _CATEGORY = re.compile(rb'"cat"\s*:\s*"py-spy"')
 _PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
 _LIBRARY = re.compile(r".*/lib(?:64)?/python\d[\d.]*/")
@@ -88,6 +90,17 @@ def read_blocks(
         del batch  # before the next is decoded
     zero = beside_files.zero_of(beside, stacks.last_ns)
     stacks.close(_ends(beside, zero), is_whole=not stream.damage)
+    found = (*problems, *stream.problems(), *_problems(path, stacks, beside, zero))
+    return trace_of(path, stacks, beside, found, wanted)
+
+
+def trace_of(
+    path: Path, stacks: Stacks, beside: Beside, problems: Sequence[Problem], wanted: Wanted
+) -> Trace:
+    """The trace of stacks that were played back, and what was odd about them. Raises InputError
+    where there is none.
+    """
+    zero = beside_files.zero_of(beside, stacks.last_ns)
     if not stacks.owners:
         raise InputError(
             f"{path} holds no sample", "the program may have ended before py-spy took the first one"
@@ -98,7 +111,7 @@ def read_blocks(
         sources=(_source(path, stacks, beside, zero),),
         strings=strings,
         marks=marks,
-        problems=(*problems, *stream.problems(), *_problems(path, stacks, beside, zero)),
+        problems=(*problems, *_odd(path, stacks)),
     )
 
 
@@ -192,10 +205,13 @@ def _source(path: Path, stacks: Stacks, beside: Beside, zero: Zero | None) -> So
     )
 
 
-def _problems(path: Path, stacks: Stacks, beside: Beside, zero: Zero | None) -> Iterator[Problem]:
+def _odd(path: Path, stacks: Stacks) -> Iterator[Problem]:
     for key, (severity, sentence) in _SENTENCES.items():
         if stacks.odd[key]:
             yield Problem(severity, str(path), stacks.odd[key], sentence)
+
+
+def _problems(path: Path, stacks: Stacks, beside: Beside, zero: Zero | None) -> Iterator[Problem]:
     if beside.errors:
         yield Problem(
             "warning",

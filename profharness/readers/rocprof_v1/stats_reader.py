@@ -2,7 +2,8 @@
 .hsa_stats, .copy_stats.
 
 Five columns. Releases of 2021 write names without quotes although C++ names hold commas: a row is
-split from its end.
+split from its end. Tools of other vendors, and copies, write numbers in quotes too, and a row of
+totals.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import is_open, open_line, read_fields
 from profharness.readers.bytes.limits import whole
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
-from profharness.trace.statistics import COPIES, KERNELS, StatRow
+from profharness.trace.statistics import COPIES, KERNELS, StatRow, is_total
 from profharness.trace.wanted import Wanted
 
 name = "rocprof-stats"
@@ -46,6 +47,8 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
             f"{path} holds no row with whole numbers",
             "use the file as rocprof wrote it, not one that a spreadsheet saved",
         )
+    lost = len(lines) - len(good)
+    good = [row for row in good if not is_total(row[0])]
     domain = _domain(path.name, [row[0] for row in good])
     rows = tuple(StatRow(label, domain, calls, total) for label, calls, total in good)
     problems = []
@@ -59,12 +62,12 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
             )
         )
     problems += open_line(path, is_open=is_open(text))
-    if len(good) < len(lines):
+    if lost:
         problems.append(
             Problem(
                 "warning",
                 str(path),
-                len(lines) - len(good),
+                lost,
                 "rows hold no whole numbers and were left out",
             )
         )
@@ -86,7 +89,7 @@ def _fields(line: str) -> tuple[str, int, int] | None:
     label, *numbers = line.rsplit(",", _NUMBERS)
     if len(numbers) != _NUMBERS:
         return None
-    calls, total = whole(numbers[0]), whole(numbers[1])
+    calls, total = (whole(number.strip().strip('"')) for number in numbers[:2])
     if calls is None or calls < 0 or total is None or total < 0:
         return None
     label = label.strip()

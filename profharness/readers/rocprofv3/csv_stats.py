@@ -22,7 +22,7 @@ from profharness.readers.bytes.csv_columns import (
     unreadable,
 )
 from profharness.trace.model import Problem
-from profharness.trace.statistics import COPIES, KERNELS, StatRow
+from profharness.trace.statistics import COPIES, KERNELS, StatRow, is_total
 
 _KIND = re.compile(r"([a-z]+)(?:_api|_copy|_allocation|_memory|_collection)?_stats\.csv(?:\.gz)?$")
 _DOMAINS = {"kernel": KERNELS, "counter": KERNELS, "memory_copy": COPIES}
@@ -62,10 +62,11 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
             std_ns=float(deviations.values[row]) if deviations.values[row] >= 0 else None,
         )
         for row in range(table.rows)
-        if usable[row]
+        if usable[row] and not is_total(names[row])
     ]
+    of_totals = sum(map(is_total, names))
     rows = _consistent(rows, path, problems)
-    if left_out := table.rows - len(rows):
+    if left_out := table.rows - len(rows) - of_totals:
         if not rows:
             raise InputError(
                 f"{path}: no row has whole numbers as calls and total time",

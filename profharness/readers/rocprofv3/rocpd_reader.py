@@ -159,6 +159,13 @@ def _check(path: Path, connection: sqlite3.Connection) -> str:
             "the two share a name, not a schema",
             "record with `profharness run --profile rocprofv3`",
         )
+    if any(table.startswith("CUPTI_ACTIVITY_") for table in names) or "NVTX_EVENTS" in names:
+        program = "Nsight Systems" if "StringIds" in names else "nvprof"
+        raise InputError(
+            f"{path} is a database of {program}, which profharness does not read",
+            "record the program by `profharness run --profile torch -- COMMAND`, or name a trace "
+            "of torch.profiler",
+        )
     if missing := _NEEDED - names:
         raise InputError(
             f"{path} is an SQLite database, but no rocpd: it has no {min(missing)}",

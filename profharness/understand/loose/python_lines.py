@@ -85,4 +85,5 @@ def _is_sampled(path: Path) -> bool:
     if path.is_dir():
         return False
     with reading(path):
-        return reader.sniff(read_head(path, _HEAD_BYTES), path.name)
+        head = read_head(path, _HEAD_BYTES)
+        return reader.sniff(head, path.name) or reader.SPEEDSCOPE in head

@@ -5,6 +5,7 @@ records.
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -236,9 +237,7 @@ def test_metrics_are_asked_for_by_name_or_by_first_word():
     with pytest.raises(UsageError, match="--samples powr: there is no such metric") as failure:
         named("powr", trace)
     assert "sampled here: memory_activity, power_average" in failure.value.hint
-    with pytest.raises(
-        UsageError, match=r"--samples wave_fill: not sampled in this run \(no KFD\)"
-    ):
+    with pytest.raises(UsageError, match=r"--samples wave_fill: not sampled here \(no KFD\)"):
         named("wave_fill", trace)
     with pytest.raises(UsageError, match="names no metrics"):
         named("power,", trace)
@@ -296,12 +295,15 @@ def test_of_a_run_on_the_command_line(tmp_path, capsys):
             ("hotspots", "RUN", "--samples", "powerful"),
             "--samples powerful: there is no such metric",
         ),
-        (("hotspots", "FILE", "--samples", "power"), "--samples is for one run"),
+        (("hotspots", "FILE", "--samples", "power_w"), "not sampled here"),
+        (("hotspots", "FILE", "OTHER", "--samples", "power"), "--samples is for one run or file"),
         (("metrics", "RUN", "--samples", "power"), "--samples belongs to --steps"),
     ],
 )
 def test_wrong_calls(tmp_path, capsys, words, said):
     run = run_of(tmp_path / "run", ranks=1, lend=False)
-    places = {"RUN": str(run.root), "FILE": str(next(run.root.rglob("trace.json.gz")))}
+    file = next(run.root.rglob("trace.json.gz"))
+    other = shutil.copy(file, tmp_path / "other.json.gz")
+    places = {"RUN": str(run.root), "FILE": str(file), "OTHER": str(other)}
     assert run_cli([places.get(word, word) for word in words]) == 2
     assert said in capsys.readouterr().err

@@ -720,6 +720,7 @@ def test_any_block_size_gives_the_same_trace(
 
 ODD = [
     {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
+    {"ph": "C", "name": "Power (W)", "pid": "GPU 0 Counters", "ts": 1, "args": {"": 300.5}},
     {**kernel("k", 1, 1), "ph": "B"},
     {**kernel("k", 1, 1), "args": None},
     {**kernel("k", 1, 1, device={"id": 1})},

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from profharness import readers
+from profharness.analysis.verdict.integrity import from_problems
 from profharness.errors import InputError
 from profharness.readers.logs import onnxruntime as onnxruntime_json
 from profharness.trace.columns.table import NULL
@@ -137,20 +138,96 @@ def test_runs_of_a_marker_session_are_markers_in_order(tmp_path: Path) -> None:
     assert trace.marks.start_ns.tolist() == [200_000, 300_000]
 
 
-def test_kernels_of_device_providers_are_left_out(tmp_path: Path) -> None:
-    kernel = {
+def on_device(name: str, parent: str, ts: int, dur: int, **args: str) -> dict[str, Any]:
+    return {
         "cat": "Kernel",
-        "pid": 9,
-        "tid": 1,
-        "dur": 5,
-        "ts": 1,
+        "pid": -1,
+        "tid": -1,
+        "dur": dur,
+        "ts": ts,
         "ph": "X",
-        "name": "gemm",
-        "args": {"stream": "7"},
+        "name": name,
+        "args": {"stream": "7", "op_name": "", "parent_name": parent, **args},
     }
-    trace = read(tmp_path, [*RUNS, kernel])
-    assert len(trace.kernels) == 0
-    assert "Kernel 1" in trace.problems[0].message
+
+
+LAUNCH = {f"{what}_{axis}": "4" for what in ("grid", "block") for axis in "xyz"}
+NONE = dict.fromkeys(LAUNCH, "-1")
+
+
+def on_gpu(provider: str) -> list[dict[str, Any]]:
+    """Two runs of one node that launches a kernel and a copy, as GPUProfilerBase merges them."""
+    gemm = {"provider": provider}
+    return [
+        session("session_initialization", 1, 100),
+        node("mm", "MatMul", 210, 30, **gemm),
+        on_device("sgemm", "mm_kernel_time", 212, 25, **LAUNCH),
+        on_device("MemcpyDeviceToHost", "mm_kernel_time", 240, 0, **NONE),
+        session("model_run", 200, 70),
+        node("mm", "MatMul", 310, 20, **gemm),
+        on_device("sgemm", "mm_kernel_time", 311, 15, **LAUNCH),
+        on_device("hipMemcpyAsync", "mm_kernel_time", 330, 2, kind="H2D"),
+        on_device("lonely", "", 350, 2, **LAUNCH),
+        session("model_run", 300, 50),
+    ]
+
+
+def test_kernels_and_copies_run_on_the_device_for_the_node_before_them(tmp_path: Path) -> None:
+    trace = read(tmp_path, on_gpu("CUDAExecutionProvider"), start_ns=1_000, host="n")
+    kernels, copies = trace.kernels, trace.copies
+    assert trace.strings.decode(kernels.name) == ["sgemm", "sgemm", "lonely"]
+    assert kernels.start_ns.tolist() == [213_000, 312_000, 351_000]
+    assert kernels.dur_ns.tolist() == [25_000, 15_000, 2_000]
+    assert kernels.op.tolist() == [0, 1, NULL]
+    assert kernels.workgroups.tolist() == [64] * 3
+    assert kernels.workgroup_size_y.tolist() == [4] * 3
+    assert trace.strings.decode(copies.kind) == ["d2h", "h2d"]
+    assert copies.op.tolist() == [0, 1]
+    assert copies.bytes.tolist() == [NULL] * 2
+    assert [(d.index, d.vendor, d.host) for d in trace.devices] == [("0", "nvidia", "n")]
+    assert [(s.device, s.name) for s in trace.streams] == [(0, "7")]
+    assert [p.message.partition(": ")[2] for p in trace.problems] == [
+        "Session session_initialization 1"
+    ]
+
+
+def test_a_grid_of_rocm_has_no_known_unit(tmp_path: Path) -> None:
+    """hipLaunchKernel counts workgroups and hipExtModuleLaunchKernel work-items, and the file does
+    not say which of them was called.
+    """
+    trace = read(tmp_path, on_gpu("ROCMExecutionProvider"))
+    assert [d.vendor for d in trace.devices] == ["amd"]
+    assert trace.kernels.workgroups.tolist() == [NULL] * 3
+    assert trace.kernels.workgroup_size_x.tolist() == [4] * 3
+
+
+def test_kernels_are_there_without_the_operators(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.json", layout(on_gpu("CUDAExecutionProvider")))
+    trace = readers.read(path, wanted=Wanted.DEVICES)
+    assert (len(trace.ops), len(trace.kernels), len(trace.copies)) == (0, 3, 2)
+    assert trace.kernels.op.tolist() == [NULL] * 3
+
+
+def test_impossible_sizes_of_a_launch_are_not_known(tmp_path: Path) -> None:
+    wide = {**LAUNCH, "grid_x": str(2**40), "grid_y": str(2**40)}
+    events = [*RUNS, on_device("k", "", 400, 1, **wide), on_device("k", "", 402, 1, grid_x="x")]
+    trace = read(tmp_path, events)
+    assert trace.kernels.workgroups.tolist() == [NULL] * 2
+    assert trace.kernels.workgroup_size_x.tolist() == [4, NULL]
+
+
+def test_a_profile_at_its_limit_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records of the device do not count for the limit."""
+    events = on_gpu("CUDAExecutionProvider")
+    monkeypatch.setattr(onnxruntime_json, "MOST_EVENTS", 5)
+    assert [p.severity for p in read(tmp_path, events).problems] == ["error", "info"]
+    monkeypatch.setattr(onnxruntime_json, "MOST_EVENTS", 6)
+    trace = read(tmp_path, events)
+    assert [p.severity for p in trace.problems] == ["info"]
+    monkeypatch.setattr(onnxruntime_json, "MOST_EVENTS", 5)
+    found = from_problems(read(tmp_path, events).problems)
+    assert [finding.id for finding in found] == ["truncated-file"]
+    assert "5 events that onnxruntime keeps of one session" in found[0].message
 
 
 def test_without_operators(tmp_path: Path) -> None:

@@ -83,6 +83,19 @@ def test_device_columns(tmp_path: Path) -> None:
     assert level.in_flight(1) is None
 
 
+@pytest.mark.parametrize(("header", "end"), [("", ","), (",", ","), (",", "")])
+def test_a_comma_may_end_each_row(tmp_path: Path, header: str, end: str) -> None:
+    path = tmp_path / "report.csv"
+    path.write_text(
+        f"Concurrency,Inferences/Second,p50 latency{header}\n2,10.5,7{end}\n1,6,5{end}\n"
+    )
+    levels = perf_analyzer.read_levels(path)
+    assert [(one.value, one.throughput, one.percentiles_us) for one in levels] == [
+        (1, 6, ((50, 5),)),
+        (2, 10.5, ((50, 7),)),
+    ]
+
+
 def test_the_wrong_throughput_of_request_count_is_seen(tmp_path: Path) -> None:
     """100 requests at concurrency 4 and 11.1 ms, over a whole second: recorded with
     --request-count.

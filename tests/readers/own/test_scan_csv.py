@@ -36,6 +36,12 @@ def test_text_splits_and_numbers_are_ignored(tmp_path):
     assert list(table.groups().values()) == [[0, 1], [2]]
 
 
+@pytest.mark.parametrize(("header", "end"), [("", ","), (",", ",")])
+def test_a_comma_may_end_each_row(tmp_path, header, end):
+    text = f"batch_size,throughput{header}\n1,10{end}\n2,20{end}\n"
+    assert read_scan_csv(written(tmp_path, text)).throughput.tolist() == [10, 20]
+
+
 def test_plans_of_other_cores_are_other_series(tmp_path):
     head = "processes,cores_per_process,throughput\n"
     table = read_scan_csv(written(tmp_path, head + "1,2,10\n1,1,5\n2,1,9\n"))

@@ -240,6 +240,19 @@ class TestStatistics:
             ("void k<a, b>(int, c)", 3, 600),
         ]
 
+    def test_quoted_numbers_and_a_row_of_totals(self, tmp_path: Path) -> None:
+        text = (
+            '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n'
+            '"void k<a, b>(int, c) [clone .kd]","3","600","200","60.0"\n'
+            '"q","1", "400" ,"400","40.0"\n"Total","4","1000","250","100.0"\n'
+        )
+        trace = readers.read(written(tmp_path / "results.stats.csv", text))
+        assert [(row.name, row.calls, row.total_ns) for row in trace.statistics] == [
+            ("void k<a, b>(int, c) [clone .kd]", 3, 600),
+            ("q", 1, 400),
+        ]
+        assert not trace.problems
+
     @pytest.mark.parametrize(
         ("name", "label", "domain"),
         [

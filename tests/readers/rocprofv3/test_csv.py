@@ -4,6 +4,7 @@ damaged files.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import subprocess
 import sys
@@ -372,6 +373,29 @@ def test_statistics_give_their_rows(tmp_path: Path, name: str, rows_: list[str],
     )
     assert table.total_ns == sum(int(r.rsplit(",", 7)[2]) for r in rows_)
     assert (table.rows[0].min_ns, table.rows[0].median_ns) == (10, None)
+
+
+def test_quoted_statistics_and_a_row_of_totals(tmp_path: Path) -> None:
+    head = '"Name","Calls","TotalDurationNs","AverageNs","Percentage","MinNs","MaxNs","StdDev"'
+    rows_ = ['"a<1, 2>","2","30","15.0","60.0","10","20","5.0"', '"TOTAL","2","30","","","","",""']
+    trace = readers.read(kernel_file(tmp_path / "9_kernel_stats.csv", rows_, head))
+    assert [(row.name, row.calls, row.total_ns) for row in trace.statistics] == [("a<1, 2>", 2, 30)]
+    assert not trace.problems
+
+
+def test_a_quoted_copy_of_a_trace_says_the_same(tmp_path: Path) -> None:
+    plain = kernel_file(tmp_path / "1_kernel_trace.csv", rows(3))
+    with plain.open(newline="") as file:
+        cells = list(csv.reader(file))
+    quoted = tmp_path / "2_kernel_trace.csv"
+    with quoted.open("w", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(cells)
+    assert '"100' in quoted.read_text() or '"1"' in quoted.read_text()
+    one, other = readers.read(plain), readers.read(quoted)
+    for column in ("start_ns", "dur_ns", "correlation", "workgroups", "vgpr"):
+        assert getattr(one.kernels, column).tolist() == getattr(other.kernels, column).tolist()
+    assert one.strings.decode(one.kernels.name) == other.strings.decode(other.kernels.name)
+    assert not other.problems
 
 
 def test_damaged_statistics_are_counted_or_refused(tmp_path: Path) -> None:

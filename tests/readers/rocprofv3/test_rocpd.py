@@ -287,6 +287,12 @@ def test_other_databases_are_refused_by_name(tmp_path: Path) -> None:
     change(other, "CREATE TABLE things (id INTEGER)")
     with pytest.raises(InputError, match="no rocpd: it has no kernels"):
         readers.read(other)
+    for name, strings in (("Nsight Systems", "StringIds"), ("nvprof", "StringTable")):
+        nvidia = tmp_path / f"{strings}.sqlite"
+        change(nvidia, f"CREATE TABLE {strings} (id INTEGER)")
+        change(nvidia, "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER)")
+        with pytest.raises(InputError, match=f"is a database of {name}, which profharness does no"):
+            readers.read(nvidia)
     legacy = tmp_path / "old.rpd"
     change(legacy, "CREATE TABLE rocpd_api (id INTEGER)")
     change(legacy, "CREATE TABLE rocpd_op (id INTEGER)")

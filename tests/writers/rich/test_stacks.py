@@ -72,10 +72,8 @@ def test_frames_are_read_back_where_they_are_wanted(tmp_path: Path) -> None:
     assert frames(read(path, wanted=Wanted.STACKS)) == of_file(FRAMES)
     plain = read(path)
     assert not frames(plain)
-    assert "module 2, python_function 1" in " ".join(p.message for p in plain.problems)
-    assert [p.message for p in read(path, wanted=Wanted.SHOWN).problems] == [
-        p.message for p in plain.problems
-    ]
+    assert not plain.problems
+    assert not read(path, wanted=Wanted.SHOWN).problems
 
 
 def test_a_shown_trace_without_its_frames_is_the_one_that_figures_are_made_of(
@@ -84,7 +82,7 @@ def test_a_shown_trace_without_its_frames_is_the_one_that_figures_are_made_of(
     path = write_kineto(tmp_path / "t.json")
     plain, shown = read(path), read(path, wanted=Wanted.SHOWN)
     assert shown.problems == plain.problems
-    assert "python_function 3" in " ".join(p.message for p in plain.problems)
+    assert "python_function" not in " ".join(p.message for p in plain.problems)
     assert frames(shown) == of_file(FRAMES)
     without = without_frames(shown)
     assert {name: len(table) for name, table in without.tables()} == {
