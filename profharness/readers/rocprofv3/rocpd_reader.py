@@ -105,7 +105,8 @@ def _read(path: Path, file: Opened, processes: list[Owner], version: str) -> Tra
         raise InputError(
             f"{path} holds no readable record: {problems[0].message}", "record or copy it again"
         )
-    problems += _problems_of_all(str(path), tables.negative, environment_size(connection))
+    problems += tables.problems(str(path))
+    problems += _environment(str(path), environment_size(connection))
     return tables.trace(sources, problems)
 
 
@@ -120,17 +121,8 @@ def _problems_of(reader: ProcessReader, where: str) -> Iterator[Problem]:
         yield Problem("info", where, unread, left_out_sentence(reader.unread))
 
 
-def _problems_of_all(where: str, negative: int, variables: int) -> Iterator[Problem]:
-    """What there is to say of the whole file: repaired durations, and what a reader of it may
-    see.
-    """
-    if negative:
-        yield Problem(
-            "warning",
-            where,
-            negative,
-            "records end before they start: their duration counts as zero",
-        )
+def _environment(where: str, variables: int) -> Iterator[Problem]:
+    """What a reader of the file may see beside its records."""
     if variables:
         yield Problem(
             "info",
