@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -165,7 +166,7 @@ class _Builder:
             return correlation
         return np.where(correlation == 0, NULL, correlation)
 
-    def _times(self, take: Callable[[str], I64]) -> dict[str, I64]:
+    def _times(self, take: Callable[[str], I64]) -> dict[str, Any]:
         """Starts and lengths of what ran on a device. Kineto writes a time of 0, which it makes
         relative to the base, as a start of 0; without a length it is none.
         """
