@@ -25,6 +25,12 @@ KINDS = (
         "are of the other records",
     ),
     FindingKind(
+        "overlong-kernels",
+        "warning",
+        "record again, with another release of the tool where it happens again: when these kernels "
+        "ended is not known",
+    ),
+    FindingKind(
         "graph-kernels-missing",
         "error",
         f"{ways.NEWER_TRACER} or run once without graphs",

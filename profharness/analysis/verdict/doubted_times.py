@@ -1,9 +1,10 @@
-"""Records whose times are not known, so that they count and stand at no instant: tools write 0 for
-a time that they lost (docs/findings.md#times-missing).
+"""Records that count and whose times say nothing: tools write 0 for a time that they lost
+(docs/findings.md#times-missing), and wrong ends (docs/findings.md#overlong-kernels).
 """
 
 from __future__ import annotations
 
+from profharness.analysis.time.believed import overlong
 from profharness.analysis.time.device_work import Work
 from profharness.analysis.time.timeless import counted_ranges, no_timeline, without_times
 from profharness.findings import Finding, finding
@@ -33,8 +34,24 @@ def times_missing(trace: Trace, work: Work) -> list[Finding]:  # noqa: ARG001  a
         finding(
             "times-missing",
             f"{' and '.join(said)} have no times in the file (0 and 0 are none): they count, and "
-            "may have run in any part of the window that shows nothing",
+            "when they ran is not known",
             kernels=kernels,
             copies=copies,
+        )
+    ]
+
+
+def overlong_kernels(trace: Trace, work: Work) -> list[Finding]:  # noqa: ARG001  a check's form
+    """Kernels that hold whole successors of their own stream."""
+    lengths = overlong(trace)
+    if lengths is None:
+        return []
+    count = int(lengths.sum())
+    return [
+        finding(
+            "overlong-kernels",
+            f"{count} of {len(lengths)} kernels end after whole later ones of their own stream: "
+            "these lengths cannot be true, and stand in sums of the whole file alone",
+            kernels=count,
         )
     ]
