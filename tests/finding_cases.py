@@ -40,6 +40,7 @@ _SAID, _CLOCKS, _MEASURED = (
     "analysis/test_measurement_findings.py",
 )
 _USED = "analysis/efficiency"
+_TIMELESS, _UNKNOWN = "analysis/time/test_timeless.py", "analysis/time/test_unknown_times.py"
 _CALM = f"{_MEASURED}::test_a_calm_run_has_none"
 
 CASES: dict[str, Case] = {
@@ -53,6 +54,16 @@ CASES: dict[str, Case] = {
         f"{_INTEGRITY}::test_kernels_whose_launches_are_not_in_the_file",
         f"{_INTEGRITY}::test_no_host_calls_is_no_missing_launch",
         "kineto/h100_qwen0.5b_prefill.json.gz",
+    ),
+    "times-missing": Case(
+        f"{_TIMELESS}::test_records_without_times_have_no_place_in_a_window",
+        f"{_TIMELESS}::test_records_that_all_have_times_are_not_told_of",
+        "all recorded files have the times of all of their device work, or of none",
+    ),
+    "overlong-kernels": Case(
+        f"{_UNKNOWN}::test_shares_and_idle_of_such_a_trace_are_ranges_and_sums_are_the_files",
+        f"{_UNKNOWN}::test_branches_of_a_graph_and_small_overlaps_are_believed",
+        "no kernel of the recorded files holds a whole successor of its stream",
     ),
     "graph-replays": Case(
         "understand/test_replays.py::test_replays_that_a_capture_explains",

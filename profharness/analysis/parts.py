@@ -42,6 +42,7 @@ from profharness.analysis.records import (
 )
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.counts import device_keys, ranks_of
+from profharness.analysis.time.timeless import placed
 from profharness.analysis.time.timeline import add
 from profharness.analysis.use.device_use import UseSums, files_use, use_sums
 from profharness.analysis.verdict.records import Grounds, add_grounds
@@ -88,7 +89,7 @@ def part(
     """
     facts = KernelFacts(trace, yardstick)
     tables = (trace.kernels, trace.copies)
-    starts = np.concatenate([table.start_ns for table in tables])
+    starts = np.concatenate([placed(table).start_ns for table in tables])
     ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
     working = [
         trace.sources[int(position)]
@@ -110,9 +111,7 @@ def part(
         summary=summarise_trace(trace, source, findings=findings, facts=facts),
         tally=default_tally(trace, facts=facts),
         ranks=frozenset(file_source.rank for file_source in working),
-        passes=tuple(
-            sorted({file_source.pass_name for file_source in working if file_source.pass_name})
-        ),
+        passes=tuple(sorted({one.pass_name for one in working if one.pass_name})),
         clocks=frozenset((file_source.clock.value, file_source.host) for file_source in working),
         span=(int(starts.min()), int(ends.max())) if len(starts) else None,
         device_names=tuple(names),

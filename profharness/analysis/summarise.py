@@ -29,9 +29,7 @@ from profharness.analysis.metrics import figures
 from profharness.analysis.operators.coverage import known_work, misfits, operator_share
 from profharness.analysis.power import run_telemetry
 from profharness.analysis.records import (
-    DeviceCounts,
     Figure,
-    Hotspots,
     Partition,
     PointSummary,
     ProblemRow,
@@ -40,6 +38,7 @@ from profharness.analysis.records import (
 )
 from profharness.analysis.run.runtime_logs import runtime_log
 from profharness.analysis.time import counts
+from profharness.analysis.time.believed import believed
 from profharness.analysis.time.queue_series import queue_series
 from profharness.analysis.time.steps import steps
 from profharness.analysis.time.whole import Whole
@@ -69,6 +68,11 @@ def summarise_trace(
     `yardstick` is what its devices were measured to reach, `facts` are those against it if known.
     """
     facts = facts or KernelFacts(trace, yardstick)
+    devices = counts.counts_of_devices(trace)
+    table = with_rates(hotspots.default(trace, devices, facts), facts)
+    counted = counts.count(trace, devices=devices), counts.count_devices(trace, devices)
+    if (shown := believed(trace)) is not trace:  # lengths that cannot be true are of counts alone
+        trace, facts = shown, KernelFacts(shown, facts.yardstick)
     whole = measure(trace, allowed_cores=allowed_cores, known=Whole(trace, facts))
     split = device_partition(whole)
     talk = None if whole.timeless else communication(trace, whole.windows)
@@ -83,11 +87,10 @@ def summarise_trace(
     checked = (*_above_peak(whole, values, points), *impossible_in(values, split, points))
     every_finding = (*every_finding, *checked, *efficiency_findings(whole))
     judgement = judge(split, values, every_finding, grounds := grounds_of(whole))
-    devices = counts.counts_of_devices(trace)
     return Summary(
         source=source,
-        trace=counts.count(trace, whole.work.links, devices),
-        devices=counts.count_devices(trace, devices),
+        trace=counted[0],
+        devices=counted[1],
         points=points,
         metrics=values,
         findings=every_finding,
@@ -99,7 +102,7 @@ def summarise_trace(
         grounds=grounds,
         work=known_work(whole.facts, whole.work.links),
         operator_share=operator_share(trace, whole.work.links),
-        hotspots=(_default_table(whole, devices),),
+        hotspots=(table,),
         communication=talk,
         copies_by=copy_rows(whole),
         memory=over_batches(memory(whole), points, sizes=_batch_sizes(whole, points)),
@@ -154,11 +157,6 @@ def _batch_sizes(m: Measurement, points: Sequence[PointSummary]) -> dict[str, in
     }
     sizes = {point: items.pop() for point, items in found.items() if len(items) == 1}
     return {point: items for point, items in sizes.items() if items}
-
-
-def _default_table(m: Measurement, devices: Sequence[DeviceCounts]) -> Hotspots:
-    table = hotspots.default(m.trace, devices, m.facts)
-    return with_rates(table, m.facts)
 
 
 def _above_peak(

@@ -19,6 +19,18 @@ KINDS = (
         "start the capture before the work begins, so that launches are inside the window",
     ),
     FindingKind(
+        "times-missing",
+        "warning",
+        "record again, with another release of the tool where it happens again: figures of time "
+        "are of the other records",
+    ),
+    FindingKind(
+        "overlong-kernels",
+        "warning",
+        "record again, with another release of the tool where it happens again: when these kernels "
+        "ended is not known",
+    ),
+    FindingKind(
         "graph-kernels-missing",
         "error",
         f"{ways.NEWER_TRACER} or run once without graphs",

@@ -16,6 +16,7 @@ from profharness.analysis.pictures.of_files import MOST_FRAMES
 from profharness.analysis.pictures.ranks import rank_shares
 from profharness.analysis.pictures.records import Flame, Pictures, Strips
 from profharness.analysis.run import kernel_pass as passes
+from profharness.analysis.time.believed import believed
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.steps import measured
 from profharness.analysis.time.strips import ALL_PIECES, device_strips
@@ -100,6 +101,7 @@ def _records(loaded: Loaded) -> Trace:
 
 
 def _strips(trace: Trace, pieces: int = ALL_PIECES) -> Strips:
+    trace = believed(trace)
     return device_strips(trace, measured(trace).when, IdleAnalysis(trace), pieces)
 
 

@@ -14,6 +14,7 @@ from profharness.trace.model import (
     I64,
     Allocations,
     ClockDomain,
+    Copies,
     Counters,
     HostSamples,
     Kernels,
@@ -66,6 +67,8 @@ def span(table: Table) -> tuple[I64, I64]:
 
 def _rules(table: Table) -> Iterator[tuple[str, Mask]]:
     start, dur = span(table)
+    if isinstance(table, Kernels | Copies):
+        yield "no time in their file", (start != NULL) | (dur != 0)
     yield "a start before time zero, which the format cannot hold", start >= 0
     yield "a negative duration", dur >= 0
     if isinstance(table, Samples):

@@ -209,7 +209,10 @@ def _between_files(graph: Graph) -> Intervals:
     tables = [table for table in (trace.ops, trace.api, trace.kernels) if len(table)]
     starts, ends = [], []
     for number in range(len(trace.sources)):
-        rows = [(table, np.flatnonzero(table.source == number)) for table in tables]
+        rows = [
+            (table, np.flatnonzero((table.source == number) & (table.start_ns != NULL)))
+            for table in tables
+        ]
         rows = [(table, mine) for table, mine in rows if len(mine)]
         if rows:
             starts.append(min(int(table.start_ns[mine].min()) for table, mine in rows))

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.host.timeline import MARKS, HostRows, Timeline, host_rows
+from profharness.analysis.time.believed import believed
 from profharness.analysis.time.device_work import Work, work_of
 from profharness.analysis.time.start_up import begin_after_start_up
 from profharness.analysis.time.steps import Step, steady, steps
@@ -91,6 +92,7 @@ def _pieces(trace: Trace) -> list[Trace]:
 
 
 def _scope(trace: Trace) -> Scope | None:
+    trace = believed(trace)
     work, rows = work_of(trace), host_rows(trace)
     if not len(rows):
         return None

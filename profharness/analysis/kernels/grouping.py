@@ -85,6 +85,25 @@ class Grouped:
         owner: I64 = np.repeat(self.key, np.diff(np.append(self.first, len(self.value))))
         return owner
 
+    def without(self, value: int) -> Grouped:
+        """The same groups without the entries of this value, which is lower than any other; a group
+        of nothing else keeps them.
+        """
+        mixed = (self.smallest() == value) & (self.largest() != value)
+        if not mixed.any():
+            return self
+        lengths = np.diff(np.append(self.first, len(self.value)))
+        dropped = np.repeat(mixed, lengths) & (self.value == value)
+        weight = np.ones(len(dropped), np.int64) if self.weight is None else self.weight
+        gone = np.cumsum(np.append(0, dropped))[self.first]
+        return Grouped(
+            self.key,
+            self.first - gone,
+            self.count - np.add.reduceat(np.where(dropped, weight, 0), self.first),
+            self.value[~dropped],
+            None if self.weight is None else self.weight[~dropped],
+        )
+
     def condensed(self) -> Grouped:
         """The same groups with one entry per distinct value."""
         if not len(self.value):

@@ -3,8 +3,8 @@ joined.
 
 A tally holds each distinct duration of a group once, with how often it occurs, so that sums,
 extremes, medians and deviations of many files together are those of all their records, whatever the
-number of files. The duration of a record that nobody timed is NULL, and a group that holds one has
-no times: unknown is not 0.
+number of files. The duration of a record that nobody timed is NULL: it is a call, and the times of
+its group are those of the others. A group of such records alone has none: unknown is not 0.
 """
 
 from __future__ import annotations
@@ -148,14 +148,14 @@ class Tally:
         """
         sums, busy = self.work, self.busy
         traced = sums is not None and sums.traced
-        total = self.groups.sums()
+        timed = self.groups.without(NULL)
         times = [
-            *total[self.groups.smallest() != NULL].tolist(),
+            *timed.sums()[timed.smallest() != NULL].tolist(),
             *(row.total_ns for row in self.printed if row.total_ns is not None),
         ]
         whole = sum(times)
         rows = [
-            *_rows(self, total, whole),
+            *_rows(self, timed, whole),
             *(_shared(row, whole, traced=traced) for row in self.printed),
         ]
         rows.sort(key=_order_by_device if traced else _order)
@@ -316,12 +316,14 @@ def _joined_row(rows: Sequence[HotspotRow]) -> HotspotRow:
     )
 
 
-def _rows(tally: Tally, total: I64, whole: int) -> list[HotspotRow]:
-    """A row of each group; `total` is the time of each, `whole` that of all rows."""
-    groups = tally.groups
-    mean = total / np.maximum(groups.count, 1)
-    columns = (groups.count, total, mean, groups.smallest(), groups.largest())
-    figures = [column.tolist() for column in (*columns, groups.medians(), groups.deviations())]
+def _rows(tally: Tally, timed: Grouped, whole: int) -> list[HotspotRow]:
+    """A row of each group; `timed` are the groups without records that nobody timed, `whole` is the
+    time of all rows.
+    """
+    groups, total = tally.groups, timed.sums()
+    mean = total / np.maximum(timed.count, 1)
+    columns = (groups.count, total, mean, timed.smallest(), timed.largest())
+    figures = [column.tolist() for column in (*columns, timed.medians(), timed.deviations())]
     shapes, launchers = tally.shapes.commonest(), tally.launchers.commonest()
     rows = []
     for key, work, device, count, time, average, smallest, largest, median, deviation in zip(
@@ -332,19 +334,19 @@ def _rows(tally: Tally, total: I64, whole: int) -> list[HotspotRow]:
         strict=True,
     ):
         workgroups, *size = shapes.get(key, (NULL, NULL, NULL, NULL))
-        timed = smallest != NULL
+        known = smallest != NULL
         rows.append(
             HotspotRow(
                 name=tally.names[key],
                 category=tally.categories[key],
                 calls=count,
-                total_ns=time if timed else None,
-                share=_part(time, whole) if timed else None,
-                mean_ns=average if timed else None,
-                median_ns=median if timed else None,
-                min_ns=smallest if timed else None,
-                max_ns=largest if timed else None,
-                std_ns=deviation if timed else None,
+                total_ns=time if known else None,
+                share=_part(time, whole) if known else None,
+                mean_ns=average if known else None,
+                median_ns=median if known else None,
+                min_ns=smallest if known else None,
+                max_ns=largest if known else None,
+                std_ns=deviation if known else None,
                 kernel_ns=tally.kernel_ns[key] if tally.kernel_ns else None,
                 workgroups=None if workgroups == NULL else workgroups,
                 workgroup_size=(size[0], size[1], size[2]) if NULL not in size else None,

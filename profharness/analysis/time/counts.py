@@ -15,11 +15,11 @@ import numpy.typing as npt
 from profharness.analysis.kernels import patterns
 from profharness.analysis.records import DeviceCounts, TraceCounts
 from profharness.analysis.time.linking import Links, link_kernels
-from profharness.analysis.time.timeless import counted_ranges, no_places, without_times
+from profharness.analysis.time.timeless import counted_ranges, no_places, no_times, placed
 from profharness.stats import intervals
 from profharness.trace.columns.keys import distinct
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Source, Trace
+from profharness.trace.model import Counters, Source, Trace
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -38,15 +38,14 @@ def count(
     """
     ranges = counted_ranges(trace)
     if ranges is not None:
-        return count(replace(trace, kernels=trace.kernels.take(~ranges)))
+        return count(_without(trace, ranges))
     kernels, copies = trace.kernels, trace.copies
-    placed = not no_places(trace)
+    on_axis = not no_places(trace)
     links = link_kernels(trace) if links is None else links
     per_device = counts_of_devices(trace) if devices is None else devices
-    unknown = without_times(trace)
-    timed = kernels if unknown is None else kernels.take(~unknown)
-    starts = np.concatenate((timed.start_ns, copies.start_ns))
-    ends = np.concatenate((timed.start_ns + timed.dur_ns, copies.start_ns + copies.dur_ns))
+    timed, moved = placed(kernels), placed(copies)
+    starts = np.concatenate((timed.start_ns, moved.start_ns))
+    ends = np.concatenate((timed.start_ns + timed.dur_ns, moved.start_ns + moved.dur_ns))
     judged = links.has_calls
     return TraceCounts(
         pass_name=pass_of(trace),
@@ -66,10 +65,10 @@ def count(
         ranks=len(
             ranks_of({source.rank for source in _working_sources(trace)}, of_run=_is_run(trace))
         ),
-        span_ns=(int(ends.max() - starts.min()) if len(starts) else 0) if placed else None,
-        busy_ns=sum(device.busy_ns or 0 for device in per_device) if placed else None,
-        busy_any_ns=sum(device.busy_any_ns or 0 for device in per_device) if placed else None,
-        sum_kernel_ns=int(timed.dur_ns.sum()) if len(timed) or not len(kernels) else None,
+        span_ns=(int(ends.max() - starts.min()) if len(starts) else 0) if on_axis else None,
+        busy_ns=sum(device.busy_ns or 0 for device in per_device) if on_axis else None,
+        busy_any_ns=sum(device.busy_any_ns or 0 for device in per_device) if on_axis else None,
+        sum_kernel_ns=None if no_times(trace) else int(kernels.dur_ns.sum()),
         unlinked_kernels=int(np.sum(judged & ~links.linked))
         if judged.any() or not len(kernels)
         else None,
@@ -87,7 +86,7 @@ def count_devices(
     """The counts of each device that did work, under its key (`device_keys`)."""
     ranges = counted_ranges(trace)
     if ranges is not None:
-        return count_devices(replace(trace, kernels=trace.kernels.take(~ranges)))
+        return count_devices(_without(trace, ranges))
     return dict(
         zip(
             device_keys(trace).values(),
@@ -97,10 +96,15 @@ def count_devices(
     )
 
 
+def _without(trace: Trace, kernels: npt.NDArray[np.bool_]) -> Trace:
+    """The trace without these kernels, and without counters, which name kernels by their rows."""
+    return replace(trace, kernels=trace.kernels.take(~kernels), counters=Counters.empty())
+
+
 def counts_of_devices(trace: Trace) -> list[DeviceCounts]:
     """The counts of each of `devices_with_work`, in that order."""
-    placed = not no_places(trace)
-    return [_device(trace, device, placed=placed) for device in devices_with_work(trace)]
+    on_axis = not no_places(trace)
+    return [_device(trace, device, on_axis=on_axis) for device in devices_with_work(trace)]
 
 
 def devices_with_work(trace: Trace) -> list[int]:
@@ -167,24 +171,23 @@ def _pass_of(trace: Trace) -> str | None:
     return ", ".join(names) or None
 
 
-def _device(trace: Trace, device: int, *, placed: bool = True) -> DeviceCounts:
-    if not placed:
+def _device(trace: Trace, device: int, *, on_axis: bool) -> DeviceCounts:
+    if not on_axis:
         return DeviceCounts(
             kernels=int((trace.kernels.device == device).sum()),
             busy_ns=None,
             busy_any_ns=None,
             span_ns=None,
         )
-    kernels = trace.kernels.device == device
-    copies = trace.copies.device == device
     spans = [
         intervals.lasting(table.start_ns[rows], table.dur_ns[rows])
-        for table, rows in ((trace.kernels, kernels), (trace.copies, copies))
+        for table in (placed(trace.kernels), placed(trace.copies))
+        for rows in [table.device == device]
     ]
     busy, copying = (intervals.merge(lasting) for lasting in spans)
     some = [lasting for lasting in spans if len(lasting)]
     return DeviceCounts(
-        kernels=int(kernels.sum()),
+        kernels=int((trace.kernels.device == device).sum()),
         busy_ns=busy.total,
         busy_any_ns=intervals.union(busy, copying).total if len(copying) else busy.total,
         span_ns=max(int(lasting.end.max()) for lasting in some)

@@ -171,7 +171,9 @@ def delays(trace: Trace, work: Work) -> Delays:
         done = np.maximum.accumulate(work.end[order])
         met_empty[order[:1]] = True
         met_empty[order[1:]] = done[:-1] <= launched[order[1:]]
-    kernel = np.flatnonzero(work.call[: work.kernels] != NULL)
+    kernel = np.flatnonzero(
+        (work.call[: work.kernels] != NULL) & (work.start[: work.kernels] != NULL)
+    )
     delay = (
         work.start[kernel] - trace.api.start_ns[work.call[kernel]]
         if len(kernel)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from profharness.analysis.kernels import patterns
 from profharness.analysis.time.device_work import Work
 from profharness.analysis.time.event_waits import behind_event_wait
+from profharness.analysis.time.unknown_times import of_unknown_length, of_unknown_place
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import distinct
@@ -165,4 +166,9 @@ def _last_end(work: Work, at_ns: I64) -> I64:
     return np.where(last >= 0, np.minimum(times.end[np.maximum(last, 0)], at_ns), _BEFORE_ALL)
 
 
-CONTRIBUTORS: tuple[Contributor, ...] = (not_begun, waited_for)
+CONTRIBUTORS: tuple[Contributor, ...] = (
+    not_begun,
+    waited_for,
+    of_unknown_length,
+    of_unknown_place,
+)

@@ -13,6 +13,7 @@ from profharness.analysis.measurement import Measurement
 from profharness.analysis.metrics import figures
 from profharness.analysis.records import StepSummary
 from profharness.analysis.summarise import device_partition
+from profharness.analysis.time.believed import believed
 from profharness.analysis.time.steps import Step, Windows, steps
 from profharness.analysis.time.whole import Whole
 from profharness.errors import InputError, UsageError
@@ -77,6 +78,8 @@ def step_summaries(
     """
     chosen = _chosen(_together(steps(trace)), selection, trace)
     _few_enough(len(chosen), trace)
+    if (shown := believed(trace)) is not trace:
+        trace, facts = shown, KernelFacts(shown, facts.yardstick)
     whole = Whole(trace, facts)
     summaries = []
     for number, group in chosen:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from profharness.findings import ways
 from profharness.trace.columns.keys import distinct
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Trace
+from profharness.trace.model import Copies, Kernels, Trace
 
 TIMELINE = "a timeline"
 """How the needs of figures begin that such kernels cannot give."""
@@ -70,15 +70,24 @@ def without_times(trace: Trace) -> npt.NDArray[np.bool_] | None:
     return unknown if unknown.any() else None
 
 
+def placed(table: Kernels | Copies) -> Kernels | Copies:
+    """The records that have times; the table itself where all have."""
+    lost = table.start_ns == NULL
+    return table.take(~lost) if lost.any() else table
+
+
 def counted_ranges(trace: Trace) -> npt.NDArray[np.bool_] | None:
     """For each kernel whether it is a range of CUPTI's profiler in a Kineto file: counters, and no
-    record of a kernel. None where none is.
+    record of a kernel (which has no counters there). None where none is.
     """
     unknown = without_times(trace)
     if unknown is None:
         return None
     of_kineto = [source.format == "kineto" for source in trace.sources]
     ranges: npt.NDArray[np.bool_] = unknown & np.array([*of_kineto, False])[trace.kernels.source]
+    counted = np.zeros(len(ranges) + 1, np.bool_)
+    counted[trace.counters.kernel] = True
+    ranges &= counted[:-1]
     return ranges if ranges.any() else None
 
 

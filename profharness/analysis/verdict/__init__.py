@@ -18,6 +18,8 @@ CHECKS = (
     "profharness.analysis.verdict.integrity:kernels_missing",
     "profharness.analysis.verdict.graph_integrity:graph_kernels_missing",
     "profharness.analysis.verdict.integrity:steps_without_device_events",
+    "profharness.analysis.verdict.doubted_times:times_missing",
+    "profharness.analysis.verdict.doubted_times:overlong_kernels",
     "profharness.analysis.verdict.integrity:launches_missing",
     "profharness.analysis.verdict.integrity:streams_exceed_queues",
     "profharness.analysis.verdict.providers:nodes_on_cpu",

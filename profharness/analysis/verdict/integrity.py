@@ -87,7 +87,8 @@ def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     finding for each process that lost some.
 
     Launches after the last recorded one may have run beyond the end of the file. Launches into a
-    graph that is being captured run no kernel.
+    graph that is being captured run no kernel. Kernels that carry no id of a launch (older RCCL
+    under roctracer) are taken for those of launches whose id no kernel carries.
     """
     api = trace.api
     launches = patterns.matching(trace.strings, api, patterns.LAUNCH)
@@ -103,14 +104,31 @@ def kernels_missing(trace: Trace, work: Work) -> list[Finding]:
     first, process = first_rows(pack([api.source, api.pid]))
     last = _last_recorded_launch(trace, launches & recorded, work, process)
     missing = launches & ~recorded & (api.start_ns < last)
-    lost = np.bincount(process[missing], minlength=len(first)).tolist()
+    lost = np.bincount(process[missing], minlength=len(first)) - _without_id(trace, work, first)
     whole = np.bincount(process[launches], minlength=len(first)).tolist()
     several = sum(count > 0 for count in whole) > 1
     return [
         _kernels_missing(_process_name(trace, int(row)) if several else "", count, total)
-        for row, count, total in zip(first, lost, whole, strict=True)
-        if count
+        for row, count, total in zip(first, lost.tolist(), whole, strict=True)
+        if count > 0
     ]
+
+
+def _without_id(trace: Trace, work: Work, first: I64) -> I64:
+    """How many kernels of each process carry no id of a launch; `first` is a call of each. Those
+    that name no process count for the first of their file.
+    """
+    kernels, api = trace.kernels, trace.api
+    counts = np.zeros(len(first), np.int64)
+    rows = np.flatnonzero((kernels.correlation == NULL) & work.links.has_calls)
+    if not len(rows):
+        return counts
+    of_each, place = first_rows(pack([kernels.source[rows], kernels.pid[rows]]))
+    for row, count in zip(rows[of_each], np.bincount(place), strict=True):
+        same = api.source[first] == kernels.source[row]
+        named = same & (api.pid[first] == kernels.pid[row])
+        counts[np.flatnonzero(named if named.any() else same)[:1]] += count
+    return counts
 
 
 def _kernels_missing(process: str, count: int, total: int) -> Finding:
@@ -138,7 +156,9 @@ def _process_name(trace: Trace, call: int) -> str:
 
 
 def launches_missing(trace: Trace, work: Work) -> list[Finding]:
-    """Kernels whose launching call is not in the file although the file holds host calls."""
+    """Kernels whose launching call is not known although the file holds host calls: it is not in
+    the file, or the kernel does not say which it was.
+    """
     judged = work.links.has_calls
     unlinked = judged & (work.call[: work.kernels] == NULL)
     count, total = int(unlinked.sum()), int(judged.sum())
@@ -147,13 +167,19 @@ def launches_missing(trace: Trace, work: Work) -> list[Finding]:
     durations = trace.kernels.dur_ns
     time_share = int(durations[unlinked].sum()) / max(int(durations[judged].sum()), 1)
     notable = max(count / total, time_share) >= NOTABLE_SHARE
+    without_id = int((unlinked & (trace.kernels.correlation == NULL)).sum())
+    which = "carry no id of the call that launched them"
+    if without_id < count:
+        which = "were launched by calls that the trace does not hold" + (
+            f"; {without_id} of them {which}" if without_id else ""
+        )
     return [
         finding(
             "launches-missing",
-            f"{count} of {total} kernels ({time_share:.1%} of kernel time) were launched by "
-            "calls that the trace does not hold",
+            f"{count} of {total} kernels ({time_share:.1%} of kernel time) {which}",
             severity="warning" if notable else "info",
             unlinked=count,
+            without_id=without_id,
             kernels=total,
             unlinked_share=count / total,
             time_share=time_share,

@@ -22,7 +22,7 @@ from profharness.readers.kineto.records import Event
 from profharness.trace.call_names import LAUNCH, matching
 from profharness.trace.columns.build import Growing
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Api, Counters, Kernels, Strings
+from profharness.trace.model import I64, Api, Counters, Strings
 
 CATEGORY = "cuda_profiler_range"
 _UNNAMED = "__missing__"
@@ -52,7 +52,9 @@ class RangeRows:
         self._ranges += map(_Range, events, devices, streams)
 
     def add_kernels(self, kernels: Growing, strings: Strings, api: Api) -> None:
-        """One kernel per range, in the order of their starts, behind those that the file has."""
+        """One kernel per range, in the order of their starts, behind those that the file has. Times
+        of 0 and 0 are none.
+        """
         start = microseconds([item.event.ts for item in self._ranges]).ns
         self._ranges = [self._ranges[row] for row in np.argsort(start, kind="stable").tolist()]
         names = [item.event.name for item in self._ranges]
@@ -98,14 +100,6 @@ class RangeRows:
             value=np.array(value, np.float64),
             source=0,
         )
-
-
-def without_times(kernels: Kernels, first: int) -> Kernels:
-    """The kernels, of which those from row `first` on have no start."""
-    if first == len(kernels):
-        return kernels
-    timed = np.arange(len(kernels)) < first
-    return kernels.with_columns(start_ns=np.where(timed, kernels.start_ns, NULL))
 
 
 def _numbers(event: Event) -> dict[str, float]:

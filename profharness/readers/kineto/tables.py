@@ -5,10 +5,13 @@ marks.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from profharness.readers.bytes.zero_times import times_of_zero
 from profharness.readers.kineto import allocator, counter_series
 from profharness.readers.kineto import comms as kineto_comms
 from profharness.readers.kineto import links as kineto_links
@@ -16,7 +19,6 @@ from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.header import Header
 from profharness.readers.kineto.links import Calls
 from profharness.readers.kineto.places import Origin, Places
-from profharness.readers.kineto.ranges import without_times
 from profharness.readers.kineto.twins import twins
 from profharness.readers.own.marks import parse_mark
 from profharness.trace import nesting
@@ -99,7 +101,6 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     rocm = kineto_links.Rocm(strings, header.most_threads) if is_rocm else None
     builder = _Builder(rows, origin, calls, Places(rows), shared)
     kernels, swapped = builder.kernels(ops, nested, dynamic_lds, rocm)
-    kernels = without_times(kernels, timed)
     series = counter_series.samples(rows.series, origin.base_ns, builder.places.device)
     copies, dropped = builder.copies(ops, nested, call_sizes, is_rocm=is_rocm)
     return Tables(
@@ -160,6 +161,23 @@ class _Builder:
         sole = pids[0] if len(pids) == 1 else NULL
         return _of_call(self.calls.pid, launch, sole)
 
+    def _ids(self, correlation: I64) -> I64:
+        """Ids of launches. 0 stands for none (roctracer wrote it on every kernel of RCCL), unless
+        one call alone carries it.
+        """
+        if not (correlation == 0).any() or np.count_nonzero(self.calls.correlation == 0) == 1:
+            return correlation
+        return np.where(correlation == 0, NULL, correlation)
+
+    def _times(self, take: Callable[[str], I64]) -> dict[str, Any]:
+        """Starts and lengths of what ran on a device. Kineto writes a time of 0, which it makes
+        relative to the base, as a start of 0; without a length it is none.
+        """
+        start, dur = take("start"), take("dur")
+        lost = times_of_zero(start, dur)
+        start = start + self.origin.base_ns
+        return {"start_ns": np.where(lost, NULL, start) if lost.any() else start, "dur_ns": dur}
+
     def kernels(
         self,
         ops: Ops,
@@ -169,7 +187,7 @@ class _Builder:
     ) -> tuple[Kernels, int]:
         """The kernels, and how many of them state their geometry in exchanged places."""
         take, strings = self.rows.kernels.take, self.rows.strings
-        correlation, external = take("correlation"), take("external")
+        correlation, external = self._ids(take("correlation")), take("external")
         launch = kineto_links.launching_calls(self.calls, strings, correlation)
         op = kineto_links.operators(ops, nested, self.calls, launch, (external, correlation))
         stated, of_op = take("collective"), self.rows.ops.take("collective")
@@ -179,8 +197,7 @@ class _Builder:
         )
         device = self.places.device(take("device"))
         kernels = Kernels.build(
-            start_ns=take("start") + self.origin.base_ns,
-            dur_ns=take("dur"),
+            **self._times(take),
             name=take("name"),
             device=device,
             stream=self.places.stream(device, take("stream")),
@@ -212,7 +229,7 @@ class _Builder:
         asked for it.
         """
         take, strings = self.rows.copies.take, self.rows.strings
-        correlation = take("correlation")
+        correlation = self._ids(take("correlation"))
         launch = kineto_links.launching_calls(self.calls, strings, correlation)
         recorded, asked = take("bytes"), _of_call(call_sizes, launch, NULL)
         doubtful = (recorded == 1) & (asked != 1) & is_rocm
@@ -226,8 +243,7 @@ class _Builder:
             (self.places.device(take("from_device")), self.places.device(take("to_device"))),
         )
         copies = Copies.build(
-            start_ns=take("start") + self.origin.base_ns,
-            dur_ns=take("dur"),
+            **self._times(take),
             kind=kind,
             name=name,
             bytes=size,

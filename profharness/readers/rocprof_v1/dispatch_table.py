@@ -23,6 +23,7 @@ from profharness.readers.bytes.csv_columns import (
     integers,
     unreadable,
 )
+from profharness.readers.bytes.zero_times import times_of_zero
 from profharness.readers.rocprofv3.places import Places, places
 from profharness.trace.columns.build import Pool
 from profharness.trace.columns.table import NULL, concat
@@ -83,15 +84,16 @@ _LARGEST = Decimal(2**63 - 1)
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """Begin and duration per row, in ns; `timed` says where both are known (else NULL and 0).
-    `scientific` counts
-    rows whose times a spreadsheet has shortened, `fractions` those whose times have digits below a
-    nanosecond, `negative` those that end before they begin (their duration is zero).
+    """Begin and duration per row, in ns; `timed` says where both are known (else NULL and 0),
+    `zero` where both are stated as 0, which is no time either. `scientific` counts rows whose times
+    a spreadsheet has shortened, `fractions` those whose times have digits below a nanosecond,
+    `negative` those that end before they begin (their duration is zero).
     """
 
     start: I64
     dur: I64
     timed: Mask
+    zero: Mask
     stated: bool
     scientific: int = 0
     fractions: int = 0
@@ -101,7 +103,8 @@ class Times:
 @dataclass(frozen=True, eq=False)
 class Dispatches:
     """The dispatches of one file. `kernels` has one row per row of the file that `kept` names;
-    where no row is timed, all are kept, without a start and with a duration of 0. `unknown` are
+    where no row is timed, all are kept, without a start and with a duration of 0, as are those with
+    times of 0 and 0 in any file. `unknown` are
     columns that are neither known nor numbers, `unreadable` counts fields that are no numbers among
     others that are, `empty` those that are empty among others that are not.
     """
@@ -124,7 +127,7 @@ class Dispatches:
 def dispatches(table: Table, strings: Strings) -> Dispatches:
     """All rows of a table. Counter values stand in order of their column, then row."""
     times = read_times(table)
-    kept = np.flatnonzero(times.timed) if times.timed.any() else np.arange(table.rows)
+    kept = np.flatnonzero(times.timed | times.zero) if times.timed.any() else np.arange(table.rows)
     read = {
         role: integers(table.first(*NAMES[role]), table.rows)
         for role in (*_PLAIN, "device", "grid", "group")
@@ -140,7 +143,8 @@ def read_times(table: Table) -> Times:
     """Times of all rows."""
     first, last = table.first(*NAMES["begin"]), table.first(*NAMES["end"])
     begin, end = integers(first, table.rows), integers(last, table.rows)
-    timed = (begin.values >= 0) & (end.values >= 0)
+    zero = times_of_zero(begin.values, end.values)
+    timed = (begin.values >= 0) & (end.values >= 0) & ~zero
     dur = np.where(timed, end.values - begin.values, 0)
     if first is not None and last is not None and (begin.fractions or end.fractions):
         for row in np.flatnonzero(timed).tolist():
@@ -149,6 +153,7 @@ def read_times(table: Table) -> Times:
         np.where(timed, begin.values, NULL),
         np.maximum(dur, 0),
         timed,
+        zero,
         first is not None and last is not None,
         max(begin.scientific, end.scientific),
         max(begin.fractions, end.fractions),

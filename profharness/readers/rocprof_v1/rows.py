@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from profharness.readers.bytes.zero_times import times_of_zero
 from profharness.readers.kineto.tables import marks_from
 from profharness.readers.kineto.values import Odd, not_possible
 from profharness.readers.rocprof_v1.rocminfo import Agents, agents_beside
@@ -138,8 +139,9 @@ def build_trace(
 
 def _on_device(rows: dict[str, I64], process: int, correlation: I64) -> dict[str, Any]:
     """The columns that kernels and copies have in common; times in ns."""
+    lost = times_of_zero(rows["start"], rows["end"])
     return {
-        "start_ns": rows["start"],
+        "start_ns": np.where(lost, NULL, rows["start"]),
         "dur_ns": _length(rows),
         "name": rows["name"],
         "pid": _real(rows["pid"], process),

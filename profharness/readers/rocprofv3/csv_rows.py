@@ -310,15 +310,7 @@ class SetReader:
 
     def _report(self, tables: RocmTables) -> None:
         where = str(self._paths[0]) if self._paths else ""
-        if tables.negative:
-            self.problems.append(
-                Problem(
-                    "warning",
-                    where,
-                    tables.negative,
-                    "records end before they start: their duration counts as zero",
-                )
-            )
+        self.problems += tables.problems(where)
         if self._left_out.total():
             self.problems.append(
                 Problem("info", where, self._left_out.total(), left_out_sentence(self._left_out))

@@ -126,15 +126,7 @@ def _problems(
                 f"values were no valid JSON and were repaired (first: {walk.first_error})",
             )
         )
-    if tables.negative:
-        problems.append(
-            Problem(
-                "warning",
-                where,
-                tables.negative,
-                "records end before they start: their duration counts as zero",
-            )
-        )
+    problems += tables.problems(where)
     for rows in processes:
         if rows.nameless:
             problems.append(

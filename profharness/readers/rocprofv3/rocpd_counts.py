@@ -34,7 +34,7 @@ def count_values(file: OwnerTables, *, counted: bool) -> Values:
         f"AND id IN (SELECT id FROM kernels WHERE {of_owner})"
     )
     sampled = "sample_id IS NOT NULL" if known else "FALSE"
-    row = file.connection.execute(
+    row = file.execute(
         "SELECT COALESCE(SUM(CASE WHEN "  # noqa: S608  made of constants
         f"{sampled} THEN 0 WHEN event_id IS NULL OR event_id NOT IN ({shown}) THEN 1 ELSE 0 END), "
         f"0), COALESCE(SUM(CASE WHEN {sampled} THEN 1 ELSE 0 END), 0), COUNT(*) "

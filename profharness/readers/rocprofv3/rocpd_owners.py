@@ -4,13 +4,13 @@ them.
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from profharness.readers.bytes.json_scan import NOT_JSON
+from profharness.readers.rocprofv3.rocpd_scopes import Scope
 from profharness.rundir.databases.guard import DAMAGED
 from profharness.trace.columns.table import NULL
 from profharness.trace.places import MOST_NAMES, Named, command_name, named
@@ -25,24 +25,24 @@ class Owner:
     host: str
 
 
-def owners(connection: sqlite3.Connection) -> list[Owner]:
+def owners(file: Scope) -> list[Owner]:
     """The processes, in the order of the file."""
-    rows = connection.execute("SELECT guid, pid, hostname FROM processes").fetchall()
+    rows = file.execute("SELECT guid, pid, hostname FROM processes").fetchall()
     return [
         Owner(str(guid), pid if isinstance(pid, int) else NULL, text_of(host))
         for guid, pid, host in dict.fromkeys(rows)
     ]
 
 
-def names_of(connection: sqlite3.Connection, owner: Owner) -> tuple[Named, ...]:
+def names_of(file: Scope, owner: Owner) -> tuple[Named, ...]:
     """What the file calls a process, by its command, and the threads of it that have a name."""
     recorded: list[tuple[int, int, str]] = []
     commands = "SELECT command FROM processes WHERE guid = ? AND pid = ? LIMIT 1"
     threads = "SELECT tid, name FROM threads WHERE guid = ? AND pid = ? AND name <> '' LIMIT ?"
     try:
-        for (command,) in connection.execute(commands, (owner.guid, owner.pid)):
+        for (command,) in file.execute(commands, (owner.guid, owner.pid)):
             recorded.append((owner.pid, NULL, command_name(text_of(command).split())))
-        for tid, name in connection.execute(threads, (owner.guid, owner.pid, MOST_NAMES)):
+        for tid, name in file.execute(threads, (owner.guid, owner.pid, MOST_NAMES)):
             if isinstance(tid, int):
                 recorded.append((owner.pid, tid, text_of(name)))
     except DAMAGED:
@@ -50,10 +50,10 @@ def names_of(connection: sqlite3.Connection, owner: Owner) -> tuple[Named, ...]:
     return named(recorded)
 
 
-def environment_size(connection: sqlite3.Connection) -> int:
+def environment_size(file: Scope) -> int:
     """How many environment variables the file holds."""
     try:
-        rows = connection.execute("SELECT environment FROM rocpd_info_process").fetchall()
+        rows = file.execute("SELECT environment FROM rocpd_info_process").fetchall()
         return sum(
             len(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
             for (text,) in rows

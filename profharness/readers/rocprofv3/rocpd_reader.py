@@ -11,6 +11,7 @@ user's external id. rocmProfileData's files of the same name are another, older 
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from profharness.readers.rocprofv3.rocpd_owners import (
     owners,
 )
 from profharness.readers.rocprofv3.rocpd_rows import ProcessReader
+from profharness.readers.rocprofv3.rocpd_scopes import Scope, scopes
 from profharness.readers.rocprofv3.rocpd_views import CALL, KERNEL
 from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
 from profharness.rundir.databases.header import MAGIC
@@ -68,7 +70,7 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
     """
     with opened(path) as file:
         version = _check(path, file.connection)
-        processes = owners(file.connection)
+        processes = [(scope, owner) for scope in scopes(file.connection) for owner in owners(scope)]
         if not processes:
             raise InputError(f"{path} holds no process", "the writer was interrupted: record again")
         if len(processes) > (most := processes_of_trace((path,))):
@@ -80,13 +82,13 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
         return _read(path, file, processes, version)
 
 
-def _read(path: Path, file: Opened, processes: list[Owner], version: str) -> Trace:
+def _read(path: Path, file: Opened, processes: list[tuple[Scope, Owner]], version: str) -> Trace:
     tables = RocmTables(Strings())
-    connection = file.connection
     problems = [*problems_of(file, path)]
     sources = []
-    for position, owner in enumerate(processes):
-        reader = ProcessReader(connection, owner, tables, position, alone=len(processes) == 1)
+    beside = Counter(scope for scope, _ in processes)
+    for position, (scope, owner) in enumerate(processes):
+        reader = ProcessReader(scope, owner, tables, position, alone=beside[scope] == 1)
         reader.read()
         sources.append(
             Source(
@@ -95,7 +97,7 @@ def _read(path: Path, file: Opened, processes: list[Owner], version: str) -> Tra
                 clock=ClockDomain.BOOTTIME,
                 host=owner.host,
                 pid=owner.pid,
-                names=names_of(connection, owner),
+                names=names_of(scope, owner),
                 has_host_calls=reader.has_calls,
                 details=(("schema", version),),
             )
@@ -105,7 +107,8 @@ def _read(path: Path, file: Opened, processes: list[Owner], version: str) -> Tra
         raise InputError(
             f"{path} holds no readable record: {problems[0].message}", "record or copy it again"
         )
-    problems += _problems_of_all(str(path), tables.negative, environment_size(connection))
+    problems += tables.problems(str(path))
+    problems += _environment(str(path), sum(map(environment_size, beside)))
     return tables.trace(sources, problems)
 
 
@@ -120,17 +123,8 @@ def _problems_of(reader: ProcessReader, where: str) -> Iterator[Problem]:
         yield Problem("info", where, unread, left_out_sentence(reader.unread))
 
 
-def _problems_of_all(where: str, negative: int, variables: int) -> Iterator[Problem]:
-    """What there is to say of the whole file: repaired durations, and what a reader of it may
-    see.
-    """
-    if negative:
-        yield Problem(
-            "warning",
-            where,
-            negative,
-            "records end before they start: their duration counts as zero",
-        )
+def _environment(where: str, variables: int) -> Iterator[Problem]:
+    """What a reader of the file may see beside its records."""
     if variables:
         yield Problem(
             "info",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from profharness.readers.rocprofv3.rocpd_counts import count_values
 from profharness.readers.rocprofv3.rocpd_graphs import graph_launches
 from profharness.readers.rocprofv3.rocpd_owners import Owner, text_of
 from profharness.readers.rocprofv3.rocpd_roles import ROLES, role_of
+from profharness.readers.rocprofv3.rocpd_scopes import Scope
 from profharness.readers.rocprofv3.rocpd_tables import OwnerTables
 from profharness.readers.rocprofv3.rocpd_views import (
     AGENT,
@@ -66,7 +66,7 @@ class ProcessReader:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        file: Scope,
         owner: Owner,
         tables: RocmTables,
         source: int,
@@ -78,7 +78,7 @@ class ProcessReader:
         self.has_calls = self._counted = False
         self.left_out: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
-        self._file = OwnerTables(connection, owner, alone=alone)
+        self._file = OwnerTables(file, owner, alone=alone)
         self._tables = tables
         self._source = source
         self._texts: Pool[Any] = Pool(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from profharness.readers.rocprofv3.rocpd_owners import Owner
+from profharness.readers.rocprofv3.rocpd_scopes import Scope
 
 
 class OwnerTables:
@@ -16,16 +17,20 @@ class OwnerTables:
     Every method may raise one of `databases.guard.DAMAGED`.
     """
 
-    def __init__(self, connection: sqlite3.Connection, owner: Owner, *, alone: bool) -> None:
-        self.connection = connection
+    def __init__(self, file: Scope, owner: Owner, *, alone: bool) -> None:
+        self._scope = file
         self.owner = owner
         self.alone = alone
         self._names: dict[str, frozenset[str]] = {}
 
+    def execute(self, statement: str, values: object = ()) -> sqlite3.Cursor:
+        """Run a statement on the tables of this process's set."""
+        return self._scope.execute(statement, values)
+
     def columns(self, table: str) -> frozenset[str]:
         """The columns of a table or view; none where the file does not have it."""
         if table not in self._names:
-            rows = self.connection.execute(f'PRAGMA table_info("{table}")')
+            rows = self.execute(f'PRAGMA table_info("{table}")')
             self._names[table] = frozenset(row[1] for row in rows)
         return self._names[table]
 
@@ -37,7 +42,7 @@ class OwnerTables:
         """Expressions of a view for its rows of this process."""
         where, values = self._of_owner(view)
         conditions = " AND ".join(part for part in (where, condition) if part)
-        return self.connection.execute(
+        return self.execute(
             f"SELECT {', '.join(selected)} FROM {view}"  # noqa: S608  made of constants
             + (f" WHERE {conditions}" if conditions else ""),
             values,
@@ -49,7 +54,7 @@ class OwnerTables:
         """
         present = self.columns(table)
         selected = ", ".join(f'"{name}"' if name in present else "NULL" for name in wanted)
-        return self.connection.execute(
+        return self.execute(
             f"SELECT {selected} FROM {table} WHERE guid = ?",  # noqa: S608  made of constants
             (self.owner.guid,),
         ).fetchall()
@@ -65,7 +70,7 @@ class OwnerTables:
         """Whether a column is above 0 anywhere; not where the file does not have it."""
         if column not in self.columns(table):
             return False
-        found = self.connection.execute(
+        found = self.execute(
             f"SELECT EXISTS (SELECT 1 FROM {table} WHERE {column} > 0)"  # noqa: S608  constants
         )
         return bool(found.fetchone()[0])
@@ -101,7 +106,7 @@ class OwnerTables:
             values = (guid, guid, pid)
         else:
             of_owner, values = " AND guid = ?", (guid,)
-        return self.connection.execute(
+        return self.execute(
             f"SELECT {', '.join(selected)} FROM {table} "  # noqa: S608  made of constants
             f"WHERE {condition}{of_owner}",
             values,

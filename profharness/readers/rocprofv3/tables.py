@@ -9,11 +9,12 @@ figure is the static one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from profharness.readers.bytes.limits import LATEST_NS
+from profharness.readers.bytes.zero_times import times_of_zero
 from profharness.readers.kineto.tables import marks_from
 from profharness.readers.rocprofv3.agents import Places, Process
 from profharness.readers.rocprofv3.memory import MemoryRows, held
@@ -75,7 +76,7 @@ class RocmTables:
     def __init__(self, strings: Strings) -> None:
         self.strings = strings
         self.places = Places()
-        self.negative = 0
+        self._negative = self._zero_calls = 0
         self._kernels: list[Kernels] = []
         self._copies: list[Copies] = []
         self._api: list[Api] = []
@@ -108,6 +109,15 @@ class RocmTables:
             statistics=tuple(statistics),
         )
 
+    def problems(self, where: str) -> Iterator[Problem]:
+        """What was repaired or left out of the records' times."""
+        for count, said in (
+            (self._negative, "records end before they start: their duration counts as zero"),
+            (self._zero_calls, "host records have times of 0 and 0 and were left out"),
+        ):
+            if count:
+                yield Problem("warning", where, count, said)
+
     @property
     def has_calls(self) -> bool:
         """Whether any host call was collected."""
@@ -115,7 +125,7 @@ class RocmTables:
 
     def add_kernels(self, process: Process, columns: Columns, source: int) -> None:
         """Add kernels. A column `workgroups` goes before what the grid gives."""
-        start, dur = self._times(columns)
+        start, dur = self._device_times(columns)
         device = self.places.device_positions(process, columns["agent"])
         stream = columns["stream"] if np.any(columns["stream"] != NULL) else columns["queue"]
         count, size = _geometry(columns)
@@ -171,7 +181,7 @@ class RocmTables:
         """Add copies. Their kind is the recorded direction; a copy between two devices is peer to
         peer.
         """
-        start, dur = self._times(columns)
+        start, dur = self._device_times(columns)
         kind = self._copy_kinds(columns)
         codes = {name: self.strings.find(name) for name in ("h2d", "d2h", "h2h")}
         reads_host, writes_host = (
@@ -205,6 +215,7 @@ class RocmTables:
         """Add host calls; those of domain `marker` (a code of the strings) are marks. A column
         `pid` goes before the process's.
         """
+        columns = self._placed(columns)
         calls = self._calls(process, columns, source)
         is_mark = columns["domain"] == self.strings.code(MARKER)
         if not is_mark.all():
@@ -242,8 +253,8 @@ class RocmTables:
         correlation, since such records launch nothing. They do not count as host calls
         (`trace.call_names.EVENT_DOMAINS`).
         """
-        count = len(columns["start"])
-        if count:
+        columns = self._placed(columns)
+        if count := len(columns["start"]):
             codes = np.full(count, self.strings.code(domain), np.int64)
             none = np.full(count, NULL, np.int64)
             full = {**columns, "domain": codes, "correlation": none}
@@ -251,6 +262,7 @@ class RocmTables:
 
     def add_functions(self, process: Process, columns: Columns, source: int) -> None:
         """Add functions of the program (columns as of calls) as operators, nested per thread."""
+        columns = self._placed(columns)
         if not len(columns["start"]):
             return
         calls = self._calls(process, columns, source)
@@ -284,6 +296,14 @@ class RocmTables:
             **shared,
         )
 
+    def _placed(self, columns: Columns) -> Columns:
+        """Records of the host without those that have times of 0 and 0, which are counted."""
+        lost = times_of_zero(columns["start"], columns["end"])
+        if not lost.any():
+            return columns
+        self._zero_calls += int(lost.sum())
+        return {name: column[~lost] for name, column in columns.items()}
+
     def domains(self, recorded: I64) -> I64:
         """Codes of domains for codes of the tool's own names of them."""
         names = {
@@ -305,8 +325,13 @@ class RocmTables:
         """
         dur = columns["end"] - columns["start"]
         negative = dur < 0
-        self.negative += int(negative.sum())
+        self._negative += int(negative.sum())
         return columns["start"], np.where(negative, 0, dur)
+
+    def _device_times(self, columns: Columns) -> tuple[I64, I64]:
+        """The same, for what ran on a device: times of 0 and 0 are none."""
+        start, dur = self._times(columns)
+        return np.where(times_of_zero(columns["start"], columns["end"]), NULL, start), dur
 
     def _copy_kinds(self, columns: Columns) -> I64:
         codes = {

@@ -275,5 +275,6 @@ def _resolution_ns(trace: Trace, source: int) -> int:
     """Older tools write whole microseconds: a difference of two such times may be off by nearly 2
     of them.
     """
-    starts = trace.kernels.start_ns[trace.kernels.source == source]
+    kernels = trace.kernels
+    starts = kernels.start_ns[(kernels.source == source) & (kernels.start_ns != NULL)]
     return 2000 if not np.any(starts % 1000) else 0

@@ -13,18 +13,20 @@ import pytest
 from profharness import readers
 from profharness.analysis.kernels import hotspots
 from profharness.analysis.kernels.tally import join
+from profharness.analysis.measurement import measure
 from profharness.analysis.parts import combine, part
 from profharness.analysis.records import Summary
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time import counts
 from profharness.analysis.time.timeless import no_timeline
+from profharness.analysis.verdict import integrity
 from profharness.readers.rocprofv3 import rocpd_reader as rocpd
 from profharness.report.csv import hotspots_csv
 from profharness.report.page import html
 from profharness.report.text.hotspots import plain_table
 from profharness.report.text.metrics import metrics_text
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Strings, Trace
+from profharness.trace.model import Counters, Strings, Trace
 from profharness.understand import frames
 from profharness.understand import report_run as understand
 from tests.analysis.scene import Scene
@@ -189,7 +191,7 @@ def test_a_table_of_all_forms_says_that_times_are_not_recorded(tmp_path: Path) -
 
 
 def test_files_with_and_without_times_together() -> None:
-    """A name that one file knows the times of and another does not has no total; others do."""
+    """A name has the times of the records that have some; only without any it has no total."""
     known, unknown = Scene(), Scene()
     known.kernel(5, 15, name="a")
     known.kernel(20, 27, name="b")
@@ -197,5 +199,59 @@ def test_files_with_and_without_times_together() -> None:
         unknown.kernel(NULL, NULL, name=name)
     timed, untimed = (hotspots.tally(scene.build(), "kernel") for scene in (known, unknown))
     rows = {row.name: row.total_ns for row in join([timed, untimed]).table().rows}
-    assert rows == {"b": 7, "a": None, "c": None}
-    assert join([timed, untimed]).table().total_ns == 7
+    assert rows == {"a": 10, "b": 7, "c": None}
+    assert join([timed, untimed]).table().total_ns == 17
+
+
+def mixed() -> Scene:
+    """Twenty kernels of 60 ns, 100 ns apart, of which the second and the last lost their times, and
+    a copy that did.
+    """
+    scene = Scene()
+    for number in range(20):
+        at = 10_000 + 100 * number
+        lost = number in (1, 19)
+        launch = scene.launch(at - 50, at - 40)
+        scene.kernel(*((NULL, NULL) if lost else (at, at + 60)), launch)
+    scene.copy(NULL, NULL, scene.call("hipMemcpyAsync", 9_000, 9_010))
+    return scene
+
+
+def test_records_without_times_count_and_have_none() -> None:
+    trace = mixed().build()
+    counted = counts.count(trace)
+    assert (counted.kernels, counted.copies, counted.sum_kernel_ns) == (20, 1, 18 * 60)
+    assert (counted.busy_any_ns, counted.span_ns) == (18 * 60, 1_860)
+    assert [(one.kernels, one.span_ns) for one in counts.counts_of_devices(trace)] == [(20, 1_860)]
+    (row,) = hotspots.by_kernel(trace).rows
+    assert (row.calls, row.total_ns, row.min_ns, row.max_ns) == (20, 18 * 60, 60, 60)
+    assert (row.mean_ns, row.median_ns, row.std_ns) == (60.0, 60.0, 0.0)
+
+
+def test_records_without_times_have_no_place_in_a_window() -> None:
+    whole = measure(mixed().build())
+    assert (whole.window_ns, whole.partition.compute_ns) == (1_860, 18 * 60)
+    assert set(whole.delays.delay.tolist()) == {50}
+    summary = summarise_trace(whole.trace, "a.json")
+    (item,) = summary.findings
+    assert (item.id, item.figures) == ("times-missing", {"kernels": 2, "copies": 1})
+    assert "2 of 20 kernels and 1 of 1 copies" in item.message
+
+
+def test_records_that_all_have_times_are_not_told_of() -> None:
+    scene = Scene()
+    scene.kernel(0, 0, scene.launch(0, 1))
+    scene.kernel(5, 9, scene.launch(2, 3))
+    assert "times-missing" not in {one.id for one in integrity.findings(scene.build())}
+
+
+def test_ranges_of_counters_are_no_kernels_that_lost_their_times() -> None:
+    """Beside them a kernel without times stays one."""
+    scene = mixed()
+    scene.kernel(NULL, NULL, name="range")
+    trace = scene.build()
+    counters = Counters.build(kernel=[20], name=trace.strings.code("sum"), value=[1.0], source=0)
+    counted = replace(trace, counters=counters)
+    assert counts.count(counted).kernels == 20
+    (item,) = [one for one in integrity.findings(counted) if one.id == "times-missing"]
+    assert item.figures["kernels"] == 2

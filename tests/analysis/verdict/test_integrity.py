@@ -89,6 +89,30 @@ def test_kernels_that_carry_no_usable_id_accuse_no_launch():
     assert list(found(scene)) == ["launches-missing"]
 
 
+def test_kernels_without_an_id_are_those_of_launches_without_a_kernel():
+    """Older RCCL carries no ids under roctracer: nothing is missing."""
+    scene = healthy()
+    for number in range(20):
+        scene.launch(1000 * number + 11, 1000 * number + 13)
+        scene.kernel(1000 * number + 20, 1000 * number + 60, name="ncclDevKernel", stream=1, pid=7)
+    item = found(scene)["launches-missing"]
+    assert (item.figures["unlinked"], item.figures["without_id"]) == (20, 20)
+    assert "carry no id" in item.message
+    assert set(found(scene)) == {"launches-missing"}
+    for start in (21, 1021, 2021):
+        scene.launch(start, start + 1)
+    assert found(scene)["kernels-missing"].figures["missing"] == 3
+
+
+def test_kernels_without_an_id_excuse_the_launches_of_their_process_alone():
+    scene = healthy()
+    scene.kernel(10_020, 10_060, pid=9)
+    scene.kernel(10_060, 10_070, scene.launch(10_000, 10_002, pid=9), pid=9)
+    for start in (310, 1210, 2210):
+        scene.launch(start, start + 5)
+    assert found(scene)["kernels-missing"].figures["missing"] == 3
+
+
 def test_kernels_whose_launches_are_not_in_the_file():
     scene = healthy()
     scene.kernel(20_000, 20_090, 99_999)

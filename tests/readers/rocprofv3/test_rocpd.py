@@ -113,6 +113,28 @@ def test_several_processes_are_several_sources(tmp_path: Path) -> None:
     )
 
 
+def test_tables_that_no_view_shows_are_read_too(tmp_path: Path) -> None:
+    """A second process that writes into a file finds the views of the first one made."""
+    one, two = program(1, 10, pid=16), program(2, 12, pid=28)
+    path = write_rocpd(tmp_path / "a.db", one, two)
+    whole = readers.read(path)
+    with sqlite3.connect(path) as connection:
+        views = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE type = 'view' AND name LIKE 'rocpd!_%' "
+            "ESCAPE '!'"
+        ).fetchall()
+        assert all("UNION" in text for _, text in views)
+        for name, text in views:
+            connection.execute(f"DROP VIEW {name}")
+            connection.execute(text.partition(" UNION")[0])
+        assert connection.execute("SELECT COUNT(*) FROM kernels").fetchone() == (10,)
+    connection.close()
+    trace = readers.read(path)
+    assert [source.pid for source in trace.sources] == [16, 28]
+    assert spelled(trace) == spelled(whole)
+    assert trace.problems == whole.problems
+
+
 def test_more_processes_than_a_file_of_its_size_has_are_refused(
     tmp_path: Path, recorded: bytes
 ) -> None:

@@ -1,0 +1,108 @@
+"""Kernels whose recorded length cannot be true, and a trace without these lengths
+(docs/metrics.md#not-believed).
+
+A stream runs its work in order: a kernel that goes on after a later one of its stream, launched by
+another call, has ended was recorded with a wrong end. Kernels of one graph may lie in branches, and
+on AMD the end of a kernel overlaps the start of the next by a fraction of a microsecond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from profharness.analysis.time.linking import link_kernels
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Trace
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+SMALL_OVERLAP_NS = 2_000
+"""Up to so much past the start of the next kernel is ordinary, even where that one is as short:
+MI300X shows up to 0.6 µs, and older tools round to whole microseconds.
+"""
+
+
+def overlong(trace: Trace) -> Mask | None:
+    """For each kernel whether it holds whole successors of its own stream; None where none does.
+    The kernels of `believed` answer as those that they were made of.
+    """
+    others = (trace.api, trace.sources, trace.strings)
+    return trace.kernels.kept(overlong, others, lambda: _overlong(trace))
+
+
+def believed(trace: Trace) -> Trace:
+    """The trace in which overlong kernels have no length, for windows, shares and the verdict; the
+    trace itself where there are none. Rows stay as they are.
+    """
+    lengths = overlong(trace)
+    if lengths is None:
+        return trace
+    others = (trace.api, trace.sources, trace.strings)
+
+    def shortened() -> Trace:
+        kernels = trace.kernels.with_columns(dur_ns=np.where(lengths, 0, trace.kernels.dur_ns))
+        kernels.kept(overlong, others, lambda: lengths)
+        return replace(trace, kernels=kernels)
+
+    # one table, since much is kept with it
+    made = trace.kernels.kept(believed, others, shortened)
+    return replace(trace, kernels=made.kernels)
+
+
+def _overlong(trace: Trace) -> Mask | None:
+    """Neighbours in order of their starts tell whether there is anything to look for: where ends
+    rise as starts do, no kernel holds another one.
+    """
+    kernels = trace.kernels
+    order = _by_stream(kernels.stream, kernels.start_ns)
+    stream, start = kernels.stream[order], kernels.start_ns[order]
+    end = start + kernels.dur_ns[order]
+    held = (end[1:] <= end[:-1]) & (stream[1:] == stream[:-1]) & (stream[1:] != NULL)
+    held &= (start[:-1] != NULL) & (end[:-1] - start[1:] > SMALL_OVERLAP_NS)
+    if not held.any():
+        return None
+    call = link_kernels(trace).api
+    # a kernel of a source without calls tells by its id what launched it
+    owner = np.where(call != NULL, call, -2 - kernels.correlation)[order]
+    known = (call[order] != NULL) | (kernels.correlation[order] != NULL)
+    found = np.zeros(len(order), np.bool_)
+    for one in np.unique(stream[1:][held]):
+        rows = np.flatnonzero((stream == one) & (start != NULL) & known)
+        found[order[rows]] = _holders(start[rows], end[rows], owner[rows])
+    return found if found.any() else None
+
+
+def _by_stream(stream: npt.NDArray[np.int32], start: I64) -> I64:
+    """The kernels by stream, each by start. Files hold them in nearly this order."""
+    by_start = np.argsort(start, kind="stable")
+    order: I64 = by_start[np.argsort(stream[by_start], kind="stable")]
+    return order
+
+
+def _holders(start: I64, end: I64, owner: I64) -> Mask:
+    """Which kernels of one stream, in order of their starts, hold a whole one of a later launch."""
+    count = len(start)
+    launches = np.append(np.flatnonzero(owner[1:] != owner[:-1]) + 1, count)
+    following = launches[np.searchsorted(launches, np.arange(count), "right")]
+    first_end = np.append(_first_to_end(end), count - 1)[following]
+    holds: Mask = (
+        (following < count)
+        & (end[first_end] <= end)
+        & (owner[first_end] != owner)
+        & (end - start[first_end] > SMALL_OVERLAP_NS)
+    )
+    return holds
+
+
+def _first_to_end(end: I64) -> I64:
+    """For each kernel which of it and those behind it ends first."""
+    backwards = end[::-1]
+    lowest = np.minimum.accumulate(backwards)
+    new = np.ones(len(end), np.bool_)
+    new[1:] = backwards[1:] < lowest[:-1]
+    last = np.maximum.accumulate(np.where(new, np.arange(len(end)), 0))
+    found: I64 = len(end) - 1 - last[::-1]
+    return found
