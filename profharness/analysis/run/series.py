@@ -86,7 +86,9 @@ def _with_capacity(curve: Series, points: Sequence[PointSummary], clients_per_jo
         curve,
         capacity=capacity,
         clients_per_job=clients_per_job,
-        jobs_per_device=jobs_per_device(in_jobs(curve.knee, clients_per_job)),
+        jobs_per_device=None
+        if curve.no_plan
+        else jobs_per_device(in_jobs(curve.knee, clients_per_job)),
     )
 
 
