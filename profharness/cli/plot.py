@@ -164,17 +164,20 @@ def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], F
     from profharness.readers.border import reading
     from profharness.readers.own.scan_csv import read_scan_csv
     from profharness.report.plots.paper import Frame, curves
+    from profharness.trace.scan_table import RATE
 
     found: list[list[Curve]] = []
     runs: dict[int, _Run] = {}
+    units = set()
     for place, (path, name) in enumerate(zip(paths, names, strict=True)):
         if path.is_dir():
             runs[place] = _of_run(path)
-            found.append([*curves(runs[place].table, name)])
+            table = runs[place].table
         else:
             with reading(path):
                 table = read_scan_csv(path)
-            found.append([*curves(table, name)])
+        units.add(table.unit)
+        found.append([*curves(table, name)])
     for of_each in (
         {place: run.way for place, run in runs.items()},
         {place: _devices(run.devices) for place, run in runs.items()},
@@ -182,11 +185,10 @@ def _curves(paths: Sequence[Path], names: Sequence[str]) -> tuple[list[Curve], F
         if len(set(of_each.values())) > 1:
             for place, word in of_each.items():
                 found[place] = [replace(one, words=(*one.words, word)) for one in found[place]]
-    items = {run.item for run in runs.values()}
     counts = {run.devices for run in runs.values()}
     same = counts.pop() if len(counts) == 1 and len(runs) == len(paths) else 1
     return [one for each in found for one in each], Frame(
-        item=items.pop() if len(items) == 1 else "item",
+        unit=units.pop() if len(units) == 1 else RATE,
         note=f"throughput of all {same} GPUs together" if same > 1 else "",
     )
 
@@ -197,32 +199,27 @@ def _devices(count: int) -> str:
 
 @dataclass(frozen=True)
 class _Run:
-    """The levels of a run, what its items are called, whether a server stood between, and how many
-    GPUs it used.
-    """
+    """The levels of a run, whether a server stood between, and how many GPUs it used."""
 
     table: ScanTable
-    item: str
     way: str
     devices: int
 
 
 def _of_run(path: Path) -> _Run:
-    from profharness.report.plots.paper import table_of
+    from profharness.analysis.run.series import run_table
     from profharness.understand import report_run as understand
 
     loaded = understand.load([path])
     summary = understand.summarise(loaded)
-    table = table_of(summary.points, str(path))
+    table = run_table(summary.points, str(path))
     if table is None:
         raise InputError(
             f"{path}: no two levels were measured",
             "scan several batch sizes: profharness run --batch-sizes 4..2048",
         )
-    scan = loaded.manifest.scan if loaded.manifest is not None else None
     return _Run(
         table,
-        scan.item if scan is not None else "item",
         "served" if any(point.mode for point in summary.points) else "direct",
         len(summary.devices),
     )

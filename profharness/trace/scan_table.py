@@ -10,6 +10,7 @@ from typing import Literal
 from profharness.trace.model import F64
 
 Axis = Literal["batch_size", "concurrency", "processes"]
+RATE = "items/s"
 AXES: tuple[Axis, ...] = ("batch_size", "concurrency", "processes")
 
 
@@ -19,7 +20,8 @@ class ScanTable:
 
     `level` is the batch size, concurrency or number of processes. Throughput in items/s, latency in
     ms; the standard errors are of the means. NaN where not recorded. `keys` holds, per row, one
-    text for each of `key_columns`: rows with equal keys make one series.
+    text for each of `key_columns`: rows with equal keys make one series. `unit` is that of the
+    throughput of all rows.
     """
 
     source: str
@@ -31,6 +33,7 @@ class ScanTable:
     throughput_sem: F64
     latency_ms: F64
     latency_sem_ms: F64
+    unit: str = RATE
 
     def __len__(self) -> int:
         return len(self.level)

@@ -9,7 +9,8 @@ import numpy as np
 
 from profharness.analysis.fleet.measured import MeasuredLevel, closed
 from profharness.analysis.fleet.records import Fleet, Load, Model, OpenLoad
-from profharness.analysis.load.run_levels import LoadedLevel, collect
+from profharness.analysis.load.run_levels import Levels, LoadedLevel, collect
+from profharness.analysis.run.trials import base_of
 from profharness.errors import InputError
 from profharness.rundir.levels import ServerStats
 from profharness.rundir.manifest import Manifest, PointRecord
@@ -19,7 +20,7 @@ from profharness.stats.package_figures import power_figures
 from profharness.stats.packages import packages
 from profharness.stats.streams import idle_window, streams
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Requests, Trace
+from profharness.trace.model import I64, Requests
 from profharness.trace.wanted import Wanted
 from profharness.understand.load_run import load_run
 
@@ -34,7 +35,8 @@ def measured_device(path: Path) -> tuple[tuple[MeasuredLevel, ...], Fleet, Estim
     several models or backends.
     """
     records = load_run(path, Wanted.TIMES)
-    found = _levels(records.trace, records.manifest)
+    every_level = collect(records.trace, records.manifest)
+    found = _levels(every_level, records.manifest)
     if not found:
         raise InputError(
             f"{path}: no level of a server that tells how long it took",
@@ -69,8 +71,10 @@ def measured_device(path: Path) -> tuple[tuple[MeasuredLevel, ...], Fleet, Estim
             return None
         return Estimate(value=power.value, low=power.low, high=power.high)
 
+    drift = _drift(every_level)
     levels = tuple(
-        replace(_measured(record, loaded), power_w=drawn(loaded)) for record, loaded in found
+        replace(_measured(record, loaded), power_w=drawn(loaded), rate=_rate(loaded, drift))
+        for record, loaded in found
     )
     idle = [meter.idle_w for meter in meters]
     known = [one for one in idle if one is not None]
@@ -78,9 +82,34 @@ def measured_device(path: Path) -> tuple[tuple[MeasuredLevel, ...], Fleet, Estim
     return levels, fleet, resting
 
 
-def _levels(trace: Trace, manifest: Manifest) -> list[tuple[PointRecord, LoadedLevel]]:
+def _drift(loaded: Levels) -> float:
+    """The largest relative change of the throughput of a level that was measured again."""
+    return max(
+        (
+            abs(again.figures.throughput.value / first.figures.throughput.value - 1)
+            for (name, key), again in loaded.items()
+            if (first := loaded.get((name, base_of(key)))) is not None
+            and first is not again
+            and again.figures.throughput.value
+            and first.figures.throughput.value
+        ),
+        default=0.0,
+    )
+
+
+def _rate(loaded: LoadedLevel, drift: float) -> Estimate:
+    """Its throughput, the drift on both sides of the interval."""
+    rate = loaded.figures.throughput
+    margin = drift * (rate.value or 0.0)
+    return Estimate(
+        value=rate.value,
+        low=None if rate.low is None else max(rate.low - margin, 0.0),
+        high=None if rate.high is None else rate.high + margin,
+    )
+
+
+def _levels(loaded: Levels, manifest: Manifest) -> list[tuple[PointRecord, LoadedLevel]]:
     """Levels of the first pass without layers (of the first pass, where all have some)."""
-    loaded = collect(trace, manifest)
     plain = [one.name for one in manifest.passes if not one.layers]
     names = [name for name, _ in loaded]
     wanted = next((name for name in (*plain, *names) if name in names), "")

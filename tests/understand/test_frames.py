@@ -196,6 +196,14 @@ def test_points_are_those_of_the_report(run, capsys):
             for key, end in (("value", ""), ("low", "_low"), ("high", "_high")):
                 assert row[name + end] == pytest.approx(figure[key], rel=0, abs=0, nan_ok=True)
             assert frame.attrs["units"][name] == figure["unit"]
+        plain = {
+            name
+            for name, value in point.items()
+            if not isinstance(value, dict | list) and name not in ("verdict", "verdict_needs")
+        }
+        assert {"throughput_sem", "latency_ms", "consistency"} <= plain
+        for name in plain:
+            assert row[name] == pytest.approx(point[name], rel=0, abs=0, nan_ok=True)
 
 
 def test_metrics_are_those_of_the_command(run, capsys):

@@ -28,6 +28,7 @@ from profharness.analysis.compare.records import (
 )
 from profharness.analysis.compare.row_reasons import row_reason
 from profharness.analysis.kernels.point_kernels import MOST as MOST_KERNELS
+from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import (
     Figure,
     HotspotRow,
@@ -265,12 +266,7 @@ def _with_basics(point: PointSummary) -> dict[str, Figure]:
     basics: dict[str, Figure] = {}
     throughput = point.metrics.get("throughput")
     if throughput is None and point.throughput is not None:
-        sem = point.throughput_sem
-        low, high = (
-            (None, None)
-            if sem is None
-            else (point.throughput - Z95 * sem, point.throughput + Z95 * sem)
-        )
+        low, high = throughput_ends(point) or (None, None)
         throughput = Figure(value=point.throughput, unit="items/s", low=low, high=high)
     if throughput is not None:
         basics["throughput"] = throughput

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,22 @@ import msgspec
 import numpy as np
 
 from profharness.analysis.curves.batch import BATCH, batch_curve
-from profharness.analysis.curves.fit import CurveFit, Measured, fit_curve, local_noise, refit_copies
+from profharness.analysis.curves.fit import (
+    Copies,
+    CurveFit,
+    Measured,
+    fit_curve,
+    local_noise,
+    refit_copies,
+    without_odd_level,
+)
 from profharness.analysis.curves.jumps import find_step, impossible_rise
-from profharness.analysis.curves.knee import knee_of_asymptotes, knee_of_law, knee_of_points
+from profharness.analysis.curves.knee import (
+    knee_of_asymptotes,
+    knee_of_law,
+    knee_of_points,
+    widened,
+)
 from profharness.analysis.curves.records import BatchCurve, Knee, StepChange, Usl
 from profharness.analysis.curves.usl import USL, fall_observed, usl_law
 from profharness.findings import Finding, finding
@@ -33,6 +46,10 @@ _EVIDENCE = 6.0
 
 
 _MISFIT_RMS = 0.01
+
+
+# Of each curve that only widens an interval.
+_COPIES, _ROUGHLY = 200, 1e-5
 
 
 NO_KNEE = Knee(n=None)
@@ -68,7 +85,7 @@ def analyse(
     return step, (
         _fit_batch(rest, seed, wrong)
         if batch
-        else _fit_concurrency(rest, seed, jumped=step is not None)
+        else _fit_concurrency(rest, seed, measured, jumped=step is not None)
     )
 
 
@@ -121,10 +138,15 @@ def _fit_batch(measured: Measured, seed: str, wrong: Mapping[float, str]) -> Fit
     )
 
 
-def _fit_concurrency(measured: Measured, seed: str, *, jumped: bool) -> Fitted:
+def _fit_concurrency(measured: Measured, seed: str, whole: Measured, *, jumped: bool) -> Fitted:
     law, curve = fit_curve(USL, measured), fit_curve(BATCH, measured)
     if law is None or curve is None:
         return Fitted(knee=knee_of_points(measured))
+    likely = _likely(
+        [law, curve] if whole is measured else [fit_curve(USL, whole), fit_curve(BATCH, whole)],
+        seed,
+    )
+    top = float(measured.level[-1])
     poor = _poor_fit(law, "the Universal Scalability Law") or _outdone(law, curve)
     if poor:
         knee = (
@@ -138,10 +160,13 @@ def _fit_concurrency(measured: Measured, seed: str, *, jumped: bool) -> Fitted:
                 # a corner before the first level is the curve's, not the data's: one client gives
                 # lambda
             )
+        knee = widened(knee, likely, top)
         return Fitted(knee=knee, findings=(*poor, *_beyond(measured, None, knee)))
     copies = refit_copies(law, seed)
-    usl = usl_law(law, copies)
+    spared = (one for one in likely if one[0].family is USL and one[0].measured is not measured)
+    usl = usl_law(law, copies, None if jumped else next(spared, None))
     knee = knee_of_points(measured) if jumped else knee_of_law(law, copies)
+    knee = widened(knee, likely, top)
     findings = [*_beyond(measured, usl, knee)]
     if usl.sigma.high is not None and usl.sigma.high < 0:
         findings.append(
@@ -153,6 +178,28 @@ def _fit_concurrency(measured: Measured, seed: str, *, jumped: bool) -> Fitted:
             )
         )
     return Fitted(usl=usl, knee=knee, findings=tuple(findings))
+
+
+def _likely(fits: Sequence[CurveFit | None], seed: str) -> tuple[tuple[CurveFit, Copies], ...]:
+    """The curves through the levels that no other one clearly outdoes, with all levels and, where
+    none explains these, without the one that is odd; each with noisy copies of it.
+    """
+    whole = [fit for fit in fits if fit is not None]
+    spared: list[CurveFit] = []
+    if all(fit.scatters for fit in whole):
+        spared = [fit for fit in map(without_odd_level, whole) if fit is not None]
+    likely = []
+    for group in (whole, spared):
+        sound = [fit for fit in group if not _poor_fit(fit, "")]
+        least = min(map(_deviance, sound), default=0.0)
+        likely += [
+            fit
+            for fit in sound
+            if _rms(fit) <= _MISFIT_RMS
+            or fit.freedom < 1
+            or _deviance(fit) - least <= _EVIDENCE * len(fit.measured.level) / fit.freedom
+        ]
+    return tuple((fit, refit_copies(fit, seed, _COPIES, _ROUGHLY)) for fit in likely)
 
 
 def _beyond(measured: Measured, usl: Usl | None, knee: Knee) -> tuple[Finding, ...]:

@@ -22,7 +22,7 @@ _MAX_DAMPING = 1e5
 # A step that gains no more than this share, and was not short only for its damping, was the last
 # that is worth it. With 1e-7 one copy in a thousand stops in a flat valley, up to 14 % above its
 # least sum.
-_SETTLED, _ALMOST_UNDAMPED = 1e-10, 0.1
+SETTLED, _ALMOST_UNDAMPED = 1e-10, 0.1
 Bools = npt.NDArray[np.bool_]
 
 
@@ -52,7 +52,7 @@ def least_squares(
     y: F64,
     weight: F64,
     bounds: tuple[F64, F64],
-    settled_at: float = _SETTLED,
+    settled_at: float = SETTLED,
 ) -> Fits:
     """Minimise sum of weight * (y - model)^2 for each copy, inside the box `bounds`.
 

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import PointSummary
 from profharness.stats.estimate import Estimate
-
-_Z95 = 1.959964  # of the normal distribution
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,16 +74,8 @@ def _plan(point: PointSummary, best: PointSummary) -> Plan:
 
 
 def _rate(point: PointSummary) -> Estimate:
-    """The interval of the metric, which holds the drift of repeated points, else that of the
-    standard error.
-    """
-    value, sem = point.throughput, point.throughput_sem
-    figure = point.metrics.get("throughput")
-    if figure is not None and figure.low is not None and figure.high is not None:
-        return Estimate(value=value, low=float(figure.low), high=float(figure.high))
-    if value is None or sem is None:
-        return Estimate(value=value)
-    return Estimate(value=value, low=max(value - _Z95 * sem, 0.0), high=value + _Z95 * sem)
+    low, high = throughput_ends(point) or (None, None)
+    return Estimate(value=point.throughput, low=low, high=high)
 
 
 def _share(rate: Estimate, best: Estimate) -> Estimate:

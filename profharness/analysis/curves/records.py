@@ -62,16 +62,14 @@ class Capacity(msgspec.Struct, frozen=True, kw_only=True):
     network_bytes_per_s: float | None = None
 
 
-UNFITTED = "not fitted: there are more series than can be fitted while anyone waits"
-
-
 class Series(msgspec.Struct, frozen=True, kw_only=True):
     """One curve of a scan: its key (device, backend, via ...), levels, fits and findings.
 
     `flagged` are the levels whose measurement is known to be wrong, `recommended_note` says that
     they were left out of the recommendation, or that there are no others; `fitted_note` says it of
     the curve. `overlaps_best` are the levels whose 95 % interval overlaps that of the highest
-    throughput: where there are any, no level is proven best.
+    throughput: where there are any, no level is proven best. `no_plan` says why there is no number
+    of jobs for a device although there is a knee.
     """
 
     key: dict[str, str]
@@ -79,6 +77,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     usl: Usl | None = None
     knee: Knee | None = None
     jobs_per_device: int | None = None
+    no_plan: str = ""
     clients_per_job: int = 1
     capacity: Capacity | None = None
     recommended: Recommended | None = None

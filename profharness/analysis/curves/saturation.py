@@ -15,20 +15,19 @@ import numpy as np
 from profharness.analysis.curves.batch import BATCH
 from profharness.analysis.curves.fit import Measured
 from profharness.analysis.curves.fitted import (
-    Fitted,
     analyse,
     fall_finding,
     step_finding,
     within_peak,
 )
-from profharness.analysis.curves.jumps import FEWEST_LEVELS, MOST_LEVELS
 from profharness.analysis.curves.knee import (
     MARGIN,
+    NO_PLAN,
     jobs_per_device,
+    told_apart,
 )
 from profharness.analysis.curves.least_squares import Bools
 from profharness.analysis.curves.records import (
-    UNFITTED,
     Recommended,
     Series,
     StepChange,
@@ -40,10 +39,6 @@ from profharness.trace.model import F64
 from profharness.trace.scan_table import Axis, ScanTable
 
 WITHIN = 0.05
-MOST_COST, _SEARCH_COST = 10_000, 300
-"""Of all fits of one scan, in the unit of `_cost`: 2 series of 64 levels and more, 8 of 30, 28 of
-7. The largest study known to us, 12 series of 10 levels, costs half.
-"""
 
 _WRONG = frozenset({"warmup-leak", "missing-sync"})
 # Reasons to keep a level out of the fit that are none against running at it.
@@ -59,25 +54,9 @@ def series(
 
     Rows of one series with the same level are averaged. `margin` is the distance kept below the
     knee. `flagged` names the levels whose trials are known to be wrong; None judges them by the
-    columns. Where there are more series than can be fitted while anyone waits, the last ones are
-    without a curve, and say so.
+    columns.
     """
-    made, spent = [], 0
-    for key, rows in table.groups().items():
-        cost = _cost(len(np.unique(table.level[rows])))
-        fits = spent + cost <= MOST_COST
-        spent += cost if fits else 0
-        made.append(_series(table, key, rows, margin, flagged, fits=fits))
-    return tuple(made)
-
-
-def _cost(levels: int) -> int:
-    """What fitting so many levels takes, in a unit of its own: each level lengthens the fits, and
-    is a place more to look for a jump at.
-    """
-    if levels < FEWEST_LEVELS:
-        return 1
-    return _SEARCH_COST + min(levels, MOST_LEVELS) ** 2
+    return tuple(_series(table, key, rows, margin, flagged) for key, rows in table.groups().items())
 
 
 def _series(
@@ -86,8 +65,6 @@ def _series(
     rows: list[int],
     margin: float,
     flagged: Flagged | None,
-    *,
-    fits: bool,
 ) -> Series:
     columns = _average(table, rows)
     level, throughput, sem, latency, _ = columns
@@ -97,7 +74,7 @@ def _series(
     wrong = _by_level(checks) if flagged is None else flagged.get(key, {})
     used = fit_levels(level, wrong)
     measured = measured.at(used)
-    step, fitted = analyse(measured, table.axis, seed, wrong) if fits else (None, Fitted())
+    step, fitted = analyse(measured, table.axis, seed, wrong)
     fall = fall_finding(measured, fitted.usl)
     fitted = within_peak(fitted, fall[0], measured) if fall else fitted
     findings = (
@@ -106,15 +83,17 @@ def _series(
         *fall,
         *fitted.findings,
     )
+    plans = table.axis != "batch_size"
+    low, high = throughput - Z95 * sem, throughput + Z95 * sem
+    apart = told_apart(throughput[used], low[used], high[used])
     doubted, wrong = wrong, {at: kind for at, kind in wrong.items() if kind not in _DOUBTFUL}
     return Series(
         key=dict(zip(table.key_columns, key, strict=True)),
         batch=fitted.batch,
         usl=fitted.usl,
         knee=fitted.knee,
-        jobs_per_device=None
-        if table.axis == "batch_size"
-        else jobs_per_device(fitted.knee, margin),
+        jobs_per_device=jobs_per_device(fitted.knee, margin) if plans and apart else None,
+        no_plan="" if apart or not plans or fitted.knee.n is None else NO_PLAN,
         recommended=recommend(level, throughput, flagged=wrong),
         step=step,
         findings=findings,
@@ -127,12 +106,8 @@ def _series(
         recommended_note=_left_out(level, wrong),
         fitted_note="; ".join(
             filter(None, (_fitted_on(level, used, doubted), _scaled(measured, step)))
-        )
-        if fits
-        else UNFITTED,
-        overlaps_best=indistinct(
-            level, throughput, throughput - Z95 * sem, throughput + Z95 * sem, wrong
         ),
+        overlaps_best=indistinct(level, throughput, low, high, wrong),
     )
 
 

@@ -9,6 +9,7 @@ batching makes clients help each other; coherency kappa is not. Fitted in logari
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from profharness.analysis.curves.fit import Copies, CurveFit, Measured, interval
 from profharness.analysis.curves.least_squares import Model
 from profharness.analysis.curves.records import Usl
 from profharness.analysis.records import Estimate
+from profharness.stats.bootstrap import Z95, student95
 from profharness.trace.model import F64, I64
 
 _SMALLEST = 1e-6
@@ -23,7 +25,7 @@ _SIGMA_LIMIT = 1e3
 _KAPPA_LIMIT = 1e3
 _LAMBDA_FACTOR = 1e3
 _KAPPA_ZERO = 1e-12
-_LEAST_DROP, _SIGMAS_DROP = 1e-3, 2.0
+_LEAST_DROP, _SIGMAS_DROP = 1e-3, 3.0
 _SIGMAS = (-0.5, 0.0, 0.02, 0.1, 0.5)
 
 
@@ -102,31 +104,36 @@ def peaks(thetas: F64) -> F64:
 
 
 def fall_observed(fit: CurveFit) -> bool:
-    """Whether the series itself comes down: the last level is below the best one beyond their
-    errors, and the law peaks inside the scan.
+    """Whether the series itself comes down: the last level is below the best one beyond the noise
+    that the levels show, and the law peaks inside the scan.
 
-    A plateau's last level is always a little below or above its best one.
+    A plateau's last level is always a little below or above its best one, and the best of several
+    equal levels is one that noise raised.
     """
     inside = float(peaks(fit.theta[None, :])[0]) < fit.measured.level[-1]
     best = int(fit.measured.throughput.argmax())
-    drop = float(1 - fit.measured.throughput[-1] / fit.measured.throughput[best])
-    return inside and drop > max(
-        _LEAST_DROP, _SIGMAS_DROP * math.hypot(fit.measured.error[best], fit.measured.error[-1])
-    )
+    drop = -math.log(fit.measured.throughput[-1] / fit.measured.throughput[best])
+    sigmas = _SIGMAS_DROP * (student95(fit.freedom) / Z95 if fit.estimated else 1.0)
+    noise = math.hypot(fit.sigma[best], fit.sigma[-1])
+    return inside and drop > max(_LEAST_DROP, sigmas * noise)
 
 
-def usl_law(fit: CurveFit, copies: Copies) -> Usl:
-    """The law with 95 % intervals. Without a fall in the data the peak is None, its low end the
-    largest level measured.
+def usl_law(fit: CurveFit, copies: Copies, odd: tuple[CurveFit, Copies] | None = None) -> Usl:
+    """The law with 95 % intervals. Where the data prove no fall, the peak has neither a value nor
+    an upper end; that it is beyond the largest level is not proven either, so that its low end is
+    that of the fitted laws, at most the largest level measured.
+
+    `odd` is the law without a level that may be odd, which the peak's interval holds too.
     """
     lambdas = np.exp(copies.theta[:, 0].copy())
     low, high = USL.box(fit.measured)
-    top = float(fit.measured.level[-1])
-    peak = Estimate(value=None, low=top)
-    if fall_observed(fit):
-        # Far beyond the scan a peak is a guess, not a bound.
-        peak = interval_of(
-            float(peaks(fit.theta[None, :])[0]), peaks(copies.theta), (0.0, 10 * top)
+    peak = _peak(fit, copies)
+    if odd is not None:
+        other = _peak(*odd)
+        peak = Estimate(
+            value=peak.value,
+            low=_outer(min, peak.low, other.low),
+            high=_outer(max, peak.high, other.high),
         )
     return Usl(
         lambda_=interval_of(
@@ -138,3 +145,18 @@ def usl_law(fit: CurveFit, copies: Copies) -> Usl:
         kappa=interval_of(float(fit.theta[2]), copies.theta[:, 2]),
         n_peak=peak,
     )
+
+
+def _peak(fit: CurveFit, copies: Copies) -> Estimate:
+    top = float(fit.measured.level[-1])
+    # Far beyond the scan a peak is a guess, not a bound.
+    found = interval_of(float(peaks(fit.theta[None, :])[0]), peaks(copies.theta), (0.0, 10 * top))
+    if fall_observed(fit):
+        return found
+    return Estimate(value=None, low=top if found.low is None else min(found.low, top))
+
+
+def _outer(
+    furthest: Callable[[float, float], float], one: float | None, other: float | None
+) -> float | None:
+    return None if one is None or other is None else furthest(one, other)

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from profharness.analysis.curves.knee import NO_PLAN, told_apart
 from profharness.analysis.fleet.answer import figures
 from profharness.analysis.fleet.records import (
     CONSTANT,
@@ -34,6 +35,9 @@ MOST_FACTORS = 20_000
 """More are thinned to so many: p99.9 still comes from twenty beyond it."""
 
 
+_UNKNOWN = Estimate(value=None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class MeasuredLevel:
     """One level of load as it was measured.
@@ -42,7 +46,8 @@ class MeasuredLevel:
     its batch took, `outside_s` what of its latency was neither that nor the queue. `throughput` is
     in requests/s; `p99_s` is None where too few requests say. `batches` are (requests, seconds from
     when the model began until its answers were back) of each execution, where the server told.
-    `executions` are those per second, `power_w` is what the device drew meanwhile.
+    `executions` are those per second, `power_w` is what the device drew meanwhile, and `rate` is
+    the throughput in items/s with its interval.
     """
 
     label: str
@@ -56,6 +61,7 @@ class MeasuredLevel:
     batches: tuple[tuple[int, float], ...] = ()
     executions: float = 0.0
     power_w: Estimate | None = None
+    rate: Estimate = _UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,21 @@ def device_of(levels: Sequence[MeasuredLevel], asked: Fleet) -> Device:
     scatter = scatter_of(executions.reshape(-1, 2), fixed, each)
     fleet = replace(asked, models=(replace(model, service_s=times, scatter=scatter),))
     return Device(fleet, fixed, each, tuple(sorted(outside.items())))
+
+
+def require_told_apart(levels: Sequence[MeasuredLevel]) -> None:
+    """Raises UsageError where the throughput of no closed loop is proven to differ from that of
+    another: what the device carries is then noise.
+    """
+    rates = [level.rate for level in levels if isinstance(level.load, ClosedLoad)]
+    ends = np.array(
+        [[getattr(rate, end) for end in ("value", "low", "high")] for rate in rates], np.float64
+    ).reshape(-1, 3)
+    if not told_apart(*ends.T):
+        raise UsageError(
+            "fleet: the levels of the run are not told apart, so that they carry no plan",
+            NO_PLAN,
+        )
 
 
 def power_of(

@@ -12,6 +12,7 @@ from profharness.analysis.axes.caps import cap_curves
 from profharness.analysis.axes.front import front_of
 from profharness.analysis.axes.records import AxisLevels
 from profharness.analysis.axes.scan import axes_scan
+from profharness.analysis.point_errors import figure_ends, sem_of
 from profharness.analysis.power.run_telemetry import figures_in
 from profharness.analysis.records import Figure, PointSummary
 from profharness.analysis.run.trials import BARE
@@ -57,12 +58,12 @@ def of_executions(view: RunView, summary: PointSummary, metrics: dict[str, Figur
         metrics |= power_figures(
             view.telemetry, view.packages, spans, items, telemetry, _longer(view)
         )
-    sigma, walls = view.rated.means.sigma, _walls(records)
+    walls = _walls(records)
     return PointResult(
         msgspec.structs.replace(
             summary,
             throughput=point.throughput,
-            throughput_sem=None if sigma is None else point.throughput * sigma / count**0.5,
+            throughput_sem=sem_of(figure_ends(metrics["throughput"])),
             executions=count,
             wall_s=sum(walls) / len(walls) if walls else None,
             values=point.values,

@@ -7,13 +7,14 @@ never by time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from profharness.analysis.load import run_levels
 from profharness.analysis.load.findings import level_findings
 from profharness.analysis.load.run_levels import LoadedLevel
+from profharness.analysis.point_errors import figure_ends, sem_of
 from profharness.analysis.power.run_telemetry import figures_in
 from profharness.analysis.records import Estimate, Figure, PointSummary
 from profharness.analysis.run.executions import of_executions, of_settings
@@ -77,7 +78,7 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
         summary,
         trials=stats.trials,
         throughput=_throughput(trials, stats),
-        throughput_sem=_throughput_sem(trials, stats),
+        throughput_sem=_sem(metrics, stats.sem if trials.processes == 1 else None),
         classic=classic(trials, _model(view.manifest)),
         latency_ms=stats.latency_mean_ns / _MS,
         consistency=stats.consistency if trials.processes == 1 else None,
@@ -131,7 +132,7 @@ def _of_level(
         trials=0,
         warmup_trials=0,
         throughput=figures.throughput.value,
-        throughput_sem=figures.throughput_sem,
+        throughput_sem=_sem(metrics, figures.throughput_sem),
         latency_ms=None
         if latency is None or latency.mean.value is None
         else latency.mean.value / _MS,
@@ -169,9 +170,12 @@ def _throughput(trials: PointTrials, stats: TrialStats) -> float:
     return stats.throughput if common is None else common.throughput
 
 
-def _throughput_sem(trials: PointTrials, stats: TrialStats) -> float | None:
-    common = window_of_processes(trials)
-    return stats.sem if common is None else common.sem
+def _sem(metrics: Mapping[str, Figure], of_trials: float | None) -> float | None:
+    """That of the interval shown, which holds the drift of repeated points, and at least that of
+    the trials or requests alone.
+    """
+    known = (sem_of(figure_ends(metrics["throughput"])), of_trials)
+    return max((sem for sem in known if sem is not None), default=None)
 
 
 def _timing_figures(

@@ -13,13 +13,13 @@ from profharness.analysis.curves.knee import in_jobs, jobs_per_device
 from profharness.analysis.curves.members import members
 from profharness.analysis.curves.records import Capacity, Series
 from profharness.analysis.curves.saturation import indistinct, series
+from profharness.analysis.point_errors import latency_sem_ms, throughput_sem
 from profharness.analysis.records import PointSummary
 from profharness.analysis.run.trial_findings import eased
 from profharness.analysis.verdict.cpu import under_pressure
 from profharness.findings import Finding
-from profharness.stats.throughput import sem_ms
 from profharness.trace.model import F64
-from profharness.trace.scan_table import AXES, Axis, ScanTable
+from profharness.trace.scan_table import AXES, RATE, Axis, ScanTable
 
 _OF_TRIALS = frozenset({"warmup-leak", "missing-sync"})
 _OF_LEVELS = frozenset({"errors", "littles-law", "generator-bound"})
@@ -86,7 +86,9 @@ def _with_capacity(curve: Series, points: Sequence[PointSummary], clients_per_jo
         curve,
         capacity=capacity,
         clients_per_job=clients_per_job,
-        jobs_per_device=jobs_per_device(in_jobs(curve.knee, clients_per_job)),
+        jobs_per_device=None
+        if curve.no_plan
+        else jobs_per_device(in_jobs(curve.knee, clients_per_job)),
     )
 
 
@@ -115,10 +117,17 @@ def run_table(points: Sequence[PointSummary], source: str) -> ScanTable | None:
         keys=tuple(_key(point, columns) for point in measured),
         level=_column([getattr(point, axis) for point in measured]),
         throughput=_column([point.throughput for point in measured]),
-        throughput_sem=_column([point.throughput_sem for point in measured]),
+        throughput_sem=_column([throughput_sem(point) for point in measured]),
         latency_ms=_column([point.latency_ms for point in measured]),
-        latency_sem_ms=_column([sem_ms(point.trials_ms) for point in measured]),
+        latency_sem_ms=_column([latency_sem_ms(point) for point in measured]),
+        unit=_unit(measured),
     )
+
+
+def _unit(points: Sequence[PointSummary]) -> str:
+    """`jets/s`, where the throughput figures name their items."""
+    figures = (point.metrics.get("throughput") for point in points)
+    return next((figure.unit for figure in figures if figure is not None and figure.unit), RATE)
 
 
 def _varied(points: Sequence[PointSummary], axis: Axis) -> tuple[str, ...]:

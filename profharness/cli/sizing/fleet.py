@@ -158,16 +158,20 @@ def _print(answer: msgspec.Struct | str) -> None:
     sys.stdout.write(text)
 
 
-def _measured(run: Path, seed: int, *, held_out: bool = True) -> tuple[Device, Levels]:
+def _measured(
+    run: Path, seed: int, *, held_out: bool = True, plan: bool = False
+) -> tuple[Device, Levels]:
     """The device that the run measured, and each of its levels beside its forecast from the
-    others.
+    others. For a `plan` its levels must be told apart.
     """
-    from profharness.analysis.fleet.measured import device_of, power_of
+    from profharness.analysis.fleet.measured import device_of, power_of, require_told_apart
     from profharness.analysis.fleet.measured import held_out as beside
     from profharness.report.fleet.text import levels_of
     from profharness.understand.sizing import measured_device
 
     levels, asked, idle = measured_device(run)
+    if plan:
+        require_told_apart(levels)
     device = device_of(levels, asked)
     power = power_of(levels, device, idle)
     device = replace(device, fleet=replace(device.fleet, power=power))
@@ -215,7 +219,7 @@ def _device(line: FleetLine) -> tuple[Fleet, Levels | None]:
         )
         return Fleet(devices=1, instances=1, models=models), None
     found = {
-        name: _measured(run, line.seed, held_out=not names)
+        name: _measured(run, line.seed, held_out=not names, plan=True)
         for name, run in runs_of(line.run, names).items()
     }
     fleets = {name: device.light() for name, (device, _) in found.items()}

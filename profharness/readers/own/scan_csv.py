@@ -2,8 +2,9 @@
 (docs/formats.md#scan-csv).
 
 Columns: `batch_size`, `concurrency` or `processes`; `throughput` (items/s); optional `latency_ms`,
-`throughput_sem`, `latency_sem_ms`. Every further column that holds a text splits the rows into
-series; further numeric columns are ignored. Plain or gzipped, any delimiter of comma, semicolon or
+`throughput_sem`, `latency_sem_ms`, and `unit`, that of the throughput where it is the same in all
+rows. Every further column that holds a text splits the rows into series; further numeric columns
+are ignored. Plain or gzipped, any delimiter of comma, semicolon or
 tab. The apostrophe that keeps a spreadsheet from taking a text for a formula is no part of it.
 """
 
@@ -25,7 +26,7 @@ from profharness.readers.bytes.allocation import keep_freed_memory
 from profharness.rundir.blocks import read_head
 from profharness.rundir.shown.screen import from_cell
 from profharness.trace.model import F64
-from profharness.trace.scan_table import AXES, Axis, ScanTable
+from profharness.trace.scan_table import AXES, RATE, Axis, ScanTable
 
 CORES = "cores_per_process"
 _FIGURES = ("throughput", "throughput_sem", "latency_ms", "latency_sem_ms")
@@ -64,6 +65,9 @@ def read_scan_csv(path: Path) -> ScanTable:
     keep_freed_memory()  # fits follow, thousands of them on arrays of a megabyte
     columns, rows = _cells(path)
     axis, other_levels = _axis(path, columns, rows)
+    units = {row.cells.get("unit", "") for row in rows}
+    if len(units) == 1:  # rows of several units are several series
+        columns = [name for name in columns if name != "unit"]
     keys = [name for name in columns if name not in (*AXES, *_FIGURES) and _is_text(rows, name)]
     split = [*keys, *other_levels]
     if len({row.cells.get(CORES) for row in rows}) > 1:
@@ -80,6 +84,7 @@ def read_scan_csv(path: Path) -> ScanTable:
         throughput_sem=_numbers(path, rows, "throughput_sem"),
         latency_ms=_numbers(path, rows, "latency_ms"),
         latency_sem_ms=_numbers(path, rows, "latency_sem_ms"),
+        unit=(units.pop() if len(units) == 1 else "") or RATE,
     )
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import Partition, PointSummary, Summary
 from profharness.analysis.use.records import DeviceUse, UseRow
 from profharness.report.plots.base import Group, groups, log_ticks
 from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.text.figures import brief_text, finite, si_text
 from profharness.report.text.labels import AXIS_TITLES, Axis, item_unit, scan_axis
-from profharness.report.text.rates import throughput_ends
 
 Draw = Callable[[Any, float], float]
 """Draws on a matplotlib figure below a height, and says where it ended."""

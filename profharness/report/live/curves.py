@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from profharness.analysis.axes.naming import setting_text
 from profharness.analysis.live.records import LiveRun
+from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import PointSummary
 from profharness.report.live.svg import chart_svg
 from profharness.report.plots.base import level, level_scale
@@ -17,7 +18,7 @@ from profharness.report.plots.chart import Curve, Scale
 from profharness.report.plots.colors import CURVES, curve_color
 from profharness.report.text.figures import finite
 from profharness.report.text.labels import Axis, scan_axis, several_batches
-from profharness.report.text.rates import throughput_ends, throughput_text
+from profharness.report.text.rates import throughput_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import Figure, Summary
 from profharness.report.page.files import files_facts, files_title
 from profharness.report.table import Cell
@@ -26,7 +27,7 @@ from profharness.report.text.labels import (
     on_cpu,
     point_name,
 )
-from profharness.report.text.rates import MEANING, throughput_ends, throughput_text
+from profharness.report.text.rates import MEANING, throughput_text
 from profharness.report.text.scan_sentences import best_series, recommended_point
 from profharness.units import format_ns, format_number, format_share
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import PointSummary, Summary
 from profharness.report.pictures.options import READABLE, Option, option_json, tooltip
 from profharness.report.plots.base import Group, Plot, groups, log_ticks
 from profharness.report.text import names
 from profharness.report.text.figures import finite, number_text
 from profharness.report.text.labels import Axis, item_unit, level_name, scan_axis
-from profharness.report.text.rates import throughput_ends
 
 _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 _MARGIN = 1.25  # of the log axis beyond its data

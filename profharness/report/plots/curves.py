@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from profharness.analysis.curves.records import BatchCurve, Recommended, Series, Usl
+from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import Estimate, Figure, PointSummary, Summary
 from profharness.report.plots.base import (
     Group,
@@ -24,7 +25,6 @@ from profharness.report.text import names
 from profharness.report.text.figures import finite
 from profharness.report.text.labels import Axis, item_unit, level_name, scan_axis
 from profharness.report.text.measured.curves import fit_holds
-from profharness.report.text.rates import throughput_ends
 
 _MS = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3}
 

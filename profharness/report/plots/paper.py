@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from profharness.analysis.records import PointSummary
-from profharness.analysis.run.series import run_table
 from profharness.errors import UsageError
 from profharness.report.plots.paper_looks import Look, looks
 from profharness.report.plots.paper_style import (
@@ -28,10 +26,8 @@ from profharness.report.plots.paper_style import (
     kept,
     plain_log,
 )
-from profharness.report.text.rates import widened
 from profharness.trace.model import F64
-from profharness.trace.scan_table import Axis, ScanTable
-from profharness.units import several
+from profharness.trace.scan_table import RATE, Axis, ScanTable
 
 BARS = "bars: standard error of the mean"
 _INSIDE = 6  # curves whose legend has room inside of a panel
@@ -63,19 +59,6 @@ class Curve:
     def label(self) -> str:
         """All of its words."""
         return " ".join(word for word in self.words if word) or "measured"
-
-
-def table_of(points: Sequence[PointSummary], source: str) -> ScanTable | None:
-    """A run's points as a table whose errors hold the drift of repeated points, as the report's
-    intervals do; None for fewer than two levels.
-
-    A loop's latency is its level over its throughput, so both have the same relative error.
-    """
-    table = run_table(tuple(map(widened, points)), source)
-    if table is None:
-        return None
-    relative = table.throughput_sem / table.throughput
-    return replace(table, latency_sem_ms=np.fmax(table.latency_sem_ms, table.latency_ms * relative))
 
 
 def curves(table: ScanTable, prefix: str = "") -> tuple[Curve, ...]:
@@ -161,13 +144,13 @@ def ratio(curve: Curve, base: Curve, name: str) -> tuple[F64, F64, F64]:
 @dataclass(frozen=True)
 class Frame:
     """What a figure is drawn with. Ratios to the curve that `ratio_to` names get panels of their
-    own; `item` is what throughput counts, `about` names what all curves are of, and `note` says
+    own; `unit` is that of the throughput, `about` names what all curves are of, and `note` says
     what throughput is summed over.
     """
 
     ratio_to: str = ""
     title: str = ""
-    item: str = "item"
+    unit: str = RATE
     about: str = ""
     note: str = ""
     style: Style = Style.CMS
@@ -196,7 +179,7 @@ def draw(drawn: Sequence[Curve], output: Path | None, frame: Frame = Frame()) ->
         gridspec_kw={"height_ratios": heights, "hspace": 0.06, "wspace": 0.25},
     )
     for column, (name, words) in enumerate(
-        (("throughput", f"Throughput ({several(frame.item)}/s)"), ("latency_ms", "Latency (ms)"))
+        (("throughput", f"Throughput ({frame.unit})"), ("latency_ms", "Latency (ms)"))
     ):
         _panel(grid[0][column], drawn, styled, name)
         grid[0][column].set_ylabel(words)

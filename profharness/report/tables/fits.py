@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from profharness.analysis.curves.records import UNFITTED, Series
+from profharness.analysis.curves.records import Series
 from profharness.analysis.records import Summary
 from profharness.report.table import Cell, Column, Table
 from profharness.report.text.figures import estimate_text, number_text
@@ -66,7 +66,7 @@ def _fit_rows(series: Series) -> Iterable[tuple[Cell, ...]]:
                 Cell(meaning, emphasis="muted"),
             )
     told = holds and (series.batch is not None or series.usl is not None)
-    if series.fitted_note == UNFITTED or (series.fitted_note and told):
+    if series.fitted_note and told:
         yield Cell(name), Cell("levels"), Cell(""), Cell(series.fitted_note, emphasis="muted")
     yield from _knee_rows(name, series)
 
@@ -97,6 +97,13 @@ def _knee_rows(name: str, series: Series) -> Iterable[tuple[Cell, ...]]:
             Cell("jobs per device"),
             Cell(f"{_least(series)}{format_number(series.jobs_per_device)}"),
             Cell("the knee less its margin", emphasis="muted"),
+        )
+    if series.no_plan:
+        yield (
+            Cell(name),
+            Cell("jobs per device"),
+            Cell("not told"),
+            Cell(series.no_plan, emphasis="muted"),
         )
     if series.step is not None:
         yield (

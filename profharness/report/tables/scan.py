@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from profharness.analysis.axes.naming import value_text
+from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import PointSummary, Summary
 from profharness.analysis.verdict.window import NOTHING_MEASURED
 from profharness.report.axes.plans import plan_cells
@@ -35,7 +36,7 @@ from profharness.report.text.labels import (
     several_batches,
 )
 from profharness.report.text.limits import NO_VERDICT, short_verdict, withheld_text
-from profharness.report.text.rates import MEANING, throughput_ends, throughput_text
+from profharness.report.text.rates import MEANING, throughput_text
 
 VERDICT = "verdict"
 OF_TABLE = "±: 95 % interval of the mean, from the standard error in the file"

@@ -41,7 +41,9 @@ def _sentences(summary: Summary, series: Series, *, rising: bool) -> Iterator[st
             f"The knee is at {_rounded(series.knee.n)} "
             f"client{'s' * (_rounded(series.knee.n) != '1')}{ends}{more}"
             + (
-                "."
+                f"; there is no plan: {series.no_plan}."
+                if series.no_plan
+                else "."
                 if jobs is None
                 else f": plan with {least}{jobs} {'job' if jobs == 1 else 'jobs'}{of} per device."
             )

@@ -8,7 +8,7 @@ import numpy as np
 
 from profharness.analysis.curves.knee import MARGIN, devices_of
 from profharness.analysis.curves.members import members
-from profharness.analysis.curves.records import UNFITTED, Series
+from profharness.analysis.curves.records import Series
 from profharness.analysis.curves.saturation import recommend_within_latency
 from profharness.analysis.records import Estimate, PointSummary
 from profharness.report.table import Column, Table, row_of
@@ -114,9 +114,7 @@ def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
             ),
         )
     told = fit_holds(curve) and (curve.batch is not None or curve.usl is not None)
-    if curve.fitted_note == UNFITTED:
-        yield "curve", UNFITTED
-    elif curve.fitted_note and (told or curve.axis != "batch_size"):
+    if curve.fitted_note and (told or curve.axis != "batch_size"):
         yield "", curve.fitted_note
     if curve.axis != "batch_size" and curve.knee is not None:
         yield from _knee(curve, jobs)
@@ -180,10 +178,12 @@ def _knee(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
             f"({100 * MARGIN:.0f} % below)"
         )
     )
+    if curve.no_plan:
+        per_device = f"; no number of jobs, since {curve.no_plan}"
     yield "knee", f"{least if curve.knee.n is not None else ''}{_estimate(knee, 1)}{per_device}"
     yield from _needs(curve)
     devices = None if jobs is None else devices_of(curve, jobs)
-    if devices is not None:
+    if devices is not None and not curve.no_plan:
         yield "devices", f"{most}{_estimate(devices)} for {jobs} jobs"
 
 

@@ -11,9 +11,10 @@ import msgspec
 
 from profharness.analysis.curves.records import Series
 from profharness.analysis.curves.saturation import series
-from profharness.analysis.records import PointSummary, Summary, TraceCounts
+from profharness.analysis.records import Figure, PointSummary, Summary, TraceCounts
 from profharness.readers.border import reading
 from profharness.readers.own.scan_csv import heads_scan, read_scan_csv
+from profharness.stats.bootstrap import Z95
 from profharness.trace.scan_table import ScanTable
 
 
@@ -69,10 +70,34 @@ def _points(table: ScanTable) -> tuple[PointSummary, ...]:
                 throughput=float(table.throughput[at]),
                 throughput_sem=_known(table.throughput_sem[at]),
                 latency_ms=_known(table.latency_ms[at]),
+                metrics=_figures(table, at),
                 **named,  # type: ignore[arg-type]  # a level that is no whole number stays one
             )
         )
     return tuple(points)
+
+
+def _figures(table: ScanTable, at: int) -> dict[str, Figure]:
+    """Throughput and mean latency of a row, with the intervals of their standard errors."""
+    return {
+        name: Figure(
+            value=value,
+            unit=unit,
+            low=None if sem is None else max(value - Z95 * sem, 0.0),
+            high=None if sem is None else value + Z95 * sem,
+            source="the table",
+        )
+        for name, unit, value, sem in (
+            (
+                "throughput",
+                table.unit,
+                _known(table.throughput[at]),
+                _known(table.throughput_sem[at]),
+            ),
+            ("latency_mean", "ms", _known(table.latency_ms[at]), _known(table.latency_sem_ms[at])),
+        )
+        if value is not None
+    }
 
 
 def _known(value: float) -> float | None:

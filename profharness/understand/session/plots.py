@@ -63,8 +63,8 @@ def _throughput(recording: Recording, wanted: Wanted) -> Any:
     from profharness.report.plots.paper import Frame, shortened
     from profharness.report.plots.paper import draw as draw_curves
 
-    curves, item = _curves(recording)
-    return draw_curves(shortened(curves), None, Frame(title=wanted.title, item=item))
+    curves, unit = _curves(recording)
+    return draw_curves(shortened(curves), None, Frame(title=wanted.title, unit=unit))
 
 
 def _latency(recording: Recording, wanted: Wanted) -> Any:
@@ -72,9 +72,8 @@ def _latency(recording: Recording, wanted: Wanted) -> Any:
     from profharness.report.plots.paper import shortened
     from profharness.report.plots.paper_looks import looks
     from profharness.report.plots.paper_style import as_text, canvas, kept
-    from profharness.units import several
 
-    curves, item = _curves(recording)
+    curves, unit = _curves(recording)
     plt = canvas(None)
     figure, axes = plt.subplots(figsize=(12, 9))
     drawn = shortened(curves)
@@ -85,7 +84,7 @@ def _latency(recording: Recording, wanted: Wanted) -> Any:
             axes.annotate(
                 f"{level:g}", (x, y), xytext=(6, -12), textcoords="offset points", fontsize=14
             )
-    axes.set(xlabel=f"Throughput ({several(item)}/s)", ylabel="Latency (ms)", yscale="log")
+    axes.set(xlabel=f"Throughput ({unit})", ylabel="Latency (ms)", yscale="log")
     axes.set_xlim(left=0)
     if len(curves) > 1:
         axes.legend(fontsize="x-small")
@@ -95,18 +94,19 @@ def _latency(recording: Recording, wanted: Wanted) -> Any:
 
 
 def _curves(recording: Recording) -> tuple[tuple[Curve, ...], str]:
-    """The curves of a scan, and what its items are called. Raises InputError where no two levels
+    """The curves of a scan, and the unit of their throughput. Raises InputError where no two levels
     were measured.
     """
-    from profharness.report.plots.paper import curves, table_of
+    from profharness.analysis.run.series import run_table
+    from profharness.report.plots.paper import curves
 
-    table = table_of(recording.summary.points, recording.summary.source)
+    table = run_table(recording.summary.points, recording.summary.source)
     if table is None:
         raise InputError(
             f"{one_line(recording.summary.source)}: no two levels were measured",
             "open a run that scans several batch sizes",
         )
-    return curves(table), recording.item
+    return curves(table), table.unit
 
 
 def _roofline(recording: Recording, wanted: Wanted) -> Any:

@@ -174,11 +174,6 @@ class Recording:
     def _loaded(self) -> _Loading:
         return _Loading(self._readable, self.operator_input)
 
-    @property
-    def item(self) -> str:
-        """What a batch of a scan is made of, such as jet; `item` where nothing says it."""
-        return "item"
-
     @cached_property
     def device_use(self) -> DeviceUse | None:
         """How well the devices were used (docs/metrics.md#device-use); None where nothing was
@@ -293,12 +288,6 @@ class Run(Recording):
         from profharness.rundir.paths import RunDir
 
         return RunDir.open(self.path).read_manifest()
-
-    @property
-    def item(self) -> str:
-        """What a batch of the scan is made of, as the scan says."""
-        scan = self.manifest.scan
-        return scan.item if scan is not None else super().item
 
     @property
     def exit_status(self) -> int | None:

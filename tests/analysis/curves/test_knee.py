@@ -5,15 +5,18 @@ from profharness.analysis.curves.batch import BATCH
 from profharness.analysis.curves.fit import Measured, fit_curve, refit_copies
 from profharness.analysis.curves.knee import (
     devices_for,
+    devices_of,
     jobs_per_device,
     knee_of_asymptotes,
     knee_of_law,
     knee_of_points,
     still_rising,
+    told_apart,
 )
 from profharness.analysis.curves.records import Knee
 from profharness.analysis.curves.saturation import series
 from profharness.analysis.curves.usl import USL
+from profharness.report.text.saturation import saturation_text
 from profharness.trace.scan_table import ScanTable
 from tests.analysis.curves.curves_simulation import CLIENTS, inside, noisy, usl_truth
 
@@ -23,6 +26,22 @@ def test_margin():
     assert jobs_per_device(Knee(n=115), 0.0) == 115
     assert jobs_per_device(Knee(n=0.2)) == 1
     assert jobs_per_device(Knee(n=None)) is None
+    # 1.9 less 9 % is nearest to 2, which is above the knee
+    assert jobs_per_device(Knee(n=1.9)) == 1
+    assert jobs_per_device(Knee(n=2.9)) == 2
+    for tenths in range(10, 400):
+        assert 1 <= jobs_per_device(Knee(n=tenths / 10)) <= tenths / 10
+
+
+def test_levels_whose_intervals_all_overlap_are_not_told_apart():
+    rate = np.array([100.0, 130.0, 150.0])
+    assert not told_apart(rate, 0.5 * rate, 1.5 * rate)
+    assert told_apart(rate, 0.9 * rate, 1.1 * rate)  # 110 and 135
+    assert told_apart(rate, np.full(3, np.nan), np.full(3, np.nan))  # nothing is known of them
+    # a server with one instance gives the same at every level, and that is known well
+    same = np.array([200.0, 199.0, 201.0])
+    assert told_apart(same, 0.99 * same, 1.01 * same)
+    assert not told_apart(same, 0.8 * same, 1.2 * same)
 
 
 def test_devices_round_up_and_swap_ends():
@@ -118,6 +137,46 @@ def clients_of(level: list[float], throughput: list[float], sem: list[float]) ->
         latency_ms=unknown,
         latency_sem_ms=unknown,
     )
+
+
+def test_one_odd_level_widens_the_interval_of_the_knee() -> None:
+    """Two instances of 5 ms: one client's level was disturbed and is a third too low, so that the
+    knee seems to lie at 3. Each level states an error of 1 %.
+    """
+    rates = [134.0, 398.0, 399.0, 401.0, 400.0, 399.0]
+    (found,) = series(clients_of([1, 2, 3, 4, 8, 16], rates, [0.01 * rate for rate in rates]))
+    assert found.knee.low <= 2.0 <= found.knee.high
+    (clean,) = series(
+        clients_of([1, 2, 3, 4, 8, 16], [200.0, *rates[1:]], [0.01 * rate for rate in rates])
+    )
+    assert (clean.knee.high - clean.knee.low) / clean.knee.n < 0.2
+    assert clean.knee.low <= 2.0 <= clean.knee.high
+
+
+def test_no_plan_is_given_where_the_levels_are_not_told_apart() -> None:
+    rates = [90.0, 150.0, 130.0, 140.0]
+    (found,) = series(clients_of([1, 2, 4, 8], rates, [0.3 * rate for rate in rates]))
+    assert found.knee.n is not None
+    assert found.jobs_per_device is None
+    assert devices_of(found, 100).value is None
+    text = saturation_text((found,), 100)
+    assert "no number of jobs, since the intervals of all levels overlap" in text
+    assert "per device (" not in text
+    assert "devices" not in text
+    (sure,) = series(clients_of([1, 2, 4, 8], rates, [0.02 * rate for rate in rates]))
+    assert (sure.no_plan, sure.jobs_per_device) == ("", 1)
+
+
+def test_a_fall_that_is_not_proven_does_not_put_the_peak_beyond_the_scan() -> None:
+    """The law peaks at 12 of 16 clients, where it hardly falls: no fall is proven, and none is
+    excluded.
+    """
+    level = np.array([1.0, 2, 4, 8, 16])
+    law = usl_truth(level, 50.0, 0.1, 0.9 / 12**2)
+    (found,) = series(clients_of(level.tolist(), law.tolist(), (0.03 * law).tolist()))
+    assert found.usl is not None
+    assert (found.usl.n_peak.value, found.usl.n_peak.high) == (None, None)
+    assert found.usl.n_peak.low < 12
 
 
 @pytest.mark.parametrize("last", [149.9691, 150.0])

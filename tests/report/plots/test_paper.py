@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from profharness.analysis.records import Figure, PointSummary
+from profharness.analysis.run.series import run_table
 from profharness.cli import run_cli
 from profharness.errors import Unavailable, UsageError
 from profharness.readers.own.scan_csv import read_scan_csv
@@ -61,7 +62,7 @@ def test_bars_of_a_run_hold_the_drift_that_its_report_shows() -> None:
         )
         for size in (1, 4)
     )
-    table = scan_figure.table_of(points, "run")
+    table = run_table(points, "run")
     assert table is not None
     np.testing.assert_allclose(table.throughput_sem, [20.408, 20.408], rtol=1e-3)
     np.testing.assert_allclose(table.latency_sem_ms / table.latency_ms, [0.102, 0.102], rtol=1e-3)
@@ -136,7 +137,7 @@ def test_twelve_series_are_named_in_letters_that_can_be_searched(
     frame = scan_figure.Frame(
         ratio_to="direct device 3",
         title="12 curves",
-        item="jet",
+        unit="jets/s",
         note="of all 16 GPUs",
         style=style,
     )
