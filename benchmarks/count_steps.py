@@ -59,8 +59,8 @@ communication what collectives add to it, exposed copy what copies and fills add
 rest. Windows and parts of several devices are added.
 
 *Marks hold* in place of steps, with kernels that start inside of them, for trials, and where no
-step launches anything with a time. A process of whose steps more kernels without a recorded launch
-(earlier work apart) run beside than they launched has no steps. Where no work lies inside of the
+step launches anything with a time. A process has no steps if more kernels without a recorded launch
+(earlier work apart) end after its steps begin than they launched. Where no work lies inside of the
 marks, or there are none, the window is all device work.
 """
 
@@ -524,7 +524,7 @@ def mean_of_known(lengths: Sequence[int | None]) -> float | None:
 
 
 def is_unexplained(recording: Recording, process: Process, chains: dict[str, Chain]) -> bool:
-    """Whether more kernels without a launch run beside its steps than they launched."""
+    """Whether more kernels without a launch end after its steps begin than they launched."""
     strange = 0
     for device, chain in chains.items():
         early = {id(one) for one in earlier_work(recording, process, device)}
@@ -534,7 +534,6 @@ def is_unexplained(recording: Recording, process: Process, chains: dict[str, Cha
             and one.timed
             and one.call is None
             and id(one) not in early
-            and one.start < chain.end[-1]
             and one.end > chain.begin[0]
             for one in recording.work
         )
