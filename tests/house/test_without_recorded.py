@@ -15,7 +15,7 @@ from tests.tools.without_recorded import main, reaching
 CONFTEST = """
 from pathlib import Path
 import pytest
-SHARED = Path(__file__).parents[2] / "shared"
+SHARED = Path(__file__).parents[2] / "{folder}"
 def shared_path(relative):
     return SHARED / relative
 @pytest.fixture
@@ -60,12 +60,25 @@ class TestOfModule:
 def test_alone():
     assert plain() == ""
 """
+OWN_WAY = """
+from pathlib import Path
+FILE = Path(__file__).parents[2] / "{folder}" / "file"
+def test_by_a_path():
+    assert FILE.read_text() == "recorded"
+def test_in_its_folder(tmp_path):
+    (tmp_path / "{folder}").mkdir()
+"""
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     root = tmp_path / "checkout"
-    files = {"__init__": "", "conftest": CONFTEST, "helper": HELPER, "test_asks": ASKS}
+    files = {
+        "__init__": "",
+        "conftest": CONFTEST.format(folder="shared"),
+        "helper": HELPER,
+        "test_asks": ASKS,
+    }
     (root / "tests").mkdir(parents=True)
     for name, text in files.items():
         (root / f"tests/{name}.py").write_text(text)
@@ -84,6 +97,8 @@ def test_tests_that_reach_them_are_found_however_far_away(checkout: Path) -> Non
         "tests/test_does_not.py::test_by_a_function",
         "tests/test_does_not.py::TestOfModule",
     ]
+    (checkout / "tests/test_does_not.py").write_text(OWN_WAY.format(folder="shared"))
+    assert reaching(checkout)[3:] == ["tests/test_does_not.py::test_by_a_path"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +131,7 @@ def test_one_that_does_not_ask_fails_where_there_are_none(
 def test_only_one_place_says_where_they_lie(repository: Path) -> None:
     """What finds the tests that reach them knows that place alone."""
     own_way = re.compile(
-        r'(parents?(\[\d\])?|ROOT|repository)\)* / "shared|\.\./shared/|PROFHARNESS_SHARED'
+        r"(parents?(\[\d\])?|ROOT|repository)\)* / .shared|\.\./shared/|PROFHARNESS_SHARED"
     )
     held = {
         str(path.relative_to(repository))

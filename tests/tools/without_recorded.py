@@ -2,7 +2,8 @@
 checkout with no `../shared`, as a user has it who clones the repository.
 
 Which tests those are is read from the code: they use the fixture `shared` or the names `SHARED` and
-`shared_path` of tests/conftest.py, themselves or through a fixture, constant or function that does.
+`shared_path` of tests/conftest.py, or a path of their own, themselves or through a fixture, constant
+or function that does.
 A test that opens a recorded file without asking whether it is there fails here; one that asks skips.
 """
 
@@ -22,6 +23,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("shared", "shared_path", "SHARED")
+OWN_PATHS = re.compile(
+    r"""(?<!tmp_path)(?<!WORKLOADS)\)* / f?["']shared\b|shared/(fixtures|tools)|["']fixtures/"""
+)
 _THE_REST = "*"
 """Stands for what a module does besides its definitions: of that all its tests may depend."""
 
@@ -36,6 +40,8 @@ class Definition:
     attributes: frozenset[tuple[str, str]]
     """Of `module.name`."""
     fixtures: frozenset[str]
+    own_path: bool
+    """Whether it names their folder itself."""
     autouse: bool
 
 
@@ -48,20 +54,23 @@ class Module:
 
 def parsed(module: str, text: str) -> Module:
     made = Module()
-    tree = ast.parse(text)
+    tree, lines = ast.parse(text), text.splitlines()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for one in node.names:
                 made.imports[one.asname or one.name] = (node.module, one.name)
     for statement in tree.body:
         if not isinstance(statement, ast.Import | ast.ImportFrom):
+            code = "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
             made.definitions += [
-                _definition(module, name, statement) for name in _defined(statement) or [_THE_REST]
+                _definition((module, name), statement, code)
+                for name in _defined(statement) or [_THE_REST]
             ]
     return made
 
 
-def _definition(module: str, name: str, statement: ast.stmt) -> Definition:
+def _definition(place: tuple[str, str], statement: ast.stmt, code: str) -> Definition:
+    module, name = place
     nodes = list(ast.walk(statement))
     decorators = "".join(map(ast.unparse, getattr(statement, "decorator_list", ())))
     takes_fixtures = isinstance(statement, ast.ClassDef) or "fixture" in decorators or _tests(name)
@@ -87,6 +96,7 @@ def _definition(module: str, name: str, statement: ast.stmt) -> Definition:
         frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
         frozenset(attributes),
         frozenset(fixtures),
+        bool(OWN_PATHS.search(code)),
         "autouse" in decorators,
     )
 
@@ -121,8 +131,9 @@ def reaching(root: Path) -> list[str]:
         words = {name.rpartition(".")[2] for name, _ in found} | {*NAMES}
         said = re.compile(rf"\b({'|'.join(sorted(words))})\b")
         for name, text in texts.items():
-            if name not in modules and said.search(text):
+            if name not in modules and (said.search(text) or OWN_PATHS.search(text)):
                 modules[name] = parsed(name, text)
+                found |= {(name, one.name) for one in modules[name].definitions if one.own_path}
         users = _users(modules)
         edge = list(found)
         while edge:
