@@ -155,7 +155,7 @@ def test_steps_of_commands_are_always_compared():
 def test_json(runs, capsys):
     assert run_cli(["compare", *runs, "--json", "--fail-on", "latency>10%"]) == 1
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert [point["point"] for point in document["points"]] == ["torch-b1", "torch-b4", "torch-b16"]
     throughput = document["points"][0]["deltas"][0]
     assert throughput["name"] == "throughput"

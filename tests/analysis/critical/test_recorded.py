@@ -119,8 +119,8 @@ def test_a_full_queue_is_no_limit_of_the_host() -> None:
 
 
 def test_waits_for_an_event_and_for_the_device_have_their_edges() -> None:
-    """spin_kernel ended inside of cudaEventSynchronize, which returned 8 us later, and before
-    cudaDeviceSynchronize began.
+    """spin_kernel ended inside of cudaEventSynchronize, which returned 8 us later. The window ends
+    with the device, before cudaDeviceSynchronize returned.
     """
     [graph] = graphs("kineto/a100_event_sync.json.gz")
     trace, points, works = graph.scope.trace, graph.points, graph.works
@@ -135,7 +135,7 @@ def test_waits_for_an_event_and_for_the_device_have_their_edges() -> None:
         edges[call] = awaited.partition("(")[0], after, bool(graph.binding[node] == STREAM)
     spin = "at::cuda::"
     assert edges["cudaEventSynchronize"] == (spin, 8_000, True)
-    assert edges["cudaDeviceSynchronize"] == (spin, 74_000, False)
+    assert "cudaDeviceSynchronize" not in edges
     path = segments_of(graph, path_of(graph))
     kernels = path.name[path.kind == classes.KERNEL].tolist()
     assert any("spin_kernel" in trace.strings[name] for name in kernels)
