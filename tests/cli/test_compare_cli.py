@@ -179,3 +179,15 @@ def test_saturation_of_a_run(runs, capsys):
     (one,) = json.loads(capsys.readouterr().out)["series"]
     assert one["key"] == {"backend": "torch"}
     assert one["recommended"]["throughput"] == pytest.approx(1000, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("schema", "meaning"), [(1, "on the marks of the host"), (2, "by what they launched")]
+)
+def test_figures_are_no_trace_and_say_which_steps_they_hold(tmp_path, capsys, schema, meaning):
+    before = tmp_path / "summary.json"
+    before.write_text(json.dumps({"schema": schema, "source": "a.json", "trace": {}}, indent=2))
+    assert run_cli(["compare", str(before), str(before)]) == 4
+    told = capsys.readouterr().err
+    assert f"schema {schema}, with steps and windows {meaning}" in told
+    assert "name the trace or the run" in told
