@@ -250,8 +250,8 @@ def _on(
         begin = np.where(apart, np.minimum(later, end), begin)
     between_ns = np.where(apart, begin - np.concatenate((begin[:1], end[:-1])), 0)
     strange = strange[strange < work.kernels]
-    later = int((work.end[strange] > begin[0]).sum())
-    return DeviceSteps(device, begin, end, has_length, between_ns), later
+    unknown = int((work.end[strange] > begin[0]).sum())
+    return DeviceSteps(device, begin, end, has_length, between_ns), unknown
 
 
 def _apart(owned: _Owned, counted: I64) -> Mask:
