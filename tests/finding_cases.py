@@ -34,6 +34,7 @@ _INTEGRITY, _TRIALS, _LOAD, _CURVE = (
     "stats/test_load.py",
     "analysis/curves/test_saturation.py",
 )
+_LAUNCHED = "analysis/verdict/test_steps_by_launch.py"
 _SAID, _CLOCKS, _MEASURED = (
     "supervise/test_diagnosis.py::test_sentences_of_the_tools",
     "trace/clocks/test_align.py",
@@ -64,6 +65,16 @@ CASES: dict[str, Case] = {
         f"{_UNKNOWN}::test_shares_and_idle_of_such_a_trace_are_ranges_and_sums_are_the_files",
         f"{_UNKNOWN}::test_branches_of_a_graph_and_small_overlaps_are_believed",
         "no kernel of the recorded files holds a whole successor of its stream",
+    ),
+    "host-ahead": Case(
+        f"{_LAUNCHED}::test_it_is_told_by_how_much_the_host_ran_ahead",
+        f"{_LAUNCHED}::test_a_host_that_waits_for_its_steps_did_not_run_ahead",
+        "kineto/v100_epoch_ns_timestamps.json.gz",
+    ),
+    "work-of-others": Case(
+        f"{_LAUNCHED}::test_work_that_no_step_launched_is_named_with_its_share",
+        f"{_LAUNCHED}::test_without_other_work_nothing_is_said",
+        "in the recorded traces the steps launch all but a thousandth of what runs in their window",
     ),
     "graph-replays": Case(
         "understand/test_replays.py::test_replays_that_a_capture_explains",

@@ -23,6 +23,7 @@ SHORT_KERNEL_NS = 10_000
 
 
 _BEYOND = 10
+_NO_LENGTH = "two steps, as nothing says when the only one began on the device"
 
 
 def share_of(numerator: Callable[[Measurement], float]) -> Callable[[Measurement], Figure]:
@@ -171,7 +172,7 @@ def short_kernels(by: Literal["count", "time"]) -> Callable[[Measurement], Figur
 
     def compute(m: Measurement) -> Figure:
         durations = m.trace.kernels.dur_ns
-        inside = intervals.contains(m.when, m.trace.kernels.start_ns)
+        inside = m.windows.contains(m.trace.kernels.start_ns, m.trace.kernels.device)
         short = inside & (durations < SHORT_KERNEL_NS)
         part, whole = (
             (short.sum(), inside.sum())
@@ -276,6 +277,8 @@ def quantisation(occupancy: Occupancy) -> float | None:
 
 def steps_per_second(m: Measurement) -> Figure:
     """Steps per second, the mean over the processes."""
+    if m.pace.per_second is None:
+        return Figure(value=None, unit="steps/s", source=m.origin, needs=_NO_LENGTH)
     return Figure(
         value=m.pace.per_second,
         unit="steps/s",
@@ -286,6 +289,8 @@ def steps_per_second(m: Measurement) -> Figure:
 
 def step_time(m: Measurement) -> Figure:
     """Median length of a step in ns."""
+    if m.pace.median_ns is None:
+        return Figure(value=None, unit="ns", source=m.origin, needs=_NO_LENGTH)
     return Figure(
         value=m.pace.median_ns,
         unit="ns",
@@ -295,7 +300,7 @@ def step_time(m: Measurement) -> Figure:
 
 
 def kernels_per_step(m: Measurement) -> Figure:
-    """Kernels that start inside of a step, the mean over the steps."""
+    """Kernels that a step launched, the mean over the steps."""
     return Figure(value=m.pace.kernels, unit="kernels", source=m.origin)
 
 
@@ -332,7 +337,7 @@ def cores_allowed(m: Measurement) -> Figure:
 def operator_share(m: Measurement) -> Figure:
     """Share of the window that lay inside of any framework operator."""
     return Figure(
-        value=intervals.intersect(m.when, m.whole.operators).total / m.when.total,
+        value=intervals.intersect(m.on_host, m.whole.operators).total / m.on_host.total,
         unit="share",
         source=m.origin,
     )

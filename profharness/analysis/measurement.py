@@ -18,10 +18,11 @@ from profharness.analysis.records import Partition
 from profharness.analysis.time.counts import devices_with_work, pass_of
 from profharness.analysis.time.device_work import Delays, Work, queued_ns
 from profharness.analysis.time.launching import launch_bound_ns
-from profharness.analysis.time.steps import Step, Windows, measured
+from profharness.analysis.time.steps import Step, measured
 from profharness.analysis.time.timeless import no_timeline
 from profharness.analysis.time.timeline import partition_windows
 from profharness.analysis.time.whole import Near, Pace, Whole
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.model import F64, Trace
@@ -34,7 +35,8 @@ class Measurement:
     """What the metric table reads. `traced` says that a profiler stretched the window;
     `allowed_cores` is from the manifest.
 
-    For several devices windows are summed: `window_ns` is the number of devices times their length.
+    Each device has its own window, `windows.on(device)`, and `window_ns` is their sum. `when` is
+    what they have in common: there the host, collectives and telemetry are seen.
     """
 
     trace: Trace
@@ -48,13 +50,17 @@ class Measurement:
     def when(self) -> Intervals:
         return self.windows.when
 
+    @property
+    def on_host(self) -> Intervals:
+        return self.windows.on_host
+
     @cached_property
     def devices(self) -> tuple[int, ...]:
         return tuple(devices_with_work(self.trace))
 
     @property
     def window_ns(self) -> int:
-        return self.when.total * len(self.devices)
+        return self.windows.total_ns(self.devices)
 
     @cached_property
     def origin(self) -> str:
@@ -83,24 +89,22 @@ class Measurement:
         """The part of the trace that the windows see: what else there is adds nothing to times
         inside them.
         """
-        return self.whole.near(self.when)
+        return self.whole.near(self.windows.everywhere)
 
     @cached_property
     def partition(self) -> Partition:
         """The split of the windows, idle time by cause."""
-        return partition_windows(self.near.trace, self.when, self.devices, self.whole.idle)
+        return partition_windows(self.near.trace, self.windows, self.devices, self.whole.idle)
 
     @cached_property
     def longest_gaps_ns(self) -> tuple[int, int]:
         """The longest gap of any of the devices: of what is known to be idle, and with what may
         have been unrecorded work.
         """
-        idle = self.whole.idle
+        idle, own = self.whole.idle, [(one, self.windows.on(one)) for one in self.devices]
         return (
-            max((idle.longest(device, self.when) for device in self.devices), default=0),
-            max(
-                (idle.longest_with_unknown(device, self.when) for device in self.devices), default=0
-            ),
+            max((idle.longest(device, when) for device, when in own), default=0),
+            max((idle.longest_with_unknown(device, when) for device, when in own), default=0),
         )
 
     @cached_property
@@ -111,7 +115,7 @@ class Measurement:
     @cached_property
     def kernel_ns(self) -> I64:
         """How much of each kernel lies in the windows, in ns."""
-        return intervals.inside_ns(self.kernel_spans, self.when)
+        return self.windows.inside_ns(self.kernel_spans, self.trace.kernels.device)
 
     @cached_property
     def kernel_shares(self) -> F64:
@@ -144,7 +148,8 @@ class Measurement:
     def delays(self) -> Delays:
         """Delays of the kernels that start inside the windows."""
         everywhere = self.whole.delays
-        inside = intervals.contains(self.when, self.trace.kernels.start_ns[everywhere.kernel])
+        kernels, rows = self.trace.kernels, everywhere.kernel
+        inside = self.windows.contains(kernels.start_ns[rows], kernels.device[rows])
         return Delays(
             everywhere.kernel[inside], everywhere.delay[inside], everywhere.met_empty[inside]
         )
@@ -157,14 +162,17 @@ class Measurement:
     @cached_property
     def launch_bound_ns(self) -> int:
         """Over all devices, as if nothing ran that is not recorded."""
-        return sum(self._launch_bound_ns(device, self.when) for device in self.devices)
+        return sum(
+            self._launch_bound_ns(device, self.windows.on(device)) for device in self.devices
+        )
 
     @cached_property
     def launch_bound_least_ns(self) -> int:
         """Over all devices, without the time in which unrecorded work may have run."""
         known = self.whole.idle.known
         return sum(
-            self._launch_bound_ns(device, known(device, self.when)) for device in self.devices
+            self._launch_bound_ns(device, known(device, self.windows.on(device)))
+            for device in self.devices
         )
 
     def _launch_bound_ns(self, device: int, windows: Intervals) -> int:
@@ -175,12 +183,15 @@ class Measurement:
         """Integral of the number of launched and unfinished pieces of work over the windows, over
         all devices.
         """
-        return float(queued_ns(self.work, self.when))
+        return float(queued_ns(self.work, self.windows))
 
     @cached_property
     def offered(self) -> list[Offered]:
         """For each device what its kernels offer its compute units."""
-        return [filling.offered(self.near.trace, device, self.when) for device in self.devices]
+        return [
+            filling.offered(self.near.trace, device, self.windows.on(device))
+            for device in self.devices
+        ]
 
     @cached_property
     def fill(self) -> Fill | None:
@@ -203,7 +214,7 @@ class Measurement:
         held = self.facts.residency.of(self.near.rows)
         total = residence.add(
             [
-                residence.occupancy(self.near.trace, device, self.when, held)
+                residence.occupancy(self.near.trace, device, self.windows.on(device), held)
                 for device in self.devices
             ]
         )
@@ -215,7 +226,7 @@ class Measurement:
         return filled_split(
             self.near.trace,
             {device: part.filled for device, part in zip(self.devices, self.offered, strict=True)},
-            self.when,
+            self.windows,
             self.facts.rates.of(self.near.rows),
             self.facts.roofs,
         )

@@ -144,7 +144,7 @@ _HAVE: dict[Needs, Callable[[Measurement], bool]] = {
     "counters": lambda m: bool(m.facts.shares),
     "allocator": lambda m: allocator.recorded(m.trace),
     "hsa_memory": lambda m: allocator.recorded(m.trace, HSA_ALLOCATED),
-    "ops": lambda m: len(m.trace.ops) > 0 and m.when.total > 0,
+    "ops": lambda m: len(m.trace.ops) > 0 and m.on_host.total > 0,
 }
 
 

@@ -41,7 +41,8 @@ from profharness.findings import Finding, Severity
 from profharness.stats.estimate import Estimate as Estimate  # noqa: PLC0414  one of the records
 from profharness.stats.estimate import Figure as Figure  # noqa: PLC0414  one of the records
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of the JSON documents (docs/json.md). 2: steps and windows are by what steps launched."""
 
 
 class TraceCounts(msgspec.Struct, frozen=True, kw_only=True):

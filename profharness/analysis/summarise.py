@@ -127,7 +127,7 @@ def host_time(m: Measurement, shown: Iterable[Trace] = ()) -> HostTime | None:
     `shown` is the same trace with Python's functions and modules, in parts that each hold all
     records of their processes; without any the trace itself tells.
     """
-    if m.timeless or not m.when.total:
+    if m.timeless or not m.windows.everywhere.total:
         return None
     if m.devices:
         return of_idle(m.trace, m.whole.idle, m.devices, m.windows, shown)

@@ -31,6 +31,18 @@ KINDS = (
         "ended is not known",
     ),
     FindingKind(
+        "host-ahead",
+        "info",
+        "look at single steps with `metrics --steps all`, and at what they wait for with "
+        "`--critical-path`: both follow what a step launched",
+    ),
+    FindingKind(
+        "work-of-others",
+        "info",
+        "look at what else runs on the device: other processes, or work between the marks "
+        "(validation, checkpoints)",
+    ),
+    FindingKind(
         "graph-kernels-missing",
         "error",
         f"{ways.NEWER_TRACER} or run once without graphs",

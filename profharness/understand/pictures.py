@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from profharness.analysis.host.line_tables import line_table, sampled_stacks, without_samples
 from profharness.analysis.pictures.bands import bands
 from profharness.analysis.pictures.flame import tree_of
@@ -18,7 +16,7 @@ from profharness.analysis.pictures.records import Flame, Pictures, Strips
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.time.believed import believed
 from profharness.analysis.time.idle import IdleAnalysis
-from profharness.analysis.time.steps import measured
+from profharness.analysis.time.steps import device_steps, measured
 from profharness.analysis.time.strips import ALL_PIECES, device_strips
 from profharness.trace.columns.table import NULL
 from profharness.trace.parts.step_numbers import step_numbers
@@ -52,7 +50,7 @@ def pictures_of(
     return Pictures(
         strips=Strips() if summary.partition is None else _strips(records),
         flames=(*flames, *_sampled(loaded.trace, summary.host_lines)),
-        ranks=() if summary.partition is None else rank_shares(records, measured(records).when),
+        ranks=() if summary.partition is None else rank_shares(records, measured(records)),
         bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
         longest_step=_longest_step(records),
         window=_window(records, summary),
@@ -81,15 +79,20 @@ def _window(trace: Trace, summary: Summary) -> tuple[int, int] | None:
 
     series = best_series(summary)
     point = None if series is None else recommended_point(summary, series)
-    when = measured(trace, None if point is None else point.point).when
+    when = measured(trace, None if point is None else point.point).everywhere
     return (int(when.start.min()), int(when.end.max())) if len(when) else None
 
 
 def _longest_step(trace: Trace) -> int | None:
     """The number of the step that took longest; None where no step has a number."""
-    numbers = step_numbers(trace)
-    rows = np.flatnonzero(numbers != NULL)
-    return int(numbers[rows[np.argmax(trace.marks.dur_ns[rows])]]) if len(rows) else None
+    if not (step_numbers(trace) != NULL).any():
+        return None
+    lengths = {
+        step.number: step.length_ns
+        for step in device_steps(trace)
+        if step.number is not None and step.length_ns is not None
+    }
+    return max(lengths, key=lengths.__getitem__, default=None)
 
 
 def _records(loaded: Loaded) -> Trace:
@@ -102,7 +105,7 @@ def _records(loaded: Loaded) -> Trace:
 
 def _strips(trace: Trace, pieces: int = ALL_PIECES) -> Strips:
     trace = believed(trace)
-    return device_strips(trace, measured(trace).when, IdleAnalysis(trace), pieces)
+    return device_strips(trace, measured(trace), IdleAnalysis(trace), pieces)
 
 
 def _sampled(trace: Trace, table: LineTable | None, most: int = ALL_FRAMES) -> Iterator[Flame]:

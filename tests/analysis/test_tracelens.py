@@ -79,7 +79,7 @@ def reported(name: str, row: int = 0) -> dict[str, float]:
 
 
 def whole(trace: Trace) -> Partition:
-    return partition_windows(trace, everything(trace).when)
+    return partition_windows(trace, everything(trace))
 
 
 def ours(split: Partition) -> dict[str, float]:

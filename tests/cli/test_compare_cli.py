@@ -155,7 +155,7 @@ def test_steps_of_commands_are_always_compared():
 def test_json(runs, capsys):
     assert run_cli(["compare", *runs, "--json", "--fail-on", "latency>10%"]) == 1
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     assert [point["point"] for point in document["points"]] == ["torch-b1", "torch-b4", "torch-b16"]
     throughput = document["points"][0]["deltas"][0]
     assert throughput["name"] == "throughput"
@@ -179,3 +179,15 @@ def test_saturation_of_a_run(runs, capsys):
     (one,) = json.loads(capsys.readouterr().out)["series"]
     assert one["key"] == {"backend": "torch"}
     assert one["recommended"]["throughput"] == pytest.approx(1000, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("schema", "meaning"), [(1, "on the marks of the host"), (2, "by what they launched")]
+)
+def test_figures_are_no_trace_and_say_which_steps_they_hold(tmp_path, capsys, schema, meaning):
+    before = tmp_path / "summary.json"
+    before.write_text(json.dumps({"schema": schema, "source": "a.json", "trace": {}}, indent=2))
+    assert run_cli(["compare", str(before), str(before)]) == 4
+    told = capsys.readouterr().err
+    assert f"schema {schema}, with steps and windows {meaning}" in told
+    assert "name the trace or the run" in told

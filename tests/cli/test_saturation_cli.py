@@ -28,7 +28,7 @@ def test_json_of_batches(tmp_path, capsys):
     assert run_cli(["saturation", path, "--json"]) == 0
     printed = capsys.readouterr().out
     document = json.loads(printed, parse_constant=lambda name: pytest.fail(f"{name} in the JSON"))
-    assert document["schema"] == 1
+    assert document["schema"] == 2
     (one,) = document["series"]
     assert set(one) >= KEYS
     assert one["key"] == {"device": "made up"}

@@ -156,7 +156,7 @@ def test_the_classic_log_and_what_its_columns_mean(tmp_path: Path) -> None:
 def test_json_and_what_is_missing(tmp_path: Path) -> None:
     done = call("-o", tmp_path / "log", "--seconds", "0.7", "--json")
     found = json.loads(done.stdout)
-    assert found["schema"] == 1
+    assert found["schema"] == 2
     assert {"gpu", "power_cpu"} <= found["missing"].keys()
     assert found["figures"]["cores_used"]["unit"] == "cores"
     assert [Path(path).name.partition(".")[2] for path in found["files"]] == [

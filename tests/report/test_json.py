@@ -62,7 +62,7 @@ def test_run_json_has_the_documented_shape(name: str) -> None:
     value = json.loads(data)
     assert list(value) == ["schema", "run", "points", *JUDGED, "findings", "problems"]
     check_judged(value)
-    assert value["schema"] == 1
+    assert value["schema"] == 2
     assert isinstance(value["run"], str)
     for point in value["points"]:
         assert set(point) <= RUN_FIELDS | set(JUDGED)

@@ -152,7 +152,7 @@ def test_products_are_complete_and_machine_readable(scan: tuple[Path, Summary]) 
     }
     assert (root / "report.html").stat().st_size < 6_000_000
     metrics = json.loads(profharness("metrics", str(root), "--json", cwd=root.parent).stdout)
-    assert metrics["schema"] == 1
+    assert metrics["schema"] == 2
     assert {"source", "trace", "devices", "points", "metrics", "findings", "problems"} <= set(
         metrics
     )
@@ -326,7 +326,7 @@ def test_json_of_a_command_keeps_its_output_off_stdout(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 3
-    assert json.loads(done.stdout)["schema"] == 1
+    assert json.loads(done.stdout)["schema"] == 2
     assert "noise" in done.stderr
 
 

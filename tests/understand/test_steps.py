@@ -34,6 +34,10 @@ from tests.writers.decode import decode
 
 START = 63_857_982_592_000
 LONG = 100_000
+FIRST, OTHER = 15_000, 110_000
+"""How long steps take on the device: the first one from its range to the end of its kernel, each
+other one from there to the end of its own, which lasts 10 µs longer.
+"""
 COUNT = 4
 
 
@@ -135,7 +139,7 @@ def test_ranges_of_a_program_are_its_steps(tmp_path, capsys, form):
     assert run_cli(["metrics", *paths, "--steps", "all"]) == 0
     assert "steps: none are marked in the trace" in capsys.readouterr().out.splitlines()
     found = shown(capsys, *paths, "--steps", "4:6", "--step-range", r"work \d+")
-    assert table(found) == [("work 4", 4, LONG, 0.2), ("work 5", 5, LONG, 0.3)]
+    assert table(found) == [("work 4", 4, OTHER, 2 / 11), ("work 5", 5, OTHER, 3 / 11)]
     assert found["steps_from"] == r"ranges whose name matches 'work \d+'"
     assert "4 steps" in found["metrics"]["compute"]["from"]
     assert run_cli(["metrics", *paths, "--step-range", r"work \d+"]) == 0
@@ -154,13 +158,13 @@ def test_ranges_without_a_number_are_counted(tmp_path, capsys, form):
         "--step-range",
         "train_step",
     )
-    assert table(found) == [("train_step 2", 2, LONG, 0.3), ("train_step 3", 3, LONG, 0.4)]
+    assert table(found) == [("train_step 2", 2, OTHER, 3 / 11), ("train_step 3", 3, OTHER, 4 / 11)]
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_names_that_say_step_and_number_need_no_option(tmp_path, capsys, form):
     found = shown(capsys, *files(tmp_path / "a", form, ranged("Iteration {}")), "--steps", "3")
-    assert table(found) == [("Iteration 3", 3, LONG, 0.1)]
+    assert table(found) == [("Iteration 3", 3, FIRST, 2 / 3)]
     assert (
         found["steps_from"]
         == "ranges named like 'Iteration 3', since the trace marks no other steps"
@@ -354,8 +358,8 @@ def test_what_a_run_recorded_counts_from_then_on(tmp_path, capsys):
     )
     assert "work (" in (run.root / "report.html").read_text()
     assert table(shown(capsys, str(run.root), "--steps", "5:")) == [
-        ("work 5", 5, LONG, 0.3),
-        ("work 6", 6, LONG, 0.4),
+        ("work 5", 5, OTHER, 3 / 11),
+        ("work 6", 6, OTHER, 4 / 11),
     ]
     assert table(shown(capsys, str(run.root), "--steps", "1", "--step-range", "load"))[0][:3] == (
         "load 1",
@@ -370,7 +374,8 @@ def test_ranges_that_match_are_no_finding(tmp_path):
     loaded = load([run.root])
     found = understand.summarise(loaded)
     assert "step-range-unmatched" not in {one.id for one in found.findings}
-    assert found.metrics["steps_per_second"].value == pytest.approx(10_000)
+    rate = COUNT * 1e9 / (FIRST + 3 * OTHER)
+    assert found.metrics["steps_per_second"].value == pytest.approx(rate)
     assert found.metrics["steps_per_second"].source == "rocprofv3 pass, 4 steady steps"
     assert stepped(loaded).findings == loaded.findings
 

@@ -12,8 +12,8 @@ import numpy as np
 from profharness.analysis.communication.collectives import Arrivals, described
 from profharness.analysis.communication.records import RankCell, RankCells, Skew
 from profharness.analysis.time.counts import devices_with_work
-from profharness.analysis.time.steps import Windows
 from profharness.analysis.time.timeline import partition_windows
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
@@ -73,7 +73,7 @@ def with_arrivals(ranks: Sequence[RankCells], skew: Skew | None) -> tuple[RankCe
 def _of_devices(trace: Trace, windows: Windows, devices: Sequence[int]) -> Iterator[RankCell]:
     if not devices:
         return
-    split = partition_windows(trace, windows.when, tuple(devices))
+    split = partition_windows(trace, windows, tuple(devices))
     for name, field in _DEVICE:
         if split.window_ns:
             yield RankCell(of="device", name=name, value=getattr(split, field) / split.window_ns)

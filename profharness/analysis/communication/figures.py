@@ -39,8 +39,8 @@ from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.kernels import patterns
 from profharness.analysis.records import Partition
 from profharness.analysis.time.counts import device_keys, devices_with_work
-from profharness.analysis.time.steps import Windows
 from profharness.analysis.time.timeline import timeline
+from profharness.analysis.time.windows import Windows
 from profharness.findings import Finding, finding
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals

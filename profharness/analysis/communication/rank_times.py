@@ -13,8 +13,8 @@ from profharness.analysis.communication.records import CommunicationTime
 from profharness.analysis.host.by_rank import hosts_by_rank
 from profharness.analysis.host.records import HostPart
 from profharness.analysis.records import Summary
-from profharness.analysis.time.steps import Windows
 from profharness.analysis.time.timeline import timeline
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL

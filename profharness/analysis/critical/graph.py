@@ -53,7 +53,7 @@ class Graph:
     def last(self) -> int:
         """The node of the last end in the window: the main thread's, or of a piece of work."""
         host = 2 * self.works + self.points.last
-        if self.scope.host_end == self.scope.end:
+        if self.scope.host_end == self.scope.end and not self.scope.ends_on_device:
             return host
         ends = np.flatnonzero(self.arrived.end == self.scope.end)
         return self.works + int(ends[-1])

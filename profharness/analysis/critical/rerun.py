@@ -58,7 +58,7 @@ def _last(graph: Graph, time: I64) -> int:
     if not len(ending):
         return host
     work = int(ending[np.argmax(time[ending])])
-    return work if time[work] > time[host] else host
+    return work if graph.scope.ends_on_device or time[work] > time[host] else host
 
 
 def path_nodes(run: Rerun, cause: I64) -> I64:

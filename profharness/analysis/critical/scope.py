@@ -1,10 +1,11 @@
 """What one critical path is about: a process, its window, its steps, and its main thread.
 
 A process is what shares correlation ids: the sources of one pass, host, rank and process, and of
-one point of a scan. The window reaches from the first steady step to the last, and on to the end of
-the device work that these steps launched, since a path ends with the last end; without steps it is
-all that the process recorded after its start-up, and each piece by itself where it recorded in
-pieces.
+one point of a scan. The window is that of the figures: from the begin of the first steady step on
+the devices to the end of the last (`analysis.time.steps`). Of steps that are known by their marks
+alone it reaches on to the end of the device work that they launched, since a path ends with the
+last end; without steps it is all that the process recorded after its start-up, and each piece by
+itself where it recorded in pieces.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from profharness.analysis.host.timeline import MARKS, HostRows, Timeline, host_r
 from profharness.analysis.time.believed import believed
 from profharness.analysis.time.device_work import Work, work_of
 from profharness.analysis.time.start_up import begin_after_start_up
-from profharness.analysis.time.steps import Step, steady, steps
+from profharness.analysis.time.steps import Step, device_steps, steady, steps
 from profharness.trace.columns.table import NULL
 from profharness.trace.launches import correlated_process
 from profharness.trace.model import Source, Trace
@@ -49,6 +50,7 @@ class Scope:
     """Which of `work` the window's steps launched: the window ends with the last of them."""
     label: str
     steps: tuple[Step, ...]
+    """The steady steps of the process."""
     lines: dict[int, Timeline] = field(default_factory=dict)
     """Timelines by thread, as they are made."""
 
@@ -60,6 +62,11 @@ class Scope:
     @property
     def window_ns(self) -> int:
         return self.end - self.start
+
+    @property
+    def ends_on_device(self) -> bool:
+        """Whether the window ends with device work, whatever the host does then."""
+        return any(step.ran for step in self.steps) and bool(self.ending.any())
 
 
 def scopes(trace: Trace) -> Iterator[Scope]:
@@ -102,6 +109,10 @@ def _scope(trace: Trace) -> Scope | None:
     if marked:
         start, host_end = marked[0].start_ns, max(step.end_ns for step in marked)
         launched &= (work.launched >= start) & (work.launched < host_end)
+        if marked[0].ran:
+            start, end = marked[0].span_ns[0], marked[-1].span_ns[1]
+            launched &= work.end <= end
+            host_end = min(max(host_end, start), end)
         label = f"{len(marked)} {'step' if len(marked) == 1 else 'steps'}"
     else:
         mine = rows.thread == main
@@ -126,7 +137,7 @@ def _scope(trace: Trace) -> Scope | None:
 
 def _steady_steps(trace: Trace) -> list[Step]:
     """The steady steps of the process; of several processes in one file those of the first."""
-    marked = steps(trace)
+    marked = device_steps(trace)
     return steady([step for step in marked if step.process == marked[0].process])
 
 

@@ -267,17 +267,18 @@ def _largest_first(parts: dict[str, PathPart]) -> dict[str, PathPart]:
 
 def _step(step: Step, found: Segments) -> PathStep:
     """The path inside of a step, by class."""
-    low = int(np.searchsorted(found.end, step.start_ns, "right"))
-    high = int(np.searchsorted(found.start, step.end_ns, "left"))
-    start = np.maximum(found.start[low:high], step.start_ns)
-    length = np.minimum(found.end[low:high], step.end_ns) - start
+    begin, end = step.span_ns
+    low = int(np.searchsorted(found.end, begin, "right"))
+    high = int(np.searchsorted(found.start, end, "left"))
+    start = np.maximum(found.start[low:high], begin)
+    length = np.minimum(found.end[low:high], end) - start
     parts = np.zeros(len(classes.KEYS), np.int64)
     np.add.at(parts, found.kind[low:high], length)
     held = {key: int(parts[code]) for code, key in enumerate(classes.KEYS) if parts[code]}
     return PathStep(
         step=step.label,
         number=step.number,
-        start_ns=step.start_ns,
-        window_ns=step.dur_ns,
+        start_ns=begin,
+        window_ns=end - begin,
         segments=dict(sorted(held.items(), key=lambda item: (-item[1], item[0]))),
     )

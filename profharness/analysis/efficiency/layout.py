@@ -148,7 +148,9 @@ def _under(m: Measurement, category: Category) -> _Under | None:
         np.where(op == NULL, NULL, nearest[op]) for op in (trace.kernels.op, copies.op)
     )
     spans = intervals.lasting(copies.start_ns, np.maximum(copies.dur_ns, 0))
-    found = _Under(kernel_holder, m.kernel_ns, copy_holder, intervals.inside_ns(spans, m.when))
+    found = _Under(
+        kernel_holder, m.kernel_ns, copy_holder, m.windows.inside_ns(spans, m.trace.copies.device)
+    )
     return found if found.total else None
 
 

@@ -15,7 +15,7 @@ from profharness.analysis.host.timeline import host_rows
 from profharness.analysis.time.idle import Gaps, HostThread, IdleAnalysis, Stretches
 from profharness.analysis.time.idle_spans import host_sets
 from profharness.analysis.time.not_recorded import remote_copies
-from profharness.analysis.time.steps import Windows
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL
@@ -33,13 +33,16 @@ def of_idle(
     are the same records with Python's functions, in parts that each hold all of their processes.
     """
     tally, opened = HostTally(), Opened()
-    asked = _Asked(when.when)
-    for device in devices if len(when.when) else ():
-        gaps = idle.gaps(device, int(when.when.start[0]), int(when.when.end[-1]))
+    asked = _Asked()
+    for device in devices:
+        own = when.on(device)
+        if not len(own):
+            continue
+        gaps = idle.gaps(device, int(own.start[0]), int(own.end[-1]))
         stretches = idle.stretches(device, gaps)
-        asked.windows = idle.known(device, when.when)
-        asked.gaps.append((gaps, asked.windows))
-        elsewhere = intervals.intersect(remote_copies(trace, device), asked.windows)
+        known = asked.windows = idle.known(device, own)
+        asked.gaps.append((gaps, known))
+        elsewhere = intervals.intersect(remote_copies(trace, device), known)
         _after_launch(tally, idle, stretches, elsewhere, asked)
         for host, stretch in stretches.before:
             for cause, held in host_sets(host, asked.inside(stretch)).items():
@@ -51,7 +54,7 @@ def of_idle(
         for gaps, known in asked.gaps:
             opened_by_waits(tally, idle, gaps, known, opened)
     asked.answer(tally, all_of_it=True)
-    window_ns = when.when.total * len(devices)
+    window_ns = when.total_ns(devices)
     return HostTime(
         of="idle",
         window_ns=window_ns,
@@ -109,11 +112,11 @@ def _or_plain(trace: Trace, shown: Iterable[Trace]) -> Iterator[Trace]:
 @dataclass(eq=False)
 class _Asked:
     """Idle time that the host held up, by cause and thread, until a trace is there that tells of
-    the thread. `windows` are those of the device at hand, `gaps` each device's with its windows.
-    Not frozen, as it fills and empties.
+    the thread; `gaps` are those of each device with its window. Not frozen, as it fills and empties
+    while one device after the other, in its `windows`, is gone through.
     """
 
-    windows: Intervals
+    windows: Intervals = intervals.EMPTY
     gaps: list[tuple[Gaps, Intervals]] = field(default_factory=list)
     times: list[tuple[str, Intervals, HostThread]] = field(default_factory=list)
 

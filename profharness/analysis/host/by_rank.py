@@ -6,7 +6,7 @@ from profharness.analysis.host.records import HostTime
 from profharness.analysis.host.step_threads import step_threads
 from profharness.analysis.host.tally import HostTally
 from profharness.analysis.host.timeline import OPS, HostRows, host_rows
-from profharness.analysis.time.steps import Windows
+from profharness.analysis.time.windows import Windows
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 

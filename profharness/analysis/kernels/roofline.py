@@ -25,6 +25,7 @@ from profharness.analysis.kernels.ceilings import REACHED, Ceiling, Ceilings
 from profharness.analysis.kernels.counter_work import Counted
 from profharness.analysis.operators.work import KernelWork
 from profharness.analysis.time.timeline import is_communication
+from profharness.analysis.time.windows import Windows
 from profharness.node.devices import Dtype
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -176,11 +177,11 @@ class FilledSplit:
 def filled_split(
     trace: Trace,
     filled: Mapping[int, Intervals],
-    windows: Intervals,
+    windows: Windows,
     rates_: Rates,
     roofs: dict[int, Ceilings],
 ) -> FilledSplit:
-    """Split the times in which each device was `filled`, in a merged set of windows.
+    """Split the times in which each device was `filled`, in its window.
 
     Where kernels of several classes run at once, the time counts for the one that comes first in
     CLASSES.
@@ -198,7 +199,7 @@ def filled_split(
             total[kind] += part.total
             left = intervals.subtract(left, part)
         total[UNDETERMINED] += left.total
-    inside = intervals.inside_ns(spans, windows)
+    inside = windows.inside_ns(spans, trace.kernels.device)
     measured = any(roof.calibration is not None for roof in roofs.values())
     evidence = tuple(
         _evidence(trace, rates_, np.where(talking, 0, inside), kind, measured=measured)

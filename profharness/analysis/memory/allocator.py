@@ -47,14 +47,14 @@ def memory(m: Measurement) -> Memory | None:
     """
     table = m.trace.allocations
     calls = _calls(m)
-    groups = by_process(table) if len(m.when) else []
+    groups = by_process(table) if len(m.on_host) else []
     if not groups and not calls:
         return None
     owners = (by_operator(m.trace), by_module(m.trace)) if groups else None
     uses = [_use(m, rows, owners) for rows in groups] if owners else []
     found = tuple(sorted((use for use in uses if use is not None), key=_place))
     return Memory(
-        window_ns=m.when.total, uses=found, calls=calls, by_batch=by_batch(of_uses(found))
+        window_ns=m.on_host.total, uses=found, calls=calls, by_batch=by_batch(of_uses(found))
     )
 
 
@@ -99,9 +99,9 @@ def _in_order(calls: Iterable[AllocatorCall]) -> tuple[AllocatorCall, ...]:
 def _calls(m: Measurement) -> tuple[AllocatorCall, ...]:
     api = m.trace.api
     rows: I64 = np.flatnonzero(matching(m.trace.strings, api, _CALLS))
-    if not len(rows) or not len(m.when):
+    if not len(rows) or not len(m.on_host):
         return ()
-    inside = intervals.inside_ns(intervals.lasting(api.start_ns[rows], api.dur_ns[rows]), m.when)
+    inside = intervals.inside_ns(intervals.lasting(api.start_ns[rows], api.dur_ns[rows]), m.on_host)
     rows, inside = rows[inside > 0], inside[inside > 0]
     names, group = coded(api.name[rows])
     return _in_order(
@@ -120,9 +120,9 @@ def _use(m: Measurement, rows: I64, owners: tuple[Owners, Owners | None]) -> Mem
         return None
     candidates = np.flatnonzero(own.inside)
     peak = int(candidates[np.argmax(own.allocated[candidates])])
-    began = int(m.when.start[0])
+    began = int(m.on_host.start[0])
     peak_at = max(int(own.at[peak]), began)
-    in_window = rows[intervals.contains(m.when, own.at)]
+    in_window = rows[intervals.contains(m.on_host, own.at)]
     taken = in_window[table.is_release[in_window] == 0]
     addressed = bool((table.address[rows] != NULL).all())
     alive = alive_after(table, rows[: peak + 1]) if addressed else rows[:0]
@@ -166,13 +166,15 @@ def _steps_of(m: Measurement, point: str) -> int:
     if not point:
         return m.windows.steps
     starts = [step.start_ns for step in m.steps if step.point == point]
-    return int(intervals.contains(m.when, np.array(starts, np.int64)).sum())
+    return int(intervals.contains(m.on_host, np.array(starts, np.int64)).sum())
 
 
 def _batch_size(m: Measurement) -> int | None:
     """The items of each step in the window, where all its marks say one number."""
     items = {
-        step.items for step in m.steps if intervals.contains(m.when, np.array([step.start_ns]))[0]
+        step.items
+        for step in m.steps
+        if intervals.contains(m.on_host, np.array([step.start_ns]))[0]
     }
     return items.pop() if len(items) == 1 else None
 

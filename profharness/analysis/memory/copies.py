@@ -39,7 +39,7 @@ def copy_rows(m: Measurement) -> tuple[CopyRow, ...]:
     """The copies that start in the windows, those that take longest first; none where they lie on
     no time axis.
     """
-    if m.timeless or not len(m.when):
+    if m.timeless or not len(m.windows.everywhere):
         return ()
     return _ordered([*_of_engines(m), *_of_kernels(m)])
 
@@ -127,7 +127,7 @@ def _memory_of(name: str) -> int:
 
 def _of_engines(m: Measurement) -> Iterator[CopyRow]:
     copies = m.trace.copies
-    inside = np.flatnonzero(intervals.contains(m.when, copies.start_ns))
+    inside = np.flatnonzero(m.windows.contains(copies.start_ns, copies.device))
     if not len(inside):
         return
     classes, memory = size_classes(copies.bytes), host_memory(m.trace)
@@ -194,7 +194,7 @@ def _union_ns(m: Measurement, spans: Intervals, device: npt.NDArray[np.int32]) -
     for place in distinct(device).tolist():
         own = device == place
         union = intervals.intersect(
-            intervals.merge(Intervals(spans.start[own], spans.end[own])), m.when
+            intervals.merge(Intervals(spans.start[own], spans.end[own])), m.windows.on(place)
         )
         busy += union.total
         exposed += intervals.subtract(union, timeline(m.trace, place).kernels).total
@@ -207,7 +207,7 @@ def _of_kernels(m: Measurement) -> Iterator[CopyRow]:
     copying = {int(code): name for code in names if _KERNEL.match(name := strings[int(code)])}
     if not copying:
         return
-    inside = intervals.contains(m.when, kernels.start_ns)
+    inside = m.windows.contains(kernels.start_ns, kernels.device)
     for code, name in copying.items():
         rows = np.flatnonzero(inside & (kernels.name == code))
         if not len(rows):

@@ -31,10 +31,10 @@ def held(m: Measurement, rows: I64) -> Held:
     """Of one process's rows on one device in order of time. There is a window."""
     table = m.trace.allocations
     at = table.at_ns[rows]
-    end = max(int(m.when.end.max()), int(at[-1]))
+    end = max(int(m.on_host.end.max()), int(at[-1]))
     holding = Intervals(at, np.append(at[1:], end))
-    inside = intervals.inside_ns(holding, m.when) > 0
-    return Held(rows, at, table.allocated[rows], inside | intervals.contains(m.when, at))
+    inside = intervals.inside_ns(holding, m.on_host) > 0
+    return Held(rows, at, table.allocated[rows], inside | intervals.contains(m.on_host, at))
 
 
 def device_name(trace: Trace, device: int) -> str | None:
@@ -50,12 +50,12 @@ def held_peaks(m: Measurement) -> tuple[HeldPeak, ...]:
     sum of their peaks.
     """
     table = m.trace.allocations
-    if not len(table) or not len(m.when):
+    if not len(table) or not len(m.on_host):
         return ()
     groups = table.kept(by_process, (), lambda: by_process(table))
     found: dict[int, HeldPeak] = {}
     for rows in groups:
-        if not intervals.contains(m.when, table.at_ns[rows]).any():
+        if not intervals.contains(m.on_host, table.at_ns[rows]).any():
             continue
         of_process = held(m, rows)
         values = table.reserved[rows][of_process.inside]

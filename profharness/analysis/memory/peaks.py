@@ -98,12 +98,12 @@ def _peaks(m: Measurement, metric: str) -> dict[int, float]:
     """The highest value by device in the windows, in bytes; NULL stands for the host."""
     samples = m.trace.samples
     rows = np.flatnonzero(samples.metric == m.trace.strings.find(metric))
-    if not len(rows) or not len(m.when):
+    if not len(rows) or not len(m.on_host):
         return {}
     order = np.lexsort((samples.at_ns[rows], samples.source[rows], samples.device[rows]))
     samples = samples.take(rows[order])
-    inside = intervals.inside_ns(_holding(samples, int(m.when.end.max())), m.when) > 0
-    inside |= intervals.contains(m.when, samples.at_ns)
+    inside = intervals.inside_ns(_holding(samples, int(m.on_host.end.max())), m.on_host) > 0
+    inside |= intervals.contains(m.on_host, samples.at_ns)
     places, which = np.unique(samples.device[inside], return_inverse=True)
     highest = np.zeros(len(places))
     np.maximum.at(highest, which, samples.value[inside])

@@ -10,12 +10,12 @@ from profharness.analysis.pictures.records import RankShare
 from profharness.analysis.records import Summary
 from profharness.analysis.time.counts import device_keys
 from profharness.analysis.time.timeline import partition_windows
-from profharness.stats.intervals import Intervals
+from profharness.analysis.time.windows import Windows
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
 
-def rank_shares(trace: Trace, windows: Intervals) -> tuple[RankShare, ...]:
+def rank_shares(trace: Trace, windows: Windows) -> tuple[RankShare, ...]:
     """The devices of one trace; none where there are fewer than two to compare."""
     keys = device_keys(trace)
     if len(keys) < 2:

@@ -1,9 +1,9 @@
 """Steps of a command: rate and items per second of its steady steps, per pass.
 
 The hooks' own log of steps is taken where a pass has one, since it covers the whole pass; a tool's
-trace shows only its capture window. Steps inside a window are slowed by the profiler, and the one
-after it holds the writing of the trace, so the figures come from steps outside where there are
-enough.
+trace shows only its capture window, where steps are known by what they launched. Steps inside a
+window are slowed by the profiler, and the one after it holds the writing of the trace, so the
+figures come from steps outside where there are enough.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from profharness.analysis.records import Figure
 from profharness.analysis.run.trials import BARE
-from profharness.analysis.time.steps import Step, steady, steps
+from profharness.analysis.time.steps import Step, device_steps, steady, steps
 from profharness.rundir.manifest import Manifest
 from profharness.rundir.older_layers import hooked_layers
 from profharness.stats.intervals import Intervals, merge
@@ -130,10 +130,14 @@ def steady_steps(
 
 
 def _traced(trace: Trace, wanted: list[bool]) -> dict[int, list[Step]]:
-    """The steps that tools' own traces mark, by process."""
+    """The steps that tools' own traces mark, by process, with when they ran on the devices; one of
+    which nothing says when it began there is given no length.
+    """
     groups: dict[int, list[Step]] = {}
-    for step in steps(by_source(trace, wanted)):
-        groups.setdefault(step.process, []).append(step)
+    for step in device_steps(by_source(trace, wanted)):
+        start, end = step.span_ns
+        timed = replace(step, start_ns=end if step.length_ns is None else start, end_ns=end, ran=())
+        groups.setdefault(step.process, []).append(timed)
     return groups
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.time.linking import Links, link_copies, link_kernels
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals, Steps
 from profharness.trace.columns.keys import pack
@@ -182,11 +183,11 @@ def delays(trace: Trace, work: Work) -> Delays:
     return Delays(kernel, delay, met_empty[kernel])
 
 
-def queued_ns(work: Work, windows: Intervals) -> int:
-    """The integral of queue depth, the number of launched and unfinished pieces of work, over a
-    merged set of windows: the time each is queued, in sum.
+def queued_ns(work: Work, windows: Windows) -> int:
+    """The integral of queue depth, the number of launched and unfinished pieces of work, over the
+    windows of the devices: the time each is queued, in sum.
     """
-    return int(intervals.inside_ns(Intervals(work.launched, work.end), windows).sum())
+    return int(windows.inside_ns(Intervals(work.launched, work.end), work.device).sum())
 
 
 def backlogged_streams(work: Work, device: int) -> Steps:

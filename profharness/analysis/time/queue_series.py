@@ -22,18 +22,21 @@ MOST_STREAMS = 64
 
 
 def queue_series(m: Measurement) -> tuple[QueueRow, ...]:
-    """A series for each stream, the deepest first, from the first instant of the windows to the
-    last; none where no work is linked to its launch, or
+    """A series for each stream, the deepest first, from the first instant of its device's window
+    to the last; none where no work is linked to its launch, or
     lies on no time axis.
     """
-    if m.timeless or not m.has_links or not len(m.when):
+    if m.timeless or not m.has_links:
         return ()
-    first, last = int(m.when.start[0]), int(m.when.end[-1])
-    slices = min(SLICES, last - first)
-    bounds = first + (last - first) * np.arange(slices + 1) // slices
     work, keys = m.work, device_keys(m.trace)
     rows = []
     for members in streams_of(work):
+        when = m.windows.on(int(work.device[members[0]]))
+        if not len(when):
+            continue
+        first, last = int(when.start[0]), int(when.end[-1])
+        slices = min(SLICES, last - first)
+        bounds = first + (last - first) * np.arange(slices + 1) // slices
         queued = Intervals(
             np.maximum(work.launched[members], first), np.minimum(work.end[members], last)
         )

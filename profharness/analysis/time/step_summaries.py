@@ -1,5 +1,5 @@
-"""Every figure step by step: a step of several processes lasts from its first start to its last end
-over all of them.
+"""Every figure step by step, each on its devices when they ran what it launched. A step of several
+processes lasts from its first start to its last end over all of them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from profharness.analysis.metrics import figures
 from profharness.analysis.records import StepSummary
 from profharness.analysis.summarise import device_partition
 from profharness.analysis.time.believed import believed
-from profharness.analysis.time.steps import Step, Windows, steps
+from profharness.analysis.time.steps import Step, device_steps
 from profharness.analysis.time.whole import Whole
+from profharness.analysis.time.windows import Windows
 from profharness.errors import InputError, UsageError
 from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
 from profharness.trace.model import Trace
 from profharness.trace.parts.step_numbers import held, nothing_left, words
 from profharness.trace.parts.step_ranges import range_names, there_are
@@ -76,18 +78,16 @@ def step_summaries(
     Raises UsageError, with the steps that there are, where it holds none of those that were asked
     for, and InputError where they are more than a trace of so many records has.
     """
-    chosen = _chosen(_together(steps(trace)), selection, trace)
+    chosen = _chosen(_together(device_steps(trace)), selection, trace)
     _few_enough(len(chosen), trace)
     if (shown := believed(trace)) is not trace:
         trace, facts = shown, KernelFacts(shown, facts.yardstick)
     whole = Whole(trace, facts)
     summaries = []
     for number, group in chosen:
-        when = intervals.merge(
-            intervals.of([step.start_ns for step in group], [step.end_ns for step in group])
-        )
-        inside = Measurement(trace, Windows(when, group[0].label, 1), known=whole)
-        start, end = min(step.start_ns for step in group), max(step.end_ns for step in group)
+        inside = Measurement(trace, _windows(group), known=whole)
+        spans = [step.span_ns for step in group]
+        start, end = min(start for start, _ in spans), max(end for _, end in spans)
         name = f"{group[0].point} {_plain(group[0])}".strip()
         summaries.append(
             StepSummary(
@@ -101,6 +101,20 @@ def step_summaries(
             )
         )
     return tuple(summaries)
+
+
+def _windows(group: Sequence[Step]) -> Windows:
+    """The windows of steps that belong together."""
+    marks = intervals.merge(
+        intervals.of([step.start_ns for step in group], [step.end_ns for step in group])
+    )
+    if not group[0].ran:
+        return Windows(marks, group[0].label, 1)
+    times: dict[int, Intervals] = {}
+    for one in (one for step in group for one in step.ran):
+        own = intervals.window(one.start_ns, one.end_ns)
+        times[one.device] = intervals.union(times.get(one.device, intervals.EMPTY), own)
+    return Windows(intervals.union(*times.values()), group[0].label, 1, times, marks)
 
 
 def _few_enough(chosen: int, trace: Trace) -> None:

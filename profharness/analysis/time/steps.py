@@ -10,36 +10,42 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from profharness.analysis.kernels.grouping import pack
+from profharness.analysis.time.believed import believed
+from profharness.analysis.time.by_launch import Launched, launched_steps
 from profharness.analysis.time.pieces import recorded
 from profharness.analysis.time.start_up import begin_after_start_up
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Marks, Trace
+from profharness.trace.model import F64, I64, Marks, Trace
 from profharness.trace.parts.step_numbers import numbers_of
+from profharness.units import format_ns
 
-I64 = npt.NDArray[np.int64]
 _MAD_TO_SIGMA = 1.4826
 
 
-@dataclass(frozen=True, eq=False)
-class Windows:
-    """Where figures hold: a merged set of intervals and the words for it. `steps` counts the marks
-    inside.
+@dataclass(frozen=True)
+class DeviceTime:
+    """When a step ran on a device, by what it launched. `has_length` is False where nothing says
+    when it began; then it begins with its first work. `apart_ns` lies between it and the step
+    before.
     """
 
-    when: Intervals
-    label: str
-    steps: int = 0
+    device: int
+    start_ns: int
+    end_ns: int
+    has_length: bool = True
+    apart_ns: int = 0
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step or trial of one process. `items` and `number` are None where the mark does not
-    say.
+    """One step or trial of one process; `start_ns` and `end_ns` are those of its mark. `items` and
+    `number` are None where the mark does not say. `kernels` is how many it launched, and `ran` when
+    it ran on each device: None and empty where its mark is all that is known.
     """
 
     label: str
@@ -50,24 +56,94 @@ class Step:
     """Steps of one process share this number."""
     point: str = ""
     number: int | None = None
+    kernels: int | None = None
+    ran: tuple[DeviceTime, ...] = ()
 
     @property
     def dur_ns(self) -> int:
+        """The length of the mark."""
         return self.end_ns - self.start_ns
+
+    @property
+    def length_ns(self) -> float | None:
+        """How long it took: on its devices, in the mean, else by its mark. None where nothing says
+        when it began.
+        """
+        if not self.ran:
+            return self.dur_ns
+        known = [one.end_ns - one.start_ns for one in self.ran if one.has_length]
+        return sum(known) / len(known) if known else None
+
+    @property
+    def span_ns(self) -> tuple[int, int]:
+        """From its begin on the first of its devices to its end on the last, else its mark."""
+        if not self.ran:
+            return self.start_ns, self.end_ns
+        return min(one.start_ns for one in self.ran), max(one.end_ns for one in self.ran)
 
 
 def steps(trace: Trace, point: str | None = None) -> list[Step]:
-    """Trials where the trace (or the point) has any, else steps, by process and start.
+    """Trials where the trace (or the point) has any, else steps, by process and start: as they are
+    marked.
 
     Where several sources mark them (a tool's file and the harness's own record of the trials),
     those of sources with device work count alone, else those of sources with operators: they share
     its clock. Kept with the marks: figures and findings all ask for it.
     """
     others = (trace.kernels, trace.copies, trace.ops, trace.strings)
-    return trace.marks.kept((steps, point), others, lambda: _steps(trace, point)).copy()
+    return trace.marks.kept(
+        (steps, point), others, lambda: _read(trace, _rows(trace, point)[0])
+    ).copy()
 
 
-def _steps(trace: Trace, point: str | None) -> list[Step]:
+def device_steps(trace: Trace, point: str | None = None) -> list[Step]:
+    """The same with when each ran on the devices, by what it launched (docs/metrics.md#step).
+
+    Then steps of processes that launch nothing are left out, and those at the ends of a process
+    that launch nothing. Trials stay as they are marked: they end when their devices have. So do all
+    steps where none launches anything, as on a CPU.
+    """
+    others = (trace.kernels, trace.copies, trace.api, trace.ops, trace.strings)
+    return trace.marks.kept(
+        (device_steps, point), others, lambda: _device_steps(trace, point)
+    ).copy()
+
+
+def _device_steps(trace: Trace, point: str | None) -> list[Step]:
+    marked = steps(trace, point)
+    ran = []
+    for number, launched in launched_by(trace, point).items():
+        of_process = [step for step in marked if step.process == number]
+        for place, at in enumerate(launched.steps.tolist()):
+            times = tuple(
+                DeviceTime(
+                    one.device,
+                    int(one.begin[place]),
+                    int(one.end[place]),
+                    bool(one.has_length[place]),
+                    int(one.apart_ns[place]),
+                )
+                for one in launched.devices
+            )
+            ran.append(replace(of_process[at], kernels=int(launched.kernels[place]), ran=times))
+    return ran or marked
+
+
+def launched_by(trace: Trace, point: str | None = None) -> dict[int, Launched]:
+    """What the steps of each process launched, by `Step.process`; empty where marks hold."""
+    rows, kind = _rows(trace, point)
+    if kind != "step":
+        return {}
+    others = (trace.kernels, trace.copies, trace.api, trace.ops, trace.strings)
+    return trace.marks.kept(
+        (launched_by, point),
+        others,
+        lambda: launched_steps(believed(trace), rows, _process(trace.marks, rows)),
+    )
+
+
+def _rows(trace: Trace, point: str | None) -> tuple[I64, str]:
+    """The marks that count, by process and start, and their kind."""
     marks = trace.marks
     for kind in ("trial", "step"):
         wanted = marks.kind == trace.strings.find(kind)
@@ -75,8 +151,13 @@ def _steps(trace: Trace, point: str | None) -> list[Step]:
             wanted &= marks.point == trace.strings.find(point)
         rows = np.flatnonzero(wanted & (marks.kind != NULL))
         if len(rows):
-            return _read(trace, _of_closest_sources(trace, rows))
-    return []
+            rows = _of_closest_sources(trace, rows)
+            return rows[np.lexsort((marks.start_ns[rows], _process(marks, rows)))], kind
+    return np.empty(0, np.int64), ""
+
+
+def _process(marks: Marks, rows: I64) -> I64:
+    return pack([marks.source[rows], marks.pid[rows]])
 
 
 def _of_closest_sources(trace: Trace, rows: I64) -> I64:
@@ -92,18 +173,14 @@ def _of_closest_sources(trace: Trace, rows: I64) -> I64:
 
 def _read(trace: Trace, rows: I64) -> list[Step]:
     marks: Marks = trace.marks
-    process = pack([marks.source[rows], marks.pid[rows]])
-    order = np.lexsort((marks.start_ns[rows], process))
-    numbers = numbers_of(trace, rows, ("trial", "step"))
-    rows = rows[order]
     columns = [
         trace.strings.decode(marks.name[rows]),
         marks.start_ns[rows].tolist(),
         (marks.start_ns[rows] + marks.dur_ns[rows]).tolist(),
         _known(marks.items[rows]),
-        process[order].tolist(),
+        _process(marks, rows).tolist(),
         trace.strings.decode(marks.point[rows]),
-        _known(numbers[order]),
+        _known(numbers_of(trace, rows, ("trial", "step"))),
     ]
     return [Step(*one) for one in zip(*columns, strict=True)]
 
@@ -117,33 +194,51 @@ def steady(of_process: list[Step]) -> list[Step]:
 
     A leading step is dropped while it is longer than the median by more than five standard
     deviations (from the median absolute deviation) and by more than a tenth; at least two steps
-    stay.
+    stay. A first step of unknown length goes with those that are dropped behind it, or where its
+    own work alone lasts too long.
     """
-    lengths = np.array([step.dur_ns for step in of_process], np.float64)
+    if of_process and of_process[0].length_ns is None:
+        first, rest = of_process[0], of_process[1:]
+        start, end = first.span_ns
+        lengths = _lengths(rest)
+        kept = steady(rest)
+        too_long = len(lengths) > 1 and end - start > _limit(lengths)
+        return kept if too_long or len(kept) < len(rest) else of_process
+    lengths = _lengths(of_process)
     if len(lengths) < 3:
         return of_process
+    limit = _limit(lengths)
+    first_kept = 0
+    while first_kept < len(lengths) - 2 and lengths[first_kept] > limit:
+        first_kept += 1
+    return of_process[first_kept:]
+
+
+def _lengths(of_process: list[Step]) -> F64:
+    return np.array([step.length_ns for step in of_process], np.float64)
+
+
+def _limit(lengths: F64) -> float:
+    """Beyond which a leading step is no steady one."""
     median = float(np.median(lengths))
     spread = _MAD_TO_SIGMA * float(np.median(np.abs(lengths - median)))
-    limit = median + max(5 * spread, 0.1 * median)
-    first = 0
-    while first < len(lengths) - 2 and lengths[first] > limit:
-        first += 1
-    return of_process[first:]
+    return median + max(5 * spread, 0.1 * median)
 
 
 def measured(trace: Trace, point: str | None = None) -> Windows:
     """The window that figures of the trace (or of one of its points) belong to.
 
-    Trials: the time inside trials. Steps: from the first steady step to the last. For several
-    processes the time that all of them have in common. Where marks and device work do not meet
-    (their clocks are not aligned), and where there are no marks: all device work, or all operators.
-    What lies between the files of processes that recorded in pieces belongs to no window.
+    Trials: the time inside trials. Steps: on each device from the begin of the first steady step to
+    the end of the last, by what they launched, else by their marks. For several processes the time
+    that all of them have in common. Where marks and device work do not meet (their clocks are not
+    aligned), and where there are no marks: all device work, or all operators. What lies between the
+    files of processes that recorded in pieces belongs to no window.
     """
-    marked = steps(trace, point)
+    marked = device_steps(trace, point)
     if marked:
-        trials = bool(trace.marks.kind.size) and _are_trials(trace, point)
+        trials = _rows(trace, point)[1] == "trial"
         window = _of_trials(marked) if trials else _of_steps(marked)
-        if len(window.when) and _holds_work(trace, window.when):
+        if window.of_device or (len(window.when) and _holds_work(trace, window.when)):
             return window if trials else _recorded(trace, window)
     point_window = _of_point(trace, point)
     return point_window if point_window is not None else everything(trace)
@@ -154,7 +249,7 @@ def _recorded(trace: Trace, window: Windows) -> Windows:
     a recording, with what comes before their first operator.
     """
     held = recorded(trace)
-    return window if held is None else replace(window, when=intervals.intersect(window.when, held))
+    return window if held is None else window.limited(held)
 
 
 def everything(trace: Trace) -> Windows:
@@ -177,13 +272,6 @@ def everything(trace: Trace) -> Windows:
     return Windows(intervals.EMPTY, "all device work" if len(trace.kernels) else "nothing")
 
 
-def _are_trials(trace: Trace, point: str | None) -> bool:
-    trials = trace.marks.kind == trace.strings.find("trial")
-    if point is not None:
-        trials &= trace.marks.point == trace.strings.find(point)
-    return bool(trials.any()) and trace.strings.find("trial") != NULL
-
-
 def _of_trials(trials: list[Step]) -> Windows:
     sets = [
         intervals.merge(
@@ -198,16 +286,30 @@ def _of_trials(trials: list[Step]) -> Windows:
 
 def _of_steps(marked: list[Step]) -> Windows:
     groups = [steady(group) for group in _by_process(marked)]
-    sets = [
-        intervals.window(group[0].start_ns, max(step.end_ns for step in group)) for group in groups
-    ]
     kept = sum(len(group) for group in groups)
     label = (
         f"{kept} {'step' if kept == 1 else 'steps'}"
         if kept == len(marked)
         else f"{kept} steady of {len(marked)} steps"
     )
-    return Windows(_common(sets), label, kept)
+    marks = _common(
+        [
+            intervals.window(group[0].start_ns, max(step.end_ns for step in group))
+            for group in groups
+        ]
+    )
+    if not marked[0].ran:
+        return Windows(marks, label, kept)
+    sets: dict[int, list[Intervals]] = {}
+    for group in groups:
+        for first, last in zip(group[0].ran, group[-1].ran, strict=True):
+            sets.setdefault(first.device, []).append(intervals.window(first.start_ns, last.end_ns))
+    own = {device: _common(windows) for device, windows in sets.items()}
+    apart = sum(one.apart_ns for group in groups for step in group[1:] for one in step.ran)
+    if apart:
+        label = f"{label}, {format_ns(apart)} between them"
+    common = _common(list(own.values()))
+    return Windows(common, label, kept, {} if len(own) == 1 else own, marks)
 
 
 def _by_process(marked: list[Step]) -> list[list[Step]]:

@@ -17,6 +17,7 @@ from profharness.analysis.time.counts import device_keys
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.idle_spans import idle_spans
 from profharness.analysis.time.timeline import timeline
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import I64, Intervals
 from profharness.trace.model import Trace
@@ -29,21 +30,22 @@ ALL_PIECES = 6_000
 
 
 def device_strips(
-    trace: Trace, windows: Intervals, idle: IdleAnalysis, pieces: int = ALL_PIECES
+    trace: Trace, windows: Windows, idle: IdleAnalysis, pieces: int = ALL_PIECES
 ) -> Strips:
-    """The strips of the devices that did work, in a merged set of windows, of at most `pieces`
-    together; none where it is empty.
+    """The strips of the devices that did work, each in its window, of at most `pieces` together;
+    none where it is empty.
     """
-    keys = device_keys(trace)
+    keys = {place: key for place, key in device_keys(trace).items() if len(windows.on(place))}
     shown = list(keys.items())[:MOST_DEVICES]
-    if not len(windows) or not shown:
+    if not shown:
         return Strips()
     most = max(min(MOST_PIECES, pieces // len(shown)), len(KINDS))
     return Strips(
         strips=tuple(
-            strip(key, [spans[kind] for kind in KINDS], windows, most)
+            strip(key, [spans[kind] for kind in KINDS], when, most)
             for position, key in shown
-            for spans in (device_spans(trace, position, windows, idle),)
+            for when in (windows.on(position),)
+            for spans in (device_spans(trace, position, when, idle),)
         ),
         left_out=len(keys) - len(shown),
     )

@@ -2,8 +2,8 @@
 idle, and what is idle or not recorded (docs/metrics.md#partition).
 
 The parts are measured in this order: what computes is compute, whatever else runs beside it. They
-sum to the window exactly. For several devices each is split on its own and the parts are added, so
-that the window of the sum is the number of devices times the window.
+sum to the window exactly. For several devices each is split on its own, in its own window, and the
+parts are added.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from profharness.analysis.kernels.categories import kernel_category
 from profharness.analysis.records import IdleCauses, Partition
 from profharness.analysis.time.counts import devices_with_work
 from profharness.analysis.time.idle import IdleAnalysis
+from profharness.analysis.time.windows import Windows
 from profharness.analysis.verdict.records import add_kernel_parts
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -97,17 +98,20 @@ def partition(trace: Trace, start_ns: int, end_ns: int, device: int | None = Non
 
 def partition_windows(
     trace: Trace,
-    windows: Intervals,
+    windows: Windows | Intervals,
     devices: tuple[int, ...] | None = None,
     idle: IdleAnalysis | None = None,
 ) -> Partition:
-    """The split of a merged set of windows. With an `idle` analysis the causes of idle time are
-    split too, and the time in which unrecorded work may have run is told from it.
+    """The split of the window of each device, or of a merged set that holds for all of them. With
+    an `idle` analysis the causes of idle time are split too, and the time in which unrecorded work
+    may have run is told from it.
     """
     chosen = tuple(devices_with_work(trace)) if devices is None else devices
-    return add(
-        [_device_partition(timeline(trace, device), windows, idle, device) for device in chosen]
-    )
+    parts = []
+    for device in chosen:
+        when = windows.on(device) if isinstance(windows, Windows) else windows
+        parts.append(_device_partition(timeline(trace, device), when, idle, device))
+    return add(parts)
 
 
 def _device_partition(

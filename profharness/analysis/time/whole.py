@@ -13,7 +13,7 @@ from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.time.device_work import Delays, Work, delays
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.launching import host_launching
-from profharness.analysis.time.steps import Step, steady, steps
+from profharness.analysis.time.steps import Step, device_steps, steady
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.model import I64, Trace
@@ -39,25 +39,38 @@ class Pace:
     starts: I64
 
     @cached_property
-    def per_second(self) -> float:
-        """Steps per second, the mean over the processes."""
-        by_process: dict[int, list[int]] = {}
+    def lengths(self) -> dict[int, list[float]]:
+        """The lengths of the steps of each process, in ns; without those that have none."""
+        by_process: dict[int, list[float]] = {}
         for step in self.steps:
-            by_process.setdefault(step.process, []).append(step.dur_ns)
-        return sum(
-            len(lengths) * 1e9 / sum(lengths) for lengths in by_process.values() if sum(lengths)
-        ) / len(by_process)
+            if (length := step.length_ns) is not None:
+                by_process.setdefault(step.process, []).append(length)
+        return by_process
 
     @cached_property
-    def median_ns(self) -> float:
-        """Median length of a step."""
-        return float(np.median([step.dur_ns for step in self.steps]))
+    def per_second(self) -> float | None:
+        """Steps per second, the mean over the processes; None where no step has a length."""
+        if not self.lengths:
+            return None
+        return sum(
+            len(lengths) * 1e9 / sum(lengths) for lengths in self.lengths.values() if sum(lengths)
+        ) / len(self.lengths)
+
+    @cached_property
+    def median_ns(self) -> float | None:
+        """Median length of a step; None where none has one."""
+        every = [length for lengths in self.lengths.values() for length in lengths]
+        return float(np.median(every)) if every else None
 
     @cached_property
     def kernels(self) -> float:
-        """Kernels that start inside of a step, the mean over the steps: a search per step, where a
-        pass over all kernels per step would grow with both.
+        """Kernels that a step launched, the mean over the steps; where marks are all that is known,
+        those that start inside: a search per step, where a pass over all kernels per step would
+        grow with both.
         """
+        launched = [step.kernels for step in self.steps if step.kernels is not None]
+        if len(launched) == len(self.steps):
+            return sum(launched) / len(launched)
         before = np.searchsorted(self.starts, [step.start_ns for step in self.steps])
         until = np.searchsorted(
             self.starts, [max(step.start_ns, step.end_ns) for step in self.steps]
@@ -109,7 +122,7 @@ class Whole:
         """Of the steps of the trace, or of one of its points: once for all windows."""
         if point not in self._paces:
             groups: dict[int, list[Step]] = {}
-            for step in steps(self.trace, point):
+            for step in device_steps(self.trace, point):
                 groups.setdefault(step.process, []).append(step)
             self._paces[point] = Pace(
                 [step for group in groups.values() for step in steady(group)], self.starts

@@ -51,7 +51,9 @@ def grounds_of(m: Measurement) -> Grounds:
         withheld=withheld,
         host_calls=bool(is_call(m.trace.strings, m.trace.api).any()),
         records=_records(m),
-        longest_gap_ns=sum(m.whole.idle.longest(device, m.when) for device in m.devices),
+        longest_gap_ns=sum(
+            m.whole.idle.longest(device, m.windows.on(device)) for device in m.devices
+        ),
         unknown=_by_category(m, unknown),
         remedy=_remedy(m, unknown),
         ceilings=_ceilings(m),
@@ -91,7 +93,7 @@ def _captured_launches(m: Measurement) -> tuple[int, int]:
 def _records(m: Measurement) -> int:
     """Kernels and copies that reach into the windows."""
     copies = m.trace.copies
-    moved = intervals.inside_ns(intervals.lasting(copies.start_ns, copies.dur_ns), m.when)
+    moved = m.windows.inside_ns(intervals.lasting(copies.start_ns, copies.dur_ns), copies.device)
     return int((m.kernel_ns > 0).sum()) + int((moved > 0).sum())
 
 

@@ -33,16 +33,18 @@ class StartUp:
 def start_up_of(m: Measurement) -> StartUp:
     """The start-up of a measurement's devices; of its file alone, not of what other files did."""
     rows = start_up_calls(m.trace)
-    if not len(rows) or m.timeless or not m.when.total:
+    every = m.windows.everywhere
+    if not len(rows) or m.timeless or not every.total:
         return StartUp()
     api = m.trace.api
-    opened, closed = int(m.when.start[0]), int(m.when.end[-1])
+    opened, closed = int(every.start[0]), int(every.end[-1])
     begun = int(api.start_ns[rows[0]])
     inside_ns = before_ns = 0
     for device in m.devices:
+        when = m.windows.on(device)
         calls = calls_of_device(m.trace, device)
         gaps = m.whole.idle.gaps(device, opened, closed).intervals()
-        within = intervals.intersect(calls, m.when)
+        within = intervals.intersect(calls, when)
         inside_ns += intervals.intersect(within, gaps).total
         earlier = m.whole.idle.gaps(device, min(begun, opened), opened).intervals()
         before = intervals.clip(calls, begun, opened)

@@ -39,16 +39,22 @@ def around(start_ns: int, end_ns: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Spot:
-    """A slice of a trace by its times in ns, and in words what it is."""
+    """A slice of a trace by its times in ns, and in words what it is. `ran` is when the work of a
+    step ran on the devices (start and end in ns), which may be after its slice.
+    """
 
     start_ns: int
     dur_ns: int
     words: str
+    ran: tuple[int, int] | None = None
 
     @property
     def window(self) -> tuple[int, int]:
         """The time to show around it, in ns."""
-        return around(self.start_ns, self.start_ns + self.dur_ns)
+        start, end = self.start_ns, self.start_ns + self.dur_ns
+        if self.ran is not None:
+            start, end = min(start, self.ran[0]), max(end, self.ran[1])
+        return around(start, end)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from profharness.analysis.time.steps import device_steps
 from profharness.cli.viewing.link import Spot
 from profharness.errors import UsageError
 from profharness.rundir.manifest import Manifest
@@ -71,6 +72,12 @@ def step_spot(trace: Trace, number: int) -> Spot:
             if len(known)
             else "it holds no steps: name a kernel, as `profharness hotspots` lists them",
         )
+    by_launch = [step for step in device_steps(trace) if step.ran and step.number == number]
+    if by_launch:
+        step = max(by_launch, key=lambda one: one.length_ns or 0)
+        ran = step.span_ns
+        length = ran[1] - ran[0] if step.length_ns is None else step.length_ns
+        return Spot(step.start_ns, step.dur_ns, f"step {number}, {format_ns(length)}", ran)
     row = rows[np.argmax(trace.marks.dur_ns[rows])]
     start, dur = int(trace.marks.start_ns[row]), int(trace.marks.dur_ns[row])
     return Spot(start, dur, f"step {number}, {format_ns(dur)}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profharness.analysis.curves.records import Series
 from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
-from profharness.analysis.records import Summary
+from profharness.analysis.records import SCHEMA, Summary
+from profharness.errors import InputError
+from profharness.rundir.foreign.small_files import open_regular
 from profharness.rundir.paths import MANIFEST
 from profharness.trace.wanted import Wanted
 from profharness.understand import report_run
@@ -19,6 +22,9 @@ from profharness.understand.replays import with_captures
 if TYPE_CHECKING:
     from profharness.analysis.compare.operators.content import Content
     from profharness.analysis.compare.records import Comparison
+
+_FIGURES = re.compile(rb'\s*\{\s*"schema"\s*:\s*(\d{1,9})\s*,\s*"source"')
+_HEAD_BYTES = 4 << 10
 
 
 @dataclass(frozen=True)
@@ -39,8 +45,11 @@ class Side:
 
 
 def read_side(path: Path, step_range: str = "", operator_input: OperatorInput = NO_INPUT) -> Side:
-    """Read what was named. Raises InputError for what cannot be read."""
+    """Read what was named. Raises InputError for what cannot be read, and for figures, which are no
+    trace: those of an earlier version may mean something else.
+    """
     check_paths([path])
+    _refuse_figures(path)
     if is_scan([path]):
         scan = read_scan(path)
         return Side(path, scan.summary, scan.series)
@@ -48,6 +57,22 @@ def read_side(path: Path, step_range: str = "", operator_input: OperatorInput = 
     loaded = with_captures(told(shown), operator_input.captures)
     summary = report_run.summarise(loaded, step_range, operator_input)
     return Side(path, summary, content=content_of_loaded(shown, step_range, operator_input))
+
+
+def _refuse_figures(path: Path) -> None:
+    """Raises InputError for a JSON document of our own, with what its steps mean."""
+    if not path.is_file():
+        return
+    with open_regular(path) as file:
+        found = _FIGURES.match(file.read(_HEAD_BYTES))
+    if found is not None:
+        schema = int(found[1])
+        steps = "by what they launched" if schema >= SCHEMA else "on the marks of the host"
+        raise InputError(
+            f"{path}: figures that profharness wrote (schema {schema}, with steps and windows "
+            f"{steps}), and no trace",
+            "name the trace or the run that they are of: both sides are measured anew",
+        )
 
 
 def content_of_loaded(

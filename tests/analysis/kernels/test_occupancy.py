@@ -12,7 +12,7 @@ from profharness import readers
 from profharness.analysis.kernels.occupancy import kernel_slots, occupancy, residency
 from profharness.analysis.measurement import Measurement, measure
 from profharness.analysis.metrics import figures
-from profharness.analysis.time.steps import Windows
+from profharness.analysis.time.windows import Windows
 from profharness.node.devices import identify
 from profharness.stats import intervals
 from profharness.trace.columns.table import NULL

@@ -22,8 +22,8 @@ from profharness.analysis.kernels.roofline import BANDWIDTH, COMPUTE, INSIDE, UN
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.metrics import figures
 from profharness.analysis.summarise import summarise_trace
-from profharness.analysis.time.steps import Windows
 from profharness.analysis.time.whole import Whole
+from profharness.analysis.time.windows import Windows
 from profharness.node.ceilings import Calibration
 from profharness.stats import intervals
 from profharness.trace.columns.table import NULL

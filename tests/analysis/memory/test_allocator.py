@@ -19,7 +19,8 @@ from profharness.analysis.memory.alive import BEFORE, alive_after, by_process
 from profharness.analysis.memory.allocator import growth, memory, merge_memory
 from profharness.analysis.memory.records import Memory, MemoryRow, MemoryUse
 from profharness.analysis.summarise import summarise_trace
-from profharness.analysis.time.steps import Step, Windows
+from profharness.analysis.time.steps import Step
+from profharness.analysis.time.windows import Windows
 from profharness.readers.kineto.reader import read_blocks
 from profharness.report.json import metrics_json
 from profharness.report.md.metrics import metrics_markdown

@@ -17,7 +17,7 @@ from profharness.analysis.memory.copies import (
     size_classes,
 )
 from profharness.analysis.memory.records import CopyRow
-from profharness.analysis.time.steps import Windows
+from profharness.analysis.time.windows import Windows
 from profharness.report.tables.memory.copies import (
     copies_table,
     copy_items,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.memory import peaks as allocator
 from profharness.analysis.metrics import figures
-from profharness.analysis.time.steps import Windows
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Device, Samples, Source, Strings, Trace

@@ -18,7 +18,7 @@ from profharness.analysis.measurement import Measurement
 from profharness.analysis.memory.allocator import memory
 from profharness.analysis.memory.batches import Place, memory_by_batch
 from profharness.analysis.memory.records import BatchPeak
-from profharness.analysis.time.steps import Windows
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from profharness.analysis.pictures.ranks import rank_shares, shares_of_files
 from profharness.analysis.records import Partition, Summary, TraceCounts
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.trace.model import Device
 from tests.analysis.scene import Scene
@@ -13,7 +14,7 @@ def test_each_device_has_the_parts_of_its_window() -> None:
     scene.kernel(60, 70, name="ncclKernel_AllReduce", device=0)
     scene.kernel(0, 30, device=1)
     scene.copy(30, 35, device=1)
-    first, second = rank_shares(scene.build(), intervals.window(0, 100))
+    first, second = rank_shares(scene.build(), Windows(intervals.window(0, 100), ""))
     assert (first.rank, first.compute_ns, first.exposed_communication_ns, first.idle_ns) == (
         0,
         60,
@@ -34,7 +35,7 @@ def test_each_device_has_the_parts_of_its_window() -> None:
 def test_one_device_is_nothing_to_compare() -> None:
     scene = Scene()
     scene.kernel(0, 10)
-    assert rank_shares(scene.build(), intervals.window(0, 10)) == ()
+    assert rank_shares(scene.build(), Windows(intervals.window(0, 10), "")) == ()
 
 
 def of_file(name: str, compute: int) -> Summary:

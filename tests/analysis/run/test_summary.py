@@ -101,7 +101,7 @@ def test_series_provenance_and_sources(summary):
     assert summary.trace.pass_name == "torch"
     kineto = next(row for row in summary.sources if row.format == "kineto")
     assert (kineto.residual_ns, kineto.bound_ns, kineto.layer) == (5, 300, "torch")
-    assert msgspec.json.decode(msgspec.json.encode(summary))["schema"] == 1
+    assert msgspec.json.decode(msgspec.json.encode(summary))["schema"] == 2
 
 
 def test_drift_widens_the_interval_and_is_found(summary):

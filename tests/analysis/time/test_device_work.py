@@ -4,6 +4,7 @@ import numpy as np
 
 from profharness.analysis.time.device_work import backlogged_streams, delays, queued_ns, work_of
 from profharness.analysis.time.launching import BETWEEN_LAUNCHES_NS, host_launching, launch_bound_ns
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.trace.model import Device
 from tests.analysis.scene import Scene
@@ -54,9 +55,11 @@ def test_queue_depth_counts_launched_and_unfinished():
     expected = np.zeros(140, int)
     for start, end in ((0, 50), (10, 60), (60, 90), (30, 45), (100, 120), (110, 130)):
         expected[start:end] += 1
-    assert [queued_ns(work, intervals.window(at, at + 1)) for at in range(140)] == expected.tolist()
+    assert [
+        queued_ns(work, Windows(intervals.window(at, at + 1), "")) for at in range(140)
+    ] == expected.tolist()
     assert (
-        queued_ns(work, intervals.of([5, 40], [12, 115]))
+        queued_ns(work, Windows(intervals.of([5, 40], [12, 115]), ""))
         == expected[5:12].sum() + expected[40:115].sum()
     )
 
@@ -66,7 +69,8 @@ def test_work_whose_launch_is_missing_is_queued_while_it_runs():
     for start in range(0, 100, 10):
         scene.kernel(start, start + 10)
     assert [
-        queued_ns(work_of(scene.build()), intervals.window(at, at + 1)) for at in range(110)
+        queued_ns(work_of(scene.build()), Windows(intervals.window(at, at + 1), ""))
+        for at in range(110)
     ] == [1] * 100 + [0] * 10
 
 

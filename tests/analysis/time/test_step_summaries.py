@@ -18,8 +18,9 @@ from tests.steps import calls_of
 
 
 def trace():
-    """Ten compute units; three steps of 100 ns: full for half of it, a tenth full for 80 ns, idle
-    with a collective.
+    """Ten compute units; three steps with a mark of 100 ns, each with a kernel at its begin: 50 ns
+    that fill the device, 80 ns that fill a tenth, a collective of 40 ns. On the device they end
+    with their kernels, and begin where the one before ended.
     """
     made = Scene()
     for number, (length, workgroups, name) in enumerate(
@@ -44,10 +45,11 @@ def chosen(text="all"):
 def test_each_step_has_its_own_figures():
     found = chosen()
     assert [one.step for one in found] == ["ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"]
-    assert [one.metrics["compute"].value for one in found] == [0.5, 0.8, 0.0]
-    assert [one.metrics["fill"].value for one in found] == pytest.approx([0.5, 0.08, 0.4])
+    assert [(one.start_ns, one.dur_ns) for one in found] == [(0, 50), (50, 130), (180, 60)]
+    assert [one.metrics["compute"].value for one in found] == [1.0, 80 / 130, 0.0]
+    assert [one.metrics["fill"].value for one in found] == pytest.approx([1, 8 / 130, 40 / 60])
     assert [one.metrics["fill_busy"].value for one in found] == pytest.approx([1.0, 0.1, 1.0])
-    assert [one.metrics["exposed_communication"].value for one in found] == [0.0, 0.0, 0.4]
+    assert [one.metrics["exposed_communication"].value for one in found] == [0, 0, 40 / 60]
     for one in found:
         split = one.partition
         assert (

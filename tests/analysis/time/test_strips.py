@@ -13,6 +13,7 @@ from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.idle_spans import idle_spans
 from profharness.analysis.time.strips import MOST_DEVICES, device_spans, device_strips, strip
 from profharness.analysis.time.timeline import partition_windows
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.trace.model import Device, Trace
 from tests.analysis.scene import Scene
@@ -88,7 +89,9 @@ def test_few_pieces_stand_as_they_were_recorded() -> None:
     scene.kernel(100, 200, scene.launch(50, 60))
     scene.kernel(300, 400, scene.launch(240, 260))
     trace = scene.build()
-    (drawn,) = device_strips(trace, intervals.window(100, 400), IdleAnalysis(trace)).strips
+    (drawn,) = device_strips(
+        trace, Windows(intervals.window(100, 400), ""), IdleAnalysis(trace)
+    ).strips
     columns = zip(drawn.kind, drawn.at, drawn.ns, strict=True)
     named = [(KINDS[kind], at, ns) for kind, at, ns in columns]
     assert named == [
@@ -129,7 +132,7 @@ def test_devices_beyond_the_first_sixteen_are_counted() -> None:
     for number in range(20):
         scene.kernel(0, 10 + number, device=number)
     trace = scene.build()
-    drawn = device_strips(trace, intervals.window(0, 40), IdleAnalysis(trace))
+    drawn = device_strips(trace, Windows(intervals.window(0, 40), ""), IdleAnalysis(trace))
     assert len(drawn.strips) == MOST_DEVICES
     assert drawn.left_out == 4
     assert [one.device for one in drawn.strips[:2]] == ["0", "1"]
@@ -138,7 +141,7 @@ def test_devices_beyond_the_first_sixteen_are_counted() -> None:
 
 def test_without_a_window_there_is_no_strip() -> None:
     trace = Scene().build()
-    assert device_strips(trace, intervals.EMPTY, IdleAnalysis(trace)).strips == ()
+    assert device_strips(trace, Windows(intervals.EMPTY, ""), IdleAnalysis(trace)).strips == ()
 
 
 def test_a_strip_is_json() -> None:

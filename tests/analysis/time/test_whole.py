@@ -12,8 +12,8 @@ from profharness.analysis.measurement import Measurement
 from profharness.analysis.metrics import figures
 from profharness.analysis.records import Figure
 from profharness.analysis.summarise import device_partition
-from profharness.analysis.time.steps import Windows
 from profharness.analysis.time.whole import Whole
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.model import Device, Trace

@@ -14,6 +14,7 @@ from profharness.errors import UsageError
 from profharness.readers import read
 from profharness.trace.model import Kernels, Marks, Source, Strings, Trace
 from profharness.writers.perfetto import write
+from tests.analysis.time.test_by_launch import ahead
 from tests.writers.rich.kineto_file import write_kineto
 
 BASE = 1_795_000_000_000_000_000
@@ -101,3 +102,11 @@ def test_the_spot_is_found_in_a_merged_trace(tmp_path: Path) -> None:
     assert (step.start_ns, step.dur_ns) == (BASE, 100_000)
     kernel = spot_in(tmp_path / "m.pftrace", None, "sgemm")
     assert (kernel.start_ns, kernel.dur_ns) == (BASE + 30_000, 12_000)
+
+
+def test_a_step_is_shown_with_what_it_launched_and_its_length_on_the_device() -> None:
+    """Marked from 40 to 60, run from 205 to 305."""
+    spot = step_spot(ahead().build(), 2)
+    assert (spot.start_ns, spot.dur_ns, spot.words) == (40, 20, "step 2, 100 ns")
+    assert spot.ran == (205, 305)
+    assert spot.window[0] <= 40 < 305 <= spot.window[1]

@@ -6,6 +6,7 @@ from typing import Any
 from profharness.analysis.pictures.records import KINDS, Pictures, Strip, Strips
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.strips import device_strips
+from profharness.analysis.time.windows import Windows
 from profharness.report.pictures.strip import strip_plot
 from profharness.report.plots.partition import PARTS
 from profharness.stats import intervals
@@ -24,7 +25,7 @@ def exact() -> Strips:
     scene.kernel(100, 200, scene.launch(50, 60))
     scene.kernel(300, 400, scene.launch(240, 260))
     trace = scene.build()
-    return device_strips(trace, intervals.window(100, 400), IdleAnalysis(trace))
+    return device_strips(trace, Windows(intervals.window(100, 400), ""), IdleAnalysis(trace))
 
 
 def test_each_kind_is_a_series_in_its_colour_of_the_partition() -> None:

@@ -1,8 +1,9 @@
 """The time of every operator and device record of a trace inside of the window that is compared.
 
-From two steps on the window is that of the figures: from the first steady step to the last, and
-records count as far as they lie inside. Of a single step, and without any, it is the whole file:
-the device works on after a step's mark has ended, and would lose the end of its only step.
+It is that of the figures: device work counts as far as it lies inside of the window of its device,
+operators where the host launched these steps. Of a single step that only its mark tells of, and
+without any, it is the whole file: the device works on after a mark has ended, and would lose the
+end of its only step.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from profharness.analysis.operators.coverage import operator_share
 from profharness.analysis.operators.nests import nests, self_time
 from profharness.analysis.time.counts import devices_with_work
 from profharness.analysis.time.linking import link_kernels
-from profharness.analysis.time.steps import Windows, everything, measured
+from profharness.analysis.time.steps import everything, measured
 from profharness.analysis.time.timeless import no_timeline
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import coded, distinct, pack
@@ -38,8 +40,8 @@ class Windowed:
     its `kernels` and `copies`. `begun` are the operators that begin inside.
 
     `whole_ns` is the window of all devices (or processes) together, `rest` its parts that belong to
-    no operator, by name: the operators' times and the rest sum to the whole. `within` is the window
-    itself, None for a whole file.
+    no operator, by name: the operators' times and the rest sum to the whole. `within` is when the
+    host worked on it, None for a whole file.
     """
 
     clock: Clock
@@ -65,7 +67,7 @@ def windowed(trace: Trace) -> Windowed | None:
     if not len(trace.ops) or (len(trace.kernels) and no_timeline(trace)):
         return None
     window = _window(trace)
-    if not window.when.total:
+    if not window.everywhere.total:
         return None
     if len(trace.kernels) or len(trace.copies):
         return _of_device(trace, window)
@@ -74,22 +76,25 @@ def windowed(trace: Trace) -> Windowed | None:
 
 def _window(trace: Trace) -> Windows:
     window = measured(trace)
-    return window if window.steps > 1 else everything(trace)
+    return window if _is_of_steps(window) else everything(trace)
 
 
 def _of_device(trace: Trace, window: Windows) -> Windowed:
-    when, within = window.when, _within(window)
-    works = (trace.kernels, trace.copies)
-    kernel_ns, copy_ns = (_inside(table, when) for table in works)
+    within, works = _within(window), (trace.kernels, trace.copies)
+    kernel_ns, copy_ns = (_inside(table, window) for table in works)
     own = np.zeros(len(trace.ops), np.int64)
     for op, inside in ((trace.kernels.op, kernel_ns), (trace.copies.op, copy_ns)):
         np.add.at(own, op[op != NULL], inside[op != NULL])
-    whole = when.total * len(devices_with_work(trace))
+    whole = window.total_ns(devices_with_work(trace))
     device, start, dur = (
         np.concatenate([getattr(table, name).astype(np.int64) for table in works])
         for name in ("device", "start_ns", "dur_ns")
     )
-    busy = _running(device, intervals.lasting(start, dur), when)
+    busy = sum(
+        _running(device[own], intervals.lasting(start[own], dur[own]), window.on(place))
+        for place in distinct(device).tolist()
+        for own in (device == place,)
+    )
     return Windowed(
         clock="device",
         label=window.label,
@@ -108,8 +113,8 @@ def _of_device(trace: Trace, window: Windows) -> Windowed:
     )
 
 
-def _inside(table: Kernels | Copies, when: Intervals) -> I64:
-    return intervals.inside_ns(intervals.lasting(table.start_ns, table.dur_ns), when)
+def _inside(table: Kernels | Copies, window: Windows) -> I64:
+    return window.inside_ns(intervals.lasting(table.start_ns, table.dur_ns), table.device)
 
 
 def _running(group: I64, spans: Intervals, when: Intervals) -> int:
@@ -157,8 +162,12 @@ def _of_host(trace: Trace, window: Windows) -> Windowed:
     )
 
 
+def _is_of_steps(window: Windows) -> bool:
+    return window.steps > 1 or window.marks is not None
+
+
 def _within(window: Windows) -> Intervals | None:
-    return window.when if window.steps > 1 else None
+    return window.on_host if _is_of_steps(window) else None
 
 
 def _begun(ops: Ops, within: Intervals | None) -> Mask:

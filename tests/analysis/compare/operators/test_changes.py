@@ -100,8 +100,9 @@ def test_several_steps_are_compared_per_step():
     row = next(row for row in found.operators.rows if row.name == "aten::mm")
     assert (row.a_ns, row.b_ns, row.calls_a, row.calls_b) == (60, 240, 2, 4)
     assert (row.difference_ns, row.ratio) == (30.0, 2.0)
-    assert (found.step.whole_a_ns, found.step.whole_b_ns) == (200, 400)
-    assert found.step.difference_ns == 0.0  # the device was idle for as much less
+    # from the first mark to the end of the last kernel: 100 + 20 + 30, and 300 + 20 + 60
+    assert (found.step.whole_a_ns, found.step.whole_b_ns) == (150, 380)
+    assert found.step.difference_ns == 380 / 4 - 150 / 2
 
 
 def test_a_single_step_counts_what_the_device_does_after_its_mark():
