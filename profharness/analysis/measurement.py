@@ -18,6 +18,7 @@ from profharness.analysis.records import Partition
 from profharness.analysis.time.counts import devices_with_work, pass_of
 from profharness.analysis.time.device_work import Delays, Work, queued_ns
 from profharness.analysis.time.launching import launch_bound_ns
+from profharness.analysis.time.not_recorded import recurring_ns
 from profharness.analysis.time.steps import Step, Windows, measured
 from profharness.analysis.time.timeless import no_timeline
 from profharness.analysis.time.timeline import partition_windows
@@ -89,6 +90,29 @@ class Measurement:
     def partition(self) -> Partition:
         """The split of the windows, idle time by cause."""
         return partition_windows(self.near.trace, self.when, self.devices, self.whole.idle)
+
+    @cached_property
+    def open_recurs(self) -> bool:
+        """Whether most of what may be unrecorded work comes again in the steps."""
+        if not self.partition.open_ns:
+            return False
+        spans = intervals.of(
+            [step.start_ns for step in self.steps], [step.end_ns for step in self.steps]
+        )
+        return (
+            2
+            * sum(
+                recurring_ns(
+                    self.trace,
+                    self.work,
+                    intervals.intersect(self.whole.idle.not_recorded(device), self.when),
+                    spans,
+                    device,
+                )
+                for device in self.devices
+            )
+            > self.partition.open_ns
+        )
 
     @cached_property
     def longest_gaps_ns(self) -> tuple[int, int]:
