@@ -229,7 +229,11 @@ def device_partition(measurement: Measurement) -> Partition | None:
     """
     if not measurement.devices or not measurement.window_ns or measurement.timeless:
         return None
-    return msgspec.structs.replace(measurement.partition, kernel_parts=kernel_parts(measurement))
+    return msgspec.structs.replace(
+        measurement.partition,
+        kernel_parts=kernel_parts(measurement),
+        open_recurs=measurement.open_recurs,
+    )
 
 
 def problem_row(problem: Problem) -> ProblemRow:

@@ -12,6 +12,7 @@ import numpy as np
 from profharness.analysis.communication.collectives import Arrivals, described
 from profharness.analysis.communication.records import RankCell, RankCells, Skew
 from profharness.analysis.time.counts import devices_with_work
+from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.timeline import partition_windows
 from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
@@ -36,14 +37,14 @@ def rank_cells(trace: Trace, windows: Windows, ranks: Sequence[Arrivals]) -> tup
         rank = None if device == NULL else trace.devices[device].rank
         if rank is not None:
             devices.setdefault(rank, []).append(device)
-    ranges = _ranges(trace, windows)
+    ranges, idle = _ranges(trace, windows), IdleAnalysis(trace)
     found = []
     for one in ranks:
         number = one.rank.removeprefix("rank ")
         if number.isdecimal():
             rank = int(number)
             cells = (
-                *_of_devices(trace, windows, devices.get(rank, ())),
+                *_of_devices(idle, windows, devices.get(rank, ())),
                 *ranges.get(rank, ()),
                 *_of_collectives(one),
             )
@@ -70,10 +71,11 @@ def with_arrivals(ranks: Sequence[RankCells], skew: Skew | None) -> tuple[RankCe
     )
 
 
-def _of_devices(trace: Trace, windows: Windows, devices: Sequence[int]) -> Iterator[RankCell]:
+def _of_devices(idle: IdleAnalysis, windows: Windows, devices: Sequence[int]) -> Iterator[RankCell]:
+    """Idle time is what is known of it, without what may have been unrecorded work."""
     if not devices:
         return
-    split = partition_windows(trace, windows, tuple(devices))
+    split = partition_windows(idle.trace, windows, tuple(devices), idle)
     for name, field in _DEVICE:
         if split.window_ns:
             yield RankCell(of="device", name=name, value=getattr(split, field) / split.window_ns)

@@ -9,6 +9,7 @@ import numpy as np
 from profharness.analysis.pictures.records import RankShare
 from profharness.analysis.records import Summary
 from profharness.analysis.time.counts import device_keys
+from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.timeline import partition_windows
 from profharness.analysis.time.windows import Windows
 from profharness.trace.columns.table import NULL
@@ -20,9 +21,9 @@ def rank_shares(trace: Trace, windows: Windows) -> tuple[RankShare, ...]:
     keys = device_keys(trace)
     if len(keys) < 2:
         return ()
-    rows = []
+    rows, idle = [], IdleAnalysis(trace)
     for position, key in keys.items():
-        split = partition_windows(trace, windows, (position,))
+        split = partition_windows(trace, windows, (position,), idle)
         rows.append(
             RankShare(
                 device=key,
@@ -32,6 +33,7 @@ def rank_shares(trace: Trace, windows: Windows) -> tuple[RankShare, ...]:
                 exposed_communication_ns=split.exposed_communication_ns,
                 exposed_copy_ns=split.exposed_copy_ns,
                 idle_ns=split.idle_ns,
+                idle_or_not_recorded_ns=split.idle_or_not_recorded_ns,
             )
         )
     return tuple(rows)
@@ -58,6 +60,7 @@ def shares_of_files(
                 exposed_communication_ns=split.exposed_communication_ns,
                 exposed_copy_ns=split.exposed_copy_ns,
                 idle_ns=split.idle_ns,
+                idle_or_not_recorded_ns=split.idle_or_not_recorded_ns,
             )
         )
     return tuple(rows) if len(rows) > 1 else ()

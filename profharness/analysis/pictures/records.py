@@ -93,6 +93,7 @@ class RankShare(msgspec.Struct, frozen=True, kw_only=True):
     exposed_communication_ns: int
     exposed_copy_ns: int
     idle_ns: int
+    idle_or_not_recorded_ns: int = 0
 
 
 class Band(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from profharness.findings import Finding, Severity, finding
 from profharness.stats.intervals import Intervals, complement, contains, lasting, merge
 from profharness.stats.intervals import union as union_of
 from profharness.stats.streams import Stream, mean_in
-from profharness.trace.model import Trace
+from profharness.trace.model import Device, Trace
 from profharness.units import format_ns
 
 GAP_NS = 1_000_000_000
@@ -140,13 +140,7 @@ def _like_work(seen: _Seen, metric: str) -> float | None:
 def _devices(trace: Trace, every: Sequence[Stream]) -> Iterator[_Seen]:
     for position in devices_with_work(trace):
         device = trace.devices[position]
-        metrics = {
-            sampled.metric: sampled
-            for sampled in every
-            if sampled.device
-            and sampled.host in ("", device.host)
-            and _same(sampled, device.identity, device.index)
-        }
+        metrics = of_device(device, every)
         if not metrics.keys() & {"gpu_percent", "gpu_activity_mean"}:
             continue
         package = next(iter(metrics.values())).package
@@ -154,6 +148,17 @@ def _devices(trace: Trace, every: Sequence[Stream]) -> Iterator[_Seen]:
             if sampled.metric == "power_w" and sampled.package == package:
                 metrics.setdefault("power_w", sampled)
         yield _seen(trace, position, device.index, metrics)
+
+
+def of_device(device: Device, every: Sequence[Stream]) -> dict[str, Stream]:
+    """The streams of a device of a trace, by metric."""
+    return {
+        sampled.metric: sampled
+        for sampled in every
+        if sampled.device
+        and sampled.host in ("", device.host)
+        and _same(sampled, device.identity, device.index)
+    }
 
 
 def _same(stream: Stream, identity: str, index: str) -> bool:

@@ -21,6 +21,7 @@ from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
 from profharness.analysis.power.device_counters import for_verdict
 from profharness.analysis.power.module_map import module_map
+from profharness.analysis.power.narrowing import narrowed
 from profharness.analysis.power.nodes import findings as node_findings
 from profharness.analysis.power.nodes import nodes
 from profharness.analysis.power.records import Nodes
@@ -87,6 +88,7 @@ def summarise_run(
     yardstick = Yardstick(calibrations, versions, counted, operator_input)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
     view = _against(_view(manifest, trace, chosen), yardstick, trace, node)
+    device = narrowed(device, records, view.telemetry)
     by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
     rows = pass_rows(view, trace)
@@ -288,10 +290,8 @@ def _unique(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
 def _judged(point: PointSummary, findings: Grouped, cores: float | None) -> PointSummary:
     """The verdict once the figures of all passes stand together; none for a point that failed."""
     metrics = dict(point.metrics)
-    if (
-        cores is not None
-        and metrics.get("cores_allowed", Figure(value=None, unit="")).value is None
-    ):
+    known = metrics.get("cores_allowed")
+    if cores is not None and (known is None or known.value is None):
         metrics["cores_allowed"] = Figure(value=cores, unit="cores", source="the probe")
     of_point = about(point.point, findings)
     judged = (

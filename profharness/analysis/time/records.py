@@ -32,7 +32,9 @@ cent.
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
     """Disjoint parts of one window that sum to `window_ns` exactly; overlaps are "of which"
     figures. `kernel_parts` divides `compute_ns`, `idle_causes` divides `idle_ns`. In
-    `idle_or_not_recorded_ns` nothing is recorded, and the device may have run something.
+    `idle_or_not_recorded_ns` nothing is recorded, and the device may have run something;
+    `open_recurs` says that most of it comes again in the steps, at the same work of one of several
+    streams, so that it may be how the work is queued.
     """
 
     window_ns: int
@@ -45,6 +47,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     copy_ns: int = 0
     idle_causes: IdleCauses | None = None
     kernel_parts: KernelParts | None = None
+    open_recurs: bool = False
 
     @property
     def open_ns(self) -> int:
@@ -60,4 +63,4 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
         if not self.open_ns:
             return ""
         share = format_share(self.open_ns / self.window_ns)
-        return f"{share} of the time is idle or not recorded"
+        return f"{share} of the time is {'queued' if self.open_recurs else 'idle'} or not recorded"

@@ -153,6 +153,7 @@ def add(parts: list[Partition]) -> Partition:
         communication_ns=sum(part.communication_ns for part in parts),
         copy_ns=sum(part.copy_ns for part in parts),
         idle_causes=_add_causes(causes) if causes and len(causes) == len(parts) else None,
+        open_recurs=any(part.open_recurs for part in parts),
         kernel_parts=(
             add_kernel_parts(kernels) if kernels and len(kernels) == len(parts) else None
         ),

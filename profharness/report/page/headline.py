@@ -27,6 +27,7 @@ from profharness.report.text.labels import (
     on_cpu,
     point_name,
 )
+from profharness.report.text.limits import open_share
 from profharness.report.text.rates import MEANING, throughput_text
 from profharness.report.text.scan_sentences import best_series, recommended_point
 from profharness.units import format_ns, format_number, format_share
@@ -213,12 +214,12 @@ def _command_tiles(summary: Summary) -> Iterable[Tile]:
         word = device_word(summary)
         yield Tile(
             "computing",
-            format_share(partition.compute_ns / partition.window_ns),
+            open_share(partition, partition.compute_ns),
             f"of the {word}'s time",
         )
         yield Tile(
             "idle",
-            format_share(partition.idle_ns / partition.window_ns),
+            open_share(partition, partition.idle_ns),
             f"of {format_ns(partition.window_ns, 3)}",
         )
     step = summary.metrics.get(names.STEP_TIME)

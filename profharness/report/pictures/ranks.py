@@ -12,7 +12,13 @@ from profharness.report.plots.colors import CURVES
 from profharness.report.plots.partition import PARTS
 from profharness.units import format_ns, format_share
 
-_FIELDS = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+_FIELDS = (
+    "compute_ns",
+    "exposed_communication_ns",
+    "exposed_copy_ns",
+    "idle_ns",
+    "idle_or_not_recorded_ns",
+)
 _LATE = "behind the first rank"
 _LATE_COLOR = CURVES[4]
 

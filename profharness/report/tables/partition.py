@@ -5,6 +5,7 @@ from __future__ import annotations
 from profharness.analysis.records import Summary
 from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.table import Cell, Column, Table
+from profharness.report.text.limits import NOT_RECORDED, open_label
 from profharness.units import format_ns, format_share
 
 
@@ -15,7 +16,7 @@ def partition_table(summary: Summary) -> Table | None:
         return None
     rows = [
         (
-            Cell(part.label),
+            Cell(open_label(partition) if part.label == NOT_RECORDED else part.label),
             Cell(format_share(part_ns(partition, part) / partition.window_ns)),
             Cell(format_ns(part_ns(partition, part))),
         )

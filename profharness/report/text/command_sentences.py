@@ -296,8 +296,10 @@ def _partition(summary: Summary) -> str:
     partition = summary.partition
     if partition is None or partition.window_ns <= 0:
         return ""
+    least = "at least " if partition.open_ns else ""
     text = (
-        f"The {device_word(summary)} computes {_share(partition.compute_ns, partition)} of the time"
+        f"The {device_word(summary)} computes {least}{_share(partition.compute_ns, partition)} of "
+        "the time"
     )
     for ns, label in (
         (partition.exposed_communication_ns, "communication"),
@@ -305,7 +307,7 @@ def _partition(summary: Summary) -> str:
     ):
         if ns >= partition.window_ns / 100:
             text += f", waits {_share(ns, partition)} for {label}"
-    idle = f" and is idle {_share(partition.idle_ns, partition)}"
+    idle = f" and is idle {least}{_share(partition.idle_ns, partition)}"
     cause = largest_cause(partition)
     why = (
         f", mostly {cause[0].label} ({_share(cause[1], partition)})"
@@ -320,7 +322,8 @@ def _partition(summary: Summary) -> str:
     slowest = slow_rank.worth_saying(_slowest(summary))
     ranks = f" {slow_rank.sentence(slowest)}." if slowest is not None else ""
     waits = f" {feeding.wait_sentence(summary.host)}" if why else ""
-    said = f"{text}{idle}{why}{f': {reason}' if reason else ''}."
+    unknown = f"; {partition.why_open}" if partition.open_ns else ""
+    said = f"{text}{idle}{why}{f': {reason}' if reason else ''}{unknown}."
     return f"{said}{threads.rstrip()}{waits.rstrip()}{ranks}"
 
 

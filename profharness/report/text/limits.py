@@ -145,11 +145,22 @@ def largest_cause(partition: Partition | None) -> tuple[Limit, int] | None:
     return (IDLE_CAUSES[name], ns) if ns else None
 
 
+def open_label(partition: Partition) -> str:
+    """`not recorded`, or `queued, or not recorded` where it comes again in the steps."""
+    return f"queued, or {NOT_RECORDED}" if partition.open_recurs else NOT_RECORDED
+
+
 def busy_range(partition: Partition) -> str:
     """`8.0 to 92.0 %`: for how much of the window the device was busy, at least and at most."""
     window = partition.window_ns
     most = 1 - partition.idle_ns / window
     return format_share_range(most - partition.open_ns / window, most)
+
+
+def open_share(partition: Partition, part_ns: int) -> str:
+    """A part's share of the window, as the range that it has with what is not known."""
+    window = partition.window_ns
+    return format_share_range(part_ns / window, (part_ns + partition.open_ns) / window)
 
 
 def cause_times(causes: IdleCauses) -> tuple[tuple[str, int], ...]:
@@ -263,7 +274,9 @@ def partition_items(partition: Partition) -> list[str]:
             of = f" exposed (of {format_share(total / window)})" if total > exposed else ""
             parts.append(f"{label} {format_share(exposed / window)}{of}")
     parts.append(f"idle {format_share(partition.idle_ns / window)}")
-    return [*parts, f"{NOT_RECORDED} {format_share(unknown / window)}"] if unknown else parts
+    return (
+        [*parts, f"{open_label(partition)} {format_share(unknown / window)}"] if unknown else parts
+    )
 
 
 def idle_items(partition: Partition) -> list[str]:
