@@ -19,6 +19,7 @@ import numpy.typing as npt
 from profharness.analysis.kernels import patterns
 from profharness.analysis.time.device_work import Work
 from profharness.analysis.time.event_waits import behind_event_wait
+from profharness.analysis.time.graph_losses import of_lost_graph_kernels
 from profharness.analysis.time.unknown_times import of_unknown_length, of_unknown_place
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -194,4 +195,5 @@ CONTRIBUTORS: tuple[Contributor, ...] = (
     waited_for,
     of_unknown_length,
     of_unknown_place,
+    of_lost_graph_kernels,
 )
