@@ -29,6 +29,7 @@ from profharness.analysis.records import Figure, PassRow, PointSummary, Summary
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.captures import capture_findings
+from profharness.analysis.run.ceilings import against_points, ceilings_not_believed
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.executions import axes_fields, in_order_of_axes
 from profharness.analysis.run.growing import growing_steps
@@ -89,8 +90,7 @@ def summarise_run(
     view = _against(_view(manifest, trace, chosen), yardstick, trace, node)
     by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
-    rows = pass_rows(view, trace)
-    figures = _run_figures(view, trace)
+    rows, figures = pass_rows(view, trace), _run_figures(view, trace)
     cores_of_steps = step_cores(manifest, trace, view.telemetry)
     of_nodes = nodes(manifest, trace, view.telemetry, view.packages)
     of_telemetry = _of_telemetry(view, trace, figures, of_nodes)
@@ -174,6 +174,7 @@ def _measured_findings(
             *mask_findings(view.manifest),
             *capture_findings(view.manifest, trace),
             *growing_steps(view.manifest, trace),
+            *ceilings_not_believed(view),
             *of_records,
             *of_device,
             *(item for result in results for item in result.findings),
@@ -233,7 +234,7 @@ def _against(view: RunView, yardstick: Yardstick, trace: Trace, node: NodeRecord
     """The view with what the run is measured against, the powers of its packages included."""
     cpu_model = node.cpu_model if node else ""
     watts = calibrated(view.packages, trace, yardstick.calibrations, yardstick.software, cpu_model)
-    return replace(view, yardstick=yardstick, packages=watts)
+    return against_points(replace(view, yardstick=yardstick, packages=watts))
 
 
 def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:
