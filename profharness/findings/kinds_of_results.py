@@ -17,11 +17,6 @@ KINDS = (
         "one trial moves the mean: look at trials.csv, raise --trials, or use the median",
     ),
     FindingKind(
-        "ceiling-not-believed",
-        "warning",
-        "`profharness calibrate` again, on a node where nothing else runs",
-    ),
-    FindingKind(
         "steps-grow",
         "warning",
         "find what grows with each step (inputs, a list that is kept, a graph that is not freed), "

@@ -113,6 +113,16 @@ def _folder(folder: Path | None) -> Path:
     return (cache_dir() if folder is None else folder) / "calibration"
 
 
+def better_kept(calibration: Calibration, folder: Path | None = None) -> bool:
+    """Whether a calibration of the same device and software is kept that is believed, which this
+    one is not.
+    """
+    if not calibration.doubts:
+        return False
+    name = path_of(calibration, folder).name
+    return any(path_of(one, folder).name == name and not one.doubts for one in stored(folder))
+
+
 def store(calibration: Calibration, folder: Path | None = None) -> Path:
     """Write it, in place of an earlier one of the same device and software; the file's path."""
     path = path_of(calibration, folder)
