@@ -107,6 +107,16 @@ CASES: dict[str, Case] = {
         f"{_INTEGRITY}::test_totals_alone_are_no_empty_trace",
         "rocm/rocprofv3/pftrace/mi300a_3634743_results_EMPTY.pftrace",
     ),
+    "ceiling-not-believed": Case(
+        "analysis/verdict/test_above_peak.py::test_a_measured_ceiling_is_a_weaker_bound",
+        "analysis/verdict/test_above_peak.py::test_a_ceiling_is_believed_up_to_a_fifth_above_it",
+        "recorded files have no calibration beside them",
+    ),
+    "steps-grow": Case(
+        "analysis/run/test_growing.py::test_a_run_whose_inputs_grow_with_each_step",
+        "analysis/run/test_growing.py::test_steps_that_do_not_grow_all_the_way",
+        "no recorded file holds steps that grow all the way",
+    ),
     "start-up": Case(
         "analysis/verdict/test_start_up.py::test_a_first_launch_inside_of_the_window_is_no_limit",
         "analysis/verdict/test_start_up.py::test_a_short_first_launch_is_not_worth_a_word",

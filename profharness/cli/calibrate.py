@@ -49,7 +49,7 @@ def calibrate(
     """
     from profharness.cli.running import left_caps
     from profharness.measure.calibrate import calibrate as measure
-    from profharness.node.ceilings import store
+    from profharness.node.ceilings import better_kept, path_of, store
 
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise UsageError(
@@ -61,12 +61,18 @@ def calibrate(
         )
     left_caps.set_again()
     found = measure("cpu" if threads is not None else device, python, seconds, threads)
-    path = store(found)
+    kept = better_kept(found)
+    path = path_of(found) if kept else store(found)
     if json:
         typer.echo(encoded(found).decode())
         return
     typer.echo("\n".join(lines_of(found)))
-    mention(f"kept in {path}; reports of runs on this device use it")
+    mention(
+        f"not kept: {path} holds an earlier calibration that is believed"
+        if kept
+        else f"kept in {path}; reports of runs on this device use it"
+        + (", but for what is doubtful" if found.doubts else "")
+    )
 
 
 def lines_of(found: Calibration) -> Iterator[str]:
@@ -90,6 +96,11 @@ def lines_of(found: Calibration) -> Iterator[str]:
         yield f"not known  {', '.join(sheet.unknown)}: no source gives them for this device"
     for note in found.notes:
         yield f"left out   {note}"
+    reasons: dict[str, list[str]] = {}
+    for doubt in found.doubts:
+        reasons.setdefault(doubt.why, []).append(doubt.figure)
+    for why, figures in reasons.items():
+        yield f"doubtful   {', '.join(figures)}: {why}; no ceiling: calibrate on a quiet node"
 
 
 def _rates(found: Calibration, sheet: Accelerator) -> Iterator[tuple[str, str, str]]:

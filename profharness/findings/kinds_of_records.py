@@ -138,6 +138,11 @@ KINDS = (
         "the FLOPs with the model's, and look for what the trace lacks",
     ),
     FindingKind(
+        "ceiling-not-believed",
+        "warning",
+        "`profharness calibrate` again, on a node where nothing else runs",
+    ),
+    FindingKind(
         "impossible-figures",
         "error",
         "use no figure of this file: its tool or what happened to the file changed it, so record "

@@ -16,6 +16,12 @@ KINDS = (
         "warning",
         "one trial moves the mean: look at trials.csv, raise --trials, or use the median",
     ),
+    FindingKind(
+        "steps-grow",
+        "warning",
+        "find what grows with each step (inputs, a list that is kept, a graph that is not freed), "
+        "and compare steps of one length: --capture picks them",
+    ),
     FindingKind("missing-sync", "error", "synchronise the device before the stop of the timer"),
     FindingKind("too-few-trials", "info", "raise --trials or --min-seconds"),
     FindingKind(

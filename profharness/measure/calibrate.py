@@ -14,7 +14,7 @@ from profharness.errors import Unavailable
 from profharness.launchers.command import Command
 from profharness.launchers.local import LocalLauncher
 from profharness.launchers.wrappers import wrappers_dir
-from profharness.measure.calibration_power import Held, PowerWatch
+from profharness.measure.calibration_power import Held, PowerWatch, Ran
 from profharness.node import probe as environment
 from profharness.node.ceilings import Calibration
 from profharness.node.probe import Environment
@@ -41,6 +41,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     identities: tuple[str, ...] = ()
     held: Held | None = None
     notes: tuple[str, ...] = ()
+    rounds: dict[str, tuple[float, ...]] = {}
+    ran: Ran | None = None
 
 
 def calibrate(
@@ -67,7 +69,7 @@ def calibrate(
         calibration, measured = _measured(
             device, python, words, LONGEST_S + FIGURES * seconds + power_seconds
         )
-    return watch.completed(calibration, measured.held, measured.identities)
+    return watch.completed(calibration, measured.held, measured.identities, measured.ran)
 
 
 def _measured(
@@ -122,4 +124,5 @@ def typed(measured: Measured, device: str, node: Environment, created: str) -> C
         launch_ns=measured.launch_ns,
         round_trip_ns=measured.round_trip_ns,
         notes=measured.notes,
+        rounds=measured.rounds,
     )

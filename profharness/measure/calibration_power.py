@@ -1,5 +1,5 @@
 """Power beside a calibration: of the package at rest, and while its fastest matrix product is held;
-by the telemetry sampler.
+and what else was going on meanwhile; by the telemetry sampler.
 
 Where nothing on this node tells power, the calibration goes on without it and says why.
 """
@@ -19,6 +19,7 @@ import msgspec
 
 from profharness.launchers.sidecar import Sidecar
 from profharness.layers.telemetry import sampler_command, spec_json
+from profharness.measure import calibration_watch
 from profharness.node.ceilings import Calibration
 from profharness.rundir import clock_files, telemetry
 from profharness.stats.energy import too_short
@@ -50,6 +51,14 @@ class Held(msgspec.Struct, frozen=True):
     end_ns: int
 
 
+class Ran(msgspec.Struct, frozen=True):
+    """When the figures were measured, CLOCK_BOOTTIME ns, and the CPU time that this took."""
+
+    start_ns: int
+    end_ns: int
+    cpu_s: float
+
+
 class PowerWatch:
     """A context around a calibration: samples meanwhile where there is a source of power."""
 
@@ -60,6 +69,7 @@ class PowerWatch:
         self._sampler: Sidecar | None = None
         self._rest = window(0, 0)
         self._why_not = ""
+        self._started = False
 
     def __enter__(self) -> Self:
         spec = self._file("spec.json")
@@ -69,6 +79,7 @@ class PowerWatch:
         if not self._sampler.wait_ready(self._file("ready.json")):
             self._why_not = f"the telemetry sampler did not start: {self._sampler.last_words()}"
         else:
+            self._started = True
             self._why_not = _why_not(json.loads(self._file("ready.json").read_bytes()))
         return self
 
@@ -95,15 +106,34 @@ class PowerWatch:
         return 0.0 if self._why_not else max(LEAST_S, 3 * asked)
 
     def completed(
-        self, calibration: Calibration, held: Held | None, identities: Sequence[str]
+        self,
+        calibration: Calibration,
+        held: Held | None,
+        identities: Sequence[str],
+        ran: Ran | None = None,
     ) -> Calibration:
-        """The calibration with its power, or with a note on why it has none. Call it after the
-        context.
+        """The calibration with what else was going on while it `ran`, and with its power, or with a
+        note on why it has none. Call it after the context.
         """
         try:
-            return self._completed(calibration, held, identities)
+            return self._completed(self._judged(calibration, ran, identities), held, identities)
         finally:
             self._place.cleanup()
+
+    def _judged(
+        self, calibration: Calibration, ran: Ran | None, identities: Sequence[str]
+    ) -> Calibration:
+        """By what the sampler saw while the figures were measured; by their rounds alone where it
+        did not start.
+        """
+        if ran is None or ran.end_ns <= ran.start_ns or not self._started:
+            return calibration_watch.judged(calibration, {})
+        every, offset = self._samples()
+        span = window(ran.start_ns - offset, ran.end_ns - offset)
+        own = ran.cpu_s * 1e9 / span.total
+        on_cpu = calibration.kind == "cpu"
+        seen = calibration_watch.watched(every, span, own, identities, on_cpu=on_cpu)
+        return calibration_watch.judged(calibration, seen)
 
     def _completed(
         self, calibration: Calibration, held: Held | None, identities: Sequence[str]

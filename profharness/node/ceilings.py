@@ -24,6 +24,15 @@ from profharness.rundir.foreign.small_files import read_file
 
 SCHEMA = 1
 COPY_NAME = "calibration.json"
+COPY = "copy"
+"""Among figures of a calibration, which else are types of products."""
+
+
+class Doubt(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a figure of a calibration is not believed: that of a type of `gemm_flops`, or `copy`."""
+
+    figure: str
+    why: str
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +44,9 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     from launch to the return of a synchronisation. `gemm_power_w` is what the package drew while
     the fastest product ran on this device alone, `idle_power_w` what it drew just before,
     `power_scope` what that covers. `compute_units` are the cores used where the device is a CPU.
-    `notes` says what was left out and why.
+    `notes` says what was left out and why. `rounds` are what each round of a figure reached, and
+    `watched` what else was seen meanwhile (docs/metrics.md#calibration); both are empty in older
+    files. What is in `doubts` is no ceiling.
     """
 
     schema: int = SCHEMA
@@ -55,6 +66,24 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     idle_power_w: float | None = None
     power_scope: str = ""
     notes: tuple[str, ...] = ()
+    rounds: dict[str, tuple[float, ...]] = {}
+    watched: dict[str, float] = {}
+    doubts: tuple[Doubt, ...] = ()
+
+    def doubt(self, figure: str) -> str:
+        """Why a figure is not believed; empty where it is."""
+        return next((doubt.why for doubt in self.doubts if doubt.figure == figure), "")
+
+    def believed(self, figure: str) -> float | None:
+        """The rate of a type of product, or of `copy`, in FLOP/s or B/s; None where it was not
+        measured or is not believed.
+        """
+        measured = self.copy_bytes_per_s if figure == COPY else self.gemm_flops.get(figure)
+        return None if self.doubt(figure) else measured
+
+    def doubted(self, figure: str, why: str) -> Calibration:
+        """The same without belief in a figure."""
+        return msgspec.structs.replace(self, doubts=(*self.doubts, Doubt(figure=figure, why=why)))
 
 
 def cache_dir() -> Path:
@@ -82,6 +111,16 @@ def path_of(calibration: Calibration, folder: Path | None = None) -> Path:
 
 def _folder(folder: Path | None) -> Path:
     return (cache_dir() if folder is None else folder) / "calibration"
+
+
+def better_kept(calibration: Calibration, folder: Path | None = None) -> bool:
+    """Whether a calibration of the same device and software is kept that is believed, which this
+    one is not.
+    """
+    if not calibration.doubts:
+        return False
+    name = path_of(calibration, folder).name
+    return any(path_of(one, folder).name == name and not one.doubts for one in stored(folder))
 
 
 def store(calibration: Calibration, folder: Path | None = None) -> Path:

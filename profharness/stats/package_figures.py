@@ -9,6 +9,7 @@ from profharness.stats.estimate import Figure
 from profharness.stats.intervals import Intervals
 from profharness.stats.packages import Figures, Package, used
 from profharness.stats.streams import Stream, mean_in
+from profharness.units import format_ns
 
 _METHODS = {"counter": "the energy counter", "power": "integrated power"}
 
@@ -67,13 +68,20 @@ def _of_sensor(mine: Sequence[Package]) -> Iterator[tuple[str, Figure]]:
             value=slowest.period_ns, unit="ns", source="power samples of the whole run", note=note
         ),
     )
-    if slowest.response is not None:
+    late = slowest.response
+    if late is not None:
+        origin = "power against the energy counter, whole run"
         yield (
             "power_sensor_delay",
-            Figure(
-                value=slowest.response.delay_ns,
+            Figure(value=late.delay_ns, unit="ns", source=origin)
+            if late.determined
+            else Figure(
+                value=None,
                 unit="ns",
-                source="power against the energy counter, whole run",
+                source=origin,
+                needs="a load that does not repeat: delays between "
+                f"{format_ns(late.low_ns)} and {format_ns(late.high_ns)} explain the samples "
+                "equally well",
             ),
         )
 

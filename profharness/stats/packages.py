@@ -261,7 +261,7 @@ def package_findings(found: Sequence[Package]) -> Iterator[Finding]:
                 f"{format_ns(package.update.period_ns)}"
             )
             late = package.response
-            if late is None:
+            if late is None or not late.determined:
                 yield finding("power-sensor", told, period_ns=package.update.period_ns)
             else:
                 yield finding(

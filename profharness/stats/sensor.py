@@ -8,7 +8,7 @@ meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ MIN_SWING = 0.1  # of the mean: without rise and fall nothing can be said of a d
 _STEPS = 41
 _LONGEST_NS = 2_000_000_000
 _AS_GOOD = 1.2
+_CLOSE = 0.1  # of the longest delay: so far apart equally good fits may lie
 _RESOLUTION = 0.02  # of the swing: closer than this fits cannot be told apart
 # of the swing: a larger residual means that the counter and the sensor do not tell the same
 _GOOD_FIT = 0.25
@@ -38,12 +39,17 @@ class UpdatePeriod:
 @dataclass(frozen=True)
 class Response:
     """The sensor shows the mean power over `window_ns` that ended `delay_ns` before. `residual_w`
-    is what this leaves unexplained (rms).
+    is what this leaves unexplained (rms). Delays from `low_ns` to `high_ns` explain the samples
+    equally well.
     """
 
     delay_ns: int
     window_ns: int
     residual_w: float
+    low_ns: int = 0
+    high_ns: int = 0
+    determined: bool = True
+    """False where fits lie far apart, as under a load that repeats: then the delay is unknown."""
 
 
 def update_period(at_ns: I64, value: F64) -> UpdatePeriod | None:
@@ -67,6 +73,10 @@ def response(at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64) -> Resp
 
     `counter_j` is the counter's reading (joules, any origin) at each of its own times. Every pair
     from a grid of 41 x 41 is tried; the counter is taken as linear between its readings.
+
+    Under a load that repeats every 0.4 s a delay of 0.3 s looks like one of 0.7 s: where fits that
+    are equally good see the power of instants more than a tenth of the longest delay apart, none of
+    them is taken for the delay.
     """
     if len(power) < 4 * MIN_CHANGES or len(counter_j) < 4 * MIN_CHANGES:
         return None
@@ -96,9 +106,14 @@ def response(at_ns: I64, power: F64, counter_at_ns: I64, counter_j: F64) -> Resp
         return None
     # of those that explain it equally well the simplest: least delay, least averaging
     limit = max(_AS_GOOD * best, best + _RESOLUTION * swing)
-    return min(
-        (one for one in tried if one.residual_w <= limit),
-        key=lambda one: one.delay_ns + one.window_ns,
+    alike = [one for one in tried if one.residual_w <= limit]
+    seen = [one.delay_ns + one.window_ns / 2 for one in alike]
+    delays = [one.delay_ns for one in alike]
+    return replace(
+        min(alike, key=lambda one: one.delay_ns + one.window_ns),
+        low_ns=min(delays),
+        high_ns=max(delays),
+        determined=max(seen) - min(seen) <= _CLOSE * longest,
     )
 
 

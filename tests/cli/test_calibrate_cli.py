@@ -16,7 +16,7 @@ import pytest
 
 from profharness.cli.calibrate import lines_of
 from profharness.measure.calibration_power import PowerWatch
-from profharness.node.ceilings import COPY_NAME, Calibration, decode, stored
+from profharness.node.ceilings import COPY_NAME, Calibration, decode, store, stored
 from profharness.understand import report_run as understand
 from profharness.units import format_share
 from tests import started
@@ -42,6 +42,37 @@ def test_the_cpu_at_hand_is_measured_and_kept(tmp_path):
     assert 1e8 < found.copy_bytes_per_s < 1e12
     assert 10 < found.launch_ns < 1e6
     assert found.round_trip_ns > 10
+    assert found.gemm_flops["fp32"] == max(found.rounds["fp32"])
+    assert found.copy_bytes_per_s == max(found.rounds["copy"])
+    assert len(found.rounds["copy"]) == 3
+    assert found.watched["other_cores"] >= 0
+
+
+BUSY = "import time\nend = time.monotonic() + 120\nwhile time.monotonic() < end: pass\n"
+
+
+@pytest.mark.slow
+def test_beside_other_work_the_calibration_is_doubtful_and_keeps_the_sound_one(tmp_path):
+    """Real programs that take as many cores as there are: nothing of it is a ceiling."""
+    pytest.importorskip("torch")
+    environment = {**os.environ, "PROFHARNESS_CACHE": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    words = ("calibrate", "--device", "cpu", "--seconds", "0.05", "--json")
+    others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(os.cpu_count() or 1)]
+    try:
+        done = started.run(*words, env=environment)
+        assert done.returncode == 0, done.stderr
+        found = msgspec.json.decode(done.stdout, type=Calibration)
+        assert {doubt.figure for doubt in found.doubts} == {*found.gemm_flops, "copy"}
+        assert "while it was measured" in found.doubts[0].why
+        (kept,) = stored(tmp_path)
+        sound = msgspec.structs.replace(kept, doubts=(), watched={}, gemm_flops={"fp32": 9e9})
+        store(sound, tmp_path)
+        started.run(*words, env=environment)
+        assert stored(tmp_path) == (sound,)
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
 
 
 def products(path: Path) -> None:
@@ -134,6 +165,15 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
     found = summary()
     point = found.points[0]
     figures = point.metrics
+    told = [one for one in found.findings if one.id == "ceiling-not-believed"]
+    if told or mine.doubts:
+        # how fast and how busy this machine was at either time is not for a test to say; that no
+        # figure stands on such a ceiling is
+        assert told
+        doubted = {one.figures["figure"] for one in told}
+        assert (figures["mfu"].value is None) == ("fp32" in doubted)
+        assert (figures["bandwidth_share"].value is None) == ("copy" in doubted)
+        return
     assert figures["flops_per_item"].value == 4 * 2 * 1024**2
     assert figures["achieved_flops"].value == pytest.approx(point.throughput * 4 * 2 * 1024**2)
     mfu = figures["mfu"]
@@ -142,20 +182,9 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
         == figures["flops_of_ceiling"].value
         == pytest.approx(figures["achieved_flops"].value / mine.gemm_flops["fp32"])
     )
-    # nothing but products, by another library than the ceiling's: a good part of it. How fast this
-    # machine was at either time is not for a test to say; that a share which cannot be is told, and
-    # no verdict is built on it, is
-    assert 0.1 < mfu.low <= mfu.value <= mfu.high < 4
-    too_much = [
-        one
-        for one in found.findings
-        if one.id == "above-peak" and one.point == point.point and "mfu" in one.figures
-    ]
-    assert len(too_much) == (mfu.low > 1.2)
-    assert all(
-        "likely" in one.message and one.message.endswith("a calibration that ran beside other work")
-        for one in too_much
-    )
+    # nothing but products, by another library than the ceiling's: a good part of it
+    assert 0.1 < mfu.low <= 1.2
+    assert mfu.low <= mfu.value <= mfu.high
     assert mfu.note == "of calibrated GEMM, fp32"
     assert (figures["ceiling_flops"].value, figures["ceiling_flops"].source) == (
         mine.gemm_flops["fp32"],
@@ -173,7 +202,7 @@ def test_a_scan_on_one_thread_is_set_against_the_calibration_of_one_thread(tmp_p
     assert 0 < moved.value < 0.1
     assert point.verdict is not None
     assert f"of {len(os.sched_getaffinity(0))} allowed cores" in point.verdict.text
-    if mfu.value >= 0.6 and not too_much:
+    if mfu.value >= 0.6:
         assert point.verdict.kind == "compute"
         assert point.verdict.evidence.startswith(
             f"{format_share(mfu.value)} of the measured GEMM; "

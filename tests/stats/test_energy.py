@@ -21,6 +21,8 @@ from profharness.stats.energy import (
     total,
 )
 from profharness.stats.intervals import EMPTY, of, window
+from profharness.stats.package_figures import power_figures
+from profharness.stats.packages import Package
 from profharness.stats.sensor import response, sensor_period_ns, update_period
 from profharness.trace.model import Samples
 
@@ -173,9 +175,52 @@ def test_delay_and_averaging_of_a_sensor_against_the_counter(delay, width):
     )
     found = response(at, shown, at, energy)
     assert found is not None
+    assert found.determined
     assert found.delay_ns == pytest.approx(delay * MS, abs=60 * MS)
     assert found.window_ns == pytest.approx(width * MS, abs=100 * MS)
     assert sensor_period_ns(at, None, found) == max(found.window_ns, 20 * MS)
+
+
+def shown_by(level: np.ndarray, delay: int, width: int, noise: float) -> tuple[np.ndarray, ...]:
+    """A sensor's samples of a power that is given per ms, and the energy counter's."""
+    at = np.arange(0, len(level) * MS, 20 * MS)
+    joules = np.concatenate(([0.0], np.cumsum(level) * 1e-3))
+    grid = np.arange(len(joules)) * MS
+    end = at - delay * MS
+    drawn = np.interp(end, grid, joules) - np.interp(end - width * MS, grid, joules)
+    scatter = np.random.default_rng(delay + width).normal(0, noise, len(at))
+    return at, drawn / (width * 1e-3) + scatter, at, np.interp(at, grid, joules)
+
+
+@pytest.mark.parametrize("noise", [0.0, 5.0])
+@pytest.mark.parametrize("period", [150, 400, 1000])
+@pytest.mark.parametrize("delay", [0, 100, 700])
+def test_a_load_that_repeats_does_not_tell_the_delay(period: int, delay: int, noise: float):
+    """Steps of 0.4 s look alike after a delay of 0.3 s and of 0.7 s."""
+    level = np.where(np.arange(30_000) % period < period // 2, 400.0, 100.0)
+    found = response(*shown_by(level, delay, 100, noise))
+    assert found is not None
+    assert not found.determined
+    assert found.low_ns <= delay * MS <= found.high_ns
+
+
+def test_the_figure_of_an_undetermined_delay_says_why_it_has_none():
+    level = np.where(np.arange(30_000) % 400 < 200, 400.0, 100.0)
+    at, drawn, _, joules = shown_by(level, 300, 100, 0.0)
+    package = Package("p", "package", (), instants(at, drawn), counted(at, joules))
+    found = power_figures((), (package,), window(10 * S, 20 * S), None, "run")
+    late = found["power_sensor_delay"]
+    assert late.value is None
+    assert late.needs.startswith("a load that does not repeat: delays between 300.0 ms and 1.900 s")
+
+
+@pytest.mark.parametrize("delay", [0, 100, 700])
+def test_a_load_that_repeats_less_often_than_any_delay_does(delay: int):
+    level = np.where(np.arange(30_000) % 5000 < 2500, 400.0, 100.0)
+    found = response(*shown_by(level, delay, 100, 5.0))
+    assert found is not None
+    assert found.determined
+    assert found.delay_ns == pytest.approx(delay * MS, abs=60 * MS)
 
 
 def test_nothing_is_said_of_a_level_power():

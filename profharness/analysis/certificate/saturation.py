@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from profharness.analysis.certificate.criterion import Reading, at_least, first_known
 from profharness.analysis.certificate.subject import Subject
+from profharness.analysis.verdict.above_peak import impossible
 from profharness.stats.estimate import Figure
 from profharness.units import format_share, format_share_range
 
@@ -106,6 +107,11 @@ def limiter(subject: Subject, threshold: float) -> Reading:
     if value is not None:
         text = f"{format_share(value)} of a ceiling is known to be reached, and may be more"
         return Reading("not judged", text, value, source=source)
+    beyond = [name for name in _CEILINGS if impossible(name, subject.figures.get(name))]
+    if beyond:
+        share = format_share(subject.figures[beyond[0]].least or 0.0)
+        text = f"{share} of a ceiling cannot be: that ceiling is not believed"
+        return Reading("not judged", text, needs="`profharness calibrate` on a quiet node")
     return Reading("not judged", "neither a share of a ceiling nor another limit is known")
 
 
@@ -117,11 +123,15 @@ _WORDS = {
 
 
 def _of_ceilings(subject: Subject) -> tuple[str, Figure] | None:
-    """The ceiling of which the largest share was reached."""
+    """The ceiling of which the largest share was reached; none by a share that cannot be: then the
+    ceiling, or what is set against it, is wrong.
+    """
     known = [
         (name, figure)
         for name in _CEILINGS
-        if (figure := subject.figures.get(name)) is not None and figure.is_known
+        if (figure := subject.figures.get(name)) is not None
+        and figure.is_known
+        and not impossible(name, figure)
     ]
     return max(known, key=lambda one: one[1].least or 0.0, default=None)
 

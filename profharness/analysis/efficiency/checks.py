@@ -7,11 +7,15 @@ from profharness.analysis.efficiency.layout import copies_under_products, layout
 from profharness.analysis.efficiency.precision import fp32_products
 from profharness.analysis.efficiency.tile_waste import tile_waste
 from profharness.analysis.measurement import Measurement
+from profharness.analysis.run.growing import growing_in
+from profharness.analysis.verdict.ceilings import ceilings_not_believed
 from profharness.analysis.verdict.start_up import start_up_findings
 from profharness.findings import Finding
 
 _CHECKS = (
     start_up_findings,
+    growing_in,
+    ceilings_not_believed,
     layout_under_convolutions,
     copies_under_products,
     fp32_products,

@@ -5,10 +5,10 @@ where that was done, else the data sheet.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profharness.analysis.kernels.accelerators import of_device
-from profharness.node.ceilings import Calibration
+from profharness.node.ceilings import COPY, Calibration
 from profharness.node.ceilings import of_device as calibration_of
 from profharness.node.devices import Accelerator, Dtype, identify
 from profharness.trace.columns.table import NULL
@@ -27,6 +27,7 @@ ABOVE_SHEET, ABOVE_MEASURED = 1.05, 1.2
 what one program reached another may beat.
 """
 
+QUIET = "`profharness calibrate` on a quiet node"
 NO_CEILING = "a known device, or `profharness calibrate` on it"
 
 
@@ -60,7 +61,7 @@ class Ceilings:
         """The ceiling of matrix work in a type: the measured product of such matrices, else the
         dense peak.
         """
-        measured = self.calibration.gemm_flops.get(dtype) if self.calibration is not None else None
+        measured = self.calibration.believed(dtype) if self.calibration is not None else None
         if measured:
             return Ceiling(measured, f"{CALIBRATED} GEMM, {dtype}", measured=True)
         return self.peak(dtype)
@@ -73,6 +74,22 @@ class Ceilings:
         if ceiling is not None and ceiling.measured:
             return 1.0
         return self.device.reached_share(dtype)
+
+    @property
+    def measured(self) -> bool:
+        """Whether all that was measured of the device is believed."""
+        return self.calibration is not None and not self.calibration.doubts
+
+    def needs_of(self, figure: str) -> str:
+        """What would give the roof of a type, or of `COPY`, where there is none."""
+        why = "" if self.calibration is None else self.calibration.doubt(figure)
+        return f"{QUIET}, as {measured_name(figure)} is not believed: {why}" if why else self.needs
+
+    def exceeded(self, figure: str, times: float) -> Ceilings:
+        """The roofs without a measured one that work went beyond, by this factor."""
+        if self.calibration is None:
+            return self
+        return replace(self, calibration=self.calibration.doubted(figure, exceeded_by(times)))
 
     def peak(self, dtype: Dtype, clock_mhz: float | None = None) -> Ceiling | None:
         """The dense peak of the data sheet, at its clock or at the one given; of fp32 and fp64 the
@@ -87,11 +104,24 @@ class Ceilings:
     @property
     def bandwidth(self) -> Ceiling | None:
         """The ceiling of memory traffic: the measured copy, else the data sheet."""
-        measured = self.calibration.copy_bytes_per_s if self.calibration is not None else None
+        measured = self.calibration.believed(COPY) if self.calibration is not None else None
         if measured:
             return Ceiling(measured, f"{CALIBRATED} copy", measured=True)
         sheet = self.device.bandwidth
         return None if sheet is None else Ceiling(sheet, "data sheet", measured=False)
+
+
+def measured_name(figure: str) -> str:
+    """What a measured ceiling is called: `the calibrated GEMM, fp32`."""
+    return f"the {CALIBRATED} copy" if figure == COPY else f"the {CALIBRATED} GEMM, {figure}"
+
+
+def exceeded_by(times: float) -> str:
+    """Why a ceiling is not believed that work goes beyond."""
+    return (
+        f"this work does {times:.3g} times of it, so that it was measured beside other work, or "
+        "the work is less than it is taken for"
+    )
 
 
 def of_trace(

@@ -67,8 +67,15 @@ class KernelFacts:
 
     @cached_property
     def roofs(self) -> dict[int, Ceilings]:
-        """The ceilings of each device, by its position."""
-        return ceilings.of_trace(self.trace, self.yardstick.calibrations, self.yardstick.software)
+        """The ceilings of each device, by its position: a measured one that kernels go beyond is
+        none.
+        """
+        given = self.yardstick
+        roofs = ceilings.of_trace(self.trace, given.calibrations, given.software)
+        measured = any(roof.calibration is not None for roof in roofs.values())
+        if not measured or not self.timed or not self.tells_work:
+            return roofs
+        return roofline.believed(self.trace, self.work, roofs, self.counted)
 
     @cached_property
     def operators(self) -> RowWork | None:

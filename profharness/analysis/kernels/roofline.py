@@ -26,12 +26,13 @@ from profharness.analysis.kernels.counter_work import Counted
 from profharness.analysis.operators.work import KernelWork
 from profharness.analysis.time.timeline import is_communication
 from profharness.analysis.time.windows import Windows
+from profharness.node.ceilings import COPY
 from profharness.node.devices import Dtype
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import coded
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import F64, I64, Trace
+from profharness.trace.model import F64, I64, Kernels, Trace
 from profharness.units import format_share
 
 Mask = npt.NDArray[np.bool_]
@@ -42,6 +43,8 @@ FAR_OF_PEAK, FAR_OF_BANDWIDTH = 0.5 * REACHED, 2 / 3 * REACHED
 a large matrix product reaches about half of the sheet's peak at least, a large copy two thirds of
 its bandwidth.
 """
+BEYOND_SHARE = 0.01
+"""Of a device's kernel time: in so much of it kernels go beyond a ceiling that is not believed."""
 CLASSES = ("compute", "bandwidth", "inside_kernel", "undetermined")
 
 
@@ -112,6 +115,43 @@ def rates(
         from_counters,
         above & ~work.fewer,
     )
+
+
+def believed(
+    trace: Trace, work: KernelWork, roofs: dict[int, Ceilings], counted: Counted | None = None
+) -> dict[int, Ceilings]:
+    """The roofs without the measured ones beyond which kernels go in a notable part of the device's
+    kernel time: products by their types, and traffic by counters (other bytes may stay in a cache).
+    """
+    kernels, found = trace.kernels, dict(roofs)
+    for device, roof in roofs.items():
+        here = kernels.device == device
+        for code, dtype in enumerate(work.dtypes):
+            rows = here & (work.dtype == code) & ~work.fewer
+            if beyond := _beyond(kernels, rows, here, work.flops, roof.flops(dtype)):
+                found[device] = found[device].exceeded(dtype, beyond)
+        if counted is not None:
+            rows = here & np.isfinite(counted.fabric_bytes)
+            if beyond := _beyond(kernels, rows, here, counted.moved, roof.bandwidth):
+                found[device] = found[device].exceeded(COPY, beyond)
+    return found
+
+
+def _beyond(
+    kernels: Kernels, rows: Mask, of_device: Mask, amount: F64, ceiling: Ceiling | None
+) -> float:
+    """How many times of a measured ceiling those of the rows do that go beyond it, on average; 0 if
+    hardly any do.
+    """
+    if ceiling is None or not ceiling.measured or not rows.any():
+        return 0.0
+    lasting = rows & (kernels.dur_ns > 0)
+    rate = amount[lasting] / (kernels.dur_ns[lasting] / 1e9)
+    above = np.nan_to_num(rate) > ceiling.limit
+    held = kernels.dur_ns[lasting][above]
+    if not above.any() or held.sum() < BEYOND_SHARE * kernels.dur_ns[of_device].sum():
+        return 0.0
+    return float(np.average(rate[above], weights=held)) / ceiling.value
 
 
 def _kinds(compute: F64, bandwidth: F64, known: Mask) -> I64:
@@ -200,7 +240,7 @@ def filled_split(
             left = intervals.subtract(left, part)
         total[UNDETERMINED] += left.total
     inside = windows.inside_ns(spans, trace.kernels.device)
-    measured = any(roof.calibration is not None for roof in roofs.values())
+    measured = any(roof.measured for roof in roofs.values())
     evidence = tuple(
         _evidence(trace, rates_, np.where(talking, 0, inside), kind, measured=measured)
         for kind in range(len(CLASSES))

@@ -30,8 +30,10 @@ from profharness.analysis.records import Figure, PassRow, PointSummary, Summary
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.run import points as run_points
 from profharness.analysis.run.captures import capture_findings
+from profharness.analysis.run.ceilings import against_points, ceilings_not_believed
 from profharness.analysis.run.checks import mask_findings, telemetry_findings
 from profharness.analysis.run.executions import axes_fields, in_order_of_axes
+from profharness.analysis.run.growing import growing_steps
 from profharness.analysis.run.passes import (
     allowed_cores,
     drifts,
@@ -82,8 +84,7 @@ def summarise_run(
     """
     slowing = _perturbing(manifest)
     chosen, records = passes.choose(trace, perturbing=slowing, order=manifest.kernel_order())
-    cores = allowed_cores(manifest)
-    node = manifest.nodes[0] if manifest.nodes else None
+    cores, node = allowed_cores(manifest), manifest.nodes[0] if manifest.nodes else None
     versions, counted = node.versions if node else None, trace if len(trace.counters) else None
     yardstick = Yardstick(calibrations, versions, counted, operator_input)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
@@ -91,8 +92,7 @@ def summarise_run(
     device = narrowed(device, records, view.telemetry)
     by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
-    rows = pass_rows(view, trace)
-    figures = _run_figures(view, trace)
+    rows, figures = pass_rows(view, trace), _run_figures(view, trace)
     cores_of_steps = step_cores(manifest, trace, view.telemetry)
     of_nodes = nodes(manifest, trace, view.telemetry, view.packages)
     of_telemetry = _of_telemetry(view, trace, figures, of_nodes)
@@ -125,14 +125,11 @@ def summarise_run(
         verdict=judged.verdict,
         verdict_needs=judged.needs,
         telemetry=run_telemetry.rows(trace, records),
-        **_of_hosts(view, of_nodes),
+        nodes=of_nodes,
+        modules=module_map(view.telemetry, view.packages),
         **of_levels(points, manifest.points, view.levels, view.reference, view.drifts),
         **(of_all_passes(trace, node, device.memory, on_curves) | axes_fields(view, points)),
     )
-
-
-def _of_hosts(view: RunView, of_nodes: Nodes | None) -> dict[str, object]:
-    return {"nodes": of_nodes, "modules": module_map(view.telemetry, view.packages)}
 
 
 def _of_telemetry(
@@ -165,8 +162,9 @@ def _measured_findings(
 ) -> tuple[Finding, ...]:
     """What the manifest, the traced pass and the points say, each once."""
     # a point's share of a peak may come from another pass than its device's figures: it is judged
-    # when they stand together
+    # when they stand together; all steps tell more than those that a trace holds
     of_device = (item for item in device.findings if item.id != "above-peak" or item.point is None)
+    of_device = (item for item in of_device if item.id != "steps-grow")
     records = view.manifest.points
     of_records = (*provider_findings(records), *ragged_findings(records))
     # a profile shows fewer: compiled ones
@@ -177,6 +175,8 @@ def _measured_findings(
             *view.manifest.findings,
             *mask_findings(view.manifest),
             *capture_findings(view.manifest, trace),
+            *growing_steps(view.manifest, trace),
+            *ceilings_not_believed(view),
             *of_records,
             *of_device,
             *(item for result in results for item in result.findings),
@@ -236,7 +236,7 @@ def _against(view: RunView, yardstick: Yardstick, trace: Trace, node: NodeRecord
     """The view with what the run is measured against, the powers of its packages included."""
     cpu_model = node.cpu_model if node else ""
     watts = calibrated(view.packages, trace, yardstick.calibrations, yardstick.software, cpu_model)
-    return replace(view, yardstick=yardstick, packages=watts)
+    return against_points(replace(view, yardstick=yardstick, packages=watts))
 
 
 def _concerned(manifest: Manifest, every: tuple[Stream, ...]) -> tuple[Stream, ...]:

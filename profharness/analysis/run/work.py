@@ -16,7 +16,7 @@ from profharness.analysis.kernels.ceilings import NO_CEILING, Ceiling, Ceilings,
 from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.kernels.useful_work import NO_FLOPS, NO_TRAFFIC
 from profharness.analysis.records import Figure
-from profharness.node.ceilings import Calibration, relevant
+from profharness.node.ceilings import COPY, Calibration, relevant
 from profharness.node.devices import Dtype
 from profharness.rundir.manifest import Manifest, NodeRecord, PointRecord
 from profharness.stats.throughput import TrialStats
@@ -110,7 +110,7 @@ def work_figures(
 
     `traced` also holds the point's telemetry, of which the clock is used.
     """
-    dtype = _dtype(record)
+    dtype = dtype_of(record)
     figures = (
         _ceiling_figures(roofs, dtype)
         | _flop_figures(record, stats, origin, roofs, traced)
@@ -138,7 +138,8 @@ def work_figures(
     }
 
 
-def _dtype(record: PointRecord) -> Dtype:
+def dtype_of(record: PointRecord) -> Dtype:
+    """The type in which a point multiplies, as its worker noted it."""
     noted = record.notes.get("dtype", "")
     return cast("Dtype", noted) if noted in get_args(Dtype) else "fp32"
 
@@ -158,7 +159,7 @@ def _flop_figures(
         }
     low, high = (None if end is None else end * flops for end in (stats.low, stats.high))
     achieved = stats.throughput * flops
-    dtype = _dtype(record)
+    dtype = dtype_of(record)
     figures = {
         "flops_per_item": Figure(
             value=flops,
@@ -178,7 +179,7 @@ def _flop_figures(
 
     def over(roof: Ceiling | None) -> Figure:
         if roof is None:
-            return Figure(value=None, unit="share", needs=_needs(roofs))
+            return Figure(value=None, unit="share", needs=_needs(roofs, dtype))
         return Figure(
             value=achieved / roof.value,
             unit="share",
@@ -197,8 +198,8 @@ def _flop_figures(
     return figures
 
 
-def _needs(roofs: Ceilings | None) -> str:
-    return NO_CEILING if roofs is None else roofs.needs
+def _needs(roofs: Ceilings | None, figure: str) -> str:
+    return NO_CEILING if roofs is None else roofs.needs_of(figure)
 
 
 def _byte_figures(
@@ -220,7 +221,7 @@ def _byte_figures(
     }
     roof = None if roofs is None else roofs.bandwidth
     figures["bandwidth_share"] = (
-        Figure(value=None, unit="share", needs=_needs(roofs))
+        Figure(value=None, unit="share", needs=_needs(roofs, COPY))
         if roof is None
         else Figure(
             value=achieved / roof.value,
@@ -235,10 +236,12 @@ def _byte_figures(
 def _ceiling_figures(roofs: Ceilings | None, dtype: Dtype) -> dict[str, Figure]:
     ceilings = (None, None) if roofs is None else (roofs.flops(dtype), roofs.bandwidth)
     return {
-        name: Figure(value=None, unit=unit, needs=_needs(roofs))
+        name: Figure(value=None, unit=unit, needs=_needs(roofs, figure))
         if roof is None
         else Figure(value=roof.value, unit=unit, source=roof.source)
-        for name, unit, roof in zip(_CEILINGS, ("FLOP/s", "B/s"), ceilings, strict=True)
+        for name, unit, figure, roof in zip(
+            _CEILINGS, ("FLOP/s", "B/s"), (dtype, COPY), ceilings, strict=True
+        )
     }
 
 

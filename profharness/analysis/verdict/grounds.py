@@ -181,4 +181,4 @@ def _ceilings(m: Measurement) -> Literal["measured", "data sheet", "none"]:
     roofs = m.facts.roofs.values()
     if not roofs:
         return "none"
-    return "measured" if any(roof.calibration is not None for roof in roofs) else "data sheet"
+    return "measured" if any(roof.measured for roof in roofs) else "data sheet"

@@ -5,7 +5,8 @@ JSON object on stdout.
 
 Each figure is the best of batches that last some 20 ms or more: a ceiling is what was reached, not
 what was usual. The products go round in turn, so that what else the machine does for a moment
-cannot lower one figure alone. Python 3.8 on, torch and the standard library alone.
+cannot lower one figure alone; what each round reached is told, and shows whether it comes again.
+Python 3.8 on, torch and the standard library alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 MISSING = 3
 BATCH_S = 0.02
-ROUNDS = 3  # of the products; the first has half of the time and finds the size that is fastest
+ROUNDS = 3  # of each figure; a product's first has half of the time and finds the fastest size
 SMALLEST = {"cpu": 256, "cuda": 1024}
 LARGEST = {"cpu": 2048, "cuda": 8192}
 COPY_BYTES = {"cpu": 256 << 20, "cuda": 1 << 30}
@@ -134,21 +135,22 @@ def has_tf32(torch: Any, place: Any) -> bool:
 
 def gemms(
     torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float
-) -> Tuple[Dict[str, float], List[str]]:
-    """FLOP/s by type, and a note for each type that could not be measured."""
-    fastest: Dict[str, Tuple[float, int]] = {}
+) -> Tuple[Dict[str, List[float]], List[str]]:
+    """FLOP/s of each round by type, and a note for each type that could not be measured."""
+    sizes: Dict[str, int] = {}
+    rounds: Dict[str, List[float]] = {}
     notes: List[str] = []
 
     def measure(name: str, again: bool) -> None:
         before = torch.backends.cuda.matmul.allow_tf32
         try:
             torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
-            rate, n = fastest[name] if again else gemm(torch, name, place, synchronise, budget_s)
             if again:
-                rate = max(
-                    rate, rate_of(torch, name, n, place, synchronise, budget_s / 2 / (ROUNDS - 1))
-                )
-            fastest[name] = rate, n
+                share_s = budget_s / 2 / (ROUNDS - 1)
+                rate = rate_of(torch, name, sizes[name], place, synchronise, share_s)
+            else:
+                rate, sizes[name] = gemm(torch, name, place, synchronise, budget_s)
+            rounds.setdefault(name, []).append(rate)
         except Exception as error:  # a type that this device or build does not have
             if not again:
                 notes.append("%s: %s" % (name, str(error).strip().split("\n")[0][:160]))
@@ -161,22 +163,28 @@ def gemms(
         if name != "tf32" or has_tf32(torch, place):
             measure(name, again=False)
     quick = [
-        name for name, (rate, n) in fastest.items() if 2.0 * n**3 / rate < budget_s
+        name for name, (rate,) in rounds.items() if 2.0 * sizes[name] ** 3 / rate < budget_s
     ]  # an emulated type stays slow
     for _ in range(1, ROUNDS):
         for name in quick:
             measure(name, again=True)
-    return {name: rate for name, (rate, _) in fastest.items()}, notes
+    return rounds, notes
 
 
-def copy_rate(torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float) -> float:
-    """Bytes read and written per second by a copy that fits no cache."""
+def copy_rates(
+    torch: Any, place: Any, synchronise: Callable[[], None], budget_s: float
+) -> List[float]:
+    """Bytes read and written per second by a copy that fits no cache, of each round."""
     count = COPY_BYTES[place.type] // 4
     source = torch.ones(count, device=place)
     target = torch.empty_like(source)
-    seconds = best_seconds(lambda: target.copy_(source), synchronise, budget_s)
     size_bytes = int(source.numel() * source.element_size())
-    return 2.0 * size_bytes / seconds
+    return [
+        2.0
+        * size_bytes
+        / best_seconds(lambda: target.copy_(source), synchronise, budget_s / ROUNDS)
+        for _ in range(ROUNDS)
+    ]
 
 
 def launches(torch: Any, place: Any, synchronise: Callable[[], None]) -> Tuple[float, float]:
@@ -315,11 +323,19 @@ def main() -> int:
             torch.cuda.synchronize(place)
 
     with torch.no_grad():
-        rates, notes = gemms(torch, place, synchronise, asked.seconds)
+        start_ns, cpu_s = time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.process_time()
+        rounds, notes = gemms(torch, place, synchronise, asked.seconds)
+        rates = {name: max(reached) for name, reached in rounds.items()}
+        copied = copy_rates(torch, place, synchronise, asked.seconds)
         facts = describe(torch, place)
         facts.update(gemm_flops=rates, notes=notes, host=socket.gethostname())
-        facts["copy_bytes_per_s"] = copy_rate(torch, place, synchronise, asked.seconds)
+        facts.update(copy_bytes_per_s=max(copied), rounds=dict(rounds, copy=copied))
         facts["launch_ns"], facts["round_trip_ns"] = launches(torch, place, synchronise)
+        facts["ran"] = {
+            "start_ns": start_ns,
+            "end_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME),
+            "cpu_s": time.process_time() - cpu_s,
+        }
         if asked.power_seconds > 0 and rates:
             facts["held"] = hold(torch, rates, place, synchronise, asked.power_seconds)
     facts["pid"] = os.getpid()
