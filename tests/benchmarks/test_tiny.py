@@ -23,6 +23,7 @@ PERF_ANALYZER = ROOT / ".tools" / "perf-analyzer" / "perf_analyzer"
 
 # what each is told so that it has next to nothing to do, and what it prints then
 TINY = {
+    "compare_pairs": (("--drifts", "0.01", "--ratios", "1", "--pairs", "2"), "each  1.0 %"),
     "damaged_inputs": (("--files", "4"), "ours"),
     "live_page": (("--rounds", "2", "--steps", "3", "--step-ms", "5"), "with / without"),
     "one_large_file": (

@@ -38,6 +38,8 @@ Kind = Literal[
     "cpu",
     "operator-time",
     "operators-switched",
+    "category",
+    "ceiling",
 ]
 WORTH = 0.1
 LEAST = 0.02
@@ -93,18 +95,24 @@ class Side:
 
 
 def reasons(a: Side, b: Side, noise: float | None) -> tuple[Reason, ...]:
-    """The reasons of a change from `a` to `b`, the largest effect first, then what explains.
-    `noise` is the relative change that chance gives.
+    """The reasons of a change from `a` to `b`: parts that go its way, the largest first, parts that
+    go against it, then what explains. `noise` is the relative change that chance gives.
     """
     change = b.time / a.time - 1
     least = max(noise or 0.0, WORTH * abs(change), LEAST if noise is None else 0.0)
     parts = [part for part in _parts(a, b) if abs(part.effect or 0.0) > least]
     inside = list(_kernels(a, b, least))
     by_effect = [
-        msgspec.structs.replace(cause, noise=noise)
-        for cause in sorted([*parts, *inside], key=lambda reason: -abs(reason.effect or 0.0))
+        msgspec.structs.replace(cause, noise=noise) for cause in of_way([*parts, *inside], change)
     ]
     return (*by_effect, *_modifiers(a.figures, b.figures))
+
+
+def of_way(parts: Sequence[Reason], change: float) -> list[Reason]:
+    """Those whose effect goes the way of the change before those against it, the largest first."""
+    return sorted(
+        parts, key=lambda part: ((part.effect or 0.0) * change < 0, -abs(part.effect or 0.0))
+    )
 
 
 def _shares(split: Partition) -> dict[str, int]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from profharness.analysis.compare.operators.records import Branch, StepChange, WorkTable
+from profharness.analysis.compare.operators.records import Branch, OtherWork, StepChange, WorkTable
 from profharness.analysis.compare.reasons import Reason
 from profharness.analysis.records import SCHEMA, Estimate
 
@@ -102,7 +102,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that both runs have, and what only one has. `asked` and `ran_on` are what else may
     explain a change. `step` and what follows it say where the time of traces with operators
-    differs; None without.
+    differs; None without. `other_work` says why two traces are no measurements of the same work.
 
     `errors_a` and `errors_b` are the ids of each run's own findings of that severity: figures to be
     trusted less.
@@ -124,6 +124,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     errors_a: tuple[str, ...] = ()
     errors_b: tuple[str, ...] = ()
     step: StepChange | None = None
+    other_work: OtherWork | None = None
     operators: WorkTable | None = None
     shapes: WorkTable | None = None
     modules: WorkTable | None = None

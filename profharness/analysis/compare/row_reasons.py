@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from profharness.analysis.compare.deltas import BY_DRIFT
 from profharness.analysis.compare.reasons import (
     LEAST,
     MOST_NAMES,
@@ -16,6 +17,7 @@ from profharness.analysis.compare.reasons import (
     shortened,
 )
 from profharness.analysis.records import HotspotRow, Hotspots
+from profharness.stats.bootstrap import Z95
 
 
 class RowReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,13 +54,15 @@ def row_reason(
 
 
 def _noise(a: HotspotRow, b: HotspotRow) -> float | None:
-    """95 % bound on the ratio of two means, from the spread of the calls."""
+    """95 % bound on the ratio of two means, from the spread of the calls and the drift between two
+    recordings.
+    """
     scatter = [
         row.std_ns / math.sqrt(row.calls) / row.mean_ns
         for row in (a, b)
         if row.std_ns is not None and row.calls >= 3 and row.mean_ns
     ]
-    return 1.96 * math.hypot(*scatter) if len(scatter) == 2 else None
+    return math.hypot(BY_DRIFT, *(Z95 * one for one in scatter)) if len(scatter) == 2 else None
 
 
 def _calls(a: HotspotRow, b: HotspotRow) -> Iterator[str]:

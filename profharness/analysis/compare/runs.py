@@ -1,24 +1,18 @@
 """Two runs against each other, point by point: what changed, and what is noise.
 
-A change counts as significant when the logarithm of the ratio exceeds the two intervals combined;
-these hold the trials' scatter and the drift of the repeated points. With several points the bound
-is widened (Sidak), so that comparing ten points of equal runs raises a false alarm in about one
-comparison of twenty.
+What counts as a change `deltas` says. With several points its bound is widened (Sidak), so that
+comparing ten points of equal runs raises a false alarm in at most about one comparison of twenty.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from statistics import NormalDist
 
-import msgspec
-
+from profharness.analysis.compare.deltas import changes, simultaneous
 from profharness.analysis.compare.operator_reasons import operator_reasons, other_inputs, side
 from profharness.analysis.compare.ranges import range_deltas
 from profharness.analysis.compare.reasons import SAME_CALLS, Reason, Side, reasons
 from profharness.analysis.compare.records import (
-    Better,
     Comparison,
     Delta,
     Difference,
@@ -41,37 +35,6 @@ from profharness.analysis.records import (
 from profharness.stats.bootstrap import Z95
 
 _LATENCY = "latency"
-_LOWER = (
-    "latency",
-    "idle",
-    "exposed",
-    "launch",
-    "energy",
-    "memory",
-    "device_memory",
-    "queue_delay",
-    "step_time",
-    "short_kernels",
-    "compile",
-    "warmup",
-    "underfilled",
-)
-_HIGHER = (
-    "throughput",
-    "busy",
-    "fill",
-    "steps_per_second",
-    "achieved_flops",
-    "mfu",
-    "occupancy",
-    "hfu",
-    "flops_of_ceiling",
-    "slots_full",
-    "wave_quantisation",
-    "roofline_share",
-    "achieved_bandwidth",
-    "bandwidth_share",
-)
 
 
 def compare(a: Summary, b: Summary) -> Comparison:
@@ -80,7 +43,7 @@ def compare(a: Summary, b: Summary) -> Comparison:
     names = [name for name in in_a if name in in_b]
     widening = simultaneous(len(names)) / Z95
     points = tuple(_point(in_a[name], in_b[name], widening) for name in names)
-    whole = tuple(_figures(a.metrics, b.metrics, 1.0))
+    whole = tuple(changes(a.metrics, b.metrics, 1.0))
     return Comparison(
         run_a=a.source,
         run_b=b.source,
@@ -130,17 +93,9 @@ def _differences(a: dict[str, str], b: dict[str, str]) -> tuple[Difference, ...]
     )
 
 
-def simultaneous(comparisons: int) -> float:
-    """Two-sided 95 % normal bound that holds for this many independent comparisons at once
-    (Sidak).
-    """
-    single_error = 1 - 0.95 ** (1 / max(comparisons, 1))
-    return NormalDist().inv_cdf(1 - single_error / 2)
-
-
 def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison:
     figures_a, figures_b = _with_basics(a), _with_basics(b)
-    deltas = tuple(_figures(figures_a, figures_b, widening))
+    deltas = tuple(changes(figures_a, figures_b, widening))
     return PointComparison(
         point=a.point,
         backend=a.backend,
@@ -155,8 +110,8 @@ def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison
     )
 
 
-_TIMES = ("latency", "step_time")
-_RATES = ("throughput", "steps_per_second")
+TIMES = ("latency", "step_time")
+RATES = ("throughput", "steps_per_second")
 _NOTABLE = 0.05
 """A change that counts where its noise is not known."""
 
@@ -185,7 +140,7 @@ def _time_reasons(
 def _moved(deltas: Sequence[Delta]) -> Delta | None:
     """The rate (or time) of trials or steps, where it changed by more than the noise."""
     by_name = {delta.name: delta for delta in deltas}
-    moved = next((by_name[name] for name in (*_RATES, *_TIMES) if name in by_name), None)
+    moved = next((by_name[name] for name in (*RATES, *TIMES) if name in by_name), None)
     noise = (
         moved is None
         or moved.significant is False
@@ -196,7 +151,7 @@ def _moved(deltas: Sequence[Delta]) -> Delta | None:
 
 def _times(moved: Delta) -> tuple[float, float]:
     """Time per trial or step in both, in any unit."""
-    return (moved.a, moved.b) if moved.name in _TIMES else (1 / moved.a, 1 / moved.b)
+    return (moved.a, moved.b) if moved.name in TIMES else (1 / moved.a, 1 / moved.b)
 
 
 def _run_reasons(a: Summary, b: Summary, deltas: tuple[Delta, ...]) -> tuple[Reason, ...]:
@@ -204,7 +159,7 @@ def _run_reasons(a: Summary, b: Summary, deltas: tuple[Delta, ...]) -> tuple[Rea
     the window.
     """
     kernels = (_table_kernels(a), _table_kernels(b))
-    if not any(delta.name in (*_RATES, *_TIMES) for delta in deltas):
+    if not any(delta.name in (*RATES, *TIMES) for delta in deltas):
         if (
             a.partition is None
             or b.partition is None
@@ -280,57 +235,6 @@ def _with_basics(point: PointSummary) -> dict[str, Figure]:
         for name, figure in point.metrics.items()
         if name not in ("throughput", "latency_mean")
     }
-
-
-def _figures(a: dict[str, Figure], b: dict[str, Figure], widening: float) -> Iterator[Delta]:
-    for name, first in a.items():
-        if name in b and first.unit == b[name].unit:
-            delta = _delta(name, first, b[name], widening)
-            if delta is not None:
-                yield delta
-
-
-def _delta(name: str, a: Figure, b: Figure, widening: float) -> Delta | None:
-    """The change of one figure; None where a run has no value, or one is not positive."""
-    if a.value is None or b.value is None or a.value <= 0 or b.value <= 0:
-        return None
-    log_ratio = math.log(b.value / a.value)
-    widths = [_log_half_width(figure) for figure in (a, b)]
-    base = Delta(
-        name=name,
-        unit=a.unit,
-        a=float(a.value),
-        b=float(b.value),
-        change=math.expm1(log_ratio),
-        better=_better(name),
-    )
-    if math.inf in widths:
-        return msgspec.structs.replace(base, significant=False, unbounded=True)
-    if None in widths:
-        return base
-    noise = widening * math.hypot(*(width or 0.0 for width in widths))
-    return msgspec.structs.replace(
-        base,
-        low=math.expm1(log_ratio - noise),
-        high=math.expm1(log_ratio + noise),
-        noise=math.expm1(noise),
-        significant=bool(abs(log_ratio) > noise),
-    )
-
-
-def _log_half_width(figure: Figure) -> float | None:
-    """Infinite for an interval that reaches 0 or has one end only; None without an interval."""
-    if figure.value is None or (figure.low is None and figure.high is None):
-        return None
-    if figure.low is None or figure.high is None or figure.low <= 0:
-        return math.inf
-    return math.log(figure.high / figure.low) / 2
-
-
-def _better(name: str) -> Better:
-    if name.startswith(_LOWER):
-        return "lower"
-    return "higher" if name.startswith(_HIGHER) else "neither"
 
 
 def _hotspots(a: Summary, b: Summary) -> Iterator[HotspotComparison]:

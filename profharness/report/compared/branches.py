@@ -84,7 +84,7 @@ def tree_table(step: StepChange, tree: Branch, depth: int = DEPTH) -> Table:
 
 def _row(step: StepChange, line: Line) -> tuple[Cell, ...]:
     branch = line.branch
-    a_ns, b_ns = branch.a_ns / step.steps_a, branch.b_ns / step.steps_b
+    a_ns, b_ns = branch.a_ns / step.parts[0], branch.b_ns / step.parts[1]
     ratio = b_ns / a_ns if a_ns > 0 and b_ns > 0 else None
     return (
         Cell(signed_ns(branch.difference_ns), value=branch.difference_ns),

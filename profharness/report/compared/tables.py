@@ -55,8 +55,8 @@ def _row(step: StepChange, row: WorkRow) -> tuple[Cell, ...]:
     name = _name(row)
     shown = name if len(name) <= _LONGEST else f"{name[:_HEAD]}…{name[_HEAD + 1 - _LONGEST :]}"
     return (
-        _time(row.a_ns, step.steps_a),
-        _time(row.b_ns, step.steps_b),
+        _time(row.a_ns, step.parts[0]),
+        _time(row.b_ns, step.parts[1]),
         Cell(signed_ns(row.difference_ns), value=row.difference_ns),
         Cell(ratio_text(row.ratio), value=row.ratio),
         Cell("" if row.share is None else f"{100 * row.share:.0f} %", value=row.share),
@@ -67,8 +67,8 @@ def _row(step: StepChange, row: WorkRow) -> tuple[Cell, ...]:
     )
 
 
-def _time(ns: int | None, steps: int) -> Cell:
-    return Cell("-") if ns is None else Cell(format_ns(ns / steps), value=ns)
+def _time(ns: int | None, parts: int) -> Cell:
+    return Cell("-") if ns is None else Cell(format_ns(ns / parts), value=ns)
 
 
 def _count(calls: int | None) -> Cell:

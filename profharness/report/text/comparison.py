@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from profharness.analysis.compare.gate import Breach
+from profharness.analysis.compare.operators.records import StepChange
 from profharness.analysis.compare.records import (
     Comparison,
     Delta,
@@ -12,9 +13,10 @@ from profharness.analysis.compare.records import (
     HotspotComparison,
     PointComparison,
 )
+from profharness.analysis.compare.runs import RATES, TIMES
 from profharness.report.compared.branches import DEPTH
 from profharness.report.compared.tables import work_tables
-from profharness.report.compared.words import work_answer
+from profharness.report.compared.words import other_work_words, work_answer
 from profharness.report.tables.comparison import (
     SHOWN,
     changed_rows,
@@ -33,6 +35,7 @@ from profharness.rundir.shown.screen import lines_text, one_line
 _NAMES_AT = 60  # where the names of hotspots begin, below which their reasons stand
 _ANSWER = 400
 _NAMED = 8  # points that one side lacks, by name; the others are counted
+_PARTS = 3  # of a difference, that are named as its reason
 _FIRST = ("throughput", "steps_per_second", "latency", "latency_p50", "step_time")
 
 
@@ -44,8 +47,11 @@ def sides_title(a: str, b: str) -> str:
 
 def answer(comparison: Comparison) -> str:
     """What changed in one sentence: of scans over their points, of all else in the figure that says
-    most. Of traces with operators it is how much longer a step takes, and what makes it so.
+    most. Of traces with operators it is how much longer a step takes, and what makes it so; of two
+    traces of different work that they are.
     """
+    if comparison.other_work is not None:
+        return other_work_words(comparison.other_work, comparison.step)
     if comparison.points:
         return _points_answer(comparison)
     if comparison.step is not None and comparison.operators is not None:
@@ -88,15 +94,46 @@ def _values(delta: Delta) -> str:
 
 
 def why(comparison: Comparison) -> str:
-    """The first reason as a sentence, with its effect on the time; empty where none is known."""
-    reasons = comparison.reasons or next(
-        (point.reasons for point in comparison.points if point.reasons), ()
+    """The largest parts that go the way of the change, with their effect on the time, and a ceiling
+    that moved it; what explains where no such part is known. Empty without any reason.
+    """
+    reasons, slower = next(
+        (
+            (found, change)
+            for found, change in (
+                (comparison.reasons, _got_slower(comparison.run, comparison.step)),
+                *((point.reasons, _got_slower(point.deltas)) for point in comparison.points),
+            )
+            if found
+        ),
+        ((), None),
     )
-    if not reasons:
+    along = [
+        one for one in reasons if one.effect and (slower is None or (one.effect > 0) is slower)
+    ]
+    named = [
+        *along[:_PARTS],
+        *[one for one in reasons if one.kind == "ceiling"],
+    ] or [one for one in reasons if one.effect is None][:1]
+    if not named:
         return ""
-    effect = "" if reasons[0].effect is None else f" ({100 * reasons[0].effect:+.1f} %)"
-    message = reasons[0].message.rstrip(".")
-    return f"{message[:1].upper()}{message[1:]}{effect}."
+    said = "; ".join(
+        one.message.rstrip(".") + ("" if one.effect is None else f" ({100 * one.effect:+.1f} %)")
+        for one in named
+    )
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def _got_slower(deltas: Sequence[Delta], step: StepChange | None = None) -> bool | None:
+    """Whether a step or trial takes longer in B; None where neither its time nor a rate says so."""
+    if step is not None:
+        return step.difference_ns > 0
+    by_name = {delta.name: delta.change for delta in deltas}
+    for names, sign in ((RATES, -1), (TIMES, 1)):
+        for name in names:
+            if name in by_name:
+                return sign * by_name[name] > 0
+    return None
 
 
 def side(name: str, errors: Sequence[str]) -> str:
@@ -188,9 +225,11 @@ def _point_lines(point: PointComparison) -> Iterator[str]:
 
 def _work_lines(comparison: Comparison, depth: int) -> Iterator[str]:
     """The answer, each table of work, and the tree."""
-    if comparison.step is None:
+    if comparison.step is None and comparison.other_work is None:
         return
     yield f"Answer  {one_line(answer(comparison), _ANSWER)}"
+    if said := why(comparison):
+        yield f"Why     {one_line(said, _ANSWER)}"
     for table in work_tables(comparison, depth):
         yield f"{table.title}{f': {table.note}' if table.note else ''}"
         yield from listing(table, indent=2, heads=True)

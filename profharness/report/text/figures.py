@@ -25,7 +25,7 @@ from profharness.units import half_width as half_width  # noqa: PLC0414  for rep
 
 _NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-_SI_UNITS = frozenset({"FLOP/s", "B/s", "bit/s", "Hz"})
+_SI_UNITS = frozenset({"FLOP", "FLOP/s", "B/s", "bit/s", "Hz"})
 _ONE = {
     "processes": "process",
     "trials": "trial",

@@ -97,4 +97,4 @@ def compare_sides(a: Side, b: Side) -> Comparison:
     from profharness.analysis.compare.operators.joined import with_work
     from profharness.analysis.compare.runs import compare
 
-    return with_work(compare(a.summary, b.summary), a.content, b.content)
+    return with_work(compare(a.summary, b.summary), (a.summary, a.content), (b.summary, b.content))

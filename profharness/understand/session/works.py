@@ -33,7 +33,9 @@ def work_frame(a: Recording, b: Recording, by: str) -> pd.DataFrame:
         raise UsageError(
             f"there are no rows by {one_line(by)!r} in a comparison", f"name {', '.join(_TABLES)}"
         )
-    found = with_work(compare(a.summary, b.summary), _content(a), _content(b))
+    found = with_work(
+        compare(a.summary, b.summary), (a.summary, _content(a)), (b.summary, _content(b))
+    )
     table = getattr(found, _TABLES[by])
     if table is None:
         raise UsageError(

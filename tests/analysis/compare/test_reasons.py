@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profharness.analysis.compare.deltas import BY_DRIFT
 from profharness.analysis.compare.reasons import Side, reasons
 from profharness.analysis.compare.row_reasons import row_reason
 from profharness.analysis.compare.runs import compare
@@ -26,6 +27,7 @@ from profharness.analysis.records import (
 )
 from profharness.analysis.summarise import summarise_point, summarise_trace
 from profharness.report.text.comparison import comparison_lines
+from profharness.report.text.comparison import why as why_text
 from tests.analysis.scene import Scene
 
 T = 1000
@@ -84,7 +86,27 @@ def test_a_switched_kernel_is_named_with_what_it_costs():
     assert found[0].kind == "kernels-switched"
     assert "gone: old_gemm (83.0 % of kernel time); new: new_gemm" in found[0].message
     assert found[0].effect == pytest.approx(1.25 * 0.6 - 0.5)
-    assert found[0].noise == pytest.approx(np.expm1(np.hypot(0.01, 0.01)), rel=0.02)
+    noise = np.hypot(BY_DRIFT, np.hypot(0.01, 0.01))
+    assert found[0].noise == pytest.approx(np.expm1(noise), rel=0.02)
+
+
+def test_parts_that_go_the_way_of_the_change_come_first():
+    """B takes 10 % longer although it idles less: its compute is what makes it slower."""
+    comparison = compare(
+        summary(110, split(500, launch_in_progress=500), [kernel("slow", 500)]),
+        summary(100, split(727, launch_in_progress=273), [kernel("slow", 727)]),
+    )
+    found = comparison.points[0].reasons
+    effects = [one.effect for one in found if one.effect is not None]
+    assert effects[0] == pytest.approx(1.1 * 0.727 - 0.5)
+    assert effects[1] == pytest.approx(1.1 * 0.273 - 0.5)
+    assert sum(effects) == pytest.approx(0.1)
+    assert why_text(comparison) == "Slow takes 1.45 times as long per call (+30.0 %)."
+    back = compare(
+        summary(100, split(727, launch_in_progress=273), [kernel("slow", 727)]),
+        summary(110, split(500, launch_in_progress=500), [kernel("slow", 500)]),
+    )
+    assert why_text(back).startswith("Slow takes 0.69 times as long per call (-")
 
 
 def test_a_kernel_that_takes_longer_and_one_that_is_called_more_often():
@@ -289,7 +311,8 @@ NONE = (Hotspots(by="kernel", total_ns=0, rows=()),) * 2
 class TestRows:
     def test_noise_comes_from_the_calls(self):
         found = row_reason(row(), row(mean=1005.0), NONE, None)
-        assert found.noise == pytest.approx(1.96 * np.hypot(0.005, 0.005 / 1.005), rel=1e-6)
+        scatter = 1.959964 * np.hypot(0.005, 0.005 / 1.005)
+        assert found.noise == pytest.approx(np.hypot(BY_DRIFT, scatter), rel=1e-6)
         assert found.significant is False
         assert row_reason(row(), row(mean=1200.0), NONE, None).significant is True
         assert row_reason(row(calls=1), row(mean=1200.0), NONE, None).significant is None

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profharness.analysis.compare.deltas import BY_DRIFT, simultaneous
 from profharness.analysis.compare.gate import breaches, parse
+from profharness.analysis.compare.operators.joined import with_work
 from profharness.analysis.compare.records import Comparison, Delta, PointComparison
-from profharness.analysis.compare.runs import compare, simultaneous
+from profharness.analysis.compare.runs import compare
 from profharness.analysis.records import (
     Figure,
     HotspotRow,
@@ -21,8 +23,9 @@ from profharness.analysis.records import (
 from profharness.analysis.run.passes import run_info
 from profharness.analysis.run.summary import summarise_run
 from profharness.errors import UsageError
+from profharness.report.text.comparison import comparison_lines
 from profharness.rundir.manifest import NodeRecord, ScanRecord
-from tests.analysis.run.run_scene import manifest, scan_trace
+from tests.analysis.run.run_scene import SIZES, Builder, manifest, scan_trace, trial_ns
 
 
 def made(name, rates, half=0.02, **more):
@@ -73,22 +76,49 @@ def test_a_run_against_itself_is_all_noise():
     assert comparison.only_a == comparison.only_b == ()
 
 
-@pytest.mark.slow
-def test_repeated_runs_rarely_differ():
-    """Same machine, fresh trials: false alarms in about one comparison of twenty."""
-    alarms = 0
-    for seed in range(12):
-        a, b = (
-            summarise_run(manifest(), scan_trace(seed=10 * seed + k, kernels=False)[0].trace(), "x")
-            for k in (0, 5)
-        )
-        alarms += any(
+def drifting(seed, kind, ratio=1.0, drift=0.01):
+    """A run of three points whose measurements drift by 1 %: each by itself, or all alike."""
+    dice = np.random.default_rng([seed, 7])
+    builder, common = Builder(), dice.normal(0, drift)
+    for key, size in [(f"torch-b{size}", size) for size in SIZES] + [
+        (f"torch-b{size}~1", size) for size in (SIZES[0], SIZES[-1])
+    ]:
+        slow = math.exp(common if kind == "run" else dice.normal(0, drift)) * ratio
+        builder.trials("bare", key, size, trial_ns(size, int(dice.integers(10**9)), 40, slow=slow))
+    return summarise_run(manifest(), builder.trace(), "x")
+
+
+def called(pairs, kind, ratio=1.0):
+    """In how many of the pairs a throughput is called different."""
+    return sum(
+        any(
             one.significant
-            for item in compare(a, b).points
+            for item in compare(drifting(2 * at, kind), drifting(2 * at + 1, kind, ratio)).points
             for one in item.deltas
             if one.name == "throughput"
         )
-    assert alarms <= 3
+        for at in range(pairs)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["each", "run"])
+def test_repeated_runs_rarely_differ(kind):
+    """The same machine again: at most one of twenty is called different."""
+    assert called(20, kind) <= 2
+    assert called(6, kind, 1.1) == 6
+
+
+@pytest.mark.statistics
+@pytest.mark.parametrize("kind", ["each", "run"])
+@pytest.mark.parametrize(("ratio", "least"), [(1.0, 0.0), (1.05, 0.7), (1.1, 1.0), (1.2, 1.0)])
+def test_how_often_two_runs_are_called_different(kind, ratio, least):
+    pairs = 200
+    found = called(pairs, kind, ratio) / pairs
+    if ratio == 1.0:
+        assert found <= 0.05
+    else:
+        assert found >= least
 
 
 def test_change_ratio_and_bounds():
@@ -99,7 +129,7 @@ def test_change_ratio_and_bounds():
     assert slower.low < -0.1 < slower.high < 0
     assert same.significant is False
     assert same.noise == pytest.approx(
-        math.expm1(simultaneous(2) / 1.959964 * math.hypot(0.02, 0.02)), rel=1e-3
+        math.expm1(simultaneous(2) / 1.959964 * math.hypot(BY_DRIFT, 0.02, 0.02)), rel=1e-3
     )
     latency = delta(comparison, "p4", "latency")
     assert latency.change == pytest.approx(1 / 0.9 - 1)
@@ -333,3 +363,48 @@ def test_without_intervals_nothing_is_called_significant():
     assert (found.significant, found.noise) == (None, None)
     assert found.change == pytest.approx(0.2)
     assert np.isfinite(found.a)
+
+
+@pytest.mark.parametrize(
+    ("names_a", "names_b", "devices", "other"),
+    [
+        (("gemm",), ("sort",), ("MI300X", "MI300X"), True),
+        (("gemm",), ("sort",), ("MI300X", "H100"), False),  # every vendor has names of its own
+        (("gemm", "fill"), ("sort", "fill"), ("MI300X", "MI300X"), False),
+        (("gemm",), ("sort",), ("", ""), False),
+    ],
+)
+def test_kernels_of_one_device_tell_that_two_traces_are_of_different_work(
+    names_a, names_b, devices, other
+):
+    def side(name, kernels, device):
+        rows = tuple(
+            HotspotRow(
+                name=kernel,
+                category="other",
+                calls=1,
+                total_ns=50,
+                share=1 / len(kernels),
+                mean_ns=50.0,
+                median_ns=50.0,
+                min_ns=50,
+                max_ns=50,
+                std_ns=0.0,
+            )
+            for kernel in kernels
+        )
+        rate = Figure(value=5.0, unit="steps/s")
+        return Summary(
+            source=name,
+            trace=TraceCounts(),
+            metrics={"steps_per_second": rate},
+            hotspots=(Hotspots(by="kernel", total_ns=50 * len(rows), rows=rows),),
+            device_names=(device,) if device else (),
+        )
+
+    a, b = side("a", names_a, devices[0]), side("b", names_b, devices[1])
+    found = with_work(compare(a, b), (a, None), (b, None))
+    assert (found.other_work is not None) is other
+    words = list(comparison_lines(found, ()))
+    assert any("A and B do different work" in line for line in words[:3]) is other
+    assert (found.run[0].better == "neither") is other

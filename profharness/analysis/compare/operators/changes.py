@@ -16,9 +16,11 @@ from profharness.analysis.compare.operators.content import (
     Inputs,
     of_records,
 )
+from profharness.analysis.compare.operators.likeness import other_work
 from profharness.analysis.compare.operators.records import (
     Branch,
     By,
+    Limiter,
     Side,
     StepChange,
     WorkComparison,
@@ -29,26 +31,26 @@ from profharness.analysis.compare.operators.records import (
 KeyT = TypeVar("KeyT", bound=Hashable)
 _NOTHING = Amount(0, 0)
 _NAMED = 3
+_MOVED = 0.05  # of a ceiling: no smaller change is named as what moved an operator
 _HOLDERS = 8
 
 
-def compare_work(
-    a: Content | None, b: Content | None, step_ns: tuple[float | None, float | None] = (None, None)
-) -> WorkComparison | None:
-    """All tables of two traces; `step_ns` is the time of a step in both, where it is known. None
-    unless both hold operators, and both device work or both none.
+def compare_work(a: Content | None, b: Content | None) -> WorkComparison | None:
+    """All tables of two traces. None unless both hold operators, and both device work or both
+    none.
     """
     if a is None or b is None or a.window.clock != b.window.clock:
         return None
     whole = _Whole(a, b)
     return WorkComparison(
-        step=_step(whole, step_ns),
+        step=_step(whole),
+        other_work=other_work(a, b),
         operators=_operators(whole),
         shapes=_shapes(whole) if a.shapes and b.shapes else None,
         modules=_modules(whole) if a.modules and b.modules else None,
         categories=_categories(whole),
         tree=branches(
-            a.tree, b.tree, (a.window.steps, b.window.steps), tuple(_rest_branches(whole))
+            a.tree, b.tree, (a.window.parts, b.window.parts), tuple(_rest_branches(whole))
         ),
     )
 
@@ -61,7 +63,7 @@ class _Whole:
     b: Content
 
     def difference(self, a_ns: int, b_ns: int) -> float:
-        return difference(a_ns, b_ns, self.a.window.steps, self.b.window.steps)
+        return difference(a_ns, b_ns, self.a.window.parts, self.b.window.parts)
 
     @property
     def total(self) -> float:
@@ -70,7 +72,7 @@ class _Whole:
     def figures(self, a_ns: int, b_ns: int) -> dict[str, float | None]:
         """What a row says of its two times."""
         moved = self.difference(a_ns, b_ns)
-        steps = self.a.window.steps / self.b.window.steps
+        steps = self.a.window.parts / self.b.window.parts
         return {
             "difference_ns": moved,
             "ratio": b_ns / a_ns * steps if a_ns > 0 and b_ns > 0 else None,
@@ -78,18 +80,21 @@ class _Whole:
         }
 
 
-def _step(whole: _Whole, step_ns: tuple[float | None, float | None]) -> StepChange:
+def _step(whole: _Whole) -> StepChange:
     a, b = whole.a.window, whole.b.window
-    before, after = step_ns if None not in step_ns else (None, None)
+    before, after = a.whole_ns / a.parts, b.whole_ns / b.parts
+    of_steps = a.within is not None and b.within is not None
     return StepChange(
         clock=a.clock,
-        a_ns=before,
-        b_ns=after,
-        change=after / before - 1 if before and after is not None else None,
+        a_ns=before if of_steps else None,
+        b_ns=after if of_steps else None,
+        change=after / before - 1 if of_steps else None,
         window_a=a.label,
         window_b=b.label,
         steps_a=a.steps,
         steps_b=b.steps,
+        units_a=a.units,
+        units_b=b.units,
         whole_a_ns=a.whole_ns,
         whole_b_ns=b.whole_ns,
         difference_ns=whole.total,
@@ -192,18 +197,37 @@ def _operators(whole: _Whole) -> WorkTable:
     rows = []
     for match in _both(whole.a.operators, whole.b.operators):
         same_a, same_b = same.get(match.key, (None, None))
+        limiter, held = _held_back(whole, match)
         rows.append(
             _row(
                 whole,
                 match.key,
                 match.a,
                 match.b,
-                reason=alone.reason(match),
+                reason=alone.reason(match) or held,
+                limiter=limiter,
                 same_a_ns=same_a,
                 same_b_ns=same_b,
             )
         )
     return _table("op", whole, rows, _rest(whole.a.window.rest, whole.b.window.rest))
+
+
+def _held_back(whole: _Whole, match: _Match[str]) -> tuple[Limiter | None, str]:
+    """The ceiling that holds an operator of both back, where that has moved the way of its time,
+    and that in words.
+    """
+    if match.a is None or match.b is None:
+        return None, ""
+    slower = whole.difference(match.a.ns, match.b.ns) > 0
+    sides = (whole.a, whole.b)
+    for limiter in dict.fromkeys(side.limiters.get(match.key) for side in sides):
+        if limiter is None or not all(limiter in side.ceilings for side in sides):
+            continue
+        ratio = whole.b.ceilings[limiter] / whole.a.ceilings[limiter]
+        if abs(ratio - 1) > _MOVED and slower is (ratio < 1):
+            return limiter, f"bound by {limiter}, whose ceiling is {ratio:.2f} times A's"
+    return None, ""
 
 
 def _same_inputs(

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypedDict
 
 import msgspec
 import numpy as np
 
+from profharness.analysis.compare.operators.records import Limiter
 from profharness.analysis.compare.operators.tree import Tree, tree_of
 from profharness.analysis.compare.operators.window import IDLE, TOGETHER, Windowed, windowed
 from profharness.analysis.kernels.categories import CATEGORIES, category_codes, op_category
+from profharness.analysis.kernels.ceilings import Ceiling
+from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.hotspots import compact_json
+from profharness.analysis.kernels.roofline import BANDWIDTH, CLASSES, COMPUTE
+from profharness.analysis.kernels.useful_work import lowest
 from profharness.analysis.operators.around import around
 from profharness.analysis.operators.element_types import BY_WORD
 from profharness.analysis.operators.gradients import forward_of
@@ -23,6 +29,8 @@ from profharness.trace.columns.table import NULL
 from profharness.trace.model import I64, Trace
 
 _INSTANCE = re.compile(r"_\d+(?=/|\Z)")
+_HIDDEN = 0.1
+_LIMITERS: dict[int, Limiter] = {COMPUTE: "compute", BANDWIDTH: "bandwidth"}
 _OTHER, _COPY = CATEGORIES.index("other"), CATEGORIES.index("copy")
 NO_MODULE = "outside any module"
 
@@ -52,6 +60,10 @@ class Content:
 
     `holders` and `forward` are, per operator, the one that most of its calls run inside of, and the
     forward one that most belong to. `device` is the name of what it ran on.
+
+    `flops` are the useful operations of matrix products in one step; None where those of less than
+    nine tenths of the time of matrix kernels are known. `limiters` name the ceiling that most of an
+    operator's time reaches, `ceilings` are those of the device, by the same names.
     """
 
     window: Windowed
@@ -63,6 +75,9 @@ class Content:
     holders: dict[str, str]
     forward: dict[str, str]
     tree: Tree
+    flops: float | None = None
+    limiters: dict[str, Limiter] = field(default_factory=dict)
+    ceilings: dict[Limiter, float] = field(default_factory=dict)
 
 
 def content_of(trace: Trace) -> Content | None:
@@ -87,7 +102,55 @@ def content_of(trace: Trace) -> Content | None:
         holders=_mostly(names, group, parent),
         forward=_mostly(names, group, made),
         tree=tree_of(trace, window),
+        **_judged(trace, window, names, group),
     )
+
+
+class _Judged(TypedDict):
+    flops: float | None
+    limiters: dict[str, Limiter]
+    ceilings: dict[Limiter, float]
+
+
+def _judged(trace: Trace, window: Windowed, names: list[str], group: I64) -> _Judged:
+    """Work and limiters, by the kernels of the operators' groups; on the host the work alone."""
+    facts = KernelFacts(trace)
+    if window.clock == "host":
+        known = facts.operators
+        done = 0.0 if known is None else float(np.nansum(known.flops[window.begun & ~known.again]))
+        return {"flops": done / window.parts or None, "limiters": {}, "ceilings": {}}
+    kernels, inside = trace.kernels, window.kernels
+    shares = inside / np.maximum(kernels.dur_ns, 1)
+    matrix, hidden = int(inside[facts.multiplying].sum()), int(inside[facts.hidden].sum())
+    flops = float(np.nansum(facts.work.useful * shares))
+    held = np.flatnonzero((kernels.op != NULL) & (inside > 0))
+    times = np.zeros((len(names), len(CLASSES)), np.int64)
+    np.add.at(times, (group[kernels.op[held]], facts.rates.kind[held]), inside[held])
+    return {
+        "flops": flops / window.parts or None if hidden <= _HIDDEN * matrix else None,
+        "limiters": {
+            names[at]: _LIMITERS[kind]
+            for at, kind in enumerate(times.argmax(axis=1).tolist())
+            if kind in _LIMITERS and times[at].any()
+        },
+        "ceilings": _ceilings(facts),
+    }
+
+
+def _ceilings(facts: KernelFacts) -> dict[Limiter, float]:
+    """The ceiling of bandwidth, and that of the type with most operations; none where one of the
+    devices has none.
+    """
+    work = facts.work
+    done = [float(np.nansum(work.flops[work.dtype == code])) for code in range(len(work.dtypes))]
+    dtype = work.dtypes[int(np.argmax(done))] if any(done) else None
+    roofs: dict[Limiter, Ceiling | None] = {
+        "bandwidth": lowest(one.bandwidth for one in facts.roofs.values()),
+        "compute": None
+        if dtype is None
+        else lowest(one.flops(dtype) for one in facts.roofs.values()),
+    }
+    return {name: roof.value for name, roof in roofs.items() if roof is not None}
 
 
 def _amounts(keys: Iterable[str], group: I64, window: Windowed) -> dict[str, Amount]:

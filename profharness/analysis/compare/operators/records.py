@@ -8,15 +8,30 @@ import msgspec
 
 Clock = Literal["device", "host"]
 By = Literal["op", "shape", "module", "category"]
+Limiter = Literal["compute", "bandwidth"]
 Side = Literal["both", "only-a", "only-b", "rest"]
+
+
+class OtherWork(msgspec.Struct, frozen=True, kw_only=True):
+    """Why two traces are no two measurements of the same work: the operations of matrix products
+    in one step, where both tell them, and the share of each side's time in operators (or kernels,
+    as `of` says) that both have.
+    """
+
+    of: Literal["operators", "kernels"]
+    common_a: float
+    common_b: float
+    flops_a: float | None = None
+    flops_b: float | None = None
 
 
 class StepChange(msgspec.Struct, frozen=True, kw_only=True):
     """One step (trial, or the whole where none is marked) on both sides. `a_ns` and `b_ns` are the
-    time of one; None where a side marks no step.
+    time of one on one device (or in one process); None where a window is a whole file.
 
-    All rows are of the windows `window_a` and `window_b`, which hold `whole_a_ns` and `whole_b_ns`
-    (of several devices or processes together) and so many steps; `clock` says whose time it is.
+    All rows are of the windows `window_a` and `window_b`, which hold `whole_a_ns` and `whole_b_ns`,
+    so many steps, and so many devices or processes (`units_a`, `units_b`): the time of one step is
+    the whole over both. `clock` says whose time it is.
     """
 
     clock: Clock
@@ -29,7 +44,14 @@ class StepChange(msgspec.Struct, frozen=True, kw_only=True):
     steps_b: int
     whole_a_ns: int
     whole_b_ns: int
+    units_a: int = 1
+    units_b: int = 1
     difference_ns: float
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """What the times of both windows are divided by: steps of each device or process."""
+        return self.steps_a * self.units_a, self.steps_b * self.units_b
 
 
 class WorkRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +61,7 @@ class WorkRow(msgspec.Struct, frozen=True, kw_only=True):
     `difference_ns` is that of one step (B less A), `ratio` B over A per step, `share` the part of
     the whole's difference. `side` is `rest` for time that belongs to no row: idle time, and work of
     no operator. `same_a_ns` and `same_b_ns` are the part in calls with the same inputs on both.
+    `limiter` is the ceiling that holds an operator of both back and has moved the way of its time.
     """
 
     name: str
@@ -51,6 +74,7 @@ class WorkRow(msgspec.Struct, frozen=True, kw_only=True):
     ratio: float | None = None
     share: float | None = None
     reason: str = ""
+    limiter: Limiter | None = None
     shapes: str | None = None
     dtypes: str | None = None
     same_a_ns: int | None = None
@@ -91,6 +115,7 @@ class WorkComparison(msgspec.Struct, frozen=True, kw_only=True):
     """All tables of the work of two traces; None where a side recorded nothing for a table."""
 
     step: StepChange
+    other_work: OtherWork | None = None
     operators: WorkTable
     shapes: WorkTable | None = None
     modules: WorkTable | None = None

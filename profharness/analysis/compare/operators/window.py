@@ -39,14 +39,15 @@ class Windowed:
     """Times in ns inside of the window: `ops` is each operator's own, on the device's clock that of
     its `kernels` and `copies`. `begun` are the operators that begin inside.
 
-    `whole_ns` is the window of all devices (or processes) together, `rest` its parts that belong to
-    no operator, by name: the operators' times and the rest sum to the whole. `within` is when the
-    host worked on it, None for a whole file.
+    `whole_ns` is the window of all `units` (devices or processes) together, `rest` its parts that
+    belong to no operator, by name: the operators' times and the rest sum to the whole. `within` is
+    when the host worked on it, None for a whole file.
     """
 
     clock: Clock
     label: str
     steps: int
+    units: int
     whole_ns: int
     ops: I64
     kernels: I64
@@ -54,6 +55,11 @@ class Windowed:
     begun: Mask
     rest: dict[str, int]
     within: Intervals | None
+
+    @property
+    def parts(self) -> int:
+        """What times are divided by for that of one step: steps of each device or process."""
+        return self.steps * self.units
 
     def holds(self, at_ns: I64) -> Mask:
         """Which instants lie in the window; of a whole file all."""
@@ -85,7 +91,8 @@ def _of_device(trace: Trace, window: Windows) -> Windowed:
     own = np.zeros(len(trace.ops), np.int64)
     for op, inside in ((trace.kernels.op, kernel_ns), (trace.copies.op, copy_ns)):
         np.add.at(own, op[op != NULL], inside[op != NULL])
-    whole = window.total_ns(devices_with_work(trace))
+    devices = devices_with_work(trace)
+    whole = window.total_ns(devices)
     device, start, dur = (
         np.concatenate([getattr(table, name).astype(np.int64) for table in works])
         for name in ("device", "start_ns", "dur_ns")
@@ -99,6 +106,7 @@ def _of_device(trace: Trace, window: Windows) -> Windowed:
         clock="device",
         label=window.label,
         steps=max(window.steps, 1),
+        units=len(devices),
         whole_ns=whole,
         ops=own,
         kernels=kernel_ns,
@@ -146,12 +154,14 @@ def _of_host(trace: Trace, window: Windows) -> Windowed:
     own = self_time(start, end - start, nests(ops).parent)
     process = pack([ops.source, ops.pid])
     running = _running(process, intervals.lasting(ops.start_ns, ops.dur_ns), when)
-    whole = when.total * len(distinct(process))
+    units = len(distinct(process))
+    whole = when.total * units
     nothing = np.zeros(0, np.int64)
     return Windowed(
         clock="host",
         label=window.label,
         steps=max(window.steps, 1),
+        units=units,
         whole_ns=whole,
         ops=own,
         kernels=nothing,

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness.analysis.compare.operators.changes import compare_work
 from profharness.analysis.compare.operators.content import Content, content_of
-from profharness.analysis.compare.operators.records import Branch, WorkComparison, WorkTable
+from profharness.analysis.compare.operators.records import (
+    Branch,
+    StepChange,
+    WorkComparison,
+    WorkRow,
+    WorkTable,
+)
+from profharness.report.compared.words import other_work_words, work_answer
+from profharness.trace.model import Device
 from tests.analysis.compare.operators.scenes import STEPS, drawn
 from tests.analysis.scene import Scene
 
@@ -155,3 +165,159 @@ def test_nothing_is_compared_across_clocks_or_without_operators():
     bare = Scene()
     bare.kernel(0, 5)
     assert content_of(bare.build()) is None
+
+
+def device_of(*works: tuple[str, int], devices: int = 1, steps: int = 2) -> Content:
+    """Steps of 100 ns with these operators and the time of their kernels, on each device alike."""
+    scene = Scene(devices=tuple(Device(str(number)) for number in range(devices)))
+    for number in range(steps):
+        start = 100 * number
+        scene.mark("step", start, start + 100, f"ProfilerStep#{number}")
+        at = start + 20
+        for place, (name, length) in enumerate(works):
+            op = scene.op(name, start + 1 + 4 * place, start + 4 + 4 * place)
+            for device in range(devices):
+                by = scene.launch(start + 2 + 4 * place, start + 3 + 4 * place)
+                scene.kernel(at, at + length, by, op=op, device=device, name=name)
+            at += length
+    content = content_of(scene.build())
+    assert content is not None
+    return content
+
+
+def test_a_step_on_several_devices_is_that_of_each():
+    one = device_of(("aten::mm", 30))
+    two = device_of(("aten::mm", 40), devices=2)
+    step = compared(one, two).step
+    assert (step.units_a, step.units_b) == (1, 2)
+    row = next(row for row in compared(one, two).operators.rows if row.name == "aten::mm")
+    assert (row.a_ns, row.b_ns, row.difference_ns) == (60, 160, 10.0)
+    assert (step.a_ns, step.b_ns) == (step.whole_a_ns / 2, step.whole_b_ns / 4)
+    assert sum(one.difference_ns for one in compared(one, two).operators.rows) == pytest.approx(
+        step.difference_ns
+    )
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "other"),
+    [
+        ((("aten::mm", 30), ("aten::mul", 9)), (("aten::mm", 9), ("aten::mul", 30)), False),
+        ((("aten::mm", 30),), (("aten::bmm", 30),), True),
+        ((("aten::mm", 30), ("aten::mul", 3)), (("aten::bmm", 30), ("aten::mul", 3)), True),
+        ((("aten::mm", 30), ("aten::mul", 9)), (("aten::bmm", 30), ("aten::mul", 9)), False),
+    ],
+)
+def test_traces_that_share_hardly_an_operator_are_of_different_work(a, b, other):
+    found = compared(device_of(*a), device_of(*b)).other_work
+    assert (found is not None) is other
+    if found is not None:
+        assert found.of == "operators"
+        assert found.common_a == found.common_b < 0.2
+
+
+@pytest.mark.parametrize(
+    ("flops_a", "flops_b", "other"),
+    [
+        (1e12, 1.09e12, False),  # as lengths of sequences scatter
+        (1e12, 1.2e12, True),
+        (1e12, None, False),  # the operators tell
+    ],
+)
+def test_operations_of_a_step_tell_different_work_first(flops_a, flops_b, other):
+    one, two = (replace(device_of(("aten::mm", 30)), flops=flops) for flops in (flops_a, flops_b))
+    found = compared(one, two).other_work
+    assert (found is not None) is other
+    unlike = replace(device_of(("triton::fused", 30)), flops=flops_a)
+    assert compared(replace(one, flops=flops_a), unlike).other_work is None
+
+
+def test_different_work_comes_first_and_nothing_is_faster():
+    one = replace(device_of(("aten::mm", 30)), flops=2e9)
+    two = replace(device_of(("aten::bmm", 60)), flops=3e12)
+    found = compared(one, two)
+    assert found.other_work is not None
+    words = other_work_words(found.other_work, found.step)
+    assert words.startswith("A and B do different work, so that neither is the faster one: the ")
+    assert "matrix products of one step are 2.00 GFLOP in A and 3.00 TFLOP in B." in words
+    assert "%" not in words
+
+
+@pytest.mark.parametrize(
+    ("ceiling_b", "ns_b", "limiter"),
+    [
+        (2.0e12, 50, "bandwidth"),
+        (2.0e12, 20, None),  # it got faster, though the ceiling is lower
+        (3.9e12, 50, None),  # the ceiling hardly moved
+        (8.0e12, 20, "bandwidth"),
+    ],
+)
+def test_a_changed_ceiling_is_a_reason_where_the_limiter_says_so(ceiling_b, ns_b, limiter):
+    one = replace(
+        device_of(("aten::mul", 30), ("aten::mm", 10)),
+        limiters={"aten::mul": "bandwidth"},
+        ceilings={"bandwidth": 4.0e12},
+    )
+    two = replace(
+        device_of(("aten::mul", ns_b), ("aten::mm", 20)), ceilings={"bandwidth": ceiling_b}
+    )
+    rows = {row.name: row for row in compared(one, two).operators.rows}
+    assert rows["aten::mul"].limiter == limiter
+    assert rows["aten::mul"].reason == (
+        f"bound by bandwidth, whose ceiling is {ceiling_b / 4e12:.2f} times A's" if limiter else ""
+    )
+    assert rows["aten::mm"].limiter is None
+
+
+def step_of(a_ns: float, b_ns: float) -> StepChange:
+    return StepChange(
+        clock="device",
+        a_ns=a_ns,
+        b_ns=b_ns,
+        change=b_ns / a_ns - 1,
+        window_a="2 steps",
+        window_b="2 steps",
+        steps_a=1,
+        steps_b=1,
+        whole_a_ns=round(a_ns),
+        whole_b_ns=round(b_ns),
+        difference_ns=b_ns - a_ns,
+    )
+
+
+def rows_of(**differences: float) -> WorkTable:
+    rows = tuple(
+        WorkRow(name=name, side="both", a_ns=9, b_ns=9, difference_ns=ns)
+        for name, ns in differences.items()
+    )
+    return WorkTable(by="op", clock="device", rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("b_ns", "differences", "words"),
+    [
+        (
+            1200.0,
+            {"mm": -300.0, "mul": 250.0, "add": 150.0, "idle": 100.0},
+            (
+                "20.0 % more time in B (1.000 µs in A, 1.200 µs in B): mul +250 ns, add +150 ns, "
+                "idle +100 ns; against it mm -300 ns."
+            ),
+        ),
+        (
+            800.0,
+            {"mm": -300.0, "mul": 40.0, "add": 40.0, "idle": 20.0},
+            "20.0 % less time in B (1.000 µs in A, 800 ns in B): mm -300 ns.",
+        ),
+        (
+            1010.0,
+            {"mm": 10.0},
+            (
+                "as long in both, as far as two recordings tell (1.000 µs in A, 1.010 µs in B): "
+                "mm +10 ns."
+            ),
+        ),
+    ],
+)
+def test_answers_name_first_what_goes_their_way(b_ns, differences, words):
+    said = work_answer(step_of(1000.0, b_ns), rows_of(**differences))
+    assert said == f"One step takes {words}"

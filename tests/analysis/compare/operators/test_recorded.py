@@ -67,6 +67,7 @@ def test_tables_sum_to_both_windows_and_name_what_one_vendor_adds(shared):
     assert (step.clock, step.steps_a, step.steps_b) == ("device", 1, 1)
     # from the end of the work that was launched before to the end of the step's own
     assert (step.whole_a_ns, step.whole_b_ns) == (35_183_362, 33_755_369)
+    assert step.difference_ns == step.whole_b_ns - step.whole_a_ns
     assert step.change == pytest.approx(-0.0406, abs=1e-4)
     for table in found.work:
         assert sum(row.a_ns or 0 for row in table.rows) == step.whole_a_ns
@@ -81,6 +82,13 @@ def test_tables_sum_to_both_windows_and_name_what_one_vendor_adds(shared):
         )
     ]
     assert not any(reason.kind == "kernels-switched" for reason in found.reasons)
+    rows = {row.name: row for row in found.categories.rows}
+    parts = [reason for reason in found.reasons if reason.effect is not None]
+    for reason in parts:
+        row = rows[reason.message.partition(":")[0]]
+        assert reason.effect == row.difference_ns / (step.whole_a_ns / step.parts[0])
+    along = [one.effect * step.difference_ns > 0 for one in parts]
+    assert along == sorted(along, reverse=True)
 
 
 def test_modules_and_inputs_of_two_vendors_are_matched(shared):
