@@ -22,6 +22,7 @@ CHECKS = (
     "profharness.analysis.verdict.doubted_times:overlong_kernels",
     "profharness.analysis.verdict.integrity:launches_missing",
     "profharness.analysis.verdict.integrity:streams_exceed_queues",
+    "profharness.analysis.verdict.gpu_times:faulty_times",
     "profharness.analysis.verdict.providers:nodes_on_cpu",
 )
 """The graver ones first."""
