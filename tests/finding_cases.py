@@ -221,7 +221,7 @@ CASES: dict[str, Case] = {
     "known-fault": Case(
         "layers/test_clashes.py::test_a_lock_of_another_user",
         "layers/test_clashes.py::test_a_node_in_order_has_none",
-        OF_A_NODE,
+        "kineto/mi300x_bert_small.json.gz",
     ),
     "no-device-access": Case(
         _SAID, "supervise/test_diagnosis.py::test_a_profilers_end_is_never_the_workloads", OF_A_TOOL

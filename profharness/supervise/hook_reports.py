@@ -31,6 +31,7 @@ NAME_PYTHON = (
     "or sitecustomize does not reach that process"
 )
 """Where the command does not start with python, which --hook exec refuses."""
+_FLAGS, _FORKED_NO_EXEC = 6, 0x40  # field behind the name in /proc/PID/stat, and PF_FORKNOEXEC
 # libraries that show a framework in a process's memory map
 _LIBRARIES = (("torch", "libtorch_cpu.so"), ("onnxruntime", "onnxruntime_pybind11_state"))
 
@@ -62,8 +63,12 @@ class Observer:
             return
         self._next = time.monotonic() + EVERY_S
         for process in tree(self._root):
-            if process.pid not in self._seen and (framework := _framework(process.pid)):
-                self._seen[process.pid] = (framework, _command_line(process))
+            pid = process.pid
+            # a fork has its parent's memory until it calls exec: the parent was looked at
+            if pid in self._seen or _awaits_exec(pid):
+                continue
+            if framework := _framework(pid):
+                self._seen[pid] = (framework, _command_line(process))
 
     def report(self, add: Callable[[Finding], None]) -> None:
         """One finding for each process that used a framework without a hook; the hooks end at a
@@ -154,6 +159,15 @@ def read_byes(folder: Path) -> frozenset[int]:
         for path in folder.glob("bye-*.json")
         if (number := path.stem.rpartition("-")[2]).isdigit()
     )
+
+
+def _awaits_exec(pid: int) -> bool:
+    """By the kernel's flag of a process that was forked and has called no exec since."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return bool(int(fields[_FLAGS]) & _FORKED_NO_EXEC)
+    except (OSError, IndexError, ValueError):
+        return False
 
 
 def _framework(pid: int) -> str:

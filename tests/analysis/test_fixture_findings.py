@@ -58,6 +58,15 @@ USED_BETTER = {
     "kineto/mi300x_xdit_sd3.5.json.gz": {"layout-under-convolutions"},
     "rocm/rocprofv3/json/908_results.json.gz": {"contention"},
 }
+# MI300X, and ROCm 6.4.1 by HIP's number, or by sysinfo.csv beside tables of dispatches
+FAULTY_TIMES = (
+    "kineto/mi300x_bert_small.json.gz",
+    "kineto/mi300x_qwen0.5b_prefill.json.gz",
+    "kineto/mi300x_resnet_act_ckpt_rank0of8.json.gz",
+    "kineto/mi300x_timesformer.json.gz",
+    "rocm/rocprof_compute/bank_conflict_MI300X/",
+)
+WITHOUT_DISPATCHES = ("sysinfo.csv", "roofline.csv", "pmc_kernel_top.csv")
 # ns of first calls while the device had nothing to do: sums of their lengths in the files
 START_UP = {
     "kineto/mi250_minitoy_rocm6.2.json.gz": {"start_up_ns": 6_543_109},
@@ -191,6 +200,8 @@ def case(request: pytest.FixtureRequest) -> tuple[str, dict[str, Finding], Commu
 
 def deserved(name: str, exposed: float) -> set[str]:
     expected = set(USED_BETTER.get(name, ()))
+    if name.startswith(FAULTY_TIMES) and not name.endswith(WITHOUT_DISPATCHES):
+        expected.add("known-fault")
     if name in NOTHING_RECORDED:
         expected.add("empty-trace")
     if name in CAUSAL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -62,3 +63,43 @@ def test_a_framework_without_a_hook_is_a_finding(
     assert [one.id for one in found] == ["hook-not-loaded"]
     assert f"process {process.pid} (" in found[0].message
     assert "train.py) used shell" in found[0].message
+
+
+FORKS = """
+import os, sys
+child = os.fork()
+if not child:
+    sys.stdin.readline()
+    os.execvp("sh", ["sh", "-c", "echo; read line"])
+print(child, flush=True)
+os.wait()
+"""
+
+
+def test_a_fork_is_judged_once_it_runs_its_own_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it calls exec a child has its parent's libraries mapped."""
+    monkeypatch.setattr(hook_reports, "_LIBRARIES", (("Python", "python3"), ("shell", "/libc")))
+    monkeypatch.setattr(hook_reports, "EVERY_S", 0.0)
+    found: list[Finding] = []
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        observer = Observer(tmp_path)
+        observer.follow(process.pid)
+        observer.look()
+        assert set(observer._seen) == {process.pid}
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"\n"
+        observer.look()
+        process.stdin.close()
+    observer.report(found.append)
+    assert sorted(one.figures["pid"] for one in found) == sorted([process.pid, child])
+    assert f"process {child} (sh -c echo; read line) used shell" in " ".join(
+        one.message for one in found
+    )

@@ -82,7 +82,7 @@ def _added(rows: Sequence[CopyRow]) -> CopyRow:
         busy_ns=sum(row.busy_ns for row in rows),
         exposed_ns=None if first.exposed_ns is None else sum(row.exposed_ns or 0 for row in rows),
         window_ns=sum(row.window_ns for row in rows),
-        bytes_per_s=_rate(size, total),
+        bytes_per_s=None if all(row.bytes_per_s is None for row in rows) else _rate(size, total),
         bytes_per_s_median=_median_of(rows),
         linked_calls=sum(row.linked_calls for row in rows),
         blocking_calls=sum(blocking) if blocking else None,
@@ -151,8 +151,9 @@ def _row(m: Measurement, rows: I64, *, direction: str, memory: str, size_class: 
     total = int(copies.dur_ns[rows].sum())
     known = size_class != NULL
     size = int(copies.bytes[rows].sum()) if known else None
-    lasting = rows[copies.dur_ns[rows] > 0]
-    rates = copies.bytes[lasting] * 1e9 / copies.dur_ns[lasting]
+    # one byte is what roctracer writes where it knows no size, and its time is all latency
+    rated = rows[(copies.bytes[rows] > 1) & (copies.dur_ns[rows] > 0)]
+    rates = copies.bytes[rated] * 1e9 / copies.dur_ns[rated]
     linked, blocking = _blocking(m, rows)
     return CopyRow(
         direction=direction or "unknown",
@@ -165,8 +166,8 @@ def _row(m: Measurement, rows: I64, *, direction: str, memory: str, size_class: 
         busy_ns=busy,
         exposed_ns=exposed,
         window_ns=m.window_ns,
-        bytes_per_s=_rate(size, total),
-        bytes_per_s_median=float(np.median(rates)) if known and len(rates) else None,
+        bytes_per_s=_rate(size, total) if len(rated) else None,
+        bytes_per_s_median=float(np.median(rates)) if len(rated) else None,
         linked_calls=linked,
         blocking_calls=blocking,
     )

@@ -53,6 +53,7 @@ from profharness.analysis.run.view import PointResult, RunView
 from profharness.analysis.run.work import ceilings_of_points
 from profharness.analysis.summarise import problem_row, summarise_trace
 from profharness.analysis.verdict.above_peak import above_peak
+from profharness.analysis.verdict.gpu_times import of_releases
 from profharness.analysis.verdict.telemetry import telemetry_verdict, units_counted
 from profharness.analysis.verdict.window import Judgement, judge
 from profharness.findings import Finding, Grouped, about, by_point, finding
@@ -161,14 +162,13 @@ def _measured_findings(
     view: RunView, trace: Trace, device: Summary, results: Sequence[PointResult]
 ) -> tuple[Finding, ...]:
     """What the manifest, the traced pass and the points say, each once."""
-    # a point's share of a peak may come from another pass than its device's figures: it is judged
-    # when they stand together; all steps tell more than those that a trace holds
+    # a point's share of a peak is judged when it stands with its device's figures; all steps tell
+    # more than those that a trace holds
     of_device = (item for item in device.findings if item.id != "above-peak" or item.point is None)
     of_device = (item for item in of_device if item.id != "steps-grow")
     records = view.manifest.points
     of_records = (*provider_findings(records), *ragged_findings(records))
-    # a profile shows fewer: compiled ones
-    if any(item.id == "nodes-on-cpu" for item in of_records):
+    if any(item.id == "nodes-on-cpu" for item in of_records):  # a profile shows fewer of them
         of_device = (item for item in of_device if item.id != "nodes-on-cpu")
     return _unique(
         (
@@ -178,6 +178,7 @@ def _measured_findings(
             *growing_steps(view.manifest, trace),
             *ceilings_not_believed(view),
             *of_records,
+            *of_releases(trace, (node.versions.get("rocm", "") for node in view.manifest.nodes)),
             *of_device,
             *(item for result in results for item in result.findings),
             *(item for drift in view.repeats for item in drift_finding(drift)),

@@ -22,6 +22,7 @@ CHECKS = (
     "profharness.analysis.verdict.doubted_times:overlong_kernels",
     "profharness.analysis.verdict.integrity:launches_missing",
     "profharness.analysis.verdict.integrity:streams_exceed_queues",
+    "profharness.analysis.verdict.gpu_times:faulty_times",
     "profharness.analysis.verdict.steps_by_launch:work_of_others",
     "profharness.analysis.verdict.steps_by_launch:host_ahead",
     "profharness.analysis.verdict.providers:nodes_on_cpu",

@@ -258,7 +258,7 @@ class KinetoRows:
             pid=self.odd.whole("pid", [e.pid for e in events]),
             tid=self.odd.whole("tid", [e.tid for e in events], signed=True),
             external=self.odd.whole("External id", [a.external for a in args], signed=True),
-            shapes=self._texts.codes(raw_bytes([a.dims for a in args])),
+            shapes=self._texts.codes(raw_bytes([a.dims or a.dims_2021 for a in args])),
             types=self._texts.codes(raw_bytes([a.types for a in args])),
             concrete=self._texts.codes(raw_bytes([a.concrete for a in args])),
             strides=self._texts.codes(raw_bytes([a.strides for a in args])),

@@ -185,6 +185,7 @@ class OpArgs(CommsArgs, gc=False):
 
     external: Number = msgspec.field(default=NULL, name="External id")
     dims: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Dims")
+    dims_2021: msgspec.Raw = msgspec.field(default=NOTHING, name="Input dims")
     types: msgspec.Raw = msgspec.field(default=NOTHING, name="Input type")
     concrete: msgspec.Raw = msgspec.field(default=NOTHING, name="Concrete Inputs")
     strides: msgspec.Raw = msgspec.field(default=NOTHING, name="Input Strides")

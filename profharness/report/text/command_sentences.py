@@ -19,7 +19,7 @@ from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.labels import device_word, is_command, on_cpu
 from profharness.report.text.limits import clause_of, gain_text, largest_cause, limit_of
 from profharness.report.text.measured import feeding, python_lines, slow_rank
-from profharness.report.text.measured.counted import counted, gpu_percent
+from profharness.report.text.measured.counted import counted, gpu_percent, nothing_of
 from profharness.report.text.measured.endings import ending, failed_before_anything
 from profharness.report.text.measured.host_time import (
     crowded,
@@ -68,7 +68,7 @@ def answer(summary: Summary) -> str:
     ]
     if not any(parts[:-1]):
         parts.insert(0, _forked(summary.findings))
-    text = " ".join(part for part in parts if part) or _counts(summary) or _nothing(summary)
+    text = " ".join(part for part in parts if part) or _counts(summary) or nothing_of(summary)
     run = summary.run
     return (
         f"{_upper(ending(run, summary.findings))}. {text}"
@@ -143,12 +143,6 @@ def _host(summary: Summary) -> HostTime | None:
     if host is None or host.of != "window" or not on_cpu(summary):
         return None
     return without_waits(host) if under_pressure(summary) else host
-
-
-def _nothing(summary: Summary) -> str:
-    if summary.run is None and summary.sources:
-        return "No device work and no operators are recorded here, so no device can be judged."
-    return "Nothing was measured: no trace and no point gave figures."
 
 
 def _counts(summary: Summary) -> str:

@@ -106,13 +106,25 @@ def _point_title(name: str, point: str) -> str:
     return f"point {point}" if name == point else f"{name}, point {point}"
 
 
+def _without_records(summary: Summary) -> str:
+    """What there is of device work where no kernel and no copy is recorded by itself."""
+    totals = next((table for table in summary.hotspots if table.by == "kernel"), None)
+    if totals is not None and totals.total_ns:
+        calls, names = sum(row.calls for row in totals.rows), len(totals.rows)
+        return (
+            f"totals of {format_number(calls)} kernel{'' if calls == 1 else 's'} of "
+            f"{format_number(names)} name{'' if names == 1 else 's'}, and none by itself"
+        )
+    return f"{'hardware counters, and ' if summary.counters else ''}no device work"
+
+
 def _trace_lines(summary: Summary) -> Iterator[str]:
     counts = summary.trace
     name = f" (pass {counts.pass_name})" if counts.pass_name else ""
     yield one_line(f"{summary.source}{name}")
     if not counts.kernels and not counts.copies:
         yield (
-            f"trace     {'hardware counters, and ' if summary.counters else ''}no device work, "
+            f"trace     {_without_records(summary)}, "
             f"{format_number(counts.ranks)} "
             f"{'rank' if counts.ranks == 1 else 'ranks'}"
         )

@@ -107,6 +107,22 @@ def test_what_has_no_size_has_a_row_of_its_own_and_no_bandwidth() -> None:
     assert "no size of 1 of them" in table.note
 
 
+def test_copies_of_one_byte_have_no_bandwidth() -> None:
+    """Tools of ROCm write one byte where they know no size."""
+    scene = Scene()
+    scene.kernel(0, 1)
+    flags = [("d2h", "Memcpy DtoH (Device -> Pinned)", at, 10, 1) for at in (0, 20)]
+    alone = copy_rows(in_window(copies(scene.build(), *flags), 0, 100))
+    assert [(row.bytes, row.bytes_per_s, row.bytes_per_s_median) for row in alone] == [
+        (2, None, None)
+    ]
+    merged = merge_copy_rows([alone, alone])
+    assert [(row.bytes, row.bytes_per_s) for row in merged] == [(4, None)]
+    beside = ("d2h", "Memcpy DtoH (Device -> Pinned)", 40, 10, 64)
+    (row,) = copy_rows(in_window(copies(scene.build(), *flags, beside), 0, 100))
+    assert (row.bytes, row.bytes_per_s, row.bytes_per_s_median) == (66, 66 * 1e9 / 30, 6.4e9)
+
+
 def test_copies_that_are_kernels_are_named_and_keep_their_time_as_kernels() -> None:
     scene = Scene()
     scene.kernel(0, 40, name="__amd_rocclr_copyBuffer")

@@ -12,6 +12,7 @@ from profharness.analysis.kernels.counter_table import counter_rows
 from profharness.analysis.kernels.hotspots import by_kernel
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time import counts
+from profharness.report.text.command_sentences import answer
 from profharness.report.text.metrics import metrics_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.wanted import Wanted
@@ -45,6 +46,20 @@ RANGES: list[dict[str, object]] = [
     {"name": "second", "ts": 205, "args": {"a.sum": 3, "b": 2.5, "text": "no number"}},
     {"name": "__missing__", "ts": 200, "args": {"a.sum": 1}},
 ]
+
+
+def test_the_answer_says_what_there_is(tmp_path: Path) -> None:
+    path = _written(tmp_path / "a.json", RANGES, 2)
+    assert answer(summarise_trace(readers.read(path), "a.json")) == (
+        "2 kernels are known by hardware counters alone, without times, so no device can be judged."
+    )
+    content = json.loads(path.read_text())
+    span = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 90, "dur": 50}
+    content["traceEvents"].append(span)
+    path.write_text(json.dumps(content))
+    assert answer(summarise_trace(readers.read(path), "a.json")).endswith(
+        "no device can be judged. Operators of the host are recorded beside them."
+    )
 
 
 def test_ranges_are_counters_of_kernels_without_times(tmp_path: Path) -> None:

@@ -718,6 +718,17 @@ def test_any_block_size_gives_the_same_trace(
     )
 
 
+def test_shapes_stand_under_the_name_of_2021_too(tmp_path: Path) -> None:
+    """libkineto wrote `Input dims` before torch wrote `Input Dims`."""
+    events = [
+        event("Operator", "aten::mm", 0, 10, Input_dims=[[2, 3], [3, 4]], External_id=1),
+        event("Operator", "aten::relu", 20, 10, External_id=2),
+    ]
+    trace = chrome_json.read(write(tmp_path / "t.json", document(events)))
+    assert trace.strings[trace.ops.shapes[0]] == "[[2, 3], [3, 4]]"
+    assert trace.ops.shapes[1] == NULL
+
+
 ODD = [
     {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
     {"ph": "C", "name": "Power (W)", "pid": "GPU 0 Counters", "ts": 1, "args": {"": 300.5}},

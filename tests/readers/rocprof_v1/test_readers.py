@@ -16,12 +16,14 @@ import pytest
 
 from profharness import readers
 from profharness.analysis.kernels import hotspots
+from profharness.analysis.summarise import summarise_trace
 from profharness.errors import InputError
 from profharness.readers.rocprof_v1 import csv_reader as rocprof_csv
 from profharness.readers.rocprof_v1 import db_reader as rocprof_db
 from profharness.readers.rocprof_v1 import json_reader as rocprof_json
 from profharness.readers.rocprof_v1 import rocminfo
 from profharness.readers.rocprof_v1 import stats_reader as rocprof_stats
+from profharness.report.text.metrics import metrics_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Trace
 
@@ -252,6 +254,9 @@ class TestStatistics:
             ("q", 1, 400),
         ]
         assert not trace.problems
+        assert "trace     totals of 4 kernels of 2 names, and none by itself" in metrics_text(
+            summarise_trace(trace, "results.stats.csv")
+        )
 
     @pytest.mark.parametrize(
         ("name", "label", "domain"),

@@ -6,6 +6,8 @@ are enough, else it says that they are of the whole run.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 
 import msgspec
 
@@ -13,7 +15,7 @@ from profharness.analysis.records import Summary, TelemetryRow
 from profharness.report.tables.device import device_lines
 from profharness.report.text import names
 from profharness.report.text.figures import finite
-from profharness.units import format_ns
+from profharness.units import format_ns, format_number
 
 _ELSEWHEN = " over the whole run"
 _SAME = 0.9  # of the sampled time: a window that covers so much is the whole run
@@ -80,3 +82,32 @@ def _compared(summary: Summary, rows: Sequence[TelemetryRow]) -> tuple[Sequence[
     if partition.window_ns / devices >= _SAME * span_ns:
         return rows, ""
     return rows, f"{_ELSEWHEN} of {format_ns(span_ns, 3)}"
+
+
+def nothing_of(summary: Summary) -> str:
+    """What is recorded where no figure can be given: what was counted without times, and of what
+    there is nothing.
+    """
+    if summary.run is not None or not summary.sources:
+        return "Nothing was measured: no trace and no point gave figures."
+    operators = summary.metrics.get("operators")
+    ran = operators is not None and operators.value is not None
+    if counted := _counted_kernels(summary):
+        beside = " Operators of the host are recorded beside them." if ran else ""
+        return (
+            f"{format_number(counted)} kernel{'' if counted == 1 else 's'} are known by hardware "
+            f"counters alone, without times, so no device can be judged.{beside}"
+        )
+    if ran:
+        return "Operators of the host are recorded here, and no device work: none can be judged."
+    return "No device work and no operators are recorded here, so no device can be judged."
+
+
+def _counted_kernels(summary: Summary) -> int:
+    """The kernels of which there are counters; each has all counters of its name."""
+    return sum(
+        max(row.dispatches for row in rows)
+        for _, rows in groupby(
+            sorted(summary.counters, key=attrgetter("kernel")), attrgetter("kernel")
+        )
+    )
