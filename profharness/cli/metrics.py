@@ -128,14 +128,14 @@ def _with_critical_path(line: MetricsLine, given: OperatorInput) -> None:
     import msgspec
 
     from profharness.analysis.critical.changes import parse
-    from profharness.report.json import metrics_json
+    from profharness.report.json import metrics_json, told_path
     from profharness.report.text.measured.critical_path import critical_path_text
     from profharness.understand.many.critical import summary_with_path
 
     changes = [parse(text) for text in line.what_if]
     summary, path = summary_with_path(line.paths, changes, line.step_range, given, _workers(line))
     if line.json or line.form is Form.JSON:
-        beside = {"critical_path": msgspec.to_builtins(path)}
+        beside = {"critical_path": msgspec.to_builtins(told_path(path))}
         sys.stdout.write(metrics_json(summary, beside).decode())
         return
     if line.form is Form.MD:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from profharness.analysis.axes.records import AxesScan, Prediction
-from profharness.analysis.critical.records import CriticalPath
+from profharness.analysis.critical.records import NO_CHANGE, CriticalPath, Forecast
 from profharness.analysis.curves.plans import compare_plans
 from profharness.analysis.curves.records import Series
 from profharness.analysis.records import (
@@ -82,13 +82,31 @@ def _forecasts(path: CriticalPath) -> dict[str, object]:
                 "process": process.process,
                 "point": process.point,
                 "rank": process.rank,
-                "what_if": [made for made in process.what_if[1:] if made.touched],
+                "what_if": [told(made) for made in process.what_if[1:] if made.touched],
             }
             for process in path.processes
         ],
         "batches": path.batches,
         "refused": path.refused,
     }
+
+
+def told(made: Forecast) -> Forecast:
+    """A forecast without its value where that has no interval: its bound stays."""
+    if made.is_told or made.change == NO_CHANGE:
+        return made
+    return msgspec.structs.replace(made, forecast_ns=None)
+
+
+def told_path(path: CriticalPath | None) -> CriticalPath | None:
+    """A path whose forecasts are as reports show them."""
+    if path is None:
+        return None
+    processes = tuple(
+        msgspec.structs.replace(one, what_if=tuple(map(told, one.what_if)))
+        for one in path.processes
+    )
+    return msgspec.structs.replace(path, processes=processes)
 
 
 def metrics_json(summary: Summary, beside: Mapping[str, object] = {}) -> bytes:
@@ -143,7 +161,10 @@ def summary_json(summary: Summary) -> bytes:
     """`summary.json`: all of the summary, with verdicts and partitions as in `metrics --json`. Ends
     with a newline.
     """
-    document = msgspec.to_builtins(msgspec.structs.replace(summary, pictures=None))
+    critical = told_path(summary.critical_path)
+    document = msgspec.to_builtins(
+        msgspec.structs.replace(summary, pictures=None, critical_path=critical)
+    )
     del document["device_names"]  # a run's devices stand in its manifest
     del document["pictures"]
     if summary.host_lines is None:

@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.critical.capture import at_best, launched_together
-from profharness.analysis.critical.classes import COLLECTIVE, COPY, KERNEL, KEYS
+from profharness.analysis.critical.classes import COLLECTIVE, KERNEL, KEYS
 from profharness.analysis.critical.graph import OWN, STREAM, Graph
 from profharness.analysis.critical.host_points import Role
 from profharness.analysis.critical.records import PathRow
-from profharness.analysis.critical.scaling import FURTHEST
 from profharness.analysis.critical.segments import (
     Cut,
     cut_host,
     tiled,
     work_classes,
     work_names,
-    work_operators,
 )
 from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.timeline import OPS
@@ -36,13 +34,11 @@ from profharness.trace.columns.table import NULL
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-NO_CHANGE = "no change"
 FORMS = (
     "kernel:REGEX=FACTOR, op:REGEX=FACTOR, graphs, no-sync, hide-communication, dataloader, "
     "batch=N, or batch=OLD:NEW"
 )
 _ON_HOST = "host_operator"
-_FIRST = re.compile(r"\[(\d+)")
 _READS = re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero)$")
 _SIMPLE = ("graphs", "no-sync", "hide-communication", "dataloader")
 
@@ -53,7 +49,7 @@ class Unforeseeable(Exception):  # noqa: N818  its text is shown beside forecast
 
 @dataclass(frozen=True)
 class Change:
-    """One what-if. `factor` multiplies times; of a batch it is not known before `of_batch`."""
+    """One what-if. `factor` multiplies times."""
 
     text: str
     kind: str
@@ -62,24 +58,17 @@ class Change:
     batch: int | None = None
     old_batch: int | None = None
 
-    def of_batch(self, old: int | None) -> Change:
-        """The change for a window of this batch size. Raises Unforeseeable where one trace cannot
-        tell what the batch size would do.
+    def foreseeable(self) -> Change:
+        """The change itself. Raises Unforeseeable for another batch size, of which one trace tells
+        nothing: forecasts of three sizes from one trace missed in all three cases.
         """
         if self.batch is None:
             return self
-        known = self.old_batch or old
-        if not known:
-            raise Unforeseeable("the batch size of the trace is not known: write batch=OLD:NEW")
-        if known == self.batch:
-            raise Unforeseeable("this is the batch size of the trace")
-        if not 1 / FURTHEST <= self.batch / known <= FURTHEST:
-            raise Unforeseeable(
-                f"a trace of batch {known} alone says nothing of a size more than {FURTHEST} times "
-                "as large or small: scan sizes on both sides of it (`profharness run SCAN "
-                f"--batch-sizes {max(1, self.batch // 2)},{2 * self.batch}`)"
-            )
-        return replace(self, factor=self.batch / known, old_batch=known)
+        raise Unforeseeable(
+            "one trace does not tell which part of an operator's time is per call and which per "
+            "item: scan sizes on both sides of it (`profharness run SCAN --batch-sizes "
+            f"{max(1, self.batch // 2)},{2 * self.batch}`)"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,9 +170,17 @@ def apply(graph: Graph, change: Change, came_last: Mapping[int, int] = {}) -> Ch
 def best_case(graph: Graph, change: Change, changed: Changed) -> Changed | None:
     """Causes and lags that no way of making the change goes below; None where they are those of the
     change itself, or where nothing is touched.
+
+    Without waits that is the device's work without gaps: a host that no longer waits also gets
+    through its own code faster than the recording shows, by how much no trace tells.
     """
-    if change.kind != "graphs" or not changed.touched:
+    if change.kind not in ("graphs", "no-sync") or not changed.touched:
         return None
+    if change.kind == "no-sync":
+        lag, works = changed.lag.copy(), graph.works
+        lag[:, :works] = 0
+        lag[:, 2 * works :] = 0
+        return Changed(changed.cause, lag, changed.touched)
     cause, lag = graph.cause.copy(), graph.lag.copy()
     at_best(graph, cause, lag)
     return Changed(cause, np.minimum(lag, changed.lag), changed.touched)
@@ -199,10 +196,6 @@ def _touched_work(graph: Graph, change: Change) -> Mask:
     kinds = work_classes(graph.scope)
     if change.kind == "hide-communication":
         return np.isin(kinds, (COLLECTIVE,))
-    if change.kind == "batch":
-        return (
-            np.isin(kinds, (KERNEL, COPY)) & _of_batch(graph, change)[work_operators(graph.scope)]
-        )
     if change.pattern is None:
         return np.zeros(len(kinds), np.bool_)
     name, operator = work_names(graph.scope)
@@ -243,9 +236,7 @@ def threads_of(graph: Graph, nodes: I64) -> I64:
 def _scale_host(graph: Graph, change: Change, lag: I64) -> None:
     """Multiply the parts of the host's time that a change touches."""
     on_device = graph.works > 0
-    if change.kind not in ("dataloader", "op", "batch") or (
-        on_device and change.kind in ("op", "batch")
-    ):
+    if change.kind not in ("dataloader", "op") or (on_device and change.kind == "op"):
         return
     nodes = own_edges(graph)
     threads = threads_of(graph, nodes)
@@ -263,29 +254,8 @@ def _touched_host(graph: Graph, change: Change, thread: int, cut: Cut) -> Mask:
         return np.isin(cut.kind, (Kind.DATA_LOADER,))
     rows, inner = graph.scope.rows, tiled(graph.scope, thread).inner[cut.stretch]
     in_operator: Mask = (inner != NULL) & (rows.table[np.maximum(inner, 0)] == OPS)
-    if change.kind == "batch":
-        operator = np.where(in_operator, rows.row[np.maximum(inner, 0)], NULL)
-        of_batch: Mask = in_operator & _of_batch(graph, change)[operator]
-        return of_batch
     names = np.where(in_operator, rows.name[np.maximum(inner, 0)], NULL).astype(np.int64)
     return _matching(graph, change, names)
-
-
-def _of_batch(graph: Graph, change: Change) -> Mask:
-    """Which operators (rows of the trace's, and one last entry for work without) work on the batch:
-    those with an input whose first dimension is a multiple of its size; all where no shapes are
-    recorded.
-    """
-    ops, strings = graph.scope.trace.ops, graph.scope.trace.strings
-    known = [code for code in np.unique(ops.shapes).tolist() if code != NULL]
-    if not known or change.old_batch is None:
-        return np.ones(len(ops) + 1, np.bool_)
-    whole = [
-        code
-        for code in known
-        if any(int(first) % change.old_batch == 0 for first in _FIRST.findall(strings[code]))
-    ]
-    return np.concatenate((np.isin(ops.shapes, whole), [True]))
 
 
 def _without_host_waits(graph: Graph, lag: I64) -> None:

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.critical import classes
-from profharness.analysis.critical.changes import NO_CHANGE, Change, Changed, apply, best_case
+from profharness.analysis.critical.changes import Change, Changed, apply, best_case
 from profharness.analysis.critical.graph import OWN, STREAM, Graph
 from profharness.analysis.critical.host_points import Role
-from profharness.analysis.critical.records import Forecast
+from profharness.analysis.critical.records import NO_CHANGE, Forecast
 from profharness.analysis.critical.rerun import Rerun, path_nodes, rerun
 from profharness.analysis.critical.segments import cut_host, waiting_since, work_classes
 from profharness.analysis.critical.walk import Edges, path_of
@@ -41,11 +41,11 @@ def forecast(
     best = best_case(graph, change, changed)
     if best is not None:
         least = rerun(graph, best.cause, best.lag).window_ns
-        return msgspec.structs.replace(made, at_most_ns=made.window_ns - least)
-    if change.batch is None:
+        made = msgspec.structs.replace(made, at_most_ns=made.window_ns - least)
+    if change.kind != "graphs" or made.at_most_ns is None:
         return made
-    ends = sorted((made.window_ns, made.forecast_ns))
-    return msgspec.structs.replace(made, low_ns=ends[0], high_ns=ends[1])
+    least, most = made.window_ns - made.at_most_ns, made.replayed_ns
+    return msgspec.structs.replace(made, low_ns=min(least, most), high_ns=most)
 
 
 def _forecast(graph: Graph, text: str, changed: Changed, run: Rerun, residual_ns: int) -> Forecast:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import msgspec
 
 KEPT_ROWS = 100
+NO_CHANGE = "no change"
 
 
 class PathPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,14 +48,16 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
     `at_most_ns` is the time that the change takes from the measured path, which no forecast can
     gain more than; of graphs what is left of a window in which a capture reached all that one can
-    reach; None for other changes that take a dependence away. `low_ns` and `high_ns` bound a
-    batch size that one trace alone cannot tell: no operator's time changes, or that of all changes
-    in proportion, which `forecast_ns` is then.
+    reach, without waits what is left beside the device's own work.
+
+    `low_ns` and `high_ns` are the interval of a forecast, for changes of which it was held against
+    the change itself. Without it `forecast_ns` only says which change may be worth more: reports
+    show the bound alone (`is_told`), and their JSON has null.
     """
 
     change: str
     window_ns: int
-    forecast_ns: int
+    forecast_ns: int | None
     steps: int
     at_most_ns: int | None
     next_limit: str
@@ -63,6 +66,16 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     residual_ns: int
     low_ns: int | None = None
     high_ns: int | None = None
+
+    @property
+    def replayed_ns(self) -> int:
+        """The window of the replay, or the measured one where it is not told."""
+        return self.window_ns if self.forecast_ns is None else self.forecast_ns
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the forecast has an interval."""
+        return self.low_ns is not None and self.high_ns is not None
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):

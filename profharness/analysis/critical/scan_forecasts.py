@@ -53,10 +53,6 @@ class Scan:
     points: Mapping[str, ScanPoint] = field(default_factory=dict)
     drift: Mapping[str, float] = field(default_factory=dict)
 
-    def size_of(self, point: str) -> int | None:
-        """The batch size of a point; None where it is not known."""
-        return self.points[point].size if point in self.points else None
-
 
 NO_SCAN = Scan()
 

@@ -27,6 +27,7 @@ from profharness.trace.model import Source, Trace
 from profharness.trace.parts.select import by_source
 from profharness.trace.pieces import recording_process
 
+_TRIALS = "trials"  # the format of our own record of a point's trials
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -78,10 +79,26 @@ def scopes(trace: Trace) -> Iterator[Scope]:
     for members in groups.values():
         of_process = trace if all(members) else by_source(trace, members)
         if len(of_process.ops) or len(of_process.api):
-            for piece in _pieces(of_process):
+            for piece in _pieces(_with_trials(trace, members, of_process)):
                 scope = _scope(piece)
                 if scope is not None:
                     yield scope
+
+
+def _with_trials(trace: Trace, members: list[bool], of_process: Trace) -> Trace:
+    """A process of whose steps its tool says nothing (onnxruntime), with the trials that our worker
+    recorded of it: without them all trials of a point would be one step.
+    """
+    own = {_worker(source) for source in of_process.sources}
+    joined = [
+        member or (source.format == _TRIALS and _worker(source) in own)
+        for source, member in zip(trace.sources, members, strict=True)
+    ]
+    return of_process if joined == members or steps(of_process) else by_source(trace, joined)
+
+
+def _worker(source: Source) -> tuple[object, ...]:
+    return source.pass_name, source.host, source.rank, source.pid, source.point
 
 
 def _pieces(trace: Trace) -> list[Trace]:

@@ -238,7 +238,7 @@ def _forecasts(
         changes += [made for made in (largest_halved(own),) if made is not None]
     for change in changes:
         try:
-            known.append(change.of_batch(asking.scan.size_of(graph.scope.source.point)))
+            known.append(change.foreseeable())
         except Unforeseeable as why:
             asking.refused.append(Refusal(change=change.text, why=str(why)))
     if not known:

@@ -10,6 +10,7 @@ import pytest
 from profharness.analysis.critical.changes import parse
 from profharness.analysis.critical.records import BatchForecast, CriticalPath
 from profharness.analysis.critical.scan_forecasts import Scan, ScanPoint
+from profharness.analysis.critical.scope import scopes
 from profharness.analysis.critical.summary import critical_path
 from profharness.trace.model import Source
 from tests.analysis.scene import Scene
@@ -187,3 +188,26 @@ def test_kernels_of_a_device_scale_and_the_host_becomes_the_limit() -> None:
     made = by_size(found)
     assert made[32].traced.forecast_ns == pytest.approx((15 + 320 + 2) * US, rel=0.02)
     assert made[4].traced.forecast_ns == pytest.approx(101 * US, rel=0.05)
+
+
+def test_trials_are_the_steps_of_a_tool_that_marks_none() -> None:
+    """onnxruntime's profile has one range for each execution and no steps: our own record of the
+    trials tells where each begins, so that a step is one trial and not the whole point.
+    """
+    sources = tuple(
+        Source(f"{name}{size}", name, pid=7, pass_name="onnxruntime", host="n", point=f"b{size}")
+        for size in (1, 4)
+        for name in ("trials", "onnxruntime")
+    )
+    scene, at = Scene(sources=sources), 0
+    for place, (size, lasting) in enumerate(((1, 100), (4, 200))):
+        for _ in range(5):
+            scene.mark("trial", at, at + lasting * US, point=f"b{size}", source=2 * place)
+            scene.op("Conv", at + US, at + (lasting - 1) * US, source=2 * place + 1)
+            at += lasting * US
+    found = list(scopes(scene.build()))
+    assert [scope.source.point for scope in found] == ["b1", "b4"]
+    assert [[step.dur_ns for step in scope.steps] for scope in found] == [
+        [100 * US] * 5,
+        [200 * US] * 5,
+    ]

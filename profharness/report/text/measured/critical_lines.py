@@ -11,11 +11,12 @@ from profharness.analysis.critical.classes import LABELS
 from profharness.analysis.critical.records import CriticalPath, PathRow
 from profharness.report.tables.critical import (
     batch_table,
+    bound_text,
+    forecast_ends,
     gains,
     holding_path,
     longest_path,
     path_name,
-    signed,
     slowed_by_recording,
 )
 from profharness.report.text.folding import fold_kernel_name
@@ -70,19 +71,13 @@ def _worth(path: CriticalPath) -> Iterator[str]:
     gaining = gains(holding)[:_WORTH]
     on = f" on {one_line(holding.process, 40)}" if holding is not longest_path(path) else ""
     for made in gaining:
-        each = max(made.steps, 1)
-        at_most = (
-            f", at most {signed(-made.at_most_ns / made.window_ns)}" if made.at_most_ns else ""
-        )
-        yield one_line(
-            f"{made.change}{on}: {format_ns(made.window_ns / each)} -> "
-            f"{format_ns(made.forecast_ns / each)} "
-            f"({signed(made.forecast_ns / made.window_ns - 1)}{at_most})"
-        )
+        now = format_ns(made.window_ns / max(made.steps, 1))
+        then = f" -> {forecast_ends(made)}" if made.is_told else ""
+        yield one_line(f"{made.change}{on}: {now}{then or f', {bound_text(made)}'}")
     if gaining:
         check = holding.what_if[0]
         yield (
-            f"replayed without a change: {format_ns(check.forecast_ns)}, "
+            f"replayed without a change: {format_ns(check.replayed_ns)}, "
             f"{format_ns(abs(check.residual_ns))} off what was measured"
         )
 

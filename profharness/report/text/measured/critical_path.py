@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator
 from profharness.analysis.critical.classes import HOST_PREFIX, LABELS
 from profharness.analysis.critical.records import CriticalPath, Forecast, PathRow, RankPath
 from profharness.findings import ways
-from profharness.report.tables.critical import batch_table, signed, slowed_by_recording
+from profharness.report.tables.critical import (
+    batch_table,
+    bound_text,
+    forecast_ends,
+    slowed_by_recording,
+)
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.listing import listing
 from profharness.rundir.shown.screen import lines_text, one_line
@@ -100,40 +105,26 @@ def _what_if_lines(forecasts: tuple[Forecast, ...]) -> Iterator[str]:
     off = format_exact_ns(abs(check.residual_ns))
     yield (
         "  what if  (replayed without a change: "
-        f"{format_ns(check.forecast_ns)}, {off} off what was measured)"
+        f"{format_ns(check.replayed_ns)}, {off} off what was measured)"
     )
     for made in forecasts[1:]:
         yield one_line(f"    {forecast_text(made)}")
 
 
 def forecast_text(made: Forecast) -> str:
-    """`kernel:gemm=0.5: step 4.270 ms -> 3.610 ms (-15.4 %), next limit: host: operators`."""
+    """`graphs: step 4.270 ms -> 2.900 ms to 3.610 ms; next limit: host: operators`; without an
+    interval `no-sync: step 4.270 ms, at most -40.2 %`.
+    """
     unit = "step" if made.steps else "window"
-    share = max(made.steps, 1)
-    gain = made.forecast_ns / made.window_ns - 1
-    words = (
-        f"{made.change}: {unit} {format_ns(made.window_ns / share)} -> "
-        f"{format_ns(made.forecast_ns / share)} ({signed(gain)})"
-    )
-    if made.low_ns is not None and made.high_ns is not None and made.touched:
-        return _ends_text(made, made.low_ns, made.high_ns)
+    words = f"{made.change}: {unit} {format_ns(made.window_ns / max(made.steps, 1))}"
     if not made.touched:
         return f"{words}: nothing on this trace is touched by it"
-    if made.at_most_ns and made.at_most_ns > made.window_ns - made.forecast_ns:
-        by = "" if made.change == "graphs" else " by its share of the path"
-        words += f", at most {signed(-made.at_most_ns / made.window_ns)}{by}"
-    words += f"; next limit: {LABELS[made.next_limit]}, {format_share(made.next_limit_share)}"
-    return words
-
-
-def _ends_text(made: Forecast, low_ns: int, high_ns: int) -> str:
-    """A batch size that one trace alone cannot tell, between its two ends."""
-    unit = "step" if made.steps else "window"
-    share = max(made.steps, 1)
+    if not made.is_told:
+        by = "" if made.change == "no-sync" else " by its share of the recorded path"
+        return f"{words}, {bound_text(made) or 'with no bound on its gain'}{by}"
     return (
-        f"{made.change}: {unit} {format_ns(made.window_ns / share)} -> between "
-        f"{format_ns(low_ns / share)} and {format_ns(high_ns / share)}: one trace does not tell "
-        "which part of an operator's time is per call; scan two sizes to know"
+        f"{words} -> {forecast_ends(made)}"
+        f"; next limit: {LABELS[made.next_limit]}, {format_share(made.next_limit_share)}"
     )
 
 
