@@ -1,9 +1,8 @@
 """Steps of a command: rate and items per second of its steady steps, per pass.
 
 The hooks' own log of steps is taken where a pass has one, since it covers the whole pass; a tool's
-trace shows only its capture window, where steps are known by what they launched. Steps inside a
-window are slowed by the profiler, and the one after it holds the writing of the trace, so the
-figures come from steps outside where there are enough.
+trace shows only its capture window. Steps inside a window are slowed by the profiler, and the one
+after it holds the writing of the trace: steps outside speak where there are enough.
 """
 
 from __future__ import annotations
@@ -130,9 +129,7 @@ def steady_steps(
 
 
 def _traced(trace: Trace, wanted: list[bool]) -> dict[int, list[Step]]:
-    """The steps that tools' own traces mark, by process, with when they ran on the devices; one of
-    which nothing says when it began there is given no length.
-    """
+    """The steps that tools' own traces mark, by process, as they ran (without a length: 0)."""
     groups: dict[int, list[Step]] = {}
     for step in device_steps(by_source(trace, wanted)):
         start, end = step.span_ns

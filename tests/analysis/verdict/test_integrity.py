@@ -208,7 +208,7 @@ def test_a_step_whose_kernels_run_later_or_that_launches_nothing_is_fine():
     for number in range(3):
         scene.mark("step", 1000 * number, 1000 * (number + 1))
     scene.kernel(1500, 1900, scene.launch(100, 110))
-    assert set(found(scene)) == {"host-ahead"}
+    assert "steps-without-device-events" not in found(scene)
 
 
 def test_steps_without_host_calls_must_show_device_work():
