@@ -34,7 +34,7 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _NEEDED_STEPS = 3
 _NEEDED_REPLAYS = 8
-_LEAST_ROUNDS = 2
+_LEAST_ROUNDS, _MOST_GRAPHS = 2, 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,19 +206,21 @@ def _groups(trace: Trace, replays: Sequence[_Replay]) -> Iterator[list[_Replay]]
     """The replays that are of one graph: by its number; else by their place in the steps; without
     steps all, where they are many, do not come in turns, and none has what the fullest lacks.
     """
-    named = [replay for replay in replays if replay.graph != NULL]
-    for graph in {replay.graph for replay in named}:
-        yield [replay for replay in named if replay.graph == graph]
-    others = [replay for replay in replays if replay.graph == NULL]
+    by_number: dict[int, list[_Replay]] = {}
+    for replay in replays:
+        by_number.setdefault(replay.graph, []).append(replay)
+    others = by_number.pop(NULL, [])
+    yield from by_number.values()
     if not others:
         return
     if marked := steps(trace):
         for group in _places(marked, others):
             fullest = max(group, key=lambda one: len(one.what))
-            yield [one for one in group if _has_all(one.what, fullest.what)]
+            parts = {what for what in {one.what for one in group} if _has_all(what, fullest.what)}
+            yield [one for one in group if one.what in parts]
     elif len(others) >= _NEEDED_REPLAYS and not _in_turns([replay.what for replay in others]):
         fullest = max(others, key=lambda one: len(one.what))
-        if all(_has_all(one.what, fullest.what) for one in others):
+        if all(_has_all(what, fullest.what) for what in {one.what for one in others}):
             # with no step to tell that they are of one graph, most of it must be lost
             yield [one for one in others if 2 * len(one.what) < len(fullest.what)] + [fullest]
 
@@ -243,10 +245,10 @@ def _in_turns(shown: Sequence[tuple[int, ...]]) -> bool:
     """Whether different graphs come again in the same order, apart from the first and the last,
     which the recording may have cut.
     """
-    inner = shown[1:-1]
-    return any(
-        inner[length:] == inner[:-length] for length in range(1, len(inner) // _LEAST_ROUNDS + 1)
-    )
+    numbers: dict[tuple[int, ...], int] = {}
+    inner = np.array([numbers.setdefault(what, len(numbers)) for what in shown[1:-1]])
+    longest = min(len(inner) // _LEAST_ROUNDS, _MOST_GRAPHS)
+    return any(bool((inner[length:] == inner[:-length]).all()) for length in range(1, longest + 1))
 
 
 def _short(trace: Trace, group: Sequence[_Replay]) -> Iterator[tuple[_Replay, int, int]]:
