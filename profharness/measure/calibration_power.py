@@ -19,9 +19,9 @@ import msgspec
 
 from profharness.launchers.sidecar import Sidecar
 from profharness.layers.telemetry import sampler_command, spec_json
-from profharness.measure import calibration_watch
 from profharness.node.ceilings import Calibration
 from profharness.rundir import clock_files, telemetry
+from profharness.stats import calibration_watch
 from profharness.stats.energy import too_short
 from profharness.stats.intervals import Intervals, window
 from profharness.stats.packages import CPU, Package, packages

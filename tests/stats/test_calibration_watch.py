@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from profharness.cli.calibrate import lines_of
-from profharness.measure.calibration_watch import judged, watched
 from profharness.node.ceilings import Calibration, better_kept, decode, path_of, store, stored
+from profharness.stats.calibration_watch import judged, watched
 from profharness.stats.intervals import window
 from profharness.stats.streams import Stream
 from profharness.trace.model import Samples
