@@ -66,8 +66,8 @@ def test_the_answer_stands_first_and_kernels_last(pair, capsys):
     assert run_cli(["compare", *pair]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2] == (
-        "Answer  The work of the device takes 34.0 % more time in B (50.00 µs in A, 67.00 µs in "
-        "B): aten::mm +20.00 µs (+50.0 %), aten::fill_ +2.000 µs (only in B); against it "
+        "Answer  One step takes 34.0 % more time in B (50.00 µs in A, 67.00 µs in B): "
+        "aten::mm +20.00 µs (+50.0 %), aten::fill_ +2.000 µs (only in B); against it "
         "aten::mul -5.000 µs (-50.0 %)."
     )
     assert lines[3] == (
