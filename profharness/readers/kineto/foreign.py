@@ -8,8 +8,10 @@ from collections.abc import Collection
 from pathlib import Path
 
 from profharness.errors import InputError
+from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto import sorting
 from profharness.readers.kineto.events import KinetoRows
+from profharness.readers.kineto.unions import Record
 
 _KEYS = ("schemaVersion", "deviceProperties", "baseTimeNanoseconds", "distributedInfo", "traceName")
 # what Kineto writes too, and no figure needs
@@ -25,10 +27,9 @@ _BY_KEY = {"viztracer_metadata": "VizTracer", "beginningOfTime": "clang (-ftime-
 _BY_PROCESS = {"/device:": "TensorFlow or JAX", "/host:": "TensorFlow or JAX"}
 
 
-def refuse_foreign(path: Path, rows: KinetoRows, keys: Collection[str]) -> None:
-    """Raises InputError where a file has events and none is of a kind that Kineto writes. `keys`
-    are those that the file has beside its events.
-    """
+def refuse_foreign(path: Path, rows: KinetoRows, stream: EventStream[Record]) -> None:
+    """Raises InputError where a whole file has events and none is of a kind that Kineto writes."""
+    keys = stream.keys
     kept = any(
         len(table)
         for table in (
@@ -38,7 +39,13 @@ def refuse_foreign(path: Path, rows: KinetoRows, keys: Collection[str]) -> None:
     )
     kinds = [kind.partition(" that is no ")[0] for kind, _ in rows.left_out.most_common()]
     known = _CATEGORIES | {*sorting.SAME_TABLE, *sorting.SAME_TABLE.values(), sorting.MARK}
-    if kept or not kinds or any(key in keys for key in _KEYS) or known & set(kinds):
+    if (
+        stream.damage
+        or kept
+        or not kinds
+        or any(key in keys for key in _KEYS)
+        or known & set(kinds)
+    ):
         return
     program = _program(rows, keys)
     events = rows.left_out.total()

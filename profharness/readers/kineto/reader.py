@@ -15,7 +15,7 @@ import numpy as np
 
 from profharness.findings import Severity
 from profharness.readers.bytes.json_stream import EventStream
-from profharness.readers.kineto import doubts
+from profharness.readers.kineto import counter_series, doubts
 from profharness.readers.kineto.devices import DeviceRows
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.foreign import refuse_foreign
@@ -102,8 +102,7 @@ def read_blocks(
         return read_blocks(path, block_bytes=block_bytes)
     if not wanted.host and len(rows.ranges):  # their launches say where they belong
         return _without_host(read_blocks(path, block_bytes=block_bytes))
-    if not stream.damage:
-        refuse_foreign(path, rows, stream.keys)
+    refuse_foreign(path, rows, stream)
     header = read_header(stream.keys)
     rank = beside.rank if header.distributed.rank is None else header.distributed.rank
     base_ns, clock, doubt = _clock(path, header, rows)
@@ -114,7 +113,9 @@ def read_blocks(
     tables = build_tables(rows, header, origin)
     if wanted is Wanted.TIMES and tables.twins:  # only their queues and calls tell whether they are
         return read_blocks(path, wanted=Wanted.DEVICES, block_bytes=block_bytes)
-    source = replace(_source(header, beside, origin, clock, tables, path), names=rows.named.names())
+    units = counter_series.units(tables.samples, strings)
+    source = _source(header, beside, origin, clock, tables, path)
+    source = replace(source, names=rows.named.names(), units=units)
     problems += [
         *doubt,
         *stream.problems(),
@@ -193,7 +194,6 @@ def _source(
         has_host_calls=tables.has_calls,
         tool_version=header.tool_version,
         details=(*header.details, *beside.details),
-        units=tables.units,
     )
 
 

@@ -1,6 +1,4 @@
-"""The tables of a trace from the rows of one Kineto file: absolute times, devices, links, copies,
-marks.
-"""
+"""The tables of a trace from the rows of one Kineto file."""
 
 from __future__ import annotations
 
@@ -72,7 +70,6 @@ class Tables:
     counters: Counters
     counted: int
     samples: Samples
-    units: tuple[tuple[str, str], ...]
     allocations: Allocations
     unplaced: int
     unstated: int
@@ -101,8 +98,8 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
     rocm = kineto_links.Rocm(strings, header.most_threads) if is_rocm else None
     builder = _Builder(rows, origin, calls, Places(rows), shared)
     kernels, swapped = builder.kernels(ops, nested, dynamic_lds, rocm)
-    series = counter_series.samples(rows.series, origin.base_ns, builder.places.device)
     copies, dropped = builder.copies(ops, nested, call_sizes, is_rocm=is_rocm)
+    series = counter_series.samples(rows.series, origin.base_ns, builder.places.device)
     return Tables(
         kernels=kernels,
         copies=copies,
@@ -122,7 +119,6 @@ def build_tables(rows: KinetoRows, header: Header, origin: Origin) -> Tables:
         counters=rows.ranges.counters(strings, timed),
         counted=len(rows.ranges),
         samples=concat([held.samples(strings, builder.places, origin), series]),
-        units=counter_series.units(series, strings),
         allocations=held.allocations(ops, nested, builder.places, origin, shared["host"]),
         unplaced=held.unplaced,
         unstated=held.unstated,
