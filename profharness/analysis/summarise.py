@@ -76,12 +76,7 @@ def summarise_trace(
     whole = measure(trace, allowed_cores=allowed_cores, known=Whole(trace, facts))
     split = device_partition(whole)
     talk = None if whole.timeless else communication(trace, whole.windows)
-    every_finding = (
-        *integrity.findings(trace, whole.work),
-        *findings,
-        *communication_findings(talk, split),
-        *misfits(whole.facts),
-    )
+    every_finding = _findings(whole, findings, communication_findings(talk, split))
     values = {**figures(whole), **_of_series(whole)}
     points = _points(whole, every_finding, allowed_cores)
     checked = (*_above_peak(whole, values, points), *impossible_in(values, split, points))
@@ -115,6 +110,14 @@ def summarise_trace(
         device_names=tuple(dict.fromkeys(one.name for one in trace.devices if one.name)),
         telemetry=run_telemetry.rows(trace, trace),
     )
+
+
+def _findings(
+    m: Measurement, given: Sequence[Finding], of_communication: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """On the records of the trace, those made elsewhere behind the trace's own."""
+    of_records = integrity.findings(m.trace, m.work)
+    return (*of_records, *given, *of_communication, *misfits(m.facts))
 
 
 def _of_series(m: Measurement) -> dict[str, Figure]:

@@ -166,8 +166,7 @@ def _measured_findings(
     # more than those that a trace holds
     of_device = (item for item in device.findings if item.id != "above-peak" or item.point is None)
     of_device = (item for item in of_device if item.id != "steps-grow")
-    records = view.manifest.points
-    of_records = (*provider_findings(records), *ragged_findings(records))
+    of_records = (*provider_findings(records := view.manifest.points), *ragged_findings(records))
     if any(item.id == "nodes-on-cpu" for item in of_records):  # a profile shows fewer of them
         of_device = (item for item in of_device if item.id != "nodes-on-cpu")
     return _unique(

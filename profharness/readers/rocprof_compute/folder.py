@@ -91,15 +91,31 @@ def _is_of_counters(path: Path) -> bool:
 
 
 def _without_rows(workload: Path) -> Iterator[Problem]:
-    """Tables of single executions that the tool began and that hold nothing."""
-    for path in sorted(workload.glob("*.csv*")):
-        if not replays.REPLAY.match(path.name) or not path.is_file() or _is_of_counters(path):
-            continue
-        if path.stat().st_size == 0:
-            yield Problem("error", str(path), 1, "the file is empty; its counters are left out")
-        elif _OF_EXECUTION.match(path.name):
-            message = "the file has no columns of dispatches; its counters are left out"
-            yield Problem("error", str(path), 1, message)
+    """Tables of single executions that the tool began and that hold nothing: each by itself, in one
+    sentence where all are so.
+    """
+    tables = [
+        path
+        for path in sorted(workload.glob("*.csv*"))
+        if replays.REPLAY.match(path.name) and path.is_file()
+    ]
+    lost = {
+        path: "the file is empty"
+        if path.stat().st_size == 0
+        else "the file has no columns of dispatches"
+        for path in tables
+        if not _is_of_counters(path)
+        and (path.stat().st_size == 0 or _OF_EXECUTION.match(path.name))
+    }
+    if 1 < len(lost) == len(tables):
+        message = (
+            "no table of an execution holds a dispatch: a filter (--kernel, --dispatch) kept none, "
+            "or the program launched no kernel"
+        )
+        yield Problem("error", str(workload), len(lost), message)
+        return
+    for path, what in lost.items():
+        yield Problem("error", str(path), 1, f"{what}; its counters are left out")
 
 
 def _replays_below(out: Path) -> Iterator[Path]:
