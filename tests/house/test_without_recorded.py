@@ -47,7 +47,8 @@ def test_by_mark():
 def of(shared):
     return not shared
 def test_alone():
-    assert of(False)
+    text = of(False)
+    assert text
 """
 DOES_NOT = """
 from tests import helper

@@ -90,10 +90,18 @@ def _definition(place: tuple[str, str], statement: ast.stmt, code: str) -> Defin
         for node in nodes
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     }
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    if isinstance(statement, ast.FunctionDef):  # not what it calls its own variables
+        names -= {
+            node.id
+            for node in nodes
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        names -= {node.arg for node in nodes if isinstance(node, ast.arg)}
     return Definition(
         module,
         name,
-        frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
+        frozenset(names),
         frozenset(attributes),
         frozenset(fixtures),
         bool(OWN_PATHS.search(code)),
