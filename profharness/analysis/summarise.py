@@ -75,7 +75,7 @@ def summarise_trace(
         trace, facts = shown, KernelFacts(shown, facts.yardstick)
     whole = measure(trace, allowed_cores=allowed_cores, known=Whole(trace, facts))
     split = device_partition(whole)
-    talk = None if whole.timeless else communication(trace, whole.windows)
+    talk = None if whole.timeless else communication(trace, whole.windows, whole.whole.idle)
     every_finding = _findings(whole, findings, communication_findings(talk, split))
     values = {**figures(whole), **_of_series(whole)}
     points = _points(whole, every_finding, allowed_cores)

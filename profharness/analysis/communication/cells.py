@@ -30,14 +30,16 @@ _RANGES = 8
 """Ranges of the program that a rank has a figure of: those that take longest."""
 
 
-def rank_cells(trace: Trace, windows: Windows, ranks: Sequence[Arrivals]) -> tuple[RankCells, ...]:
+def rank_cells(
+    trace: Trace, windows: Windows, ranks: Sequence[Arrivals], idle: IdleAnalysis
+) -> tuple[RankCells, ...]:
     """The ranks of one trace that have a number, in its order."""
     devices: dict[int, list[int]] = {}
     for device in devices_with_work(trace):
         rank = None if device == NULL else trace.devices[device].rank
         if rank is not None:
             devices.setdefault(rank, []).append(device)
-    ranges, idle = _ranges(trace, windows), IdleAnalysis(trace)
+    ranges = _ranges(trace, windows)
     found = []
     for one in ranks:
         number = one.rank.removeprefix("rank ")
@@ -75,10 +77,15 @@ def _of_devices(idle: IdleAnalysis, windows: Windows, devices: Sequence[int]) ->
     """Idle time is what is known of it, without what may have been unrecorded work."""
     if not devices:
         return
-    split = partition_windows(idle.trace, windows, tuple(devices), idle)
+    split = partition_windows(idle.trace, windows, tuple(devices))
+    unknown = sum(
+        intervals.intersect(idle.not_recorded(device), windows.on(device)).total
+        for device in devices
+    )
     for name, field in _DEVICE:
         if split.window_ns:
-            yield RankCell(of="device", name=name, value=getattr(split, field) / split.window_ns)
+            ns = getattr(split, field) - (unknown if field == "idle_ns" else 0)
+            yield RankCell(of="device", name=name, value=ns / split.window_ns)
 
 
 def _ranges(trace: Trace, windows: Windows) -> dict[int, tuple[RankCell, ...]]:

@@ -39,6 +39,7 @@ from profharness.analysis.communication.straggler import straggler
 from profharness.analysis.kernels import patterns
 from profharness.analysis.records import Partition
 from profharness.analysis.time.counts import device_keys, devices_with_work
+from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.timeline import timeline
 from profharness.analysis.time.windows import Windows
 from profharness.findings import Finding, finding
@@ -58,8 +59,12 @@ GROUPS = (
 _HANDING_OVER = re.compile(r"^c10d::")
 
 
-def communication(trace: Trace, windows: Windows) -> Communication | None:
-    """What a trace says; None without collectives and without copies between devices."""
+def communication(
+    trace: Trace, windows: Windows, idle: IdleAnalysis | None = None
+) -> Communication | None:
+    """What a trace says; None without collectives and without copies between devices. `idle` is the
+    trace's own, if known.
+    """
     rows = _times(trace, windows.when)
     ranks = arrivals(trace)
     if not ranks and not any(row.peer_copies for row in rows):
@@ -70,7 +75,9 @@ def communication(trace: Trace, windows: Windows) -> Communication | None:
         rank_times(trace, _times(trace, part.when), part)
         for part in (quarters(windows) if len(times) > 1 else ())
     ]
-    cells = with_arrivals(rank_cells(trace, windows, ranks), found.skew)
+    cells = with_arrivals(
+        rank_cells(trace, windows, ranks, idle or IdleAnalysis(trace)), found.skew
+    )
     return msgspec.structs.replace(
         found,
         slowest=slowest(found.skew, times, parts),
