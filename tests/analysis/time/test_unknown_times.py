@@ -108,6 +108,15 @@ def test_kernels_of_other_streams_and_of_unknown_launches_are_not_compared() -> 
     assert [rows(one.build()) for one in (scene, apart, unlinked)] == [[0], [], []]
 
 
+def test_processes_that_a_csv_joins_have_streams_of_their_own() -> None:
+    scene = Scene()
+    for number in range(3):
+        at = (100 + 45 * number) * US
+        own = number + 1 if number else (1 << 40) + 1
+        scene.kernel(at, at + (5_000 if number == 0 else 40) * US, own)
+    assert rows(scene.build()) == []
+
+
 @given(
     st.lists(
         st.tuples(
