@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profharness.analysis.compare.operators.window import windowed
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.believed import SMALL_OVERLAP_NS, believed, overlong
 from profharness.analysis.time.device_work import work_of
@@ -65,6 +66,14 @@ def test_shares_and_idle_of_such_a_trace_are_ranges_and_sums_are_the_files() -> 
     assert [(one.id, one.figures) for one in summary.findings if one.id == "overlong-kernels"] == [
         ("overlong-kernels", {"kernels": 1})
     ]
+
+
+def test_comparisons_measure_the_believed_window() -> None:
+    scene = stream_of(200, {60: 1_600_000})
+    scene.op("aten::mm", 0, 10_000 * US)
+    window = windowed(scene.build())
+    assert window is not None
+    assert (window.whole_ns, int(window.kernels.sum())) == ((199 * 45 + 40) * US, 199 * 40 * US)
 
 
 def test_the_last_kernel_that_it_holds_need_not_be_its_neighbour() -> None:
