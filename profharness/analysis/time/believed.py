@@ -9,16 +9,19 @@ on AMD the end of a kernel overlaps the start of the next by a fraction of a mic
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.time.linking import link_kernels
+from profharness.trace.columns.keys import pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+_IDS_OF_A_PROCESS = 40  # bits
 SMALL_OVERLAP_NS = 2_000
 """Up to so much past the start of the next kernel is ordinary, even where that one is as short:
 MI300X shows up to 0.6 µs, and older tools round to whole microseconds.
@@ -57,8 +60,9 @@ def _overlong(trace: Trace) -> Mask | None:
     rise as starts do, no kernel holds another one.
     """
     kernels = trace.kernels
-    order = _by_stream(kernels.stream, kernels.start_ns)
-    stream, start = kernels.stream[order], kernels.start_ns[order]
+    streams = _streams(trace)
+    order = _by_stream(streams, kernels.start_ns)
+    stream, start = streams[order], kernels.start_ns[order]
     end = start + kernels.dur_ns[order]
     held = (end[1:] <= end[:-1]) & (stream[1:] == stream[:-1]) & (stream[1:] != NULL)
     held &= (start[:-1] != NULL) & (end[:-1] - start[1:] > SMALL_OVERLAP_NS)
@@ -75,7 +79,16 @@ def _overlong(trace: Trace) -> Mask | None:
     return found if found.any() else None
 
 
-def _by_stream(stream: npt.NDArray[np.int32], start: I64) -> I64:
+def _streams(trace: Trace) -> npt.NDArray[np.integer[Any]]:
+    """The stream of each kernel. A CSV of several processes names them all by the same numbers, and
+    their ids lie far apart.
+    """
+    stream = trace.kernels.stream
+    process = np.maximum(trace.kernels.correlation, 0) >> _IDS_OF_A_PROCESS
+    return np.where(stream == NULL, NULL, pack([stream, process])) if process.any() else stream
+
+
+def _by_stream(stream: npt.NDArray[np.integer[Any]], start: I64) -> I64:
     """The kernels by stream, each by start. Files hold them in nearly this order."""
     by_start = np.argsort(start, kind="stable")
     order: I64 = by_start[np.argsort(stream[by_start], kind="stable")]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profharness.analysis.compare.operators.window import windowed
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.believed import SMALL_OVERLAP_NS, believed, overlong
 from profharness.analysis.time.device_work import work_of
@@ -67,6 +68,14 @@ def test_shares_and_idle_of_such_a_trace_are_ranges_and_sums_are_the_files() -> 
     ]
 
 
+def test_comparisons_measure_the_believed_window() -> None:
+    scene = stream_of(200, {60: 1_600_000})
+    scene.op("aten::mm", 0, 10_000 * US)
+    window = windowed(scene.build())
+    assert window is not None
+    assert (window.whole_ns, int(window.kernels.sum())) == ((199 * 45 + 40) * US, 199 * 40 * US)
+
+
 def test_the_last_kernel_that_it_holds_need_not_be_its_neighbour() -> None:
     """The neighbour is itself too long, or of the same launch."""
     trace = stream_of(20, {5: 300, 6: 700}).build()
@@ -106,6 +115,15 @@ def test_kernels_of_other_streams_and_of_unknown_launches_are_not_compared() -> 
     unlinked.kernel(100 * US, 900 * US)
     unlinked.kernel(110 * US, 120 * US)
     assert [rows(one.build()) for one in (scene, apart, unlinked)] == [[0], [], []]
+
+
+def test_processes_that_a_csv_joins_have_streams_of_their_own() -> None:
+    scene = Scene()
+    for number in range(3):
+        at = (100 + 45 * number) * US
+        own = number + 1 if number else (1 << 40) + 1
+        scene.kernel(at, at + (5_000 if number == 0 else 40) * US, own)
+    assert rows(scene.build()) == []
 
 
 @given(

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from profharness.analysis.compare.operators.records import Clock
 from profharness.analysis.operators.coverage import operator_share
 from profharness.analysis.operators.nests import nests, self_time
+from profharness.analysis.time.believed import believed
 from profharness.analysis.time.counts import devices_with_work
 from profharness.analysis.time.linking import link_kernels
 from profharness.analysis.time.steps import everything, measured
@@ -72,6 +73,7 @@ def windowed(trace: Trace) -> Windowed | None:
     """The window of a trace; None where it holds no operators, or its kernels no times."""
     if not len(trace.ops) or (len(trace.kernels) and no_timeline(trace)):
         return None
+    trace = believed(trace)
     window = _window(trace)
     if not window.everywhere.total:
         return None
