@@ -7,7 +7,9 @@ FILE --json` of each file, and ends with 1 where a window, a part of it, the ste
 second or kernels per step differ by a nanosecond or a rounding of a float.
 
 *Times* are decimal microseconds, taken exactly and rounded to nanoseconds (half to even). A record
-with the times 0 and 0 has none: it lies in no window and ends no step, but was launched.
+with the times 0 and 0 has none: it lies in no window and ends no step, but was launched. A kernel
+that holds a whole later one of its own stream, which another call launched, has a start and no
+length, unless they overlap by two microseconds at most.
 
 *Marks.* A step mark is a complete event of `user_annotation` (files of 2021: an operator) named
 `ProfilerStep#...` or `profharness.step:...`. Marks of one process (pid) are a sequence in order of
@@ -79,7 +81,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -104,6 +106,7 @@ TELLING = re.compile(r"(step|iteration|iter)[ _:#-]{0,2}(\d+)", re.ASCII | re.IG
 ADJOINS = 10  # marks with at most this part of their median length between them
 STEADY_SIGMA, MAD_TO_SIGMA, STEADY_PART = 5, 1.4826, 0.1
 NEVER = -(2**63)
+SMALL_OVERLAP_NS = 2000  # kernels of one stream overlap by so much, in whole microseconds
 Spans = list[tuple[int, int]]
 
 
@@ -132,6 +135,7 @@ class Work:
     kind: str
     start: int
     end: int
+    correlation: int
     call: Call | None
 
     @property
@@ -193,6 +197,7 @@ def read(path: Path) -> Recording | None:
     for start, end, event in spans_of(events):
         if event.get("cat") in WORK:
             recording.work.append(work_of(event, start, end, calls))
+    recording.work = believed(recording.work)
     read_marks(recording, events)
     return recording
 
@@ -220,8 +225,28 @@ def work_of(event: dict[str, Any], start: int, end: int, calls: dict[int, Call])
         kind,
         start,
         end,
-        calls.get(integer(args.get("correlation"))),
+        correlation := integer(args.get("correlation")),
+        calls.get(correlation),
     )
+
+
+def believed(work: list[Work]) -> list[Work]:
+    """The same, where a kernel that holds a whole later one of its stream has no length."""
+    streams: dict[tuple[str, str], list[tuple[int, Work]]] = defaultdict(list)
+    for place, one in enumerate(work):
+        if one.kernel and one.timed and (one.call or one.correlation > 0):
+            streams[one.device, one.stream].append((place, one))
+    found = list(work)
+    for kernels in streams.values():
+        kernels.sort(key=lambda pair: pair[1].start)
+        for number, (place, one) in enumerate(kernels):
+            for _, after in itertools.islice(kernels, number + 1, None):
+                if after.start >= one.end - SMALL_OVERLAP_NS:
+                    break
+                if after.end <= one.end and after.correlation != one.correlation:
+                    found[place] = replace(one, end=one.start)
+                    break
+    return found
 
 
 def function(name: str) -> str:

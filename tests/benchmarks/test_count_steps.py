@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import json
 import stat
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
+from profharness.cli import run_cli
 from tests.conftest import ROOT
 from tests.readers.kineto.kineto_files import document, event, kernel, launch, write
 
@@ -176,9 +184,9 @@ def test_all_kernels_of_a_graph_belong_to_the_step_that_launched_it(count, tmp_p
 def test_other_threads_of_the_process_launch_for_it_and_other_processes_do_not(count, tmp_path):
     other = [
         launch("hipLaunchKernel", 4, 1, 90, tid=7),
-        kernel("k", 55, 2, correlation=90),
+        kernel("k", 55, 2, correlation=90, stream=8),
         event("cuda_runtime", "hipLaunchKernel", 4, 1, pid=5, correlation=91),
-        kernel("k", 80, 2, correlation=91),
+        kernel("k", 80, 2, correlation=91, stream=8),
     ]
     found = counted(count, tmp_path, [*ahead(), *other])
     assert found["kernels_per_step"] == (8 + 1) / 4
@@ -229,6 +237,25 @@ def test_parts_are_disjoint_and_what_computes_comes_first(count, tmp_path):
         "communication": 10 * US,
         "copy": 10 * US,
         "idle": 10 * US,
+    }
+
+
+def test_a_kernel_that_holds_a_whole_later_one_of_its_stream_has_no_length(count, tmp_path):
+    """But for another stream, kernels of one graph, and small overlaps."""
+    alike = [
+        kernel("k", 100, 50, correlation=1),
+        kernel("k", 110, 20, correlation=2, stream=8),
+        kernel("k", 110, 20, correlation=1),
+        kernel("k", 148.5, 1, correlation=3),
+    ]
+    assert counted(count, tmp_path, alike)["partition"]["compute"] == 50 * US
+    held = kernel("k", 140, 5, correlation=4)
+    assert counted(count, tmp_path, [*alike, held])["partition"] == {
+        "window": 49_500,
+        "compute": (20 + 5 + 1) * US,
+        "communication": 0,
+        "copy": 0,
+        "idle": 23_500,
     }
 
 
@@ -283,3 +310,76 @@ def test_what_a_checkout_says_is_compared(count, tmp_path, monkeypatch, capsys, 
     assert differs in said
     assert f"{1 - status} of 1 files are told as they are counted" in said
     assert json.loads((tmp_path / "o.json").read_text())["t.json"]["steps"] == 4
+
+
+@dataclass
+class Program:
+    """Random steps of a host that is late or ahead, on some devices, with all that can be around
+    them. Times are in us, and every fourth piece of work starts before what ran before has ended.
+    """
+
+    random: Random
+    events: list[dict[str, Any]] = field(default_factory=list)
+    free: dict[int, float] = field(default_factory=dict)
+
+    def write(self, path: Path) -> Path:
+        devices = self.random.choice((1, 1, 2, 3))
+        for pid in range(100, 100 + self.random.choice((1, 1, 2))):
+            self.process(pid, devices)
+        return write(path, document(self.events))
+
+    def process(self, pid: int, devices: int) -> None:
+        usual, at = self.random.choice((10, 100, 1000)), 1000 + self.random.randrange(50)
+        self.launches(pid, devices, (at - usual, at), self.random.choice((0, 2)), usual)
+        for number in range(self.random.choice((1, 2, 3, 6, 10))):
+            length = usual * self.random.choice((1, 1, 1, 3))
+            self.events.append(mark(at, at + length, f"ProfilerStep#{number}", pid=pid, tid=pid))
+            count = self.random.choice((1, 1, 2, 4)) if self.random.random() < 0.9 else 0
+            self.launches(pid, devices, (at, at + length), count, usual)
+            at += length
+            gap = self.random.choice((0, 0, 0.02, 2)) * usual
+            self.launches(pid, devices, (at, at + gap), int(gap > usual), usual)
+            at += int(gap)
+
+    def launches(
+        self, pid: int, devices: int, when: tuple[float, float], count: int, usual: int
+    ) -> None:
+        for _ in range(count):
+            number = len(self.events) + 1
+            at = round(self.random.uniform(*when), 3)
+            linked = self.random.random() < 0.9
+            graph = self.random.random() < 0.2
+            name = "hipGraphLaunch" if graph else "hipLaunchKernel"
+            if linked:
+                self.events.append(
+                    launch(name, at, 0.5, number, tid=pid + number % 2) | {"pid": pid}
+                )
+            for _ in range(3 if graph else 1):
+                self.run(at, self.random.randrange(devices), number if linked else 0, usual)
+
+    def run(self, at: float, device: int, correlation: int, usual: int) -> None:
+        free = self.free.get(device, 0.0) - self.random.choice((0, 0, 0, usual / 5))
+        start = round(max(free, at + self.random.uniform(0, 2), 1.0), 3)
+        length = round(self.random.uniform(0.001, usual * self.random.choice((0.2, 1.5))), 3)
+        self.free[device] = max(free, start + length)
+        name = self.random.choice(("gemm", "copy", "ncclDevKernel_AllReduce_Sum_f32(args)"))
+        where = {"device": device, "stream": 7 + correlation % 2, "correlation": correlation}
+        self.events.append(
+            event("gpu_memcpy", "Memcpy HtoD", start, length, pid=device, tid=7, **where)
+            if name == "copy"
+            else kernel(name, start, length, **where)
+        )
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(st.randoms(use_true_random=False))
+def test_metrics_says_of_any_steps_what_is_counted(count, random):
+    with TemporaryDirectory() as folder:
+        path = Program(random).write(Path(folder) / "t.json")
+        found = count.figures(path)
+        assume(found and found["partition"]["window"] > 0)  # steps of no length have no rate
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            assert run_cli(["metrics", str(path), "--json"]) == 0
+    assert count.differences(found, json.loads(said.getvalue())) == {}
