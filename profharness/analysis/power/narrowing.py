@@ -67,9 +67,10 @@ def narrowed(summary: Summary, records: Trace, every: Sequence[Stream]) -> Summa
 
 
 def _busy(trace: Trace, every: Sequence[Stream]) -> _Busy:
-    idle, when = IdleAnalysis(trace), measured(trace).when
+    idle, windows = IdleAnalysis(trace), measured(trace)
     least, most, said = 0, 0, list[str]()
     for position in devices_with_work(trace):
+        when = windows.on(position)
         unknown = intervals.intersect(idle.not_recorded(position), when).total
         known = intervals.intersect(idle.work.busy(position).times, when).total
         own = {} if position == NULL else of_device(trace.devices[position], every)
