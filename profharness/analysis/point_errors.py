@@ -7,8 +7,8 @@ from __future__ import annotations
 import math
 
 from profharness.analysis.records import Figure, PointSummary
-from profharness.stats.bootstrap import Z95
-from profharness.stats.throughput import sem_ms
+
+Z95 = 1.959963984540054  # of the normal distribution, as in `stats.bootstrap`
 
 
 def throughput_ends(point: PointSummary) -> tuple[float, float] | None:
@@ -35,6 +35,9 @@ def latency_sem_ms(point: PointSummary) -> float | None:
     Without an interval, that of its trials; a loop's latency is its level over its throughput, so
     that its relative error is at least that of the throughput.
     """
+    # pages of traces have no trials, and load nothing for them
+    from profharness.stats.throughput import sem_ms
+
     if point.latency_ms is None:
         return None
     sem = sem_of(figure_ends(point.metrics.get("latency_mean")))
