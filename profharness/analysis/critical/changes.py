@@ -26,10 +26,12 @@ from profharness.analysis.critical.segments import (
 )
 from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.timeline import OPS
+from profharness.analysis.time.records import SEEN_SHARE
 from profharness.errors import UsageError
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.columns.table import NULL
+from profharness.units import format_share
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -41,6 +43,7 @@ FORMS = (
 _ON_HOST = "host_operator"
 _READS = re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero)$")
 _SIMPLE = ("graphs", "no-sync", "hide-communication", "dataloader")
+_OF_HOST = ("graphs", "no-sync", "dataloader")
 
 
 class Unforeseeable(Exception):  # noqa: N818  its text is shown beside forecasts
@@ -58,10 +61,17 @@ class Change:
     batch: int | None = None
     old_batch: int | None = None
 
-    def foreseeable(self) -> Change:
+    def foreseeable(self, not_recorded_share: float = 0.0) -> Change:
         """The change itself. Raises Unforeseeable for another batch size, of which one trace tells
-        nothing: forecasts of three sizes from one trace missed in all three cases.
+        nothing (forecasts of three sizes from one trace missed in all three cases), and for one
+        that takes away time of the host while the device may run work that is not in the file.
         """
+        if self.kind in _OF_HOST and not_recorded_share >= SEEN_SHARE:
+            raise Unforeseeable(
+                f"in {format_share(not_recorded_share)} of the window the device may have run "
+                "work that was not recorded, and then the host did not hold it back: record all "
+                "kernels of the window"
+            )
         if self.batch is None:
             return self
         raise Unforeseeable(

@@ -19,8 +19,11 @@ import numpy.typing as npt
 from profharness.analysis.host.timeline import MARKS, HostRows, Timeline, host_rows
 from profharness.analysis.time.believed import believed
 from profharness.analysis.time.device_work import Work, work_of
+from profharness.analysis.time.not_recorded import not_recorded
 from profharness.analysis.time.start_up import begin_after_start_up
 from profharness.analysis.time.steps import Step, device_steps, steady, steps
+from profharness.stats import intervals
+from profharness.trace.columns.keys import distinct
 from profharness.trace.columns.table import NULL
 from profharness.trace.launches import correlated_process
 from profharness.trace.model import Source, Trace
@@ -63,6 +66,19 @@ class Scope:
     @property
     def window_ns(self) -> int:
         return self.end - self.start
+
+    @property
+    def not_recorded_share(self) -> float:
+        """The share of the window, of the device with most of it, in which that device may have run
+        work that is not in the file.
+        """
+        window = intervals.window(self.start, self.end)
+        stretches = (
+            not_recorded(self.trace, self.records, device)
+            for device in distinct(self.records.device[self.work]).tolist()
+        )
+        held = (intervals.intersect(stretch, window).total for stretch in stretches)
+        return max(held, default=0) / self.window_ns
 
     @property
     def ends_on_device(self) -> bool:

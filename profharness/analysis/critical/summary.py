@@ -236,9 +236,10 @@ def _forecasts(
             return ()
         own = [row for row in path.rows if row.process in ("", path.process)]
         changes += [made for made in (largest_halved(own),) if made is not None]
+    unknown = graph.scope.not_recorded_share if changes else 0.0
     for change in changes:
         try:
-            known.append(change.foreseeable())
+            known.append(change.foreseeable(unknown))
         except Unforeseeable as why:
             asking.refused.append(Refusal(change=change.text, why=str(why)))
     if not known:

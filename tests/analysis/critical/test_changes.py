@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from profharness.analysis.critical.changes import parse
-from profharness.analysis.critical.records import Forecast, RankPath
+from profharness.analysis.critical.records import NO_CHANGE, Forecast, RankPath
 from profharness.analysis.critical.scan_forecasts import Scan, ScanPoint
 from profharness.analysis.critical.summary import critical_path
 from profharness.errors import UsageError
+from profharness.units import format_share
 from tests.analysis.scene import Scene
 
 US = 1_000
@@ -115,6 +116,22 @@ def test_data_loading_can_be_taken_away() -> None:
     found = path(scene, "dataloader", "op:mm=0.5")
     assert found.segments["host_data_loader"].ns == 30 * US
     assert [made.forecast_ns for made in found.what_if] == [70 * US, 40 * US, 50 * US]
+
+
+def test_of_a_device_that_may_have_worked_unrecorded_no_host_time_is_taken_away() -> None:
+    """The second kernel begins 4 ms after its launch returned, and nothing shows why."""
+    scene = Scene()
+    for at, start in ((0, 20 * US), (100 * US, 4_112 * US)):
+        scene.op("aten::mm", at, at + 40 * US)
+        scene.kernel(start, start + 10 * US, scene.launch(at + 10 * US, at + 12 * US))
+    asked = [parse(change) for change in ("graphs", "no-sync", "op:mm=0.5")]
+    found = critical_path(scene.build(), asked)
+    assert found is not None
+    assert [made.change for made in found.processes[0].what_if] == [NO_CHANGE, "op:mm=0.5"]
+    assert [one.change for one in found.refused] == ["graphs", "no-sync"]
+    # from the usual millisecond after the second launch's return to its kernel
+    share = format_share((4_112 - 112 - 1_000) / 4_122)
+    assert all(f"in {share} of the window" in one.why for one in found.refused)
 
 
 def test_one_trace_says_nothing_of_another_batch_size() -> None:
