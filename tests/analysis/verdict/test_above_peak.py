@@ -382,4 +382,4 @@ def test_a_recorded_training_in_tf32_is_judged_by_the_peak_of_tf32(shared):
     )
     summary = summarise_trace(readers.read(path), str(path))
     assert [one for one in summary.findings if one.id == "above-peak"] == []
-    assert summary.metrics["mfu"].note.endswith("of data sheet, tf32")
+    assert summary.metrics["mfu"].note.startswith("of data sheet, tf32;")
