@@ -169,6 +169,7 @@ class _Devices:
             if other.memory_bytes is not None
             else device.memory_bytes,
             rank=other.rank if other.rank == device.rank else None,
+            ceilings=other.ceilings or device.ceilings,
         )
         return known
 

@@ -22,6 +22,7 @@ from profharness.trace.columns.table import Table, code, float64, index, int32, 
 from profharness.trace.places import Device as Device  # noqa: PLC0414  part of the model
 from profharness.trace.places import Named as Named  # noqa: PLC0414  part of the model
 from profharness.trace.places import Stream as Stream  # noqa: PLC0414  part of the model
+from profharness.trace.places import ToolCeiling as ToolCeiling  # noqa: PLC0414  part of the model
 from profharness.trace.statistics import StatRow, ToolMetric
 
 I32 = npt.NDArray[np.int32]

@@ -14,10 +14,22 @@ _LONGEST = 120
 _INTERPRETERS = ("python", "julia", "perl", "ruby")
 
 
+class ToolCeiling(NamedTuple):
+    """The highest rate of a device by the tool that recorded it, in FLOP/s or B/s: of a type of
+    matrix products (`fp16`), or of traffic to memory (`copy`). `measured` says that a program
+    reached it there; else it follows from clocks and widths.
+    """
+
+    figure: str
+    rate: float
+    source: str
+    measured: bool
+
+
 @dataclass(frozen=True)
 class Device:
     """An accelerator as a source names it. `index` is the tool's own number as text, `dies` the
-    XCDs that it spans.
+    XCDs that it spans; of several `ceilings` of one figure the first counts.
     """
 
     index: str
@@ -32,6 +44,7 @@ class Device:
     max_clock_mhz: int | None = None
     pci_id: str = ""
     memory_bytes: int | None = None
+    ceilings: tuple[ToolCeiling, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,20 @@
 """The two roofs over a device: operations per second by type, and memory bandwidth; measured there
-where that was done, else the data sheet.
+where that was done, else the data sheet; of a device that no data sheet is known of, what the tool
+that recorded it says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import cast
 
 from profharness.analysis.kernels.accelerators import of_device
 from profharness.node.ceilings import COPY, Calibration
 from profharness.node.ceilings import of_device as calibration_of
 from profharness.node.devices import Accelerator, Dtype, identify
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Trace
+from profharness.trace.model import Device, ToolCeiling, Trace
 
 REACHED = 0.6
 """A kernel that reaches this share of a measured ceiling is bound by it
@@ -21,11 +23,16 @@ REACHED = 0.6
 
 CALIBRATED = "calibrated"
 """The word by which a measured ceiling is known in the notes of figures."""
+BENCHMARK = "roofline benchmark"
+"""The same of a ceiling that the recording tool measured."""
 
 ABOVE_SHEET, ABOVE_MEASURED = 1.05, 1.2
 """Shares of a ceiling that no program exceeds: clocks may lie a little above the data sheet's, and
 what one program reached another may beat.
 """
+
+OF_SHEET = "the data sheet's peak"
+"""What sentences call the dense peak."""
 
 QUIET = "`profharness calibrate` on a quiet node"
 NO_CEILING = "a known device, or `profharness calibrate` on it"
@@ -50,21 +57,25 @@ class Ceiling:
 @dataclass(frozen=True)
 class Ceilings:
     """The roofs of one device. `calibration` is None where it was not measured; `needs` says what
-    would give the roofs that it lacks.
+    would give the roofs that it lacks. `by_tool` are those of the tool that recorded the device,
+    of figures that no data sheet gives; `beyond` those of them that work went beyond, and why they
+    are not believed.
     """
 
     device: Accelerator
     calibration: Calibration | None = None
     needs: str = NO_CEILING
+    by_tool: tuple[ToolCeiling, ...] = ()
+    beyond: tuple[tuple[ToolCeiling, str], ...] = ()
 
     def flops(self, dtype: Dtype) -> Ceiling | None:
         """The ceiling of matrix work in a type: the measured product of such matrices, else the
-        dense peak.
+        dense peak, else what the recording tool says.
         """
         measured = self.calibration.believed(dtype) if self.calibration is not None else None
         if measured:
             return Ceiling(measured, f"{CALIBRATED} GEMM, {dtype}", measured=True)
-        return self.peak(dtype)
+        return self.peak(dtype) or self._of_tool(dtype)
 
     def reach(self, dtype: Dtype) -> float | None:
         """The share of `flops` that programs reach: all of a measured product; of a data sheet's
@@ -77,8 +88,12 @@ class Ceilings:
 
     @property
     def measured(self) -> bool:
-        """Whether all that was measured of the device is believed."""
-        return self.calibration is not None and not self.calibration.doubts
+        """Whether all that a calibration measured of the device is believed, or the recording tool
+        measured it.
+        """
+        if self.calibration is not None:
+            return not self.calibration.doubts
+        return any(one.measured for one in self.by_tool)
 
     def needs_of(self, figure: str) -> str:
         """What would give the roof of a type, or of `COPY`, where there is none."""
@@ -87,9 +102,25 @@ class Ceilings:
 
     def exceeded(self, figure: str, times: float) -> Ceilings:
         """The roofs without a measured one that work went beyond, by this factor."""
-        if self.calibration is None:
-            return self
-        return replace(self, calibration=self.calibration.doubted(figure, exceeded_by(times)))
+        why = exceeded_by(times)
+        if self.calibration is not None and self.calibration.believed(figure):
+            return replace(self, calibration=self.calibration.doubted(figure, why))
+        mine = tuple(one for one in self.by_tool if one.figure == figure and one.measured)
+        return replace(
+            self,
+            by_tool=tuple(one for one in self.by_tool if one not in mine),
+            beyond=(*self.beyond, *((one, why) for one in mine)),
+        )
+
+    def _of_tool(self, figure: str) -> Ceiling | None:
+        return next(
+            (
+                Ceiling(one.rate, f"{one.source}, {of_figure(figure)}", one.measured)
+                for one in self.by_tool
+                if one.figure == figure
+            ),
+            None,
+        )
 
     def peak(self, dtype: Dtype, clock_mhz: float | None = None) -> Ceiling | None:
         """The dense peak of the data sheet, at its clock or at the one given; of fp32 and fp64 the
@@ -103,17 +134,38 @@ class Ceilings:
 
     @property
     def bandwidth(self) -> Ceiling | None:
-        """The ceiling of memory traffic: the measured copy, else the data sheet."""
+        """The ceiling of memory traffic: the measured copy, else the data sheet, else what the
+        recording tool says.
+        """
         measured = self.calibration.believed(COPY) if self.calibration is not None else None
         if measured:
             return Ceiling(measured, f"{CALIBRATED} copy", measured=True)
         sheet = self.device.bandwidth
-        return None if sheet is None else Ceiling(sheet, "data sheet", measured=False)
+        return self._of_tool(COPY) if not sheet else Ceiling(sheet, "data sheet", measured=False)
 
 
 def measured_name(figure: str) -> str:
     """What a measured ceiling is called: `the calibrated GEMM, fp32`."""
     return f"the {CALIBRATED} copy" if figure == COPY else f"the {CALIBRATED} GEMM, {figure}"
+
+
+def of_figure(figure: str) -> str:
+    """What a figure is a ceiling of: `products in fp16`."""
+    return "memory bandwidth" if figure == COPY else f"products in {figure}"
+
+
+def spoken(roofs: Iterable[Ceilings]) -> tuple[str, str]:
+    """What sentences call the ceilings of products and of traffic of these devices."""
+    every = list(roofs)
+    if any(roof.measured and roof.calibration is not None for roof in every):
+        return "the measured GEMM", "the measured copy"
+    by_tool = [one for roof in every for one in roof.by_tool]
+    products = (one.source for one in by_tool if one.figure != COPY)
+    traffic = (one.source for one in by_tool if one.figure == COPY)
+    return (
+        next(products, OF_SHEET),
+        next(traffic, "the data sheet's bandwidth"),
+    )
 
 
 def exceeded_by(times: float) -> str:
@@ -125,10 +177,17 @@ def exceeded_by(times: float) -> str:
 
 
 def of_trace(
-    trace: Trace, calibrations: Iterable[Calibration] = (), software: dict[str, str] | None = None
+    trace: Trace,
+    calibrations: Iterable[Calibration] = (),
+    software: dict[str, str] | None = None,
+    *,
+    beside: Trace | None = None,
 ) -> dict[int, Ceilings]:
-    """The roofs of each device of a trace, by its position."""
+    """The roofs of each device of a trace, by its position. Of a device that is not known, those of
+    the tool that recorded it here or `beside`, in another pass of the same run.
+    """
     measured = tuple(calibrations)
+    told = [one for one in (*trace.devices, *(beside.devices if beside else ())) if one.ceilings]
     roofs = {}
     for position in {
         int(device) for device in set(trace.kernels.device.tolist()) if device != NULL
@@ -143,8 +202,38 @@ def of_trace(
             if record.name
             else None,
             _needs(device),
+            _by_tool(record, device, told),
         )
     return roofs
+
+
+def _by_tool(
+    record: Device, device: Accelerator, told: Iterable[Device]
+) -> tuple[ToolCeiling, ...]:
+    """What a tool says of the device, or of one like it, where no data sheet does."""
+    every = (record, *told)
+    found = next((one.ceilings for one in every if one.ceilings and _alike(one, record)), ())
+    return tuple(
+        one
+        for one in found
+        if not (
+            device.bandwidth if one.figure == COPY else device.best_peak(cast("Dtype", one.figure))
+        )
+    )
+
+
+def _alike(one: Device, other: Device) -> bool:
+    """Whether two records may be of one model: of one name, or of one size and architecture as far
+    as both say it, and one of these said by both.
+    """
+    if one is other or (one.name and one.name == other.name):
+        return True
+    pairs = (
+        (one.architecture.partition(":")[0], other.architecture.partition(":")[0]),
+        (one.compute_units, other.compute_units),
+    )
+    both = [(mine, others) for mine, others in pairs if mine and others]
+    return bool(both) and all(mine == others for mine, others in both)
 
 
 def of_name(

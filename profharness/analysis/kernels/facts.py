@@ -71,8 +71,10 @@ class KernelFacts:
         none.
         """
         given = self.yardstick
-        roofs = ceilings.of_trace(self.trace, given.calibrations, given.software)
-        measured = any(roof.calibration is not None for roof in roofs.values())
+        roofs = ceilings.of_trace(
+            self.trace, given.calibrations, given.software, beside=given.counted
+        )
+        measured = any(roof.calibration is not None or roof.by_tool for roof in roofs.values())
         if not measured or not self.timed or not self.tells_work:
             return roofs
         return roofline.believed(self.trace, self.work, roofs, self.counted)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.categories import function_name
-from profharness.analysis.kernels.ceilings import REACHED, Ceiling, Ceilings
+from profharness.analysis.kernels.ceilings import OF_SHEET, REACHED, Ceiling, Ceilings, spoken
 from profharness.analysis.kernels.counter_work import Counted
 from profharness.analysis.operators.work import KernelWork
 from profharness.analysis.time.timeline import is_communication
@@ -240,9 +240,9 @@ def filled_split(
             left = intervals.subtract(left, part)
         total[UNDETERMINED] += left.total
     inside = windows.inside_ns(spans, trace.kernels.device)
-    measured = any(roof.measured for roof in roofs.values())
+    names = spoken(roofs.values())
     evidence = tuple(
-        _evidence(trace, rates_, np.where(talking, 0, inside), kind, measured=measured)
+        _evidence(trace, rates_, np.where(talking, 0, inside), kind, names)
         for kind in range(len(CLASSES))
     )
     return FilledSplit(
@@ -251,7 +251,9 @@ def filled_split(
     )
 
 
-def _evidence(trace: Trace, kernel_rates: Rates, inside: I64, kind: int, *, measured: bool) -> str:
+def _evidence(
+    trace: Trace, kernel_rates: Rates, inside: I64, kind: int, names: tuple[str, str]
+) -> str:
     """The kernel of the class that takes most time, with the share of its roof that it reaches on
     average.
     """
@@ -261,11 +263,7 @@ def _evidence(trace: Trace, kernel_rates: Rates, inside: I64, kind: int, *, meas
     place = coded(trace.kernels.name[rows])[1]
     top = rows[place == int(np.argmax(np.bincount(place, weights=inside[rows])))]
     name = _shortened(function_name(trace.strings[int(trace.kernels.name[top[0]])]))
-    gemm, copy = (
-        ("the measured GEMM", "the measured copy")
-        if measured
-        else ("the data sheet's peak", "the data sheet's bandwidth")
-    )
+    gemm, copy = names
     bound = "" if kernel_rates.counted[top].all() else " or more"
     compute, bandwidth = (
         _average(share[top], inside[top])
@@ -275,7 +273,7 @@ def _evidence(trace: Trace, kernel_rates: Rates, inside: I64, kind: int, *, meas
         of_reached = _average(
             kernel_rates.compute_share[top] / kernel_rates.reach[top], inside[top]
         )
-        if not measured and of_reached is not None:
+        if gemm == OF_SHEET and of_reached is not None:
             return (
                 f"{name} at {format_share(of_reached)} of what products reach on such devices "
                 f"({format_share(compute)} of {gemm})"

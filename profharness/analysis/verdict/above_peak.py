@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from profharness.analysis.kernels.categories import function_name
-from profharness.analysis.kernels.ceilings import ABOVE_MEASURED, ABOVE_SHEET, CALIBRATED
+from profharness.analysis.kernels.ceilings import ABOVE_MEASURED, ABOVE_SHEET, BENCHMARK, CALIBRATED
 from profharness.analysis.measurement import Measurement
 from profharness.analysis.records import Figure, StepSummary
 from profharness.findings import Finding, Severity, finding
@@ -46,10 +46,15 @@ def impossible(name: str, figure: Figure | None) -> bool:
     least = None if figure is None else figure.least
     if figure is None or least is None:
         return False
-    loose = name in _NOT_OF_ONE_SHEET or f"of {CALIBRATED}" in figure.note
+    loose = name in _NOT_OF_ONE_SHEET or _of_a_program(figure)
     return float(least if figure.low is None else figure.low) > (
         ABOVE_MEASURED if loose else ABOVE_SHEET
     )
+
+
+def _of_a_program(figure: Figure) -> bool:
+    """Whether a share is one of what a program reached."""
+    return f"of {CALIBRATED}" in figure.note or BENCHMARK in figure.note
 
 
 def above_peak(
@@ -105,13 +110,15 @@ def _why_compute(shares: Mapping[str, Figure], figures: Mapping[str, Figure]) ->
 
 
 def _device(shares: Mapping[str, Figure]) -> str:
-    measured = all(CALIBRATED in figure.note for figure in shares.values())
-    return "a calibration that ran beside other work" if measured else "a device taken for another"
+    if not all(_of_a_program(figure) for figure in shares.values()):
+        return "a device taken for another"
+    by_tool = any(BENCHMARK in figure.note for figure in shares.values())
+    return f"a {'benchmark' if by_tool else 'calibration'} that ran beside other work"
 
 
 def _severity(shares: Mapping[str, Figure], of_sheet: Severity) -> Severity:
     """What one program reached is a weaker bound than a data sheet."""
-    return "warning" if all(CALIBRATED in figure.note for figure in shares.values()) else of_sheet
+    return "warning" if all(_of_a_program(figure) for figure in shares.values()) else of_sheet
 
 
 def kernels_above_peak(m: Measurement) -> Iterator[Finding]:

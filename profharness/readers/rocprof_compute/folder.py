@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profharness.errors import InputError
-from profharness.readers.rocprof_compute import db_reader, replay_database, replays
+from profharness.readers.rocprof_compute import ceilings, db_reader, replay_database, replays
 from profharness.readers.rocprof_compute import machine_reader as rocprof_compute_machine
 from profharness.readers.rocprof_compute import reader as rocprof_compute
 from profharness.rundir.blocks import read_head
@@ -23,7 +23,6 @@ from profharness.trace.merge import merge
 from profharness.trace.model import Problem, Trace
 from profharness.trace.statistics import ToolMetric
 
-_ROOFLINES = ("roofline.csv", "roofline.csv.gz")
 _SYSINFO = ("sysinfo.csv", "sysinfo.csv.gz")
 _HEAD_BYTES = 1 << 16
 _OF_EXECUTION = re.compile(r"(?:results_)?pmc_perf_\d+\.csv")  # no other tool's names
@@ -179,7 +178,7 @@ def _own_analysis(workload: Path, problems: list[Problem]) -> tuple[ToolMetric, 
 
 
 def _with_ceilings(trace: Trace, folder: Path) -> Trace:
-    path = next((folder / name for name in _ROOFLINES if (folder / name).is_file()), None)
+    path = next((folder / name for name in ceilings.FILES if (folder / name).is_file()), None)
     try:
         details = () if path is None else rocprof_compute_machine.read(path).sources[0].details
     except InputError:  # a measurement of the machine that broke off costs nothing of the counters

@@ -8,8 +8,9 @@ details of their source: name and value with its unit, as printed.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +60,7 @@ class Machine:
     compute_units: int | None
     dies: int | None
     max_clock_mhz: int | None
+    bandwidth_gb_s: float | None
     details: tuple[tuple[str, str], ...]
 
     def device(self, index: str) -> Device:
@@ -134,19 +136,27 @@ def machine_beside(path: Path) -> tuple[Machine | None, list[Problem]]:
     """The machine of sysinfo.csv in the same folder, or of a file below `out` in the workload's,
     None where there is no readable one; and what is wrong with that file.
     """
+    beside = file_beside(path, _SYSINFO)
+    if beside is None:
+        return None, []
+    try:
+        table = read_table(beside)
+    except InputError as error:
+        return None, [Problem("warning", str(beside), 1, error.message)]
+    return _machine(table) if table.rows else None, table.problems()
+
+
+def file_beside(path: Path, names: Sequence[str]) -> Path | None:
+    """The first of these files in the same folder or, of a file below `out`, in the workload's."""
     parts = path.parts[:-1]
     folders = [path.parent]
     if "out" in parts:
         last = len(parts) - 1 - parts[::-1].index("out")
         folders.append(Path(*parts[:last]))
-    for beside in (folder / name for folder in folders for name in _SYSINFO):
-        if beside.is_file():
-            try:
-                table = read_table(beside)
-            except InputError as error:
-                return None, [Problem("warning", str(beside), 1, error.message)]
-            return _machine(table) if table.rows else None, table.problems()
-    return None, []
+    return next(
+        (beside for folder in folders for name in names if (beside := folder / name).is_file()),
+        None,
+    )
 
 
 def _columns(line: str) -> list[str]:
@@ -177,6 +187,7 @@ def _machine(table: Table) -> Machine:
         compute_units=_count(fact.get("cu_per_gpu", "")),
         dies=_count(fact.get("num_xcd", "")),
         max_clock_mhz=_count(fact.get("max_sclk", "")),
+        bandwidth_gb_s=positive(fact.get("hbm_bw", "")),
         details=(
             *((column, fact[column]) for column in _SHOWN if fact.get(column)),
             *((("memory_channels", channels),) if channels else ()),
@@ -194,6 +205,15 @@ def _count(text: str) -> int | None:
     """A positive whole number; the tool writes 0 or nothing where it does not know."""
     number = whole(text.removesuffix(".0"))
     return number if number is not None and number > 0 else None
+
+
+def positive(text: str) -> float | None:
+    """A number above zero; None for any other text."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 < number < math.inf else None
 
 
 def _roofline(table: Table) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from profharness.errors import InputError
 from profharness.readers.bytes.allocation import without_collection
 from profharness.readers.bytes.csv_columns import Table, lacking, not_numbers, read_table
 from profharness.readers.bytes.limits import EXECUTIONS, fields_of_executions
-from profharness.readers.rocprof_compute import dies, replay_database, replays
+from profharness.readers.rocprof_compute import ceilings, dies, replay_database, replays
 from profharness.readers.rocprof_compute.machine_reader import machine_beside
 from profharness.readers.rocprof_compute.replays import Replays
 from profharness.readers.rocprof_v1.dispatch_table import (
@@ -179,7 +179,7 @@ def trace_of(tables: Sequence[Table], format_name: str) -> Trace:
     return Trace(
         sources=(source,),
         strings=strings,
-        devices=devices,
+        devices=ceilings.of_devices(devices, path, machine),
         streams=whole.places.streams,
         kernels=whole.kernels,
         counters=counters,
