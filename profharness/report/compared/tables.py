@@ -10,6 +10,7 @@ import msgspec
 
 from profharness.analysis.compare.operators.records import StepChange, WorkRow, WorkTable
 from profharness.analysis.compare.records import Comparison
+from profharness.analysis.kernels.mangled import readable
 from profharness.report.compared.branches import DEPTH, tree_table
 from profharness.report.compared.words import ratio_text, signed_ns, table_note, table_title
 from profharness.report.table import Cell, Column, Table
@@ -77,7 +78,8 @@ def _count(calls: int | None) -> Cell:
 
 def _name(row: WorkRow) -> str:
     shapes = shapes_text(row.shapes)
-    return f"{row.name} {shapes}" if shapes else row.name
+    name = readable(row.name)
+    return f"{name} {shapes}" if shapes else name
 
 
 def shapes_text(shapes: str | None) -> str:

@@ -11,6 +11,7 @@ from profharness.analysis.compare.operators.records import (
     WorkRow,
     WorkTable,
 )
+from profharness.analysis.kernels.mangled import readable
 from profharness.report.text.figures import si_text
 from profharness.units import format_ns, format_number, format_share
 
@@ -85,7 +86,7 @@ def _step_words(step: StepChange) -> str:
 
 
 def _row_words(row: WorkRow) -> str:
-    return f"{row.name} {signed_ns(row.difference_ns)}{_more(row)}"
+    return f"{readable(row.name)} {signed_ns(row.difference_ns)}{_more(row)}"
 
 
 def _more(row: WorkRow) -> str:

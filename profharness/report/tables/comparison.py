@@ -10,6 +10,7 @@ from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text import names
 from profharness.report.text.changes import change_text
 from profharness.report.text.figures import figure_text, quantity_text, times_text
+from profharness.report.text.folding import whole_names
 from profharness.units import format_ns
 
 if TYPE_CHECKING:
@@ -201,17 +202,19 @@ def hotspot_change_table(table: HotspotComparison) -> Table:
         Column("calls in B", "right", width=10),
         Column("name"),
     )
-    return Table(f"hotspots by {table.by}", columns, tuple(map(_hotspot_row, changed_rows(table))))
+    rows = changed_rows(table)
+    whole = whole_names([row.name for row in rows])
+    return Table(f"hotspots by {table.by}", columns, tuple(map(_hotspot_row, rows, whole)))
 
 
-def _hotspot_row(row: HotspotDelta) -> tuple[Cell, ...]:
+def _hotspot_row(row: HotspotDelta, name: str) -> tuple[Cell, ...]:
     means = ["-" if mean is None else format_ns(mean) for mean in (row.mean_a_ns, row.mean_b_ns)]
     return row_of(
         *means,
         "" if row.change is None else f"{100 * row.change:+.1f} %",
         str(row.calls_a or 0),
         str(row.calls_b or 0),
-        row.name[:80],
+        name[:80],
     )
 
 

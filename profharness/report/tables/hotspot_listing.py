@@ -14,7 +14,7 @@ from profharness.report.tables.hotspot_names import fitted, is_long, whole
 from profharness.report.tables.hotspots import time_text
 from profharness.report.text import names as titles
 from profharness.report.text.figures import si_text
-from profharness.report.text.folding import distinct_names
+from profharness.report.text.folding import distinct_names, whole_names
 from profharness.report.text.samples import sample_text, sampled_metrics
 from profharness.units import format_number, format_share
 
@@ -69,7 +69,7 @@ def _outside(table: Hotspots, heads: Sequence[str]) -> list[tuple[str, ...]]:
 def _names(table: Hotspots, rows: Sequence[HotspotRow], lead: int, width: int | None) -> list[str]:
     names = [whole(row, table.by) for row in rows]
     if width is None:
-        return names
+        return whole_names(names)
     if is_long(table.by):
         return fitted(names, table.by, width)
     return [name.rstrip() for name in distinct_names(names, max(width - lead, _NARROWEST_NAME))]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from profharness.analysis.kernels.ceilings import NO_CEILING
+from profharness.analysis.kernels.mangled import readable
 from profharness.analysis.use.records import (
     DeviceUse,
     FilesRow,
@@ -21,7 +22,7 @@ from profharness.report.table import Cell, Column, Table
 from profharness.report.tables.counters import COUNTERS, value_text
 from profharness.report.tables.hotspot_names import types_text
 from profharness.report.text.figures import si_text
-from profharness.report.text.folding import numbered
+from profharness.report.text.folding import numbered, whole_names
 from profharness.units import format_ns, format_number, format_share
 
 MOST_ROWS = 25
@@ -100,7 +101,7 @@ def _per_file(row: UseRow) -> Cell:
 
 def _row(row: UseRow, largest: float) -> tuple[Cell, ...]:
     return (
-        Cell(row.name, value=row.name),
+        Cell(readable(row.name), value=row.name),
         Cell(format_number(row.calls), value=row.calls),
         Cell()
         if row.excess_ns is None
@@ -252,10 +253,10 @@ def labels(rows: Sequence[UseRow]) -> tuple[str, ...]:
     and the namespace. What an `addmm` adds is left out, as any vector beside matrices. Rows that
     still look alike are numbered.
     """
-    short = [row.name.rpartition("::")[2] if _plain(row.name) else row.name for row in rows]
+    full = whole_names([row.name for row in rows])
+    short = [name.rpartition("::")[2] if _plain(name) else name for name in full]
     one, two = ([inputs_text(row.shapes, most, least_rank=2) for row in rows] for most in (1, 2))
     types = [types_text(row.shapes, row.dtypes) for row in rows]
-    full = [row.name for row in rows]
     called = list(short)
     for round_ in ((short, one), (short, two), (short, two, types), (full, two, types)):
         texts = [" ".join(filter(None, words)) for words in zip(*round_, strict=True)]

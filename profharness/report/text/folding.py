@@ -92,6 +92,15 @@ def distinct_names(names: Sequence[str], width: int = 72) -> list[str]:
     return numbered(names, short, width)
 
 
+def whole_names(names: Sequence[str]) -> list[str]:
+    """Each name whole, mangled ones readable: those that would then look alike stay as recorded."""
+    shown = [readable(name) for name in names]
+    for places in _alike(names, shown):
+        for index in places:
+            shown[index] = names[index]
+    return shown
+
+
 def _alike(names: Sequence[str], short: Sequence[str]) -> list[list[int]]:
     """The positions of different names that are shown alike, group by group."""
     return [
