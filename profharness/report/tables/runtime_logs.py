@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from profharness.analysis.kernels.mangled import readable
 from profharness.analysis.run.runtime_logs import LoggedCall, RuntimeLog
 from profharness.report.table import Cell, Column, Table, row_of
 from profharness.report.text.folding import distinct_names, fold_kernel_name
@@ -35,7 +36,11 @@ def log_lines(log: RuntimeLog, width: int) -> Iterator[tuple[str, list[str]]]:
         yield "launches", _aligned(rows, len(log.kernels))
     if log.calls:
         rows = [
-            (row.name, f"{format_number(row.calls)} x {_mean(row)}", f"{_ns(row.total_ns)} in all")
+            (
+                _call(row),
+                f"{format_number(row.calls)} x {_mean(row)}",
+                f"{_ns(row.total_ns)} in all",
+            )
             for row in log.calls[:_SHOWN]
         ]
         yield "calls", _aligned(rows, len(log.calls))
@@ -168,7 +173,7 @@ def _call_table(log: RuntimeLog) -> Table:
     )
     rows = tuple(
         row_of(
-            row.name,
+            _call(row),
             format_number(row.calls),
             _ns(row.total_ns),
             _mean(row),
@@ -199,9 +204,14 @@ def _shape(shape: str, shapes: int) -> str:
     return f"{shape}{more}" if shape else "geometry not in the log"
 
 
+def _call(row: LoggedCall) -> str:
+    """A call with the kernel that it names readable: `submission of NAME`."""
+    return " ".join(map(readable, row.name.split(" ")))
+
+
 def _slow(row: LoggedCall) -> str:
     return (
-        f"{row.name}: {_ns(row.first_ns)} the first time, {_ns(row.later_ns or 0)} later (median)"
+        f"{_call(row)}: {_ns(row.first_ns)} the first time, {_ns(row.later_ns or 0)} later (median)"
     )
 
 
