@@ -268,7 +268,7 @@ _TITLES = {
     ),
     "flops_of_ceiling": MetricTitle(
         "FLOP/s of ceiling",
-        "useful FLOP/s over the calibrated GEMM, or the data sheet where no calibration exists",
+        "useful FLOP/s over the calibrated GEMM, else the data sheet or the recording tool's",
     ),
     "hfu": MetricTitle("HFU", "operations that the hardware did, by counters, over the dense peak"),
     "achieved_bandwidth": MetricTitle(
@@ -351,10 +351,10 @@ _TITLES = {
         "share of the window in which kernels fill the device and nothing tells what limits them",
     ),
     CEILING_FLOPS: MetricTitle(
-        "compute ceiling", "calibrated GEMM, or the data sheet where no calibration exists"
+        "compute ceiling", "calibrated GEMM, else the data sheet or the recording tool's"
     ),
     CEILING_BANDWIDTH: MetricTitle(
-        "bandwidth ceiling", "calibrated copy, or the data sheet where no calibration exists"
+        "bandwidth ceiling", "calibrated copy, else the data sheet or the recording tool's"
     ),
 }
 

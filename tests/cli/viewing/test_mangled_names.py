@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from profharness import readers
+from profharness.analysis.run.runtime_logs import LoggedCall, RuntimeLog
 from profharness.cli import run_cli
+from profharness.report.tables.runtime_logs import log_lines
 from profharness.report.text.folding import whole_names
 
 MANGLED = "_ZN5shelf10sort_booksINS_5NovelELi64EEEvPT_i"
@@ -85,6 +87,22 @@ def test_data_holds_what_was_recorded(capsys: pytest.CaptureFixture[str], tmp_pa
     output(capsys, "merge", path, "-o", merged)
     read = readers.read(merged)
     assert [read.strings[code] for code in read.kernels.name.tolist()] == [MANGLED]
+
+
+def test_a_call_of_a_runtime_log_names_its_kernel_readable() -> None:
+    call = LoggedCall(
+        name=f"submission of {MANGLED}",
+        calls=2,
+        total_ns=30,
+        longest_ns=20,
+        first_ns=20,
+        later_ns=10,
+    )
+    lines = "\n".join(
+        " ".join(map(str, block)) for block in log_lines(RuntimeLog(calls=(call,)), 60)
+    )
+    assert f"submission of {SHOWN}" in lines
+    assert MANGLED not in lines
 
 
 def test_two_kernels_never_get_one_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
