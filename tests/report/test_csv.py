@@ -43,11 +43,11 @@ def test_results_stand_in_the_columns_of_published_scans() -> None:
         "device",
         "batch_size",
         "throughput",
-        "throughput_low",
-        "throughput_high",
         "throughput_sem",
         "latency_ms",
         "latency_sem_ms",
+        "throughput_low",
+        "throughput_high",
         "unit",
     ]
     assert [float(row["throughput"]) for row in rows] == [

@@ -33,6 +33,8 @@ PUBLISHED = [
     "latency_ms",
     "latency_sem_ms",
 ]
+ADDED = ["throughput_low", "throughput_high", "unit"]
+"""What our table has behind them."""
 RESOURCES = "Timestamp, GPU Util (%), GPU Mem (%), CPU Util (%), RAM Util (%)"
 NONE = Rest((), given=False)
 BINARY = Path(__file__).resolve().parents[2] / ".tools" / "perf-analyzer" / "perf_analyzer"
@@ -119,7 +121,7 @@ def table(folder: Path) -> list[dict[str, str]]:
 def test_direct_studies(tmp_path: Path, name: str, backend: str) -> None:
     pytest.importorskip(backend)
     rows = run(name, tmp_path, *DIRECT)
-    assert list(rows[0]) == PUBLISHED
+    assert list(rows[0]) == PUBLISHED + ADDED
     assert [(row["batch_size"], row["backend"], row["via"]) for row in rows] == [
         ("4", backend, "direct"),
         ("8", backend, "direct"),
@@ -162,7 +164,7 @@ def test_direct_studies(tmp_path: Path, name: str, backend: str) -> None:
 )
 def test_client_studies(tmp_path: Path, name: str, backend: str) -> None:
     rows = run(name, tmp_path, *SERVED)
-    assert [column for column in rows[0] if column != "concurrency"] == PUBLISHED
+    assert [column for column in rows[0] if column != "concurrency"] == PUBLISHED + ADDED
     assert [
         (row["batch_size"], row["backend"], row["via"], row["concurrency"]) for row in rows
     ] == [("4", backend, "triton", "1"), ("8", backend, "triton", "1")]
@@ -184,7 +186,7 @@ def test_the_studies_of_the_experiments_graph(
 ) -> None:
     model = shared / "fixtures" / "models" / "deepmet" / "1" / "model.graphdef"
     rows = run(name, tmp_path, *words, "--model", str(model), "--python", INTERPRETER)
-    assert [column for column in rows[0] if column != "concurrency"] == PUBLISHED
+    assert [column for column in rows[0] if column != "concurrency"] == PUBLISHED + ADDED
     assert ("concurrency" in rows[0]) == (via == "triton")
     assert [(row["model"], row["batch_size"], row["backend"], row["via"]) for row in rows] == [
         ("deepmet", size, "tensorflow", via) for size in ("4", "8")

@@ -20,11 +20,11 @@ RESULT_COLUMNS = (
     "processes",
     "cores_per_process",
     "throughput",
-    "throughput_low",
-    "throughput_high",
     "throughput_sem",
     "latency_ms",
     "latency_sem_ms",
+    "throughput_low",
+    "throughput_high",
     "unit",
 )
 POINT_COLUMNS = (
