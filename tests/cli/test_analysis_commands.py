@@ -74,7 +74,7 @@ def output(capsys, *arguments: str | Path) -> str:
 def test_hotspots_json(capsys, kineto):
     table = json.loads(output(capsys, "hotspots", kineto, "--format", "json"))
     assert (table["schema"], table["by"], table["pass"], table["total_ns"]) == (
-        1,
+        2,
         "kernel",
         None,
         40_750,

@@ -30,7 +30,12 @@ def members(archive: Path) -> dict[str, bytes]:
 @pytest.mark.slow
 def test_a_bundle_holds_what_a_colleague_needs_and_nothing_else(run, here, out):
     notes.write_notes(run, notes.Notes(tags=("good",)))
-    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    # the results of a run of an older version are written anew, with the columns of this one
+    before = {
+        path: path.read_bytes()
+        for path in run.rglob("*")
+        if path.is_file() and path.name != "results.csv"
+    }
     text = out("bundle", run).splitlines()
     assert text[-1] == "open report.html; profharness view merged.pftrace"
     assert text[-2].startswith("0.1-scan-torch.zip   ")

@@ -39,6 +39,8 @@ OF_AMD_ALONE = (
     "(--pmc ",
     "counters of DRAM requests (--pmc ",
     "let the program and the profiler use one ROCm",
+    " under ROCm ",
+    "ROCm 6.3.0 to 6.4.1 stamps",
     "a counter pass (--pmc MfmaFlops) beside one without counters",
     "Which kernels take the time was not recorded: on AMD, attach with --profile rocprofv3.",
     ", or torch on NVIDIA",
