@@ -86,7 +86,7 @@ def test_every_benchmark_is_here() -> None:
     elsewhere = {
         *("bare_overhead", "compare_answers", "count_steps", "load_generator", "make_kineto"),
         *("fleet_held_out", "fleet_size", "many_ranks", "page_load", "read_kineto", "scale"),
-        *("scan_cifar", "search_served", "serve_again"),
+        *("scan_cifar", "scan_intervals", "search_served", "serve_again"),
     }
     assert {*TINY, *elsewhere} == PROGRAMS
 

@@ -29,7 +29,8 @@ def event(category: str, name: str, start: float, dur: float, **args: int) -> di
 @pytest.fixture
 def steps(tmp_path: Path) -> Path:
     """Three steps of 120 us: 10 of an operator, a kernel of 100 after 6 of latency, 2 for the
-    return of the synchronisation, 6 of nothing.
+    return of the synchronisation, 6 of nothing. On the device each ends with its kernel: the first
+    112 us after its mark began, the others 120 us after the one before.
     """
     events: list[dict[str, object]] = []
     for number in range(3):
@@ -56,20 +57,20 @@ def test_the_path_stands_behind_the_figures(
 ) -> None:
     text = output(capsys, steps, "--critical-path")
     plain = output(capsys, steps)
-    each = "a step 120.0 µs on average (120.0 µs to 120.0 µs)"
+    each = "a step 117.3 µs on average (112.0 µs to 120.0 µs)"
     assert text.startswith(plain)
     assert text.removeprefix(plain).splitlines() == [
-        f"critical path  process 7: 360.0 µs of 3 steps, {each}",
-        "    83.3 %    300.0 µs  kernels",
-        "     5.0 %    18.00 µs  host: operators",
-        "     5.0 %    18.00 µs  launch latency",
-        "     5.0 %    18.00 µs  nothing recorded",
-        "     1.7 %    6.000 µs  return after waiting for the device",
+        f"critical path  process 7: 352.0 µs of 3 steps, {each}",
+        "    85.2 %    300.0 µs  kernels",
+        "     5.1 %    18.00 µs  host: operators",
+        "     5.1 %    18.00 µs  launch latency",
+        "     3.4 %    12.00 µs  nothing recorded",
+        "     1.1 %    4.000 µs  return after waiting for the device",
         "  most of it",
-        "    83.3 %    300.0 µs  kernels: gemm\\u202e of aten::mm, 3 times",
-        "     5.0 %    18.00 µs  host: operators: aten::mm, 3 times",
-        "     5.0 %    18.00 µs  launch latency: gemm\\u202e of aten::mm, 3 times",
-        "     1.7 %    6.000 µs  return after waiting for the device: hipDeviceSynchronize, 3 times",
+        "    85.2 %    300.0 µs  kernels: gemm\\u202e of aten::mm, 3 times",
+        "     5.1 %    18.00 µs  host: operators: aten::mm, 3 times",
+        "     5.1 %    18.00 µs  launch latency: gemm\\u202e of aten::mm, 3 times",
+        "     1.1 %    4.000 µs  return after waiting for the device: hipDeviceSynchronize, 2 times",
     ]
 
 
@@ -79,13 +80,17 @@ def test_json_holds_parts_that_sum_to_the_window(
     with_path = json.loads(output(capsys, steps, "--json", "--what-if", "kernel:gemm=0.5"))
     path = with_path.pop("critical_path")
     assert with_path == json.loads(output(capsys, steps, "--json"))
-    assert path["window_ns"] == 360_000 == sum(part["ns"] for part in path["segments"].values())
+    assert path["window_ns"] == 352_000 == sum(part["ns"] for part in path["segments"].values())
     [process] = path["processes"]
-    assert [sum(step["segments"].values()) for step in process["steps"]] == [120_000] * 3
+    assert [sum(step["segments"].values()) for step in process["steps"]] == [
+        112_000,
+        120_000,
+        120_000,
+    ]
     check, faster = process["what_if"]
     assert (check["change"], check["forecast_ns"], check["residual_ns"]) == (
         "no change",
-        360_000,
+        352_000,
         0,
     )
     assert (faster["forecast_ns"], faster["at_most_ns"]) == (None, 150_000)
@@ -97,9 +102,9 @@ def test_json_holds_parts_that_sum_to_the_window(
 def test_a_what_if_is_said_by_step(capsys: pytest.CaptureFixture[str], steps: Path) -> None:
     text = output(capsys, steps, "--what-if", "kernel:gemm=0.1", "--what-if", "dataloader")
     assert text.splitlines()[-3:] == [
-        "  what if  (replayed without a change: 360.0 µs, 0 s off what was measured)",
-        "    kernel:gemm=0.1: step 120.0 µs, at most -75.0 % by its share of the recorded path",
-        "    dataloader: step 120.0 µs: nothing on this trace is touched by it",
+        "  what if  (replayed without a change: 352.0 µs, 0 s off what was measured)",
+        "    kernel:gemm=0.1: step 117.3 µs, at most -76.7 % by its share of the recorded path",
+        "    dataloader: step 117.3 µs: nothing on this trace is touched by it",
     ]
 
 
@@ -110,7 +115,7 @@ def test_several_files_are_ranks_with_a_path_each(
     other.write_text(steps.read_text().replace('"pid": 7', '"pid": 8'))
     path = json.loads(output(capsys, steps, other, "--json", "--critical-path"))["critical_path"]
     assert [process["process"] for process in path["processes"]] == ["process 7", "process 8"]
-    assert path["window_ns"] == 720_000
+    assert path["window_ns"] == 704_000
 
 
 def test_a_file_without_its_host_has_no_path(

@@ -108,8 +108,8 @@ def _without_rows(workload: Path) -> Iterator[Problem]:
     }
     if 1 < len(lost) == len(tables):
         message = (
-            "no table of an execution holds a dispatch: a filter (--kernel, --dispatch) kept none, "
-            "or the program launched no kernel"
+            "no table of an execution holds a dispatch: rocprof-compute's filter by kernel or by "
+            "dispatch kept none, or the program launched no kernel"
         )
         yield Problem("error", str(workload), len(lost), message)
         return

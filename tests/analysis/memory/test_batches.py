@@ -279,7 +279,7 @@ def test_loose_traces_of_several_batch_sizes(
 ) -> None:
     """Files whose steps say their items: parameters before the recording, activations in it."""
     top = max(sizes)
-    capacity = (fixed + int(per_item * top * times)) * MIB + per_item * MIB // 2
+    capacity = (fixed + per_item * int(top * times)) * MIB + per_item * MIB // 2
     assume(top * per_item > 1)
     with tempfile.TemporaryDirectory() as folder:
         paths = []

@@ -112,7 +112,9 @@ def test_tables_that_hold_nothing_are_named_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "results_pmc_perf_0.csv").unlink()
     (one,) = [one for one in workload_folder.read(tmp_path).problems if one.severity == "error"]
     assert (one.count, one.source) == (2, str(tmp_path))
-    assert one.message.startswith("no table of an execution holds a dispatch: a filter (--kernel,")
+    assert one.message.startswith(
+        "no table of an execution holds a dispatch: rocprof-compute's filter by"
+    )
     (tmp_path / "results_pmc_perf_2.csv").unlink()
     assert said(workload_folder.read(tmp_path), "is empty; its counters are left out")
     table(tmp_path / "pmc_perf.csv", execution(0))

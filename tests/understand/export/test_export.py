@@ -163,8 +163,11 @@ def test_openmetrics_are_the_measured_metrics(root, file, tmp_path):
             assert family.type in ("gauge", "info", "counter")
             assert not family.unit or family.name.endswith(f"_{family.unit}")
         values = {s.name: s.value for s in samples if "point" not in s.labels}
-        busy = recording.metrics().set_index("name").loc["busy", "value"]
-        assert values["profharness_busy_ratio"] == busy
+        busy = recording.metrics().set_index("name").loc["busy", ["value", "low", "high"]].dropna()
+        assert len(busy)  # a range has no value
+        for end, value in busy.items():
+            name = "profharness_busy" + ("" if end == "value" else f"_{end}")
+            assert values[f"{name}_ratio"] == value
 
 
 def test_openmetrics_of_odd_names_and_units():
