@@ -25,9 +25,12 @@ sys.dont_write_bytecode = False
 # inherited where a test starts pytest: that run collects first
 os.environ.pop("PYTEST_CURRENT_TEST", None)
 
-# a job in a script's background ignores interrupts, and so would all that the tests start
+# a job in a script's background ignores interrupts, one under nohup hang-ups, and so would all that
+# the tests start
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # the key by which a user's own runs are known: the tests' own, one for all processes of all tests
 os.environ["XDG_STATE_HOME"] = f"{tempfile.gettempdir()}/profharness-tests-state-{os.getuid()}"
