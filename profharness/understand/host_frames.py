@@ -10,6 +10,7 @@ from profharness.analysis.measurement import measure
 from profharness.analysis.records import Summary
 from profharness.analysis.run import kernel_pass as passes
 from profharness.analysis.summarise import host_time
+from profharness.analysis.time.believed import believed
 from profharness.trace.model import Trace
 from profharness.trace.parts import select
 from profharness.understand.load import Loaded
@@ -28,7 +29,7 @@ def told_by_frames(summary: Summary, loaded: Loaded) -> Summary:
     )
     _, speaking = passes.speakers(loaded.trace, perturbing=perturbing, order=order)
     _, records = passes.choose(loaded.trace, perturbing=perturbing, order=order)
-    host = host_time(measure(records), _speaking_parts(loaded, speaking))
+    host = host_time(measure(believed(records)), _speaking_parts(loaded, speaking))
     return msgspec.structs.replace(summary, host=host)
 
 

@@ -50,7 +50,9 @@ def pictures_of(
     return Pictures(
         strips=Strips() if summary.partition is None else _strips(records),
         flames=(*flames, *_sampled(loaded.trace, summary.host_lines)),
-        ranks=() if summary.partition is None else rank_shares(records, measured(records)),
+        ranks=()
+        if summary.partition is None
+        else rank_shares(believed(records), measured(records)),
         bands=() if loaded.manifest is None else bands(loaded.trace, loaded.manifest),
         longest_step=_longest_step(records),
         window=_window(records, summary),

@@ -155,7 +155,8 @@ def test_the_points_of_a_direct_scan_are_those_of_the_report(
     said = {one["point"]: one for one in json.loads(done.stdout)["points"]}
     for point in live.curve:
         assert point.throughput == pytest.approx(said[point.point]["throughput"])
-        assert point.throughput_sem == pytest.approx(said[point.point]["throughput_sem"])
+        # while a run goes on only the trials' own scatter is known; the report holds drift too
+        assert 0 < point.throughput_sem <= said[point.point]["throughput_sem"] * (1 + 1e-9)
         assert point.latency_ms == pytest.approx(said[point.point]["latency_ms"])
     assert len(live.curve) == len(said) == 2
     assert live.done == live.planned == len(live.points)

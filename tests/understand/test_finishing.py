@@ -125,7 +125,9 @@ def test_a_large_run_has_the_flame_graphs_of_functions_and_modules(tmp_path, mon
     assert in_parts.pictures is not None
     assert in_parts.pictures.flames == flames
     assert in_memory.host is not None
-    assert any(part.name == "nn.Module: Net_0" for part in in_memory.host.parts)
+    assert in_memory.partition is not None
+    assert in_memory.host.total_ns == in_memory.partition.idle_ns > 0
+    assert any(part.name == "train.py(10): main" for part in in_memory.host.parts)
     assert in_parts.host == in_memory.host
     assert run.report.read_bytes() == page
 

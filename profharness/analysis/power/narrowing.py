@@ -16,6 +16,7 @@ import numpy as np
 
 from profharness.analysis.power.contradictions import of_device
 from profharness.analysis.records import Figure, IdleCauses, Partition, Summary
+from profharness.analysis.time.believed import believed
 from profharness.analysis.time.counts import devices_with_work
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.steps import measured
@@ -67,6 +68,7 @@ def narrowed(summary: Summary, records: Trace, every: Sequence[Stream]) -> Summa
 
 
 def _busy(trace: Trace, every: Sequence[Stream]) -> _Busy:
+    trace = believed(trace)
     idle, windows = IdleAnalysis(trace), measured(trace)
     least, most, said = 0, 0, list[str]()
     for position in devices_with_work(trace):
