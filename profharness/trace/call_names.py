@@ -28,6 +28,8 @@ own.
 """
 COPY_CALL: Pattern[str] = re.compile(r"Memcpy|Memset|^hsa_(amd_)?memory_(async_)?(copy|fill)")
 EVENT_WAIT: Pattern[str] = re.compile(r"StreamWait(Event|Value)")
+HOST_FUNCTION: Pattern[str] = re.compile(r"LaunchHostFunc|StreamAddCallback")
+"""Calls that put a function of the host into a stream."""
 CAPTURE_BEGIN: Pattern[str] = re.compile(r"StreamBeginCapture")
 CAPTURE_END: Pattern[str] = re.compile(r"StreamEndCapture")
 

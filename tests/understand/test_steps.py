@@ -428,14 +428,30 @@ def test_recorded_annotations_as_steps(shared, capsys):
     events = json.loads(gzip.decompress(Path(path).read_bytes()), parse_float=Decimal)[
         "traceEvents"
     ]
-    spans = sorted(
-        (one["ts"], one["dur"])
+    called = {
+        one["args"]["correlation"]: one["ts"]
         for one in events
-        if one.get("cat") == "user_annotation" and one["name"] == "DistributedDataParallel.forward"
-    )
+        if one.get("cat") in ("cuda_runtime", "cuda_driver") and "correlation" in one["args"]
+    }
+    work = [one for one in events if one.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    lengths = []
+    for mark in sorted(
+        (
+            one
+            for one in events
+            if one.get("cat") == "user_annotation" and one["name"].startswith("DistributedDataPar")
+        ),
+        key=lambda one: one["ts"],
+    ):
+        ends = [
+            one["ts"] + one["dur"]
+            for one in work
+            if mark["ts"] <= called[one["args"]["correlation"]] < mark["ts"] + mark["dur"]
+        ]
+        lengths.append(int(1000 * (max(ends) - mark["ts"])))
+    # backward stands between the marks, and its work has ended when the next one begins
     assert [(one["step"], one["number"], one["dur_ns"]) for one in found["steps"]] == [
-        (f"DistributedDataParallel.forward {number}", number, int(1000 * spans[number][1]))
-        for number in (1, 2)
+        (f"DistributedDataParallel.forward {number}", number, lengths[number]) for number in (1, 2)
     ]
     path = str(shared / "fixtures/kineto/a100_train_rank3of8_intus.json.gz")
     assert run_cli(["metrics", path, "--step-range", "step.*"]) == 2

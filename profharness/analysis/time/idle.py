@@ -32,7 +32,7 @@ from profharness.analysis.kernels import patterns
 from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.records import IdleCauses
 from profharness.analysis.time.device_work import Work, work_of
-from profharness.analysis.time.event_waits import behind_event_wait
+from profharness.analysis.time.event_waits import behind_event_wait, behind_host_function
 from profharness.analysis.time.not_recorded import not_recorded, remote_copies
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -214,9 +214,9 @@ class IdleAnalysis:
         api = self.trace.api
         began = api.start_ns[call]
         low = np.clip(began, start, end)
-        behind_wait = (
-            behind_event_wait(self.trace, self.work)[call] & self.work.first_of_call[ended_by]
-        )
+        behind_wait = behind_event_wait(self.trace, self.work)[call]
+        behind_wait = behind_wait | behind_host_function(self.trace, self.work)[call]
+        behind_wait &= self.work.first_of_call[ended_by]
         queued = began + api.dur_ns[call] <= start
         kinds = (behind_wait, queued & ~behind_wait, ~queued & ~behind_wait)
         return [(Intervals(low[of_kind], end[of_kind]), call[of_kind]) for of_kind in kinds]

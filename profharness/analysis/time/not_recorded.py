@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from profharness.analysis.kernels import patterns
 from profharness.analysis.time.device_work import Work
-from profharness.analysis.time.event_waits import behind_event_wait
+from profharness.analysis.time.event_waits import behind_event_wait, behind_host_function
 from profharness.analysis.time.graph_losses import of_lost_graph_kernels
 from profharness.analysis.time.unknown_times import of_unknown_length, of_unknown_place
 from profharness.stats import intervals
@@ -86,7 +86,8 @@ def recurring_ns(
 
 def not_begun(trace: Trace, work: Work, device: int) -> Intervals:
     """From the launch's return and the usual start latency to the start of the work that ends each
-    pause; none for work that followed recorded work or a wait for recorded work of another device.
+    pause; none for work that followed recorded work, a wait for recorded work of another device, or
+    a function of the host that recorded work let begin.
     """
     busy = work.busy(device)
     pauses = Intervals(np.concatenate(([_BEFORE_ALL], busy.times.end[:-1])), busy.times.start)
@@ -109,6 +110,9 @@ def not_begun(trace: Trace, work: Work, device: int) -> Intervals:
     if not late.any():
         return intervals.EMPTY
     late &= ~_after_awaited(trace, work, first, call, start)
+    late &= ~(
+        behind_host_function(trace, work)[call] & work.first_of_call[first] & (began > _BEFORE_ALL)
+    )
     return intervals.subtract(
         intervals.merge(Intervals(low[late], start[late])), remote_copies(trace, device)
     )

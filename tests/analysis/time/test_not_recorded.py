@@ -143,6 +143,22 @@ def test_a_wait_for_an_event_explains_only_what_recorded_work_ended():
     assert waiting(50 * MS - 11 * US).idle_or_not_recorded_ns == 50 * MS - 2210 * US
 
 
+@pytest.mark.parametrize("call", ["hipLaunchHostFunc", "cudaStreamAddCallback_ptsz"])
+def test_a_function_of_the_host_explains_the_wait_of_what_was_launched_behind_it(call):
+    def waiting(scene: Scene) -> Partition:
+        scene.call(call, 1100 * US, 1101 * US)
+        scene.kernel(50 * MS, 51 * MS, scene.launch(1200 * US, 1210 * US))
+        scene.kernel(90 * MS, 91 * MS, scene.launch(1220 * US, 1230 * US))
+        return split(scene, 1 * MS, 91 * MS)
+
+    found = waiting(begun())
+    assert found.idle_or_not_recorded_ns == (90 - 51) * MS
+    assert found.idle_causes is not None
+    assert found.idle_causes.waiting_copy_or_event_ns == 50 * MS - 1200 * US
+    # nothing recorded can have let it begin
+    assert waiting(Scene(devices=TWO)).idle_or_not_recorded_ns == (50 + 39) * MS - 2210 * US
+
+
 def test_a_copy_by_another_device_is_recorded_work_for_this_one():
     scene = begun()
     scene.copy(10 * MS, 30 * MS, device=1, src=1, dst=0)
