@@ -13,9 +13,12 @@ class HostPart(msgspec.Struct, frozen=True, kw_only=True):
     `cause` is the cause of idle time that it is a part of (empty where the host's own time is
     split), `kind` the key of a `Kind` (empty where the host did not hold the device up), `name`
     that of the operator, call, range, file and line (empty for `others`, a number of smaller parts
-    of the kind taken together). `share` is of the window. Where the part rests on samples of
-    Python's lines, `samples` is their number, `low` and `high` are the 95 % interval of its share,
-    and `running` is the share of the part in which the thread ran on a core: it waited in the rest.
+    of the kind taken together). `share` is of the window. `computed` counts the stretches in which
+    the host was in an operator itself to which no work of a device belongs; None for all others,
+    and where no such work belongs to any operator.
+    Where the part rests on samples of Python's lines, `samples` is their number, `low` and `high`
+    are the 95 % interval of its share, and `running` is the share of the part in which the thread
+    ran on a core: it waited in the rest.
     """
 
     cause: str = ""
@@ -24,6 +27,7 @@ class HostPart(msgspec.Struct, frozen=True, kw_only=True):
     ns: int
     share: float
     others: int = 0
+    computed: int | None = None
     samples: int | None = None
     low: float | None = None
     high: float | None = None

@@ -30,10 +30,13 @@ def add_host_times(times: Iterable[HostTime | None]) -> HostTime | None:
 
 def _parts(every: list[HostPart], window_ns: int) -> tuple[HostPart, ...]:
     ns, others = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
+    computed = Counter[tuple[str, str, str]]()
     for part in every:
         key = part.cause, part.kind, part.name
         ns[key] += part.ns
         others[key] += part.others
+        if part.computed is not None:
+            computed[key] += part.computed
     return tuple(
         HostPart(
             cause=key[0],
@@ -42,6 +45,7 @@ def _parts(every: list[HostPart], window_ns: int) -> tuple[HostPart, ...]:
             ns=total,
             share=total / window_ns,
             others=others[key],
+            computed=computed.get(key),
         )
         for key, total in sorted(ns.items(), key=lambda item: (-item[1], item[0]))
     )

@@ -25,7 +25,7 @@ from profharness.analysis.time.idle import HostThread
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.stats.proportion import wilson
-from profharness.trace.columns.keys import first_rows, pack
+from profharness.trace.columns.keys import distinct, first_rows, pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
@@ -48,16 +48,19 @@ class HostTally:
     near: Intervals | None = None
     _trace: Trace | None = field(default=None, init=False)
     _times: Counter[_Key] = field(default_factory=Counter, init=False)
+    _computed: Counter[_Key] = field(default_factory=Counter, init=False)
     _samples: Counter[_Key] = field(default_factory=Counter, init=False)
     _running: dict[_Key, int | None] = field(default_factory=dict, init=False)
     _of_thread: dict[int, ThreadSamples] = field(default_factory=dict, init=False)
     _lines: dict[int, Timeline] = field(default_factory=dict, init=False)
+    _names: frozenset[int] | None = field(default=None, init=False)
 
     def turn_to(self, trace: Trace) -> None:
         """From now on threads are those of this trace."""
         self._trace = trace
         self._of_thread.clear()
         self._lines.clear()
+        self._names = None
 
     @property
     def trace(self) -> Trace:
@@ -132,10 +135,23 @@ class HostTally:
         first, group = first_rows(pack([kind, named]))
         sums = np.zeros(len(first), np.int64)
         np.add.at(sums, group, inside)
-        for at, ns in zip(first.tolist(), sums.tolist(), strict=True):
+        counts = np.bincount(group)
+        for at, ns, count in zip(first.tolist(), sums.tolist(), counts.tolist(), strict=True):
             text = self.trace.strings[int(named[at])]
             name = HOOKS if is_own(text) else without_address(text)
-            self._times[cause, Kind(int(kind[at])).key, name] += ns
+            key = cause, Kind(int(kind[at])).key, name
+            self._times[key] += ns
+            launching = self._launching() if key[1] == Kind.OPERATOR.key else ()
+            if launching and int(named[at]) not in launching:
+                self._computed[key] += count
+
+    def _launching(self) -> frozenset[int]:
+        """The names, by their codes, of the operators to which work of a device belongs."""
+        if self._names is None:
+            trace = self.trace
+            rows = distinct(np.concatenate((trace.kernels.op, trace.copies.op)))
+            self._names = frozenset(distinct(trace.ops.name[rows[rows != NULL]]).tolist())
+        return self._names
 
     def _add_samples(self, cause: str, gaps: Gaps, samples: ThreadSamples) -> None:
         told = 0
@@ -194,6 +210,7 @@ class HostTally:
             name=name,
             ns=ns,
             share=ns / window_ns,
+            computed=self._computed.get(key),
             samples=samples,
             low=low,
             high=high,

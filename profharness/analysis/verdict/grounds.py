@@ -4,6 +4,7 @@ of its kernels do work that nobody knows (docs/metrics.md#verdict).
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from profharness.trace.call_names import is_call
 from profharness.trace.columns.keys import coded
 from profharness.trace.columns.table import NULL
 from profharness.trace.graphs.captures import captured_calls
+from profharness.trace.model import Trace
 
 Mask = npt.NDArray[np.bool_]
 _MATRIX_WORK = frozenset({"gemm", "conv", "attention"})
@@ -36,7 +38,11 @@ _IN_GRAPHS = (
 )
 _UNLINKED = "their launches lie before the recording, or no operator stands around them"
 _NO_FORMULA = "no formula tells the work of their operators (--formulas FILE adds some)"
-_COUNTERS = f"; {ways.COUNTING} would tell"
+_COUNTERS = f"{ways.COUNTING} would tell"
+_OF_TORCH = re.compile(r"\bat::|\btriton_|N2at\d")
+"""In names of kernels that torch brings or makes: its namespace, readable or mangled, and Triton's
+of torch.compile.
+"""
 
 
 def grounds_of(m: Measurement) -> Grounds:
@@ -58,6 +64,7 @@ def grounds_of(m: Measurement) -> Grounds:
         remedy=_remedy(m, unknown),
         ceilings=_ceilings(m),
         start_up=needs_of(m),
+        torch=of_torch(m.trace),
     )
 
 
@@ -164,7 +171,10 @@ def _remedy(m: Measurement, unknown: Mask) -> str:
     if not times.any():
         return ""
     trace = m.trace
-    counters = _COUNTERS if any("amd" in device.vendor.lower() for device in trace.devices) else ""
+    if not of_torch(m.trace):
+        return _COUNTERS
+    amd = any("amd" in device.vendor.lower() for device in trace.devices)
+    counters = f"; {_COUNTERS}" if amd else ""
     if not len(trace.ops) or not (trace.ops.shapes != NULL).any():
         return f"{_NO_SHAPES}{counters}"
     without = trace.kernels.op == NULL
@@ -175,6 +185,16 @@ def _remedy(m: Measurement, unknown: Mask) -> str:
         _NO_FORMULA: int(times[~without].sum()),
     }
     return f"{max(reasons, key=lambda reason: reasons[reason])}{counters}"
+
+
+def of_torch(trace: Trace) -> bool:
+    """Whether anything in a trace is torch's: its profiler's file, operators of the host, or
+    kernels by their names.
+    """
+    if len(trace.ops) or any(source.format == "kineto" for source in trace.sources):
+        return True
+    names, _ = coded(trace.kernels.name)
+    return any(_OF_TORCH.search(trace.strings[int(code)]) for code in names)
 
 
 def _ceilings(m: Measurement) -> Literal["measured", "data sheet", "none"]:

@@ -16,7 +16,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     the factor, from 1 to 100 000, by which the work could at most run faster without the part that
     `kind` names; None where no bound holds. `share` is that part's share of the window (of the
     allowed cores on a CPU), and `evidence` what `text` says of it. `in_part`: some of the window is
-    idle or not recorded, so that idle time is what is known of it.
+    idle or not recorded, so that idle time is what is known of it. `counters_first`: nothing in the
+    records is torch's, so that no operators' shapes can tell the work of kernels.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     share: float = 0.0
     evidence: str = ""
     in_part: bool = False
+    counters_first: bool = False
 
     @property
     def idle(self) -> bool:
@@ -77,7 +79,8 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     counted), `longest_gap_ns` is the longest gap of each device, summed over devices. `unknown` are
     the kernels of unknown work by category, largest first, and `remedy` says what would make their
     work known. `ceilings` are what kernels are set against: measured, of a data sheet, or none.
-    `start_up` says what a verdict on idle time would take where most of that is start-up.
+    `start_up` says what a verdict on idle time would take where most of that is start-up. `torch`
+    tells whether anything in the records is torch's: operators, or kernels.
     """
 
     withheld: str = ""
@@ -88,6 +91,7 @@ class Grounds(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
     ceilings: Literal["measured", "data sheet", "none"] = "data sheet"
     start_up: str = ""
+    torch: bool = True
 
 
 def add_grounds(grounds: list[Grounds]) -> Grounds:
@@ -111,6 +115,7 @@ def add_grounds(grounds: list[Grounds]) -> Grounds:
         remedy=speaking.remedy,
         ceilings=speaking.ceilings,
         start_up=grounds[0].start_up if all(part.start_up for part in grounds) else "",
+        torch=any(part.torch for part in grounds),
     )
 
 

@@ -214,6 +214,8 @@ def _of_device(partition: Partition, figures: Mapping[str, Figure], grounds: Gro
     )
     opening = _opening(part, format_share_range(least, most))
     said = verdict_of(kind, share, clauses, bound, opening, in_part=bool(unknown))
+    if kind == "kernels" and not grounds.torch:
+        said = msgspec.structs.replace(said, counters_first=True)
     return Judgement(said, "", partition)
 
 

@@ -116,6 +116,11 @@ LIMITERS: dict[str, Limit] = {
     ),
 }
 
+_COUNTERS_FIRST = Limit(
+    LIMITERS["kernels"].label, LIMITERS["kernels"].clause, str(ways.COUNTING_PASS)
+)
+"""Of kernels of unknown work in a program of which nothing is torch's."""
+
 _CAUSE_OF = {kind_of_cause(name): name for name in IDLE_CAUSES}
 
 CPU_LIMITERS: dict[str, Limit] = {
@@ -189,6 +194,8 @@ def limit_of(verdict: Verdict, partition: Partition | None) -> Limit:
 
 
 def _limiter(verdict: Verdict) -> Limit:
+    if verdict.counters_first:
+        return _COUNTERS_FIRST
     return LIMITERS.get("idle" if verdict.idle else verdict.kind, LIMITERS["undetermined"])
 
 

@@ -13,9 +13,10 @@ from profharness.analysis.records import Summary
 from profharness.analysis.summarise import summarise_trace
 from profharness.readers.rocprofv3 import rocpd_reader as rocpd
 from profharness.report.page import html
+from profharness.report.text.command_sentences import next_step
 from profharness.report.text.metrics import metrics_text
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import Counters, Trace
+from profharness.trace.model import Counters, Source, Trace
 from tests.analysis.kernels.test_roofline import MEASURED, N, scene, with_ops
 from tests.analysis.scene import Scene
 from tests.fakes.rocpd_files import write_rocpd
@@ -141,6 +142,27 @@ def needs(trace: Trace) -> str:
     assert summary.partition is not None
     assert f"no verdict: needs {summary.verdict_needs}" in metrics_text(summary)
     return summary.verdict_needs
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("saxpy(float*, int)", "Try a hardware counter pass on the top kernels (--pmc)."),
+        ("void at::native::reduce_kernel<512>(int)", "Try --profile torch, which records"),
+        ("_ZN2at6native13reduce_kernelEv", "Try --profile torch, which records"),
+        ("triton_poi_fused_add_0", "Try --profile torch, which records"),
+    ],
+)
+def test_a_program_without_torch_is_not_told_to_record_its_operators(name: str, first: str) -> None:
+    made = Scene(sources=(Source("a.csv", "rocprofv3-csv"),))
+    for start in range(0, 1200, 100):
+        made.kernel(start, start + 90, made.launch(start - 10, start - 5), name=name)
+    summary = judged(made.build())
+    assert summary.verdict is not None
+    assert summary.verdict.kind == "kernels"
+    assert first in next_step(summary)
+    assert ("shapes" in summary.verdict.text) is ("torch" in first)
+    assert "hardware counters (--pmc) would tell" in summary.verdict.text
 
 
 def test_copies_only_carry_no_verdict() -> None:

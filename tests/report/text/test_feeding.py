@@ -54,6 +54,39 @@ def test_operators_ask_for_graphs_with_what_they_are_worth():
     assert advice(summary(host(*LAUNCHING))) == GRAPHS
 
 
+def fed(kernel_ns: int, computed: str = "aten::normal_") -> Summary:
+    """Four steps of 13 ms: the host is in one operator for 12 ms, by itself, and then launches a
+    kernel for another, which runs while the host is in the first one again.
+    """
+    scene = Scene()
+    for step in range(4):
+        at = step * 13_000_000
+        scene.mark("step", at, at + 13_000_000, f"ProfilerStep#{step}")
+        scene.op(computed, at + 1_000, at + 12_001_000)
+        launch = scene.launch(at + 12_010_000, at + 12_020_000)
+        product = scene.op("aten::mm", at + 12_005_000, at + 12_025_000)
+        scene.kernel(at + 12_030_000, at + 12_030_000 + kernel_ns, launch, op=product)
+    return summarise_trace(scene.build(), "made")
+
+
+def test_an_operator_that_the_host_computes_is_named_and_not_graphs():
+    named = "Try doing aten::normal_ on the device, or before the loop: the host computes it for"
+    often_idle = fed(kernel_ns=1_000_000)
+    assert often_idle.verdict is not None
+    assert often_idle.verdict.kind == "idle-host-not-ready"
+    # 12 ms before the first kernel, and what the kernels leave of the three others
+    assert f"{named} 11.98 ms at a time." in next_step(often_idle)
+    often_busy = fed(kernel_ns=7_900_000)
+    assert often_busy.verdict is not None
+    assert often_busy.verdict.kind == "kernels"
+    assert next_step(often_busy) == (
+        "39.1 % of the time the GPU waits for the host to have the next work ready. "
+        f"{named} 5.071 ms at a time."
+    )
+    # of an operator with work on the device nobody knows that the host computes it
+    assert "graphs" in next_step(fed(kernel_ns=1_000_000, computed="aten::mm"))
+
+
 def test_waits_in_the_loop_are_told_with_their_number_and_worth():
     time = host(*LAUNCHING, waits=(ITEM,))
     assert wait_sentence(time) == (

@@ -12,25 +12,29 @@ from profharness.report.tables.critical import bound_text, forecast_ends, holdin
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.measured.host_time import WAIT_LESS, idle_advice, main_wait
 from profharness.report.text.measured.vendors import on_nvidia
-from profharness.units import format_number, format_share
+from profharness.units import format_ns, format_number, format_share
 
 _LAUNCHING = (Kind.OPERATOR.key, Kind.LAUNCH_CALL.key, Kind.RUNTIME_CALL.key)
 _MOST = 0.5  # of the idle time
 _MANY_CALLS = 0.25  # of the idle time, so that graphs help beside the Python around the calls
 _WORTH_A_WORD = 0.05  # of the window
+_COMPUTES_NS = 100_000  # to call another operator or to launch takes some microseconds
 _SEVERAL = 3  # gaps: one or two are no habit
 
 
 def advice(summary: Summary) -> str:
     """What to change, what is worth most first: graphs where the host works through operators and
-    launches in at least half of the idle time, and less waiting where gaps follow waits. Where it
-    is Python that fills most of that time, less of it. Empty where the host does nothing in
-    particular.
+    launches in at least half of the idle time, and less waiting where gaps follow waits; of an
+    operator that the host computes itself, to do it elsewhere. Where it is Python that fills most
+    of that time, less of it. Empty where the host does nothing in particular.
     """
     host = summary.host
     told = idle_advice(host, summary.findings)
     if host is None or host.of != "idle" or not host.total_ns or told not in ("", WAIT_LESS):
         return told
+    computed = _computed_on_host(host)
+    if computed:
+        return computed
     ways: list[tuple[float, str]] = []
     if host.kind_ns(*_LAUNCHING) >= _MOST * host.total_ns:
         made = _forecast(summary, "graphs")
@@ -45,6 +49,22 @@ def advice(summary: Summary) -> str:
         return f"fewer Python steps between launches, or {other}"
     ways.sort(key=lambda way: -way[0])
     return ", and ".join(text for _, text in ways)
+
+
+def _computed_on_host(host: HostTime) -> str:
+    """The operator that the host computes itself in at least half of the idle time, each time for
+    longer than it takes to call others; else empty.
+    """
+    top = max(host.parts, key=lambda part: part.ns if part.computed else 0, default=None)
+    if top is None or not top.computed or top.ns < _MOST * host.total_ns:
+        return ""
+    mean = top.ns / top.computed
+    if top.computed < _SEVERAL or mean < _COMPUTES_NS:
+        return ""
+    return (
+        f"doing {fold_kernel_name(top.name, 48)} on the device, or before the loop: the host "
+        f"computes it for {format_ns(mean)} at a time"
+    )
 
 
 def wait_sentence(host: HostTime | None) -> str:
