@@ -182,9 +182,12 @@ def best_case(graph: Graph, change: Change, changed: Changed) -> Changed | None:
     change itself, or where nothing is touched.
 
     Without waits that is the device's work without gaps: a host that no longer waits also gets
-    through its own code faster than the recording shows, by how much no trace tells.
+    through its own code faster than the recording shows, by how much no trace tells. Where no
+    device works nothing is waited for.
     """
     if change.kind not in ("graphs", "no-sync") or not changed.touched:
+        return None
+    if change.kind == "no-sync" and not graph.works:
         return None
     if change.kind == "no-sync":
         lag, works = changed.lag.copy(), graph.works

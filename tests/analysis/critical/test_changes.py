@@ -90,6 +90,16 @@ def test_without_synchronisation_the_host_goes_on() -> None:
     assert not made.is_told
 
 
+def test_where_no_device_works_the_host_waits_for_none() -> None:
+    """A value of the host is read: that takes its 2 us, and nothing of the operators around it."""
+    scene = Scene()
+    scene.op("aten::mm", 0, 100 * US)
+    scene.op("aten::item", 100 * US, 102 * US)
+    scene.op("aten::mm", 102 * US, 200 * US)
+    made = forecast(scene, "no-sync")
+    assert (made.window_ns, made.forecast_ns, made.at_most_ns) == (200 * US, 198 * US, 2 * US)
+
+
 def test_graphs_take_the_host_away_between_launches() -> None:
     """Five launches 50 us apart of kernels of 1 us: one launch call of 2 us, and the 10 us between
     the last operator and the synchronisation stay.
