@@ -83,9 +83,9 @@ def of_lost_graph_kernels(trace: Trace, work: Work, device: int) -> Intervals:
         return intervals.EMPTY
     losses = graph_losses(trace, work)
     call = losses.call[_on_device(work, losses.call, device)] if len(losses) else losses.call
-    if not len(call):
-        return intervals.EMPTY
     rows = np.flatnonzero((work.device == device) & (work.end > work.start))
+    if not len(call) or not len(rows):
+        return intervals.EMPTY
     rows = rows[np.argsort(work.launched[rows], kind="stable")]
     low = trace.api.start_ns[call]
     begun = np.append(np.minimum.accumulate(work.start[rows][::-1])[::-1], work.end[rows].max())

@@ -164,3 +164,10 @@ def test_the_capture_tells_what_all_replays_lost() -> None:
     assert [one[:2] for one in found] == [(1, 29)] * 6
     assert [one[2] for one in found] == [False, *[True] * 4, False]
     assert short(trace) == []
+
+
+def test_a_device_whose_only_records_last_no_time_says_nothing_of_what_graphs_lost() -> None:
+    scene = replays([()] * 9)
+    scene.kernel(2000 * US, 2000 * US, scene.launch(1990 * US, 1991 * US))
+    trace = scene.build()
+    assert not len(of_lost_graph_kernels(trace, work_of(trace), 0))
