@@ -24,6 +24,7 @@ SHORT_KERNEL_NS = 10_000
 
 _BEYOND = 10
 _NO_LENGTH = "two steps, as nothing says when the only one began on the device"
+_OUTLIVED = "steps that end on the device, as work that an earlier step launched outlives them"
 
 
 def share_of(numerator: Callable[[Measurement], float]) -> Callable[[Measurement], Figure]:
@@ -275,10 +276,14 @@ def quantisation(occupancy: Occupancy) -> float | None:
     return occupancy.useful_ns / occupancy.rounds_ns if occupancy.rounds_ns else None
 
 
+def _lengths_need(m: Measurement) -> str:
+    return _OUTLIVED if any(step.length_ns is not None for step in m.steps) else _NO_LENGTH
+
+
 def steps_per_second(m: Measurement) -> Figure:
     """Steps per second, the mean over the processes."""
     if m.pace.per_second is None:
-        return Figure(value=None, unit="steps/s", source=m.origin, needs=_NO_LENGTH)
+        return Figure(value=None, unit="steps/s", source=m.origin, needs=_lengths_need(m))
     return Figure(
         value=m.pace.per_second,
         unit="steps/s",
@@ -290,7 +295,7 @@ def steps_per_second(m: Measurement) -> Figure:
 def step_time(m: Measurement) -> Figure:
     """Median length of a step in ns."""
     if m.pace.median_ns is None:
-        return Figure(value=None, unit="ns", source=m.origin, needs=_NO_LENGTH)
+        return Figure(value=None, unit="ns", source=m.origin, needs=_lengths_need(m))
     return Figure(
         value=m.pace.median_ns,
         unit="ns",

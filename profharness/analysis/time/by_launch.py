@@ -34,7 +34,7 @@ class DeviceSteps:
 
     `has_length` is False where nothing says when the first step began: it is held to begin with its
     own first work. `apart_ns` is what lies between a step and the one before that it does not
-    adjoin.
+    adjoin. `launches` says whether it launched work of this device.
     """
 
     device: int
@@ -42,6 +42,7 @@ class DeviceSteps:
     end: I64
     has_length: Mask
     apart_ns: I64
+    launches: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +252,8 @@ def _on(
     between_ns = np.where(apart, begin - np.concatenate((begin[:1], end[:-1])), 0)
     strange = strange[strange < work.kernels]
     unknown = int((work.end[strange] > begin[0]).sum())
-    return DeviceSteps(device, begin, end, has_length, between_ns), unknown
+    launches = own.launches[counted]
+    return DeviceSteps(device, begin, end, has_length, between_ns, launches), unknown
 
 
 def _apart(owned: _Owned, counted: I64) -> Mask:

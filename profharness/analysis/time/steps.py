@@ -31,7 +31,7 @@ _MAD_TO_SIGMA = 1.4826
 class DeviceTime:
     """When a step ran on a device, by what it launched. `has_length` is False where nothing says
     when it began; then it begins with its first work. `apart_ns` lies between it and the step
-    before.
+    before. Not `launched`: the step launched nothing there.
     """
 
     device: int
@@ -39,6 +39,7 @@ class DeviceTime:
     end_ns: int
     has_length: bool = True
     apart_ns: int = 0
+    launched: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,12 @@ class Step:
 
     @property
     def length_ns(self) -> float | None:
-        """How long it took: on its devices, in the mean, else by its mark. None where nothing says
-        when it began.
+        """How long it took: on the devices that it launched work on, in the mean, else by its mark.
+        None where nothing says when it began.
         """
         if not self.ran:
             return self.dur_ns
-        known = [one.end_ns - one.start_ns for one in self.ran if one.has_length]
+        known = [one.end_ns - one.start_ns for one in self._its_own if one.has_length]
         return sum(known) / len(known) if known else None
 
     @property
@@ -79,7 +80,12 @@ class Step:
         """From its begin on the first of its devices to its end on the last, else its mark."""
         if not self.ran:
             return self.start_ns, self.end_ns
-        return min(one.start_ns for one in self.ran), max(one.end_ns for one in self.ran)
+        return min(one.start_ns for one in self._its_own), max(one.end_ns for one in self._its_own)
+
+    @property
+    def _its_own(self) -> tuple[DeviceTime, ...]:
+        """The devices that it launched work on; all of them where it launched none at all."""
+        return tuple(one for one in self.ran if one.launched) or self.ran
 
 
 def steps(trace: Trace, point: str | None = None) -> list[Step]:
@@ -122,6 +128,7 @@ def _device_steps(trace: Trace, point: str | None) -> list[Step]:
                     int(one.end[place]),
                     bool(one.has_length[place]),
                     int(one.apart_ns[place]),
+                    bool(one.launches[place]),
                 )
                 for one in launched.devices
             )
@@ -301,13 +308,17 @@ def _of_steps(marked: list[Step]) -> Windows:
     if not marked[0].ran:
         return Windows(marks, label, kept)
     sets: dict[int, list[Intervals]] = {}
+    longest_apart = 0
     for group in groups:
-        for first, last in zip(group[0].ran, group[-1].ran, strict=True):
-            sets.setdefault(first.device, []).append(intervals.window(first.start_ns, last.end_ns))
+        for first, *rest in zip(*(step.ran for step in group), strict=True):
+            last = rest[-1] if rest else first
+            longest_apart = max(longest_apart, sum(one.apart_ns for one in rest))
+            if any(one.launched for one in (first, *rest)):
+                when = intervals.window(first.start_ns, last.end_ns)
+                sets.setdefault(first.device, []).append(when)
     own = {device: _common(windows) for device, windows in sets.items()}
-    apart = sum(one.apart_ns for group in groups for step in group[1:] for one in step.ran)
-    if apart:
-        label = f"{label}, {format_ns(apart)} between them"
+    if longest_apart:
+        label = f"{label}, {format_ns(longest_apart)} between them"
     common = _common(list(own.values()))
     return Windows(common, label, kept, {} if len(own) == 1 else own, marks)
 

@@ -40,27 +40,28 @@ class Pace:
 
     @cached_property
     def lengths(self) -> dict[int, list[float]]:
-        """The lengths of the steps of each process, in ns; without those that have none."""
+        """The lengths of the steps of each process, in ns; without those that have none, and without
+        a process of whose steps work of an earlier one outlives all.
+        """
         by_process: dict[int, list[float]] = {}
         for step in self.steps:
             if (length := step.length_ns) is not None:
                 by_process.setdefault(step.process, []).append(length)
-        return by_process
+        return {process: lengths for process, lengths in by_process.items() if any(lengths)}
 
     @cached_property
     def per_second(self) -> float | None:
         """Steps per second, the mean over the processes; None where no step has a length."""
         if not self.lengths:
             return None
-        return sum(
-            len(lengths) * 1e9 / sum(lengths) for lengths in self.lengths.values() if sum(lengths)
-        ) / len(self.lengths)
+        rates = [len(lengths) * 1e9 / sum(lengths) for lengths in self.lengths.values()]
+        return sum(rates) / len(rates)
 
     @cached_property
     def median_ns(self) -> float | None:
-        """Median length of a step; None where none has one."""
+        """Median length of a step; None where most have none beside the work of an earlier one."""
         every = [length for lengths in self.lengths.values() for length in lengths]
-        return float(np.median(every)) if every else None
+        return (float(np.median(every)) or None) if every else None
 
     @cached_property
     def kernels(self) -> float:

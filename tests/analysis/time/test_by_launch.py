@@ -260,3 +260,55 @@ def test_overlapping_marks_give_work_to_the_one_that_began_last():
     for at in (10, 50, 80):
         scene.kernel(100 + at, 110 + at, scene.launch(at, at + 1))
     assert [one.kernels for one in device_steps(scene.build())] == [2, 1]
+
+
+def outlived(*, device: int) -> Scene:
+    """Six steps of 50 µs on one device; the first launches 300 µs on another stream, too."""
+    scene = Scene(devices=TWO)
+    for number in range(6):
+        host, begin = 20_000 * number, 5_000 + 50_000 * number
+        step(scene, number, (host, host + 20_000), (host + 1_000, begin, begin + 50_000))
+    scene.kernel(5_000, 305_007, scene.launch(2_000, 2_001), device=device, stream=1)
+    return scene
+
+
+def test_a_device_on_which_a_step_launches_nothing_is_not_in_its_length():
+    trace = outlived(device=1).build()
+    assert lengths(trace) == [None, *[50_000] * 5]
+    assert window(trace, 1) == window(trace, 0) == [(55_000, 305_000)]
+    assert summarise_trace(trace, "a").metrics["steps_per_second"].value == 20_000
+    found = step_summaries(trace, KernelFacts(trace), Selection())
+    assert [one.dur_ns for one in found] == [300_007, *[50_000] * 5]
+
+
+def test_steps_that_work_of_an_earlier_one_outlives_have_no_length():
+    found = summarise_trace(outlived(device=0).build(), "a")
+    for name in ("steps_per_second", "step_time"):
+        assert found.metrics[name].value is None
+        assert "outlives" in found.metrics[name].needs
+    assert [item.id for item in found.findings] == ["host-ahead"]
+    assert "step_ns" not in found.findings[0].figures
+    assert "0 ns" not in found.findings[0].message
+
+
+def test_a_process_whose_steps_have_no_length_is_not_in_the_mean():
+    scene = outlived(device=0)
+    scene.sources = (*scene.sources, Source("b.json", "kineto", pid=8))
+    for number in range(6):
+        at = 50_000 * number
+        scene.mark("step", at, at + 50_000, f"ProfilerStep#{number}", pid=8, source=1)
+        launch = scene.launch(at + 1, at + 2, pid=8, source=1)
+        scene.kernel(at + 10, at + 20_000, launch, device=1, stream=2, source=1)
+    rate = summarise_trace(scene.build(), "a").metrics["steps_per_second"].value
+    assert rate == pytest.approx(6 / 270e-6)
+
+
+def test_the_time_between_steps_is_not_added_up_over_devices():
+    scene = Scene(devices=TWO)
+    for number in range(4):
+        at = 100_000 * number + (50_000 if number > 1 else 0)
+        scene.mark("step", at, at + 100_000, f"ProfilerStep#{number}")
+        for device in (0, 1):
+            launch = scene.launch(at + 1_000 + device, at + 1_001 + device)
+            scene.kernel(at + 2_000, at + 90_000, launch, device=device, stream=device)
+    assert measured(scene.build()).label == "4 steps, 60.00 µs between them"
