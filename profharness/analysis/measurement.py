@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -18,7 +19,6 @@ from profharness.analysis.records import Partition
 from profharness.analysis.time.counts import devices_with_work, pass_of
 from profharness.analysis.time.device_work import Delays, Work, queued_ns
 from profharness.analysis.time.launching import launch_bound_ns
-from profharness.analysis.time.not_recorded import recurring_ns
 from profharness.analysis.time.steps import Step, measured
 from profharness.analysis.time.timeless import no_timeline
 from profharness.analysis.time.timeline import partition_windows
@@ -95,31 +95,14 @@ class Measurement:
     @cached_property
     def partition(self) -> Partition:
         """The split of the windows, idle time by cause."""
-        return partition_windows(self.near.trace, self.windows, self.devices, self.whole.idle)
-
-    @cached_property
-    def open_recurs(self) -> bool:
-        """Whether most of what may be unrecorded work comes again in the steps."""
-        if not self.partition.open_ns:
-            return False
-        recurring = sum(
-            recurring_ns(
-                self.trace,
-                self.work,
-                intervals.intersect(self.whole.idle.not_recorded(one), self.windows.on(one)),
-                self._steps_on(one),
-                one,
-            )
+        split = partition_windows(self.near.trace, self.windows, self.devices, self.whole.idle)
+        if not split.open_ns:
+            return split
+        again = sum(
+            intervals.intersect(self.whole.recurring(one, self.point), self.windows.on(one)).total
             for one in self.devices
         )
-        return 2 * recurring > self.partition.open_ns
-
-    def _steps_on(self, device: int) -> Intervals:
-        """When each step ran on a device, in order; of a step that launched nothing its mark."""
-        times = [
-            next((ran for ran in step.ran if ran.device == device), step) for step in self.steps
-        ]
-        return intervals.of([one.start_ns for one in times], [one.end_ns for one in times])
+        return msgspec.structs.replace(split, open_recurs=2 * again > split.open_ns)
 
     @cached_property
     def longest_gaps_ns(self) -> tuple[int, int]:
