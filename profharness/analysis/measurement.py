@@ -15,6 +15,7 @@ from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.filling import Fill, Offered
 from profharness.analysis.kernels.occupancy import Occupancy
 from profharness.analysis.kernels.roofline import FilledSplit, filled_split
+from profharness.analysis.power.narrowing import Narrowing, narrowing, with_idle
 from profharness.analysis.records import Partition
 from profharness.analysis.time.counts import devices_with_work, pass_of
 from profharness.analysis.time.device_work import Delays, Work, queued_ns
@@ -93,16 +94,30 @@ class Measurement:
         return self.whole.near(self.windows.everywhere)
 
     @cached_property
+    def _recorded(self) -> Partition:
+        """The split of the windows by the records alone."""
+        return partition_windows(self.near.trace, self.windows, self.devices, self.whole.idle)
+
+    @cached_property
     def partition(self) -> Partition:
-        """The split of the windows, idle time by cause."""
-        split = partition_windows(self.near.trace, self.windows, self.devices, self.whole.idle)
+        """The split of the windows, idle time by cause, as far as telemetry narrows it."""
+        split = self._recorded
         if not split.open_ns:
             return split
         again = sum(
             intervals.intersect(self.whole.recurring(one, self.point), self.windows.on(one)).total
             for one in self.devices
         )
-        return msgspec.structs.replace(split, open_recurs=2 * again > split.open_ns)
+        split = msgspec.structs.replace(split, open_recurs=2 * again > split.open_ns)
+        return with_idle(split, self.narrowing.idle) if self.narrowing.said else split
+
+    @cached_property
+    def narrowing(self) -> Narrowing:
+        """What telemetry says of the time in which unrecorded work may have run."""
+        sampled, idle = self.facts.yardstick.telemetry, self.whole.idle
+        if not sampled or not self._recorded.open_ns:
+            return Narrowing()
+        return narrowing(self.trace, idle, self.windows, self.devices, sampled)
 
     @cached_property
     def longest_gaps_ns(self) -> tuple[int, int]:
