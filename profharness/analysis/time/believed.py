@@ -38,10 +38,10 @@ def overlong(trace: Trace) -> Mask | None:
 
 def believed(trace: Trace) -> Trace:
     """The trace in which overlong kernels have no length, for windows, shares and the verdict; the
-    trace itself where there are none. Rows stay as they are.
+    trace itself where none has one. Rows stay as they are.
     """
     lengths = overlong(trace)
-    if lengths is None:
+    if lengths is None or not trace.kernels.dur_ns[lengths].any():
         return trace
     others = (trace.api, trace.sources, trace.strings)
 

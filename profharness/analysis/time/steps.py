@@ -109,6 +109,7 @@ def device_steps(trace: Trace, point: str | None = None) -> list[Step]:
     that launch nothing. Trials stay as they are marked: they end when their devices have. So do all
     steps where none launches anything, as on a CPU.
     """
+    trace = believed(trace)
     others = (trace.kernels, trace.copies, trace.api, trace.ops, trace.strings)
     return trace.marks.kept(
         (device_steps, point), others, lambda: _device_steps(trace, point)
@@ -138,6 +139,7 @@ def _device_steps(trace: Trace, point: str | None) -> list[Step]:
 
 def launched_by(trace: Trace, point: str | None = None) -> dict[int, Launched]:
     """What the steps of each process launched, by `Step.process`; empty where marks hold."""
+    trace = believed(trace)
     rows, kind = _rows(trace, point)
     if kind != "step":
         return {}
@@ -145,7 +147,7 @@ def launched_by(trace: Trace, point: str | None = None) -> dict[int, Launched]:
     return trace.marks.kept(
         (launched_by, point),
         others,
-        lambda: launched_steps(believed(trace), rows, _process(trace.marks, rows)),
+        lambda: launched_steps(trace, rows, _process(trace.marks, rows)),
     )
 
 
@@ -239,8 +241,15 @@ def measured(trace: Trace, point: str | None = None) -> Windows:
     the end of the last, by what they launched, else by their marks. For several processes the time
     that all of them have in common. Where marks and device work do not meet (their clocks are not
     aligned), and where there are no marks: all device work, or all operators. What lies between the
-    files of processes that recorded in pieces belongs to no window.
+    files of processes that recorded in pieces belongs to no window. Lengths that cannot be true are
+    none. Kept with the marks.
     """
+    trace = believed(trace)
+    others = (trace.kernels, trace.copies, trace.api, trace.ops, trace.strings, trace.sources)
+    return trace.marks.kept((measured, point), others, lambda: _measured(trace, point))
+
+
+def _measured(trace: Trace, point: str | None) -> Windows:
     marked = device_steps(trace, point)
     if marked:
         trials = _rows(trace, point)[1] == "trial"
