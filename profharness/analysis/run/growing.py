@@ -38,8 +38,9 @@ def growing_in(m: Measurement) -> tuple[Finding, ...]:
     marked = m.whole.pace(m.point).steps
     if len(marked) < FEWEST or any(step.point for step in marked):
         return ()
-    lengths = np.array([step.dur_ns for step in marked], np.int64)
-    return steps_grow(lengths, np.array([step.process for step in marked], np.int64))
+    known = [(step.length_ns, step.process) for step in marked if step.length_ns is not None]
+    lengths = np.array([length for length, _ in known]).astype(np.int64)
+    return steps_grow(lengths, np.array([process for _, process in known], np.int64))
 
 
 def steps_grow(durations_ns: I64, owner: I64) -> tuple[Finding, ...]:
@@ -64,9 +65,9 @@ def steps_grow(durations_ns: I64, owner: I64) -> tuple[Finding, ...]:
             "steps-grow",
             f"steps grow from {format_ns(round(first))} to {format_ns(round(line.last))} over "
             f"{count} steps, by {format_ns(round(line.slope))} each (95 %: "
-            f"{format_ns(round(line.low))} to {format_ns(round(line.high))}): the mean of "
-            f"{format_ns(round(mean))} is the length of few of them (growth {format_share(growth)} "
-            "of it)",
+            f"{format_ns(round(line.low))} to {format_ns(round(line.high))}); in all that "
+            f"is {format_share(growth)} of their mean of {format_ns(round(mean))}, which few of "
+            "them take",
             first_ns=first,
             last_ns=line.last,
             slope_ns=line.slope,
