@@ -123,8 +123,8 @@ def _graph_losses(trace: Trace, work: Work) -> GraphLosses:
     found: dict[int, tuple[int, int, int, bool]] = {}
     of_each = _by_process(trace, work)
     alone = sum(map(len, of_each)) == 1 and not work.kernels
-    copying = distinct(work.call[work.kernels :])
-    unnamed = distinct(trace.kernels.source[trace.kernels.correlation == NULL])
+    copying = set(distinct(work.call[work.kernels :]).tolist())
+    unnamed = set(distinct(trace.kernels.source[trace.kernels.correlation == NULL]).tolist())
     for replays in of_each:
         for group in _groups(trace, replays):
             for replay, lost, lost_ns in _short(trace, group):

@@ -118,9 +118,9 @@ def device_steps(trace: Trace, point: str | None = None) -> list[Step]:
 
 def _device_steps(trace: Trace, point: str | None) -> list[Step]:
     marked = steps(trace, point)
-    ran = []
+    ran, by_process = [], {group[0].process: group for group in _by_process(marked)}
     for number, launched in launched_by(trace, point).items():
-        of_process = [step for step in marked if step.process == number]
+        of_process = by_process[number]
         for place, at in enumerate(launched.steps.tolist()):
             times = tuple(
                 DeviceTime(

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.summarise import summarise_trace
+from profharness.analysis.time.by_launch import _holding
 from profharness.analysis.time.step_summaries import Selection, step_summaries
 from profharness.analysis.time.steps import device_steps, measured
 from profharness.trace.model import Device, Source
@@ -312,3 +318,29 @@ def test_the_time_between_steps_is_not_added_up_over_devices():
             launch = scene.launch(at + 1_000 + device, at + 1_001 + device)
             scene.kernel(at + 2_000, at + 90_000, launch, device=device, stream=device)
     assert measured(scene.build()).label == "4 steps, 60.00 µs between them"
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 25)), min_size=1), st.data())
+def test_of_marks_that_overlap_the_last_one_that_holds_an_instant_counts(drawn, data):
+    marks = sorted(drawn)
+    start = np.array([begin for begin, _ in marks])
+    end = start + np.array([length for _, length in marks])
+    at = np.array(data.draw(st.lists(st.integers(-1, 70), min_size=1)))
+    step, held = _holding(end, at, np.searchsorted(start, at, "right") - 1)
+    for instant, place, inside in zip(at, step, held, strict=True):
+        holding = np.flatnonzero((start <= instant) & (instant < end))
+        assert inside == (len(holding) > 0)
+        begun = np.flatnonzero(start <= instant)
+        assert place == (holding[-1] if inside else begun[-1] if len(begun) else -1)
+
+
+def test_one_mark_around_many_is_no_search_per_mark():
+    count = 200_000
+    end = 10 * np.arange(count) + 5
+    end[0] = 10 * count
+    at = 10 * np.arange(count) + 7
+    before = time.process_time()
+    step, held = _holding(end, at, np.arange(count))
+    assert time.process_time() - before < 2  # a walk back takes minutes
+    assert held.all()
+    assert not step.any()
