@@ -26,7 +26,7 @@ from profharness.stats.intervals import Intervals
 from profharness.trace.call_names import CAPTURE_BEGIN
 from profharness.trace.columns.keys import coded, distinct
 from profharness.trace.columns.table import NULL
-from profharness.trace.graphs.captures import captured_graphs
+from profharness.trace.graphs.captures import Capture, captured_graphs
 from profharness.trace.graphs.in_order import longest_match
 from profharness.trace.model import Trace
 
@@ -125,9 +125,10 @@ def _graph_losses(trace: Trace, work: Work) -> GraphLosses:
     alone = sum(map(len, of_each)) == 1 and not work.kernels
     copying = set(distinct(work.call[work.kernels :]).tolist())
     unnamed = set(distinct(trace.kernels.source[trace.kernels.correlation == NULL]).tolist())
+    capture = _only_capture(trace) if of_each else None
     for replays in of_each:
         for group in _groups(trace, replays):
-            for replay, lost, lost_ns in _short(trace, group):
+            for replay, lost, lost_ns in _short(trace, group, capture):
                 found[replay.call] = (len(replay.kernels), lost, lost_ns, True)
         for replay in replays:
             empty = not len(replay.kernels) and replay.call not in copying
@@ -251,7 +252,9 @@ def _in_turns(shown: Sequence[tuple[int, ...]]) -> bool:
     return any(bool((inner[length:] == inner[:-length]).all()) for length in range(1, longest + 1))
 
 
-def _short(trace: Trace, group: Sequence[_Replay]) -> Iterator[tuple[_Replay, int, int]]:
+def _short(
+    trace: Trace, group: Sequence[_Replay], capture: Capture | None
+) -> Iterator[tuple[_Replay, int, int]]:
     """Of the replays of one graph those that show fewer kernels than the fullest one or the
     capture; how many they lack, and how long these take (NULL: not known).
 
@@ -259,7 +262,7 @@ def _short(trace: Trace, group: Sequence[_Replay]) -> Iterator[tuple[_Replay, in
     few kernels more, may be two graphs.
     """
     fullest = max(group, key=lambda one: len(one.what))
-    captured = _captured(trace, fullest)
+    captured = 0 if capture is None else _captured(trace, fullest, capture)
     times = Counter(one.what for one in group)
     vague = fullest.graph == NULL and not (trace.kernels.workgroups[fullest.kernels] != NULL).any()
     taken: dict[tuple[int, ...], int] = {}
@@ -279,16 +282,21 @@ def _short(trace: Trace, group: Sequence[_Replay]) -> Iterator[tuple[_Replay, in
         yield one, lacking, NULL if captured else taken[one.what]
 
 
-def _captured(trace: Trace, fullest: _Replay) -> int:
-    """How many kernels the capture of a graph has besides the fullest replay; 0 where the trace
-    does not hold that one capture, with the names of the kernels.
-    """
+def _only_capture(trace: Trace) -> Capture | None:
+    """The capture of a trace that holds one, with the names of the kernels."""
     if not patterns.matching(trace.strings, trace.api, CAPTURE_BEGIN).any():
-        return 0
+        return None
     captures = captured_graphs(trace)
-    if len(captures) != 1 or not captures[0].named or captures[0].begin_ns > fullest.start_ns:
+    return captures[0] if len(captures) == 1 and captures[0].named else None
+
+
+def _captured(trace: Trace, fullest: _Replay, capture: Capture) -> int:
+    """How many kernels the capture of a graph has besides the fullest replay; 0 where it is of
+    another graph.
+    """
+    if capture.begin_ns > fullest.start_ns:
         return 0
-    names = captures[0].kernel.tolist()
+    names = capture.kernel.tolist()
     more = len(names) - len(fullest.kernels)
     shown = tuple(trace.kernels.name[fullest.kernels].tolist())
     return more if more > 0 and _has_all(shown, names) else 0

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from profharness.analysis.summarise import summarise_trace
+from profharness.analysis.time import graph_losses as losses
 from profharness.analysis.time.device_work import work_of
 from profharness.analysis.time.graph_losses import graph_losses, of_lost_graph_kernels
 from profharness.stats.intervals import merge
@@ -164,6 +165,16 @@ def test_the_capture_tells_what_all_replays_lost() -> None:
     assert [one[:2] for one in found] == [(1, 29)] * 6
     assert [one[2] for one in found] == [False, *[True] * 4, False]
     assert short(trace) == []
+
+
+def test_captures_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = replays([FULL, FULL, FULL[:9], FULL] * 3, steps=True, per_step=4)
+    scene.call("hipStreamBeginCapture", 0, 1 * US)
+    asked: list[Trace] = []
+    monkeypatch.setattr(losses, "captured_graphs", lambda trace: asked.append(trace) or ())
+    trace = scene.build()
+    graph_losses(trace, work_of(trace))
+    assert len(asked) == 1
 
 
 def test_a_device_whose_only_records_last_no_time_says_nothing_of_what_graphs_lost() -> None:
