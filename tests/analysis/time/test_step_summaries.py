@@ -286,3 +286,22 @@ def test_what_all_steps_say_is_worked_out_once():
         for trace in (stepped(40), stepped(160))
     )
     assert many < 4.5 * few
+
+
+def test_the_place_of_a_step_without_a_number_counts_those_that_launch_nothing():
+    """The first mark of each of two ranks launches nothing, and of the second rank its second."""
+    scene = Scene(sources=(Source("a", "kineto", pid=7), Source("b", "kineto", pid=8)))
+    for source, idle in enumerate(((0,), (0, 1))):
+        for place in range(4):
+            at, pid = 100 * place, 7 + source
+            scene.mark("step", at, at + 100, "train", pid=pid, source=source)
+            if place not in idle:
+                launch = scene.launch(at + 5, at + 6, pid=pid, source=source)
+                scene.kernel(at + 10, at + 90, launch, source=source, stream=source)
+    whole = scene.build()
+    facts = KernelFacts(whole)
+    assert [one.processes for one in step_summaries(whole, facts, parse("all"))] == [1, 2, 2]
+    (second,) = step_summaries(whole, facts, parse("1"))
+    assert second.processes == 1
+    with pytest.raises(UsageError, match="no record is left"):
+        step_summaries(whole, facts, parse("0"))
