@@ -14,7 +14,7 @@ from profharness.analysis.metrics import figures
 from profharness.analysis.records import StepSummary
 from profharness.analysis.summarise import device_partition
 from profharness.analysis.time.believed import believed
-from profharness.analysis.time.steps import Step, device_steps, steps
+from profharness.analysis.time.steps import Step, device_steps, in_common, steps
 from profharness.analysis.time.whole import Whole
 from profharness.analysis.time.windows import Windows
 from profharness.errors import InputError, UsageError
@@ -114,7 +114,9 @@ def _windows(group: Sequence[Step]) -> Windows:
     for one in (one for step in group for one in step.ran):
         own = intervals.window(one.start_ns, one.end_ns)
         times[one.device] = intervals.union(times.get(one.device, intervals.EMPTY), own)
-    return Windows(intervals.union(*times.values()), group[0].label, 1, times, marks)
+    launched = {one.device for step in group for one in step.ran if one.launched}
+    when = in_common([times[device] for device in launched or times])
+    return Windows(when, group[0].label, 1, times, marks)
 
 
 def _few_enough(chosen: int, trace: Trace) -> None:

@@ -7,6 +7,7 @@ where the workload marked them, else to the steps after warm-up, else to all dev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -296,7 +297,7 @@ def _of_trials(trials: list[Step]) -> Windows:
         for group in _by_process(trials)
     ]
     return Windows(
-        _common(sets), f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'}", len(trials)
+        in_common(sets), f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'}", len(trials)
     )
 
 
@@ -308,7 +309,7 @@ def _of_steps(marked: list[Step]) -> Windows:
         if kept == len(marked)
         else f"{kept} steady of {len(marked)} steps"
     )
-    marks = _common(
+    marks = in_common(
         [
             intervals.window(group[0].start_ns, max(step.end_ns for step in group))
             for group in groups
@@ -325,10 +326,10 @@ def _of_steps(marked: list[Step]) -> Windows:
             if any(one.launched for one in (first, *rest)):
                 when = intervals.window(first.start_ns, last.end_ns)
                 sets.setdefault(first.device, []).append(when)
-    own = {device: _common(windows) for device, windows in sets.items()}
+    own = {device: in_common(windows) for device, windows in sets.items()}
     if longest_apart:
         label = f"{label}, {format_ns(longest_apart)} between them"
-    common = _common(list(own.values()))
+    common = in_common(list(own.values()))
     return Windows(common, label, kept, {} if len(own) == 1 else own, marks)
 
 
@@ -339,7 +340,7 @@ def _by_process(marked: list[Step]) -> list[list[Step]]:
     return list(groups.values())
 
 
-def _common(sets: list[Intervals]) -> Intervals:
+def in_common(sets: Sequence[Intervals]) -> Intervals:
     """What all sets have in common; their union where they have nothing in common (processes that
     ran in turn).
     """

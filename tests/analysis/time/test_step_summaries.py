@@ -305,3 +305,20 @@ def test_the_place_of_a_step_without_a_number_counts_those_that_launch_nothing()
     assert second.processes == 1
     with pytest.raises(UsageError, match="no record is left"):
         step_summaries(whole, facts, parse("0"))
+
+
+def test_the_host_is_looked_at_while_all_devices_of_a_step_ran():
+    scene = Scene(devices=(Device("0"), Device("1")))
+    for number in range(3):
+        at = 100 * number
+        scene.mark("step", at, at + 100, f"ProfilerStep#{number}")
+        for device in (0, 1):
+            begin = at + 10 + 40 * device
+            launch = scene.launch(at + 1 + device, at + 2 + device)
+            scene.kernel(begin, begin + 100, launch, device=device, stream=device)
+    for at in range(0, 360, 10):
+        scene.sample("cpu_tree", at, at + 10, float(at))
+    whole = scene.build()
+    second = step_summaries(whole, KernelFacts(whole), parse("1"))[0]
+    # it ran from 110 to 210 and from 150 to 250
+    assert second.metrics["cores_used"].value == (150 + 200) / 2
