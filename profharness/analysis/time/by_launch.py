@@ -100,7 +100,7 @@ def _owned(
     (rows, process), table = marked, trace.marks
     calls = work.call[linked]
     launched = trace.api.start_ns[calls]
-    mark_key, call_key = _keys(trace, rows, calls)
+    mark_key, call_key = process_keys(trace, rows, calls)
     order = np.argsort(call_key, kind="stable")
     first, last = (np.searchsorted(call_key[order], mark_key, side) for side in ("left", "right"))
     begins = np.flatnonzero(np.diff(process, prepend=process[:1] - 1))
@@ -142,7 +142,7 @@ def _last_beyond(end: I64, place: I64, at: I64) -> I64:
     return place
 
 
-def _keys(trace: Trace, marks: I64, calls: I64) -> tuple[I64, I64]:
+def process_keys(trace: Trace, marks: I64, calls: I64) -> tuple[I64, I64]:
     """One key per mark and per call, over the process of their sources and the process id. The id
     says nothing where a side does not know it, or where each side knows one alone: seen from inside
     and outside of a container they differ.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from profharness.analysis.kernels import patterns
 from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.time.device_work import Work
-from profharness.analysis.time.steps import Step, steps
+from profharness.analysis.time.steps import Step, steps_of_calls
 from profharness.analysis.verdict.host_files import of_host_files
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -126,8 +126,9 @@ def _graph_losses(trace: Trace, work: Work) -> GraphLosses:
     copying = set(distinct(work.call[work.kernels :]).tolist())
     unnamed = set(distinct(trace.kernels.source[trace.kernels.correlation == NULL]).tolist())
     capture = _only_capture(trace) if of_each else None
-    for replays in of_each:
-        for group in _groups(trace, replays):
+    marked = steps_of_calls(trace, np.array([replays[0].call for replays in of_each], np.int64))
+    for replays, own in zip(of_each, marked, strict=True):
+        for group in _groups(replays, own):
             for replay, lost, lost_ns in _short(trace, group, capture):
                 found[replay.call] = (len(replay.kernels), lost, lost_ns, True)
         for replay in replays:
@@ -203,9 +204,10 @@ def _outermost(trace: Trace, launches: I64, counted: I64) -> Mask:
     return keep
 
 
-def _groups(trace: Trace, replays: Sequence[_Replay]) -> Iterator[list[_Replay]]:
-    """The replays that are of one graph: by its number; else by their place in the steps; without
-    steps all, where they are many, do not come in turns, and none has what the fullest lacks.
+def _groups(replays: Sequence[_Replay], marked: Sequence[Step]) -> Iterator[list[_Replay]]:
+    """The replays of one process that are of one graph: by its number; else by their place in the
+    steps that it marked; without steps all, where they are many, do not come in turns, and none has
+    what the fullest lacks.
     """
     by_number: dict[int, list[_Replay]] = {}
     for replay in replays:
@@ -214,7 +216,7 @@ def _groups(trace: Trace, replays: Sequence[_Replay]) -> Iterator[list[_Replay]]
     yield from by_number.values()
     if not others:
         return
-    if marked := steps(trace):
+    if marked:
         for group in _places(marked, others):
             fullest = max(group, key=lambda one: len(one.what))
             parts = {what for what in {one.what for one in group} if _has_all(what, fullest.what)}

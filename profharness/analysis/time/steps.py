@@ -14,7 +14,7 @@ import numpy as np
 
 from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.time.believed import believed
-from profharness.analysis.time.by_launch import Launched, launched_steps
+from profharness.analysis.time.by_launch import Launched, launched_steps, process_keys
 from profharness.analysis.time.pieces import recorded
 from profharness.analysis.time.start_up import begin_after_start_up
 from profharness.analysis.time.windows import Windows
@@ -101,6 +101,18 @@ def steps(trace: Trace, point: str | None = None) -> list[Step]:
     return trace.marks.kept(
         (steps, point), others, lambda: _read(trace, _rows(trace, point)[0])
     ).copy()
+
+
+def steps_of_calls(trace: Trace, calls: I64) -> list[list[Step]]:
+    """For each of these host calls the steps of its process, as they are marked."""
+    rows, _ = _rows(trace, None)
+    if not len(rows) or not len(calls):
+        return [[] for _ in calls]
+    mark_key, call_key = process_keys(trace, rows, calls)
+    found: dict[int, list[Step]] = {}
+    for key, step in zip(mark_key.tolist(), steps(trace), strict=True):
+        found.setdefault(key, []).append(step)
+    return [found.get(key, []) for key in call_key.tolist()]
 
 
 def device_steps(trace: Trace, point: str | None = None) -> list[Step]:
