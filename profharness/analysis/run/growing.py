@@ -14,7 +14,9 @@ from profharness.trace.model import I64, Trace
 from profharness.units import format_ns, format_share
 
 GROWTH = 0.2
-"""Of the mean step: less growth over the whole series is not worth a word."""
+"""Of the mean step. With less growth over the whole series all steps lie within a tenth of the
+mean, as those that count as steady do.
+"""
 MONOTONE = 0.7
 """Kendall's tau from which steps grow all the way: one jump in the middle reaches 0.5."""
 

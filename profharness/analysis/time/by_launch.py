@@ -23,7 +23,8 @@ from profharness.trace.model import I64, Source, Trace
 Mask = npt.NDArray[np.bool_]
 ADJOINING = 0.1
 """Marks adjoin where what lies between them is at most this part of the median mark: profilers
-leave some ten microseconds there, a validation or a checkpoint leaves more.
+leave some ten microseconds there, a validation or a checkpoint leaves more. A tenth is also by what
+a step may differ from the others and be steady.
 """
 _FAR = np.iinfo(np.int64)
 

@@ -33,8 +33,10 @@ from profharness.trace.model import Trace
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _NEEDED_STEPS = 3
-_NEEDED_REPLAYS = 8
+"""Two steps may hold as many replays by chance."""
 _LEAST_ROUNDS, _MOST_GRAPHS = 2, 512
+_NEEDED_REPLAYS = 8
+"""Without the first and the last, which may be cut, two rounds of up to three graphs are seen."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,9 @@ UNMEASURED_PAUSE_NS = 20_000
 between a graph and the kernel behind it.
 """
 LONGEST_PAUSE_NS = 100_000
-"""A longer pause is usual nowhere, nor does a synchronising call return later after its work."""
+"""A longer pause is usual nowhere, nor does a synchronising call return later after its work: some
+seven times the longest of MI300X, so that slower devices and hosts have room.
+"""
 USUAL_START_NS = 1_000_000
 """From a launch's return to the start on an empty device, where too few starts were seen; at most,
 where a trace that lacks work makes starts seem late.
