@@ -17,6 +17,10 @@ from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 
 INFLATED = "inflated by the profiler"
+Unrecorded = Literal["busy", "idle", "time", "more"]
+"""What work that nobody recorded could add to a share of the window: all of it is busy time and
+none of it idle time, which telemetry may tell; to other figures its time at most, or more.
+"""
 
 
 SHORT_KERNEL_NS = 10_000
@@ -24,6 +28,7 @@ SHORT_KERNEL_NS = 10_000
 
 _BEYOND = 10
 _NO_LENGTH = "two steps, as nothing says when the only one began on the device"
+_OUTLIVED = "steps that end on the device, as work that an earlier step launched outlives them"
 
 
 def share_of(numerator: Callable[[Measurement], float]) -> Callable[[Measurement], Figure]:
@@ -40,20 +45,23 @@ def share_of(numerator: Callable[[Measurement], float]) -> Callable[[Measurement
     return compute
 
 
-def opened(figure: Figure, m: Measurement, *, bounded: bool) -> Figure:
+def opened(figure: Figure, m: Measurement, adds: Unrecorded) -> Figure:
     """A share of the window as the range that it may have, with what may have been work that nobody
-    recorded; not `bounded` where such work could add more than its time.
+    recorded, and as far as telemetry narrows it.
     """
-    unknown = m.partition.open_ns / m.window_ns if m.window_ns else 0.0
-    if not unknown or figure.value is None:
+    unknown, told = m.partition.open_ns, m.narrowing
+    why = "; ".join(part for part in (figure.note, m.partition.why_open, *told.said) if part)
+    if figure.value is None or why == figure.note:
         return figure
+    low = figure.value if figure.low is None else figure.low
     high = figure.value if figure.high is None else figure.high
+    least = min(told.least, unknown)
+    low += least / m.window_ns if adds == "busy" else 0
+    if not unknown or (adds in {"busy", "idle"} and least == unknown):
+        return msgspec.structs.replace(figure, value=low if unknown else figure.value, note=why)
+    high += (unknown - (least if adds == "idle" else 0)) / m.window_ns
     return msgspec.structs.replace(
-        figure,
-        value=None,
-        low=figure.value if figure.low is None else figure.low,
-        high=high + unknown if bounded else None,
-        note="; ".join(part for part in (figure.note, m.partition.why_open) if part),
+        figure, value=None, low=low, high=None if adds == "more" else high, note=why
     )
 
 
@@ -275,10 +283,14 @@ def quantisation(occupancy: Occupancy) -> float | None:
     return occupancy.useful_ns / occupancy.rounds_ns if occupancy.rounds_ns else None
 
 
+def _lengths_need(m: Measurement) -> str:
+    return _OUTLIVED if any(step.length_ns is not None for step in m.steps) else _NO_LENGTH
+
+
 def steps_per_second(m: Measurement) -> Figure:
     """Steps per second, the mean over the processes."""
     if m.pace.per_second is None:
-        return Figure(value=None, unit="steps/s", source=m.origin, needs=_NO_LENGTH)
+        return Figure(value=None, unit="steps/s", source=m.origin, needs=_lengths_need(m))
     return Figure(
         value=m.pace.per_second,
         unit="steps/s",
@@ -290,7 +302,7 @@ def steps_per_second(m: Measurement) -> Figure:
 def step_time(m: Measurement) -> Figure:
     """Median length of a step in ns."""
     if m.pace.median_ns is None:
-        return Figure(value=None, unit="ns", source=m.origin, needs=_NO_LENGTH)
+        return Figure(value=None, unit="ns", source=m.origin, needs=_lengths_need(m))
     return Figure(
         value=m.pace.median_ns,
         unit="ns",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -14,11 +15,11 @@ from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.filling import Fill, Offered
 from profharness.analysis.kernels.occupancy import Occupancy
 from profharness.analysis.kernels.roofline import FilledSplit, filled_split
+from profharness.analysis.power.narrowing import Narrowing, narrowing, with_idle
 from profharness.analysis.records import Partition
 from profharness.analysis.time.counts import devices_with_work, pass_of
 from profharness.analysis.time.device_work import Delays, Work, queued_ns
 from profharness.analysis.time.launching import launch_bound_ns
-from profharness.analysis.time.not_recorded import recurring_ns
 from profharness.analysis.time.steps import Step, measured
 from profharness.analysis.time.timeless import no_timeline
 from profharness.analysis.time.timeline import partition_windows
@@ -93,33 +94,30 @@ class Measurement:
         return self.whole.near(self.windows.everywhere)
 
     @cached_property
-    def partition(self) -> Partition:
-        """The split of the windows, idle time by cause."""
+    def _recorded(self) -> Partition:
+        """The split of the windows by the records alone."""
         return partition_windows(self.near.trace, self.windows, self.devices, self.whole.idle)
 
     @cached_property
-    def open_recurs(self) -> bool:
-        """Whether most of what may be unrecorded work comes again in the steps."""
-        if not self.partition.open_ns:
-            return False
-        recurring = sum(
-            recurring_ns(
-                self.trace,
-                self.work,
-                intervals.intersect(self.whole.idle.not_recorded(one), self.windows.on(one)),
-                self._steps_on(one),
-                one,
-            )
+    def partition(self) -> Partition:
+        """The split of the windows, idle time by cause, as far as telemetry narrows it."""
+        split = self._recorded
+        if not split.open_ns:
+            return split
+        again = sum(
+            intervals.intersect(self.whole.recurring(one, self.point), self.windows.on(one)).total
             for one in self.devices
         )
-        return 2 * recurring > self.partition.open_ns
+        split = msgspec.structs.replace(split, open_recurs=2 * again > split.open_ns)
+        return with_idle(split, self.narrowing.idle) if self.narrowing.said else split
 
-    def _steps_on(self, device: int) -> Intervals:
-        """When each step ran on a device, in order; of a step that launched nothing its mark."""
-        times = [
-            next((ran for ran in step.ran if ran.device == device), step) for step in self.steps
-        ]
-        return intervals.of([one.start_ns for one in times], [one.end_ns for one in times])
+    @cached_property
+    def narrowing(self) -> Narrowing:
+        """What telemetry says of the time in which unrecorded work may have run."""
+        sampled, idle = self.facts.yardstick.telemetry, self.whole.idle
+        if not sampled or not self._recorded.open_ns:
+            return Narrowing()
+        return narrowing(self.trace, idle, self.windows, self.devices, sampled)
 
     @cached_property
     def longest_gaps_ns(self) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from profharness.analysis.formulas import (
+    Unrecorded,
     busy_any_ns,
     busy_ns,
     concurrency,
@@ -93,7 +94,7 @@ _HINTS: dict[Needs, str] = {
 class Metric:
     """One row. `compute` is called only when everything in `needs` is there. Of several files the
     highest one counts where the row is a peak or a longest (`highest`). `unrecorded` says what work
-    that nobody recorded could add: as a share of the window its time, or more.
+    that nobody recorded could add.
     """
 
     name: str
@@ -102,7 +103,7 @@ class Metric:
     needs: tuple[Needs, ...]
     compute: Callable[[Measurement], Figure]
     highest: bool = False
-    unrecorded: Literal["", "time", "more"] = ""
+    unrecorded: Unrecorded | Literal[""] = ""
 
 
 def figures(measurement: Measurement) -> dict[str, Figure]:
@@ -131,7 +132,7 @@ def evaluate(metric: Metric, measurement: Measurement) -> Figure:
     found = metric.compute(measurement)
     if not metric.unrecorded or found.value is None:
         return found
-    return opened(found, measurement, bounded=metric.unrecorded == "time")
+    return opened(found, measurement, metric.unrecorded)
 
 
 _HAVE: dict[Needs, Callable[[Measurement], bool]] = {
@@ -166,7 +167,7 @@ def _share_row(
     name: str,
     better: Better,
     part_ns: Callable[[Measurement], float],
-    unrecorded: Literal["", "time", "more"] = "time",
+    unrecorded: Unrecorded | Literal[""] = "time",
 ) -> Metric:
     """A row that is a share of the window; `part_ns` gives the part in ns."""
     return Metric(name, "share", better, KERNELS, share_of(part_ns), unrecorded=unrecorded)
@@ -190,8 +191,8 @@ def _rows() -> Iterator[Metric]:
 
 
 def _device_time_rows() -> Iterator[Metric]:
-    yield _share_row("busy", "higher", busy_ns)
-    yield _share_row("busy_any", "higher", busy_any_ns)
+    yield _share_row("busy", "higher", busy_ns, "busy")
+    yield _share_row("busy_any", "higher", busy_any_ns, "busy")
     yield _share_row("sum_busy", "higher", lambda m: int(m.kernel_ns.sum()), "more")
     yield Metric("concurrency", "kernels", "neither", KERNELS, concurrency)
     yield _share_row("compute", "higher", lambda m: m.partition.compute_ns)
@@ -209,7 +210,7 @@ def _device_time_rows() -> Iterator[Metric]:
 
 
 def _idle_rows() -> Iterator[Metric]:
-    yield _share_row("idle", "lower", idle_ns)
+    yield _share_row("idle", "lower", idle_ns, "idle")
     for cause in IDLE_CAUSES:
         yield _share_row(f"idle_{cause}", "lower", idle_cause(f"{cause}_ns"), "")
     yield _share_row("idle_micro_gaps", "lower", idle_cause("micro_ns"), "")

@@ -232,11 +232,7 @@ def device_partition(measurement: Measurement) -> Partition | None:
     """
     if not measurement.devices or not measurement.window_ns or measurement.timeless:
         return None
-    return msgspec.structs.replace(
-        measurement.partition,
-        kernel_parts=kernel_parts(measurement),
-        open_recurs=measurement.open_recurs,
-    )
+    return msgspec.structs.replace(measurement.partition, kernel_parts=kernel_parts(measurement))
 
 
 def problem_row(problem: Problem) -> ProblemRow:

@@ -89,12 +89,9 @@ def _longest_step(trace: Trace) -> int | None:
     """The number of the step that took longest; None where no step has a number."""
     if not (step_numbers(trace) != NULL).any():
         return None
-    lengths = {
-        step.number: step.length_ns
-        for step in device_steps(trace)
-        if step.number is not None and step.length_ns is not None
-    }
-    return max(lengths, key=lengths.__getitem__, default=None)
+    numbered = [step for step in device_steps(trace) if step.number is not None]
+    longest = max(numbered, key=lambda step: step.length_ns or 0, default=None)
+    return None if longest is None else longest.number
 
 
 def _records(loaded: Loaded) -> Trace:

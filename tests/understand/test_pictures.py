@@ -9,8 +9,11 @@ import pytest
 
 from profharness.analysis.pictures.records import KINDS, Pictures
 from profharness.analysis.records import IdleCauses, Partition, Summary
+from profharness.trace.model import Source
 from profharness.understand import report_run as understand
+from profharness.understand.load import Loaded
 from profharness.understand.pictures import pictures_of
+from tests.analysis.scene import Scene
 from tests.conftest import shared_path
 from tests.samples.keep import unpacked
 
@@ -63,3 +66,16 @@ def test_a_run_on_the_cpu_has_a_flame_graph_of_its_operators(tmp_path: Path) -> 
     (flame,) = pictures.flames
     assert (flame.by, flame.of_device) == ("op", False)
     assert summary.hotspots[0].total_ns == flame.total_ns
+
+
+def test_the_longest_step_is_that_of_the_slowest_rank() -> None:
+    """Each process numbers its steps; the second one's first is longer than all others."""
+    scene = Scene(sources=(Source("a", "kineto", pid=7), Source("b", "kineto", pid=8)))
+    for source, lengths in enumerate(((100, 500, 100, 200), (100, 100, 100, 400))):
+        at = 0
+        for number, length in enumerate(lengths):
+            mark = f"ProfilerStep#{number}"
+            scene.mark("step", at, at + length, mark, pid=7 + source, source=source)
+            at += length
+    loaded = Loaded(scene.build(), "a")
+    assert pictures_of(loaded, understand.summarise(loaded)).longest_step == 1

@@ -23,6 +23,7 @@ from profharness.analysis.time.not_recorded import not_recorded
 from profharness.analysis.time.start_up import begin_after_start_up
 from profharness.analysis.time.steps import Step, device_steps, steady, steps
 from profharness.stats import intervals
+from profharness.stats.intervals import Intervals
 from profharness.trace.columns.keys import distinct
 from profharness.trace.columns.table import NULL
 from profharness.trace.launches import correlated_process
@@ -55,6 +56,8 @@ class Scope:
     label: str
     steps: tuple[Step, ...]
     """The steady steps of the process."""
+    whole: Trace
+    """All processes, which may share a device."""
     lines: dict[int, Timeline] = field(default_factory=dict)
     """Timelines by thread, as they are made."""
 
@@ -73,12 +76,22 @@ class Scope:
         work that is not in the file.
         """
         window = intervals.window(self.start, self.end)
-        stretches = (
-            not_recorded(self.trace, self.records, device)
+        held = (
+            intervals.intersect(self._not_recorded(device), window).total
             for device in distinct(self.records.device[self.work]).tolist()
         )
-        held = (intervals.intersect(stretch, window).total for stretch in stretches)
         return max(held, default=0) / self.window_ns
+
+    def _not_recorded(self, device: int) -> Intervals:
+        """Of the process's records, without what others recorded on the same device."""
+        stretches = not_recorded(self.trace, self.records, device)
+        if self.whole is self.trace or device == NULL or not len(stretches):
+            return stretches
+        place = self.whole.devices.index(self.trace.devices[device])
+        tables = (self.whole.kernels, self.whole.copies)
+        ran = [table.take(table.device == place) for table in tables]
+        busy = [intervals.merge(intervals.lasting(own.start_ns, own.dur_ns)) for own in ran]
+        return intervals.subtract(stretches, intervals.union(*busy))
 
     @property
     def ends_on_device(self) -> bool:
@@ -96,7 +109,7 @@ def scopes(trace: Trace) -> Iterator[Scope]:
         of_process = trace if all(members) else by_source(trace, members)
         if len(of_process.ops) or len(of_process.api):
             for piece in _pieces(_with_trials(trace, members, of_process)):
-                scope = _scope(piece)
+                scope = _scope(piece, trace)
                 if scope is not None:
                     yield scope
 
@@ -131,8 +144,8 @@ def _pieces(trace: Trace) -> list[Trace]:
     ]
 
 
-def _scope(trace: Trace) -> Scope | None:
-    trace = believed(trace)
+def _scope(trace: Trace, whole: Trace) -> Scope | None:
+    trace, whole = believed(trace), believed(whole)
     work, rows = work_of(trace), host_rows(trace)
     if not len(rows):
         return None
@@ -165,7 +178,8 @@ def _scope(trace: Trace) -> Scope | None:
     order = np.lexsort((reach, work.end[reach], work.start[reach]))
     reach = reach[order]
     ending = launched[reach]
-    return Scope(trace, work, rows, start, end, host_end, main, reach, ending, label, tuple(marked))
+    own = tuple(marked)
+    return Scope(trace, work, rows, start, end, host_end, main, reach, ending, label, own, whole)
 
 
 def _steady_steps(trace: Trace) -> list[Step]:

@@ -20,13 +20,14 @@ from profharness.analysis.operators.engine import NO_INPUT, OperatorInput
 from profharness.analysis.operators.rows import RowWork, row_work
 from profharness.analysis.operators.work import KernelWork
 from profharness.node.ceilings import Calibration
+from profharness.stats.streams import Stream
 from profharness.trace.model import F64, Trace
 
 
 @dataclass(frozen=True, eq=False)
 class Yardstick:
     """What a trace is measured against: ceilings measured on its devices, the counters of another
-    pass of the same run, and what a user gave to tell the operators' work.
+    pass and the telemetry of the same run, and what a user gave to tell the operators' work.
 
     `software` tells which of several calibrations of a device is meant. `means` stand in the place
     of `counted` where the counters are not in memory together.
@@ -37,6 +38,7 @@ class Yardstick:
     counted: Trace | None = None
     operator_input: OperatorInput = NO_INPUT
     means: CountedMeans | None = None
+    telemetry: tuple[Stream, ...] = ()
 
 
 NO_YARDSTICK = Yardstick()

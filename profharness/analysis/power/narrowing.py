@@ -15,11 +15,9 @@ import msgspec
 import numpy as np
 
 from profharness.analysis.power.contradictions import of_device
-from profharness.analysis.records import Figure, IdleCauses, Partition, Summary
-from profharness.analysis.time.believed import believed
-from profharness.analysis.time.counts import devices_with_work
+from profharness.analysis.records import IdleCauses, Partition
 from profharness.analysis.time.idle import IdleAnalysis
-from profharness.analysis.time.steps import measured
+from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.stats.streams import Stream, mean, weights
@@ -28,72 +26,64 @@ from profharness.trace.model import Trace
 from profharness.units import format_share
 
 MIN_SAMPLES = 10
-"""Fewer samples in the window say nothing of it."""
+"""Fewer samples in the window say nothing of it: of as many the standard error itself is known to a
+quarter.
+"""
 _AT_MOST = (("gpu_activity_mean", 0.01), ("gpu_percent", 0.01))
 _AT_LEAST = (("cu_active", 1.0), ("sm_activity", 1.0))
 """Metrics, the better one first, and what makes a share of their values."""
-_BUSY = frozenset({"busy", "busy_any"})
+_RESOLUTION = 0.01
+"""Drivers give the GPU % in whole per cents and do not say how they round."""
 _SIGMAS = 2.0
 
 
 @dataclass(frozen=True)
-class _Busy:
-    """Bounds of the time in ns in which devices were busy beyond what is recorded, and the words
-    for where they come from.
+class Narrowing:
+    """For how much of the time in which they may have run unrecorded work devices were busy at
+    least, and idle at least, in ns, and the words for where these come from; empty where telemetry
+    says nothing of it.
     """
 
-    least: int
-    most: int
-    said: tuple[str, ...]
+    least: int = 0
+    idle: int = 0
+    said: tuple[str, ...] = ()
 
 
-def narrowed(summary: Summary, records: Trace, every: Sequence[Stream]) -> Summary:
-    """The summary of these records with ranges that telemetry narrows; as it is where none of its
-    figures is a range, or nothing was sampled in the window.
-    """
-    split = summary.partition
-    if split is None or not split.open_ns or not every:
-        return summary
-    found = _busy(records, every)
-    if not found.said or (found.least <= 0 and found.most >= split.open_ns):
-        return summary
-    most = min(max(found.most, 0), split.open_ns)
-    after = _with_idle(split, split.idle_or_not_recorded_ns - most)
-    least = min(max(found.least, 0), most)
-    figures = {
-        name: _figure(name, figure, (split, after), least, found.said)
-        for name, figure in summary.metrics.items()
-    }
-    return msgspec.structs.replace(summary, partition=after, metrics=figures)
+_NOTHING = Narrowing()
 
 
-def _busy(trace: Trace, every: Sequence[Stream]) -> _Busy:
-    trace = believed(trace)
-    idle, windows = IdleAnalysis(trace), measured(trace)
-    least, most, said = 0, 0, list[str]()
-    for position in devices_with_work(trace):
+def narrowing(
+    trace: Trace,
+    idle: IdleAnalysis,
+    windows: Windows,
+    devices: Sequence[int],
+    every: Sequence[Stream],
+) -> Narrowing:
+    """What the telemetry of devices (positions in `trace.devices`) says in their windows."""
+    least, not_busy, said = 0, 0, list[str]()
+    for position in devices:
         when = windows.on(position)
         unknown = intervals.intersect(idle.not_recorded(position), when).total
         known = intervals.intersect(idle.work.busy(position).times, when).total
         own = {} if position == NULL else of_device(trace.devices[position], every)
-        high = _mean(own, _AT_MOST, when, 1)
-        low = _mean(own, _AT_LEAST, when, -1)
-        most += (
-            unknown if high is None else min(max(round(high[1] * when.total) - known, 0), unknown)
-        )
-        least += 0 if low is None else min(max(round(low[1] * when.total) - known, 0), unknown)
-        if high is not None:
+        at_most, at_least = unknown, 0
+        if (high := _mean(own, _AT_MOST, when)) is not None:
+            share = min(high[0] + high[1] + _RESOLUTION, 1.0)
+            at_most = min(max(round(share * when.total) - known, 0), unknown)
             said.append(f"the driver's GPU % is {format_share(high[0])} in the window")
-        if low is not None:
+        if (low := _mean(own, _AT_LEAST, when)) is not None:
+            share = max(low[0] - low[1], 0.0)
+            at_least = min(max(round(share * when.total) - known, 0), at_most)
             said.append(f"counters say {format_share(low[0])} active")
-    return _Busy(least, most, tuple(dict.fromkeys(said)))
+        least, not_busy = least + at_least, not_busy + unknown - at_most
+    return Narrowing(least, not_busy, tuple(dict.fromkeys(said))) if least + not_busy else _NOTHING
 
 
 def _mean(
-    own: Mapping[str, Stream], metrics: Sequence[tuple[str, float]], when: Intervals, side: int
+    own: Mapping[str, Stream], metrics: Sequence[tuple[str, float]], when: Intervals
 ) -> tuple[float, float] | None:
-    """The mean share of the first metric that was sampled often enough in the window, and its bound
-    on this side; None without one.
+    """The mean share of the first metric that was sampled often enough in the window, and two
+    standard errors; None without one.
     """
     for metric, scale in metrics:
         stream = own.get(metric)
@@ -103,13 +93,12 @@ def _mean(
         inside = stream.samples.value[weight > 0] * scale
         if len(inside) < MIN_SAMPLES:
             continue
-        middle = mean(stream.samples.value, weight) * scale
         error = _SIGMAS * float(np.std(inside, ddof=1)) / len(inside) ** 0.5
-        return middle, min(max(middle + side * error, 0.0), 1.0)
+        return mean(stream.samples.value, weight) * scale, error
     return None
 
 
-def _with_idle(split: Partition, idle_ns: int) -> Partition:
+def with_idle(split: Partition, idle_ns: int) -> Partition:
     """The partition with so much of what is not known as idle time, whose cause nobody knows."""
     causes = split.idle_causes or IdleCauses()
     return msgspec.structs.replace(
@@ -121,28 +110,4 @@ def _with_idle(split: Partition, idle_ns: int) -> Partition:
             no_host_record_ns=causes.no_host_record_ns + idle_ns,
             macro_ns=causes.macro_ns + idle_ns,
         ),
-    )
-
-
-def _figure(
-    name: str,
-    figure: Figure,
-    splits: tuple[Partition, Partition],
-    least_ns: int,
-    said: Sequence[str],
-) -> Figure:
-    before, after = splits
-    low, high = figure.low, figure.high
-    if not figure.is_range or low is None or before.why_open not in figure.note:
-        return figure
-    window = before.window_ns
-    if name == "idle":
-        low, high = after.idle_ns / window, low + (before.open_ns - least_ns) / window
-    elif high is not None:
-        high = min(high, low + after.idle_or_not_recorded_ns / window)
-    if name in _BUSY:
-        low += least_ns / window
-    why = "; ".join((after.why_open, *said))
-    return msgspec.structs.replace(
-        figure, low=low, high=high, note=figure.note.replace(before.why_open, why.lstrip("; "))
     )

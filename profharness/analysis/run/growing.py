@@ -14,7 +14,9 @@ from profharness.trace.model import I64, Trace
 from profharness.units import format_ns, format_share
 
 GROWTH = 0.2
-"""Of the mean step: less growth over the whole series is not worth a word."""
+"""Of the mean step. With less growth over the whole series all steps lie within a tenth of the
+mean, as those that count as steady do.
+"""
 MONOTONE = 0.7
 """Kendall's tau from which steps grow all the way: one jump in the middle reaches 0.5."""
 
@@ -38,8 +40,9 @@ def growing_in(m: Measurement) -> tuple[Finding, ...]:
     marked = m.whole.pace(m.point).steps
     if len(marked) < FEWEST or any(step.point for step in marked):
         return ()
-    lengths = np.array([step.dur_ns for step in marked], np.int64)
-    return steps_grow(lengths, np.array([step.process for step in marked], np.int64))
+    known = [(step.length_ns, step.process) for step in marked if step.length_ns is not None]
+    lengths = np.array([length for length, _ in known]).astype(np.int64)
+    return steps_grow(lengths, np.array([process for _, process in known], np.int64))
 
 
 def steps_grow(durations_ns: I64, owner: I64) -> tuple[Finding, ...]:
@@ -64,9 +67,9 @@ def steps_grow(durations_ns: I64, owner: I64) -> tuple[Finding, ...]:
             "steps-grow",
             f"steps grow from {format_ns(round(first))} to {format_ns(round(line.last))} over "
             f"{count} steps, by {format_ns(round(line.slope))} each (95 %: "
-            f"{format_ns(round(line.low))} to {format_ns(round(line.high))}): the mean of "
-            f"{format_ns(round(mean))} is the length of few of them (growth {format_share(growth)} "
-            "of it)",
+            f"{format_ns(round(line.low))} to {format_ns(round(line.high))}); in all that "
+            f"is {format_share(growth)} of their mean of {format_ns(round(mean))}, which few of "
+            "them take",
             first_ns=first,
             last_ns=line.last,
             slope_ns=line.slope,

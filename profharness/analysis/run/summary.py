@@ -21,7 +21,6 @@ from profharness.analysis.power import run_telemetry
 from profharness.analysis.power.contradictions import idle_contradicted
 from profharness.analysis.power.device_counters import for_verdict
 from profharness.analysis.power.module_map import module_map
-from profharness.analysis.power.narrowing import narrowed
 from profharness.analysis.power.nodes import findings as node_findings
 from profharness.analysis.power.nodes import nodes
 from profharness.analysis.power.records import Nodes
@@ -87,10 +86,10 @@ def summarise_run(
     chosen, records = passes.choose(trace, perturbing=slowing, order=manifest.kernel_order())
     cores, node = allowed_cores(manifest), manifest.nodes[0] if manifest.nodes else None
     versions, counted = node.versions if node else None, trace if len(trace.counters) else None
-    yardstick = Yardstick(calibrations, versions, counted, operator_input)
+    view = _view(manifest, trace, chosen)
+    yardstick = Yardstick(calibrations, versions, counted, operator_input, telemetry=view.telemetry)
     device = summarise_trace(records, source, allowed_cores=cores, yardstick=yardstick)
-    view = _against(_view(manifest, trace, chosen), yardstick, trace, node)
-    device = narrowed(device, records, view.telemetry)
+    view = _against(view, yardstick, trace, node)
     by_id, named = {each.point: each for each in device.points}, _points(manifest, view.trials)
     results = [run_points.summarise(view, point, by_id.get(point)) for point in named]
     rows, figures = pass_rows(view, trace), _run_figures(view, trace)

@@ -38,10 +38,10 @@ def overlong(trace: Trace) -> Mask | None:
 
 def believed(trace: Trace) -> Trace:
     """The trace in which overlong kernels have no length, for windows, shares and the verdict; the
-    trace itself where there are none. Rows stay as they are.
+    trace itself where none has one. Rows stay as they are.
     """
     lengths = overlong(trace)
-    if lengths is None:
+    if lengths is None or not trace.kernels.dur_ns[lengths].any():
         return trace
     others = (trace.api, trace.sources, trace.strings)
 
@@ -73,8 +73,10 @@ def _overlong(trace: Trace) -> Mask | None:
     owner = np.where(call != NULL, call, -2 - kernels.correlation)[order]
     known = (call[order] != NULL) | (kernels.correlation[order] != NULL)
     found = np.zeros(len(order), np.bool_)
-    for one in np.unique(stream[1:][held]):
-        rows = np.flatnonzero((stream == one) & (start != NULL) & known)
+    wanted = np.unique(stream[1:][held])
+    first, last = (np.searchsorted(stream, wanted, side) for side in ("left", "right"))
+    for low, high in zip(first.tolist(), last.tolist(), strict=True):
+        rows = low + np.flatnonzero((start[low:high] != NULL) & known[low:high])
         found[order[rows]] = _holders(start[rows], end[rows], owner[rows])
     return found if found.any() else None
 

@@ -23,7 +23,8 @@ from profharness.trace.model import I64, Source, Trace
 Mask = npt.NDArray[np.bool_]
 ADJOINING = 0.1
 """Marks adjoin where what lies between them is at most this part of the median mark: profilers
-leave some ten microseconds there, a validation or a checkpoint leaves more.
+leave some ten microseconds there, a validation or a checkpoint leaves more. A tenth is also by what
+a step may differ from the others and be steady.
 """
 _FAR = np.iinfo(np.int64)
 
@@ -34,7 +35,7 @@ class DeviceSteps:
 
     `has_length` is False where nothing says when the first step began: it is held to begin with its
     own first work. `apart_ns` is what lies between a step and the one before that it does not
-    adjoin.
+    adjoin. `launches` says whether it launched work of this device.
     """
 
     device: int
@@ -42,6 +43,7 @@ class DeviceSteps:
     end: I64
     has_length: Mask
     apart_ns: I64
+    launches: Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,32 +101,49 @@ def _owned(
     (rows, process), table = marked, trace.marks
     calls = work.call[linked]
     launched = trace.api.start_ns[calls]
-    mark_key, call_key = _keys(trace, rows, calls)
-    for number in distinct(process).tolist():
-        mine = rows[process == number]
-        start, end = table.start_ns[mine], table.start_ns[mine] + table.dur_ns[mine]
-        own = np.flatnonzero(call_key == mark_key[process == number][0])
+    mark_key, call_key = process_keys(trace, rows, calls)
+    order = np.argsort(call_key, kind="stable")
+    first, last = (np.searchsorted(call_key[order], mark_key, side) for side in ("left", "right"))
+    begins = np.flatnonzero(np.diff(process, prepend=process[:1] - 1))
+    for mine in np.split(np.arange(len(rows)), begins[1:]):
+        marks = rows[mine]
+        start, end = table.start_ns[marks], table.start_ns[marks] + table.dur_ns[marks]
+        own = order[first[mine[0]] : last[mine[0]]]
         at = launched[own]
         step = np.searchsorted(start, at, "right") - 1
         step, held = _holding(end, at, step)
-        yield number, _Owned(start, end, linked[own], at, step, held)
+        yield int(process[mine[0]]), _Owned(start, end, linked[own], at, step, held)
 
 
 def _holding(end: I64, at: I64, step: I64) -> tuple[I64, Mask]:
     """The mark that holds each instant: of several the one that began last. `step` is the last that
     began before, and stays where none holds it.
     """
-    place, reach = step.copy(), np.maximum.accumulate(end)
-    held = (step >= 0) & (at < end[place])
-    open_ = (step >= 0) & ~held & (at < reach[place])
-    while open_.any():  # marks that overlap
-        place[open_] -= 1
-        held = (place >= 0) & (at < end[place])
-        open_ &= ~held
-    return np.where(held, place, step), held
+    held = (step >= 0) & (at < end[step])
+    open_ = (step >= 0) & ~held & (at < np.maximum.accumulate(end)[step])
+    if open_.any():  # marks that overlap
+        step = step.copy()
+        step[open_] = _last_beyond(end, step[open_], at[open_])
+    return step, held | open_
 
 
-def _keys(trace: Trace, marks: I64, calls: I64) -> tuple[I64, I64]:
+def _last_beyond(end: I64, place: I64, at: I64) -> I64:
+    """The last mark up to each place that ends after an instant; there is one. In steps of halves
+    of the marks, of which none ends later.
+    """
+    latest, width = [end], 1  # ends of the last 1, 2, 4, ... marks
+    while width < len(end):
+        wider = latest[-1].copy()
+        np.maximum(wider[width:], latest[-1][:-width], out=wider[width:])
+        latest.append(wider)
+        width *= 2
+    for ends in reversed(latest):
+        place = np.where(ends[place] <= at, place - width, place)
+        width //= 2
+    return place
+
+
+def process_keys(trace: Trace, marks: I64, calls: I64) -> tuple[I64, I64]:
     """One key per mark and per call, over the process of their sources and the process id. The id
     says nothing where a side does not know it, or where each side knows one alone: seen from inside
     and outside of a container they differ.
@@ -251,7 +270,8 @@ def _on(
     between_ns = np.where(apart, begin - np.concatenate((begin[:1], end[:-1])), 0)
     strange = strange[strange < work.kernels]
     unknown = int((work.end[strange] > begin[0]).sum())
-    return DeviceSteps(device, begin, end, has_length, between_ns), unknown
+    launches = own.launches[counted]
+    return DeviceSteps(device, begin, end, has_length, between_ns, launches), unknown
 
 
 def _apart(owned: _Owned, counted: I64) -> Mask:
@@ -278,15 +298,8 @@ def _unlinked(work: Work, device: int, first: int) -> tuple[I64, I64]:
     recording (on each stream what began before the first linked work there, or before `first`,
     where the stream has none), and all else.
     """
-    here = (work.device == device) & (work.start != NULL)
-    rows = np.flatnonzero(here & (work.call == NULL))
-    if not len(rows):
-        return rows, rows
-    linked = np.flatnonzero(here & (work.call != NULL))
-    begun = np.full(int(work.stream[here].max()) + 2, _FAR.max)  # the last one is no stream's
-    np.minimum.at(begun, work.stream[linked], work.start[linked])
-    begun[begun == _FAR.max] = first
-    before = work.start[rows] < begun[work.stream[rows]]
+    rows, begun = work.unlinked(device)
+    before = work.start[rows] < np.where(begun == _FAR.max, first, begun)
     return rows[before], rows[~before]
 
 

@@ -62,6 +62,7 @@ class Work:
     api: Api
     """The host calls that `call` counts."""
     _busy: dict[int, Busy] = field(default_factory=dict, init=False)
+    _unlinked: dict[int, tuple[I64, I64]] = field(default_factory=dict, init=False)
 
     @property
     def kernels(self) -> int:
@@ -108,6 +109,20 @@ class Work:
                 rows, start, intervals.merge(Intervals(start, self.end[rows]))
             )
         return self._busy[device]
+
+    def unlinked(self, device: int) -> tuple[I64, I64]:
+        """The work of one device with times that no recorded call launched, and when the first
+        linked work of its stream began (the greatest integer where there is none); made once.
+        """
+        if device not in self._unlinked:
+            here = (self.device == device) & (self.start != NULL)
+            rows = np.flatnonzero(here & (self.call == NULL))
+            linked = np.flatnonzero(here & (self.call != NULL)) if len(rows) else rows
+            streams = int(self.stream[here].max(initial=NULL)) + 2  # the last one is no stream's
+            begun = np.full(streams, np.iinfo(np.int64).max)
+            np.minimum.at(begun, self.stream[linked], self.start[linked])
+            self._unlinked[device] = rows, begun[self.stream[rows]]
+        return self._unlinked[device]
 
     @cached_property
     def thread_of_call(self) -> I64:

@@ -19,22 +19,24 @@ import numpy.typing as npt
 from profharness.analysis.kernels import patterns
 from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.time.device_work import Work
-from profharness.analysis.time.steps import Step, steps
+from profharness.analysis.time.steps import Step, steps_of_calls
 from profharness.analysis.verdict.host_files import of_host_files
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.trace.call_names import CAPTURE_BEGIN
 from profharness.trace.columns.keys import coded, distinct
 from profharness.trace.columns.table import NULL
-from profharness.trace.graphs.captures import captured_graphs
+from profharness.trace.graphs.captures import Capture, captured_graphs
 from profharness.trace.graphs.in_order import longest_match
 from profharness.trace.model import Trace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _NEEDED_STEPS = 3
-_NEEDED_REPLAYS = 8
+"""Two steps may hold as many replays by chance."""
 _LEAST_ROUNDS, _MOST_GRAPHS = 2, 512
+_NEEDED_REPLAYS = 8
+"""Without the first and the last, which may be cut, two rounds of up to three graphs are seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +85,9 @@ def of_lost_graph_kernels(trace: Trace, work: Work, device: int) -> Intervals:
         return intervals.EMPTY
     losses = graph_losses(trace, work)
     call = losses.call[_on_device(work, losses.call, device)] if len(losses) else losses.call
-    if not len(call):
-        return intervals.EMPTY
     rows = np.flatnonzero((work.device == device) & (work.end > work.start))
+    if not len(call) or not len(rows):
+        return intervals.EMPTY
     rows = rows[np.argsort(work.launched[rows], kind="stable")]
     low = trace.api.start_ns[call]
     begun = np.append(np.minimum.accumulate(work.start[rows][::-1])[::-1], work.end[rows].max())
@@ -123,11 +125,13 @@ def _graph_losses(trace: Trace, work: Work) -> GraphLosses:
     found: dict[int, tuple[int, int, int, bool]] = {}
     of_each = _by_process(trace, work)
     alone = sum(map(len, of_each)) == 1 and not work.kernels
-    copying = distinct(work.call[work.kernels :])
-    unnamed = distinct(trace.kernels.source[trace.kernels.correlation == NULL])
-    for replays in of_each:
-        for group in _groups(trace, replays):
-            for replay, lost, lost_ns in _short(trace, group):
+    copying = set(distinct(work.call[work.kernels :]).tolist())
+    unnamed = set(distinct(trace.kernels.source[trace.kernels.correlation == NULL]).tolist())
+    capture = _only_capture(trace) if of_each else None
+    marked = steps_of_calls(trace, np.array([replays[0].call for replays in of_each], np.int64))
+    for replays, own in zip(of_each, marked, strict=True):
+        for group in _groups(replays, own):
+            for replay, lost, lost_ns in _short(trace, group, capture):
                 found[replay.call] = (len(replay.kernels), lost, lost_ns, True)
         for replay in replays:
             empty = not len(replay.kernels) and replay.call not in copying
@@ -202,9 +206,10 @@ def _outermost(trace: Trace, launches: I64, counted: I64) -> Mask:
     return keep
 
 
-def _groups(trace: Trace, replays: Sequence[_Replay]) -> Iterator[list[_Replay]]:
-    """The replays that are of one graph: by its number; else by their place in the steps; without
-    steps all, where they are many, do not come in turns, and none has what the fullest lacks.
+def _groups(replays: Sequence[_Replay], marked: Sequence[Step]) -> Iterator[list[_Replay]]:
+    """The replays of one process that are of one graph: by its number; else by their place in the
+    steps that it marked; without steps all, where they are many, do not come in turns, and none has
+    what the fullest lacks.
     """
     by_number: dict[int, list[_Replay]] = {}
     for replay in replays:
@@ -213,7 +218,7 @@ def _groups(trace: Trace, replays: Sequence[_Replay]) -> Iterator[list[_Replay]]
     yield from by_number.values()
     if not others:
         return
-    if marked := steps(trace):
+    if marked:
         for group in _places(marked, others):
             fullest = max(group, key=lambda one: len(one.what))
             parts = {what for what in {one.what for one in group} if _has_all(what, fullest.what)}
@@ -251,7 +256,9 @@ def _in_turns(shown: Sequence[tuple[int, ...]]) -> bool:
     return any(bool((inner[length:] == inner[:-length]).all()) for length in range(1, longest + 1))
 
 
-def _short(trace: Trace, group: Sequence[_Replay]) -> Iterator[tuple[_Replay, int, int]]:
+def _short(
+    trace: Trace, group: Sequence[_Replay], capture: Capture | None
+) -> Iterator[tuple[_Replay, int, int]]:
     """Of the replays of one graph those that show fewer kernels than the fullest one or the
     capture; how many they lack, and how long these take (NULL: not known).
 
@@ -259,7 +266,7 @@ def _short(trace: Trace, group: Sequence[_Replay]) -> Iterator[tuple[_Replay, in
     few kernels more, may be two graphs.
     """
     fullest = max(group, key=lambda one: len(one.what))
-    captured = _captured(trace, fullest)
+    captured = 0 if capture is None else _captured(trace, fullest, capture)
     times = Counter(one.what for one in group)
     vague = fullest.graph == NULL and not (trace.kernels.workgroups[fullest.kernels] != NULL).any()
     taken: dict[tuple[int, ...], int] = {}
@@ -279,16 +286,21 @@ def _short(trace: Trace, group: Sequence[_Replay]) -> Iterator[tuple[_Replay, in
         yield one, lacking, NULL if captured else taken[one.what]
 
 
-def _captured(trace: Trace, fullest: _Replay) -> int:
-    """How many kernels the capture of a graph has besides the fullest replay; 0 where the trace
-    does not hold that one capture, with the names of the kernels.
-    """
+def _only_capture(trace: Trace) -> Capture | None:
+    """The capture of a trace that holds one, with the names of the kernels."""
     if not patterns.matching(trace.strings, trace.api, CAPTURE_BEGIN).any():
-        return 0
+        return None
     captures = captured_graphs(trace)
-    if len(captures) != 1 or not captures[0].named or captures[0].begin_ns > fullest.start_ns:
+    return captures[0] if len(captures) == 1 and captures[0].named else None
+
+
+def _captured(trace: Trace, fullest: _Replay, capture: Capture) -> int:
+    """How many kernels the capture of a graph has besides the fullest replay; 0 where it is of
+    another graph.
+    """
+    if capture.begin_ns > fullest.start_ns:
         return 0
-    names = captures[0].kernel.tolist()
+    names = capture.kernel.tolist()
     more = len(names) - len(fullest.kernels)
     shown = tuple(trace.kernels.name[fullest.kernels].tolist())
     return more if more > 0 and _has_all(shown, names) else 0

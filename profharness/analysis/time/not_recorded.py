@@ -40,14 +40,15 @@ UNMEASURED_PAUSE_NS = 20_000
 between a graph and the kernel behind it.
 """
 LONGEST_PAUSE_NS = 100_000
-"""A longer pause is usual nowhere, nor does a synchronising call return later after its work."""
+"""A longer pause is usual nowhere, nor does a synchronising call return later after its work: some
+seven times the longest of MI300X, so that slower devices and hosts have room.
+"""
 USUAL_START_NS = 1_000_000
 """From a launch's return to the start on an empty device, where too few starts were seen; at most,
 where a trace that lacks work makes starts seem late.
 """
 NEEDED_STARTS = 20
 _PERCENTILE = 99.0
-_REGULAR = 3
 _BEFORE_ALL = np.iinfo(np.int64).min
 _KINDS = 3  # kernel, copy, graph
 
@@ -60,28 +61,6 @@ def not_recorded(trace: Trace, work: Work, device: int) -> Intervals:
     if not any(map(len, found)):
         return intervals.EMPTY
     return intervals.subtract(intervals.union(*found), work.busy(device).times)
-
-
-def recurring_ns(
-    trace: Trace, work: Work, stretches: Intervals, spans: Intervals, device: int
-) -> int:
-    """How much of a device's stretches ends in work that comes at the end of one in most of the
-    steps and in three at least; `spans` are the steps in order. 0 for a device with one stream.
-    """
-    busy = work.busy(device)
-    rows = busy.at(stretches.end)
-    step = np.searchsorted(spans.start, stretches.end, "right") - 1
-    kept = (rows != NULL) & (step >= 0)
-    kept &= stretches.end < spans.end[step] if len(spans) else False
-    if not kept.any() or len(distinct(work.stream[busy.rows])) < 2:
-        return 0
-    names = np.concatenate((trace.kernels.name, trace.copies.kind))[rows[kept]]
-    name, place = np.unique(names, return_inverse=True)
-    seen = np.unique(place.reshape(-1) * len(spans) + step[kept]) // len(spans)
-    steps = np.bincount(seen, minlength=len(name))
-    regular = steps >= max(_REGULAR, len(spans) // 2 + 1)
-    lengths = (stretches.end - stretches.start)[kept]
-    return int(lengths[regular[place.reshape(-1)]].sum())
 
 
 def not_begun(trace: Trace, work: Work, device: int) -> Intervals:

@@ -34,14 +34,18 @@ CREATING = re.compile(
 """Calls of which the first of its name in a process loads or creates; later ones need not."""
 LEAST_NS, LONGER = 100_000, 10
 """A first call counts from so long on; a launch if it lasts so many times as long as the median
-one, too.
+one, too. Launches take some µs and scatter severalfold, loading code takes milliseconds: both
+bounds lie between.
 """
 STRAY_NS, STRAY_LONGER, STRAYS = 1_000_000, 100, 2
 """Also a launch of a kernel that ran before, if no more than this number of launches are so long:
-nothing tells what it loaded, but it is no cost of launching.
+nothing tells what it loaded, but it is no cost of launching. As nothing but its length speaks for
+that, it must exceed both bounds above by ten times; three and more may be how the program launches.
 """
 SEQUENCE = 3
-"""So many kernels that come again in the same order are repeated work."""
+"""So many kernels that come again in the same order are repeated work; pairs come again by chance,
+as a fill before a copy.
+"""
 NOTABLE = 0.05
 """Start-up that holds less than this share of a window is not worth a word."""
 _MOST = 256

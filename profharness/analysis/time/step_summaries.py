@@ -14,7 +14,7 @@ from profharness.analysis.metrics import figures
 from profharness.analysis.records import StepSummary
 from profharness.analysis.summarise import device_partition
 from profharness.analysis.time.believed import believed
-from profharness.analysis.time.steps import Step, device_steps
+from profharness.analysis.time.steps import Step, device_steps, in_common, steps
 from profharness.analysis.time.whole import Whole
 from profharness.analysis.time.windows import Windows
 from profharness.errors import InputError, UsageError
@@ -78,7 +78,7 @@ def step_summaries(
     Raises UsageError, with the steps that there are, where it holds none of those that were asked
     for, and InputError where they are more than a trace of so many records has.
     """
-    chosen = _chosen(_together(device_steps(trace)), selection, trace)
+    chosen = _chosen(selection, trace)
     _few_enough(len(chosen), trace)
     if (shown := believed(trace)) is not trace:
         trace, facts = shown, KernelFacts(shown, facts.yardstick)
@@ -114,7 +114,9 @@ def _windows(group: Sequence[Step]) -> Windows:
     for one in (one for step in group for one in step.ran):
         own = intervals.window(one.start_ns, one.end_ns)
         times[one.device] = intervals.union(times.get(one.device, intervals.EMPTY), own)
-    return Windows(intervals.union(*times.values()), group[0].label, 1, times, marks)
+    launched = {one.device for step in group for one in step.ran if one.launched}
+    when = in_common([times[device] for device in launched or times])
+    return Windows(when, group[0].label, 1, times, marks)
 
 
 def _few_enough(chosen: int, trace: Trace) -> None:
@@ -128,13 +130,20 @@ def _few_enough(chosen: int, trace: Trace) -> None:
         )
 
 
-def _chosen(
-    groups: Sequence[list[Step]], selection: Selection, trace: Trace
-) -> list[tuple[int | None, list[Step]]]:
-    """The wanted ones, each with its number."""
-    counted = not any(group[0].number is not None for group in groups)
+def _chosen(selection: Selection, trace: Trace) -> list[tuple[int | None, list[Step]]]:
+    """The wanted ones, each with its number. Their places are those of the marks, also of steps
+    that launch nothing, which are left out.
+    """
+    ran = {(step.process, step.start_ns, step.end_ns): step for step in device_steps(trace)}
+    groups = [
+        [ran[key] for step in group if (key := (step.process, step.start_ns, step.end_ns)) in ran]
+        for group in _together(steps(trace))
+    ]
+    counted = not any(step.number is not None for step in ran.values())
     numbered = [
-        (place if counted else group[0].number, group) for place, group in enumerate(groups)
+        (place if counted else group[0].number, group)
+        for place, group in enumerate(groups)
+        if group
     ]
     chosen = [
         (None if counted else number, group)

@@ -7,13 +7,14 @@ where the workload marked them, else to the steps after warm-up, else to all dev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.time.believed import believed
-from profharness.analysis.time.by_launch import Launched, launched_steps
+from profharness.analysis.time.by_launch import Launched, launched_steps, process_keys
 from profharness.analysis.time.pieces import recorded
 from profharness.analysis.time.start_up import begin_after_start_up
 from profharness.analysis.time.windows import Windows
@@ -31,7 +32,7 @@ _MAD_TO_SIGMA = 1.4826
 class DeviceTime:
     """When a step ran on a device, by what it launched. `has_length` is False where nothing says
     when it began; then it begins with its first work. `apart_ns` lies between it and the step
-    before.
+    before. Not `launched`: the step launched nothing there.
     """
 
     device: int
@@ -39,6 +40,7 @@ class DeviceTime:
     end_ns: int
     has_length: bool = True
     apart_ns: int = 0
+    launched: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,12 +68,12 @@ class Step:
 
     @property
     def length_ns(self) -> float | None:
-        """How long it took: on its devices, in the mean, else by its mark. None where nothing says
-        when it began.
+        """How long it took: on the devices that it launched work on, in the mean, else by its mark.
+        None where nothing says when it began.
         """
         if not self.ran:
             return self.dur_ns
-        known = [one.end_ns - one.start_ns for one in self.ran if one.has_length]
+        known = [one.end_ns - one.start_ns for one in self._its_own if one.has_length]
         return sum(known) / len(known) if known else None
 
     @property
@@ -79,7 +81,12 @@ class Step:
         """From its begin on the first of its devices to its end on the last, else its mark."""
         if not self.ran:
             return self.start_ns, self.end_ns
-        return min(one.start_ns for one in self.ran), max(one.end_ns for one in self.ran)
+        return min(one.start_ns for one in self._its_own), max(one.end_ns for one in self._its_own)
+
+    @property
+    def _its_own(self) -> tuple[DeviceTime, ...]:
+        """The devices that it launched work on; all of them where it launched none at all."""
+        return tuple(one for one in self.ran if one.launched) or self.ran
 
 
 def steps(trace: Trace, point: str | None = None) -> list[Step]:
@@ -96,6 +103,18 @@ def steps(trace: Trace, point: str | None = None) -> list[Step]:
     ).copy()
 
 
+def steps_of_calls(trace: Trace, calls: I64) -> list[list[Step]]:
+    """For each of these host calls the steps of its process, as they are marked."""
+    rows, _ = _rows(trace, None)
+    if not len(rows) or not len(calls):
+        return [[] for _ in calls]
+    mark_key, call_key = process_keys(trace, rows, calls)
+    found: dict[int, list[Step]] = {}
+    for key, step in zip(mark_key.tolist(), steps(trace), strict=True):
+        found.setdefault(key, []).append(step)
+    return [found.get(key, []) for key in call_key.tolist()]
+
+
 def device_steps(trace: Trace, point: str | None = None) -> list[Step]:
     """The same with when each ran on the devices, by what it launched (docs/metrics.md#step).
 
@@ -103,6 +122,7 @@ def device_steps(trace: Trace, point: str | None = None) -> list[Step]:
     that launch nothing. Trials stay as they are marked: they end when their devices have. So do all
     steps where none launches anything, as on a CPU.
     """
+    trace = believed(trace)
     others = (trace.kernels, trace.copies, trace.api, trace.ops, trace.strings)
     return trace.marks.kept(
         (device_steps, point), others, lambda: _device_steps(trace, point)
@@ -111,9 +131,9 @@ def device_steps(trace: Trace, point: str | None = None) -> list[Step]:
 
 def _device_steps(trace: Trace, point: str | None) -> list[Step]:
     marked = steps(trace, point)
-    ran = []
+    ran, by_process = [], {group[0].process: group for group in _by_process(marked)}
     for number, launched in launched_by(trace, point).items():
-        of_process = [step for step in marked if step.process == number]
+        of_process = by_process[number]
         for place, at in enumerate(launched.steps.tolist()):
             times = tuple(
                 DeviceTime(
@@ -122,6 +142,7 @@ def _device_steps(trace: Trace, point: str | None) -> list[Step]:
                     int(one.end[place]),
                     bool(one.has_length[place]),
                     int(one.apart_ns[place]),
+                    bool(one.launches[place]),
                 )
                 for one in launched.devices
             )
@@ -131,6 +152,7 @@ def _device_steps(trace: Trace, point: str | None) -> list[Step]:
 
 def launched_by(trace: Trace, point: str | None = None) -> dict[int, Launched]:
     """What the steps of each process launched, by `Step.process`; empty where marks hold."""
+    trace = believed(trace)
     rows, kind = _rows(trace, point)
     if kind != "step":
         return {}
@@ -138,7 +160,7 @@ def launched_by(trace: Trace, point: str | None = None) -> dict[int, Launched]:
     return trace.marks.kept(
         (launched_by, point),
         others,
-        lambda: launched_steps(believed(trace), rows, _process(trace.marks, rows)),
+        lambda: launched_steps(trace, rows, _process(trace.marks, rows)),
     )
 
 
@@ -232,8 +254,15 @@ def measured(trace: Trace, point: str | None = None) -> Windows:
     the end of the last, by what they launched, else by their marks. For several processes the time
     that all of them have in common. Where marks and device work do not meet (their clocks are not
     aligned), and where there are no marks: all device work, or all operators. What lies between the
-    files of processes that recorded in pieces belongs to no window.
+    files of processes that recorded in pieces belongs to no window. Lengths that cannot be true are
+    none. Kept with the marks.
     """
+    trace = believed(trace)
+    others = (trace.kernels, trace.copies, trace.api, trace.ops, trace.strings, trace.sources)
+    return trace.marks.kept((measured, point), others, lambda: _measured(trace, point))
+
+
+def _measured(trace: Trace, point: str | None) -> Windows:
     marked = device_steps(trace, point)
     if marked:
         trials = _rows(trace, point)[1] == "trial"
@@ -280,7 +309,7 @@ def _of_trials(trials: list[Step]) -> Windows:
         for group in _by_process(trials)
     ]
     return Windows(
-        _common(sets), f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'}", len(trials)
+        in_common(sets), f"{len(trials)} {'trial' if len(trials) == 1 else 'trials'}", len(trials)
     )
 
 
@@ -292,7 +321,7 @@ def _of_steps(marked: list[Step]) -> Windows:
         if kept == len(marked)
         else f"{kept} steady of {len(marked)} steps"
     )
-    marks = _common(
+    marks = in_common(
         [
             intervals.window(group[0].start_ns, max(step.end_ns for step in group))
             for group in groups
@@ -301,14 +330,18 @@ def _of_steps(marked: list[Step]) -> Windows:
     if not marked[0].ran:
         return Windows(marks, label, kept)
     sets: dict[int, list[Intervals]] = {}
+    longest_apart = 0
     for group in groups:
-        for first, last in zip(group[0].ran, group[-1].ran, strict=True):
-            sets.setdefault(first.device, []).append(intervals.window(first.start_ns, last.end_ns))
-    own = {device: _common(windows) for device, windows in sets.items()}
-    apart = sum(one.apart_ns for group in groups for step in group[1:] for one in step.ran)
-    if apart:
-        label = f"{label}, {format_ns(apart)} between them"
-    common = _common(list(own.values()))
+        for first, *rest in zip(*(step.ran for step in group), strict=True):
+            last = rest[-1] if rest else first
+            longest_apart = max(longest_apart, sum(one.apart_ns for one in rest))
+            if any(one.launched for one in (first, *rest)):
+                when = intervals.window(first.start_ns, last.end_ns)
+                sets.setdefault(first.device, []).append(when)
+    own = {device: in_common(windows) for device, windows in sets.items()}
+    if longest_apart:
+        label = f"{label}, {format_ns(longest_apart)} between them"
+    common = in_common(list(own.values()))
     return Windows(common, label, kept, {} if len(own) == 1 else own, marks)
 
 
@@ -319,7 +352,7 @@ def _by_process(marked: list[Step]) -> list[list[Step]]:
     return list(groups.values())
 
 
-def _common(sets: list[Intervals]) -> Intervals:
+def in_common(sets: Sequence[Intervals]) -> Intervals:
     """What all sets have in common; their union where they have nothing in common (processes that
     ran in turn).
     """

@@ -27,12 +27,20 @@ def of_unknown_length(trace: Trace, work: Work, device: int) -> Intervals:
         return intervals.EMPTY
     rows = np.flatnonzero(lengths & (trace.kernels.device == device))
     until = work.start[rows]
-    for stream in np.unique(work.stream[rows]):
-        mine = work.stream[rows] == stream
-        starts = np.sort(work.start[work.stream == stream])
+    of_stream = _by_stream(work.stream, np.arange(len(work.start)))
+    for stream, mine in _by_stream(work.stream[rows], np.arange(len(rows))).items():
+        starts = np.sort(work.start[of_stream[stream]])
         following = np.searchsorted(starts, until[mine], "right")
         until[mine] = starts[np.minimum(following, len(starts) - 1)]
     return Intervals(work.start[rows], until)
+
+
+def _by_stream(stream: npt.NDArray[np.int32], rows: I64) -> dict[int, I64]:
+    """Those rows of each stream, in their order."""
+    ordered = rows[np.argsort(stream[rows], kind="stable")]
+    ends = np.flatnonzero(np.diff(stream[ordered])) + 1
+    groups = np.split(ordered, ends) if len(rows) else []
+    return {int(stream[group[0]]): group for group in groups}
 
 
 def of_unknown_place(trace: Trace, work: Work, device: int) -> Intervals:
@@ -48,10 +56,11 @@ def of_unknown_place(trace: Trace, work: Work, device: int) -> Intervals:
     first, last = int(work.start[known].min()), int(work.end[known].max())
     found = []
     launched, placed = _order_of_launch(trace, work)
-    for stream in np.unique(work.stream[lost]):
-        mine = np.flatnonzero(lost & (work.stream == stream))
+    beside = _by_stream(work.stream, np.flatnonzero(known & placed & (work.stream != NULL)))
+    none = np.empty(0, np.int64)
+    for stream, mine in _by_stream(work.stream, np.flatnonzero(lost)).items():
         low, high = np.full(len(mine), first), np.full(len(mine), last)
-        others = np.flatnonzero(known & placed & (work.stream == stream) & (stream != NULL))
+        others = beside.get(stream, none)
         others = others[np.argsort(launched[others], kind="stable")]
         at = np.searchsorted(launched[others], launched[mine])
         ended = np.maximum.accumulate(work.end[others])

@@ -13,6 +13,7 @@ from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.time.device_work import Delays, Work, delays
 from profharness.analysis.time.idle import IdleAnalysis
 from profharness.analysis.time.launching import host_launching
+from profharness.analysis.time.recurring import recurring
 from profharness.analysis.time.steps import Step, device_steps, steady
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
@@ -40,27 +41,28 @@ class Pace:
 
     @cached_property
     def lengths(self) -> dict[int, list[float]]:
-        """The lengths of the steps of each process, in ns; without those that have none."""
+        """The lengths of the steps of each process, in ns; without those that have none, and
+        without a process of whose steps work of an earlier one outlives all.
+        """
         by_process: dict[int, list[float]] = {}
         for step in self.steps:
             if (length := step.length_ns) is not None:
                 by_process.setdefault(step.process, []).append(length)
-        return by_process
+        return {process: lengths for process, lengths in by_process.items() if any(lengths)}
 
     @cached_property
     def per_second(self) -> float | None:
         """Steps per second, the mean over the processes; None where no step has a length."""
         if not self.lengths:
             return None
-        return sum(
-            len(lengths) * 1e9 / sum(lengths) for lengths in self.lengths.values() if sum(lengths)
-        ) / len(self.lengths)
+        rates = [len(lengths) * 1e9 / sum(lengths) for lengths in self.lengths.values()]
+        return sum(rates) / len(rates)
 
     @cached_property
     def median_ns(self) -> float | None:
-        """Median length of a step; None where none has one."""
+        """Median length of a step; None where most have none beside the work of an earlier one."""
         every = [length for lengths in self.lengths.values() for length in lengths]
-        return float(np.median(every)) if every else None
+        return (float(np.median(every)) or None) if every else None
 
     @cached_property
     def kernels(self) -> float:
@@ -89,6 +91,7 @@ class Whole:
     idle: IdleAnalysis = field(init=False)
     _launching: dict[int, Intervals] = field(default_factory=dict, init=False)
     _paces: dict[str | None, Pace] = field(default_factory=dict, init=False)
+    _recurring: dict[tuple[int, str | None], Intervals] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.idle = IdleAnalysis(self.trace)
@@ -117,6 +120,16 @@ class Whole:
         if device not in self._launching:
             self._launching[device] = host_launching(self.trace, self.work, device)
         return self._launching[device]
+
+    def recurring(self, device: int, point: str | None) -> Intervals:
+        """What the device may have run unrecorded, and that comes again in the steps of the trace
+        or of one of its points.
+        """
+        key = device, point
+        if key not in self._recurring:
+            stretches, of_point = self.idle.not_recorded(device), self.pace(point).steps
+            self._recurring[key] = recurring(self.trace, self.work, stretches, of_point, device)
+        return self._recurring[key]
 
     def pace(self, point: str | None) -> Pace:
         """Of the steps of the trace, or of one of its points: once for all windows."""

@@ -110,7 +110,8 @@ def _group_evidence(
     """The group's largest kernel; of a window judged as a whole, its rate against the ceiling."""
     figure = figures.get(_GROUPS[kind])
     if figure is not None and figure.least and figure.note:
-        said = figure.note.removesuffix(f"; {partition.why_open}")
+        why = partition.why_open
+        said = figure.note.partition(f"; {why}")[0] if why else figure.note
         return f"{said}; such kernels run {format_share(share)} of the time"
     rate, words = (
         ("flops_of_ceiling", "useful FLOP/s at {} of the ceiling")

@@ -19,8 +19,9 @@ I64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class StartUp:
-    """Time in ns in which a device had no work while a call loaded or created something, summed
-    over devices: `inside` the window, and before it. `told` and `told_before` name the calls.
+    """Time in ns in which a device is known to have had no work while a call loaded or created
+    something, summed over devices: `inside` the window, and before it. `told` and `told_before`
+    name the calls.
     """
 
     inside_ns: int = 0
@@ -31,7 +32,14 @@ class StartUp:
 
 
 def start_up_of(m: Measurement) -> StartUp:
-    """The start-up of a measurement's devices; of its file alone, not of what other files did."""
+    """The start-up of a measurement's devices; of its file alone, not of what other files did.
+    Kept with the calls: findings and grounds ask for it.
+    """
+    others = (m.trace.kernels, m.trace.copies, m.trace.strings, m.windows)
+    return m.trace.api.kept((start_up_of, m.point), others, lambda: _start_up_of(m))
+
+
+def _start_up_of(m: Measurement) -> StartUp:
     rows = start_up_calls(m.trace)
     every = m.windows.everywhere
     if not len(rows) or m.timeless or not every.total:
@@ -41,14 +49,10 @@ def start_up_of(m: Measurement) -> StartUp:
     begun = int(api.start_ns[rows[0]])
     inside_ns = before_ns = 0
     for device in m.devices:
-        when = m.windows.on(device)
-        calls = calls_of_device(m.trace, device)
-        gaps = m.whole.idle.gaps(device, opened, closed).intervals()
-        within = intervals.intersect(calls, when)
-        inside_ns += intervals.intersect(within, gaps).total
-        earlier = m.whole.idle.gaps(device, min(begun, opened), opened).intervals()
-        before = intervals.clip(calls, begun, opened)
-        before_ns += intervals.intersect(before, earlier).total
+        known = m.whole.idle.known(device, calls_of_device(m.trace, device))
+        idle = intervals.subtract(known, m.work.busy(device).times)
+        inside_ns += intervals.intersect(idle, m.windows.on(device)).total
+        before_ns += intervals.clip(idle, begun, max(begun, opened)).total
     ends = api.start_ns[rows] + api.dur_ns[rows]
     inside = rows[(ends > opened) & (api.start_ns[rows] < closed)]
     return StartUp(
@@ -73,14 +77,15 @@ def _told(m: Measurement, rows: I64) -> str:
 
 def start_up_findings(m: Measurement) -> Iterator[Finding]:
     """That start-up holds a notable part of the window, or took as long before it."""
-    found = start_up_of(m)
+    found, several = start_up_of(m), len(m.devices)
+    who = "the device" if several == 1 else f"each of {several} devices, in the mean,"
     if found.inside_ns and found.inside_ns >= NOTABLE * m.window_ns:
         share = found.inside_ns / m.window_ns
         yield finding(
             "start-up",
-            f"start-up holds {format_share(share)} of the window: for "
-            f"{format_ns(found.inside_ns)} the device had nothing to do while the host loaded or "
-            f"created something ({found.told})",
+            f"start-up holds {format_share(share)} of the window: "
+            f"for {format_ns(found.inside_ns // several)} {who} had nothing to do while the host "
+            f"loaded or created something ({found.told})",
             severity="warning",
             start_up_ns=found.inside_ns,
             window_share=share,
@@ -89,8 +94,8 @@ def start_up_findings(m: Measurement) -> Iterator[Finding]:
     if found.before_ns and found.before_ns >= NOTABLE * m.window_ns:
         yield finding(
             "start-up",
-            f"start-up took {format_ns(found.before_ns)} before the window and is left out "
-            f"({found.told_before})",
+            f"start-up took {format_ns(found.before_ns // several)} before the window "
+            f"and is left out ({found.told_before})",
             left_out_ns=found.before_ns,
         )
 

@@ -92,3 +92,23 @@ def test_a_trace_of_equal_steps_has_none():
         scene.mark("step", 100 * number, 100 * number + 100, f"ProfilerStep#{number}")
         scene.kernel(100 * number, 100 * number + 90)
     assert "steps-grow" not in {one.id for one in summarise_trace(scene.build(), "x").findings}
+
+
+@pytest.mark.parametrize("grows", ["device", "mark"])
+def test_a_step_is_as_long_as_what_it_launched(grows: str):
+    """The host marks a step each 20 µs, or in longer and longer ones, and runs ahead."""
+    scene, mark, device = Scene(), 0, 10_000
+    for number in range(40):
+        host = 20_000 + (100 * number if grows == "mark" else 0)
+        work = 50_000 + (2_000 * number if grows == "device" else 0)
+        scene.mark("step", mark, mark + host, f"ProfilerStep#{number}")
+        scene.kernel(device, device + work, scene.launch(mark + 1_000, mark + 1_001))
+        mark, device = mark + host, device + work
+    found = summarise_trace(scene.build(), "made up").findings
+    told = [one for one in found if one.id == "steps-grow"]
+    if grows == "mark":
+        assert told == []
+        return
+    # nothing says when the first one began
+    assert (told[0].figures["slope_ns"], told[0].figures["steps"]) == (pytest.approx(2_000), 39)
+    assert told[0].message.endswith("of their mean of 90.00 µs, which few of them take")

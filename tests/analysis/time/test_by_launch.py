@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.summarise import summarise_trace
+from profharness.analysis.time.by_launch import _holding
 from profharness.analysis.time.step_summaries import Selection, step_summaries
 from profharness.analysis.time.steps import device_steps, measured
 from profharness.trace.model import Device, Source
@@ -260,3 +266,81 @@ def test_overlapping_marks_give_work_to_the_one_that_began_last():
     for at in (10, 50, 80):
         scene.kernel(100 + at, 110 + at, scene.launch(at, at + 1))
     assert [one.kernels for one in device_steps(scene.build())] == [2, 1]
+
+
+def outlived(*, device: int) -> Scene:
+    """Six steps of 50 µs on one device; the first launches 300 µs on another stream, too."""
+    scene = Scene(devices=TWO)
+    for number in range(6):
+        host, begin = 20_000 * number, 5_000 + 50_000 * number
+        step(scene, number, (host, host + 20_000), (host + 1_000, begin, begin + 50_000))
+    scene.kernel(5_000, 305_007, scene.launch(2_000, 2_001), device=device, stream=1)
+    return scene
+
+
+def test_a_device_on_which_a_step_launches_nothing_is_not_in_its_length():
+    trace = outlived(device=1).build()
+    assert lengths(trace) == [None, *[50_000] * 5]
+    assert window(trace, 1) == window(trace, 0) == [(55_000, 305_000)]
+    assert summarise_trace(trace, "a").metrics["steps_per_second"].value == 20_000
+    found = step_summaries(trace, KernelFacts(trace), Selection())
+    assert [one.dur_ns for one in found] == [300_007, *[50_000] * 5]
+
+
+def test_steps_that_work_of_an_earlier_one_outlives_have_no_length():
+    found = summarise_trace(outlived(device=0).build(), "a")
+    for name in ("steps_per_second", "step_time"):
+        assert found.metrics[name].value is None
+        assert "outlives" in found.metrics[name].needs
+    assert [item.id for item in found.findings] == ["host-ahead"]
+    assert "step_ns" not in found.findings[0].figures
+    assert "0 ns" not in found.findings[0].message
+
+
+def test_a_process_whose_steps_have_no_length_is_not_in_the_mean():
+    scene = outlived(device=0)
+    scene.sources = (*scene.sources, Source("b.json", "kineto", pid=8))
+    for number in range(6):
+        at = 50_000 * number
+        scene.mark("step", at, at + 50_000, f"ProfilerStep#{number}", pid=8, source=1)
+        launch = scene.launch(at + 1, at + 2, pid=8, source=1)
+        scene.kernel(at + 10, at + 20_000, launch, device=1, stream=2, source=1)
+    rate = summarise_trace(scene.build(), "a").metrics["steps_per_second"].value
+    assert rate == pytest.approx(6 / 270e-6)
+
+
+def test_the_time_between_steps_is_not_added_up_over_devices():
+    scene = Scene(devices=TWO)
+    for number in range(4):
+        at = 100_000 * number + (50_000 if number > 1 else 0)
+        scene.mark("step", at, at + 100_000, f"ProfilerStep#{number}")
+        for device in (0, 1):
+            launch = scene.launch(at + 1_000 + device, at + 1_001 + device)
+            scene.kernel(at + 2_000, at + 90_000, launch, device=device, stream=device)
+    assert measured(scene.build()).label == "4 steps, 60.00 µs between them"
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 25)), min_size=1), st.data())
+def test_of_marks_that_overlap_the_last_one_that_holds_an_instant_counts(drawn, data):
+    marks = sorted(drawn)
+    start = np.array([begin for begin, _ in marks])
+    end = start + np.array([length for _, length in marks])
+    at = np.array(data.draw(st.lists(st.integers(-1, 70), min_size=1)))
+    step, held = _holding(end, at, np.searchsorted(start, at, "right") - 1)
+    for instant, place, inside in zip(at, step, held, strict=True):
+        holding = np.flatnonzero((start <= instant) & (instant < end))
+        assert inside == (len(holding) > 0)
+        begun = np.flatnonzero(start <= instant)
+        assert place == (holding[-1] if inside else begun[-1] if len(begun) else -1)
+
+
+def test_one_mark_around_many_is_no_search_per_mark():
+    count = 200_000
+    end = 10 * np.arange(count) + 5
+    end[0] = 10 * count
+    at = 10 * np.arange(count) + 7
+    before = time.process_time()
+    step, held = _holding(end, at, np.arange(count))
+    assert time.process_time() - before < 2  # a walk back takes minutes
+    assert held.all()
+    assert not step.any()

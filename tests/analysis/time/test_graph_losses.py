@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from profharness.analysis.summarise import summarise_trace
+from profharness.analysis.time import graph_losses as losses
 from profharness.analysis.time.device_work import work_of
 from profharness.analysis.time.graph_losses import graph_losses, of_lost_graph_kernels
 from profharness.stats.intervals import merge
-from profharness.trace.model import Trace
+from profharness.trace.model import Source, Trace
 from tests.analysis.scene import Scene
 
 US = 1_000
@@ -164,3 +165,41 @@ def test_the_capture_tells_what_all_replays_lost() -> None:
     assert [one[:2] for one in found] == [(1, 29)] * 6
     assert [one[2] for one in found] == [False, *[True] * 4, False]
     assert short(trace) == []
+
+
+def test_places_are_those_in_the_steps_of_the_own_process() -> None:
+    """Two graphs take turns, of which one has what the other has and more. From the sixth step on
+    the steps of the other rank begin half a step later.
+    """
+    scene = Scene(
+        sources=(Source("a", "kineto", rank=0, pid=7), Source("b", "kineto", rank=1, pid=8))
+    )
+    scene.kernel(0, 10 * US, scene.launch(0, 1 * US), stream=1)
+    for number in range(21):
+        at = 1000 * US + number * PERIOD
+        if number % 2 == 0 and number < 20:
+            late = PERIOD if number >= 10 else 0
+            for source, begin in enumerate((at - 10 * US + late, at - 10 * US)):
+                scene.mark("step", begin, begin + 2 * PERIOD, pid=7 + source, source=source)
+        graph = scene.call("hipGraphLaunch", at, at + 10 * US, pid=8, source=1)
+        for place, name in enumerate(FULL if number % 2 == 0 else FULL[:6]):
+            begin = at + 100 * US + place * LENGTH // 2
+            scene.kernel(begin, begin + LENGTH // 2, graph, name=name, source=1)
+    assert short(scene.build()) == []
+
+
+def test_captures_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = replays([FULL, FULL, FULL[:9], FULL] * 3, steps=True, per_step=4)
+    scene.call("hipStreamBeginCapture", 0, 1 * US)
+    asked: list[Trace] = []
+    monkeypatch.setattr(losses, "captured_graphs", lambda trace: asked.append(trace) or ())
+    trace = scene.build()
+    graph_losses(trace, work_of(trace))
+    assert len(asked) == 1
+
+
+def test_a_device_whose_only_records_last_no_time_says_nothing_of_what_graphs_lost() -> None:
+    scene = replays([()] * 9)
+    scene.kernel(2000 * US, 2000 * US, scene.launch(1990 * US, 1991 * US))
+    trace = scene.build()
+    assert not len(of_lost_graph_kernels(trace, work_of(trace), 0))

@@ -286,3 +286,39 @@ def test_what_all_steps_say_is_worked_out_once():
         for trace in (stepped(40), stepped(160))
     )
     assert many < 4.5 * few
+
+
+def test_the_place_of_a_step_without_a_number_counts_those_that_launch_nothing():
+    """The first mark of each of two ranks launches nothing, and of the second rank its second."""
+    scene = Scene(sources=(Source("a", "kineto", pid=7), Source("b", "kineto", pid=8)))
+    for source, idle in enumerate(((0,), (0, 1))):
+        for place in range(4):
+            at, pid = 100 * place, 7 + source
+            scene.mark("step", at, at + 100, "train", pid=pid, source=source)
+            if place not in idle:
+                launch = scene.launch(at + 5, at + 6, pid=pid, source=source)
+                scene.kernel(at + 10, at + 90, launch, source=source, stream=source)
+    whole = scene.build()
+    facts = KernelFacts(whole)
+    assert [one.processes for one in step_summaries(whole, facts, parse("all"))] == [1, 2, 2]
+    (second,) = step_summaries(whole, facts, parse("1"))
+    assert second.processes == 1
+    with pytest.raises(UsageError, match="no record is left"):
+        step_summaries(whole, facts, parse("0"))
+
+
+def test_the_host_is_looked_at_while_all_devices_of_a_step_ran():
+    scene = Scene(devices=(Device("0"), Device("1")))
+    for number in range(3):
+        at = 100 * number
+        scene.mark("step", at, at + 100, f"ProfilerStep#{number}")
+        for device in (0, 1):
+            begin = at + 10 + 40 * device
+            launch = scene.launch(at + 1 + device, at + 2 + device)
+            scene.kernel(begin, begin + 100, launch, device=device, stream=device)
+    for at in range(0, 360, 10):
+        scene.sample("cpu_tree", at, at + 10, float(at))
+    whole = scene.build()
+    second = step_summaries(whole, KernelFacts(whole), parse("1"))[0]
+    # it ran from 110 to 210 and from 150 to 250
+    assert second.metrics["cores_used"].value == (150 + 200) / 2

@@ -13,6 +13,7 @@ from profharness.analysis.time.start_up import (
     start_up_calls,
 )
 from profharness.analysis.time.steps import measured
+from profharness.analysis.verdict import start_up
 from profharness.report.text.sentences import next_step
 from profharness.trace.model import Device, Source
 from tests.analysis.scene import Scene
@@ -179,3 +180,56 @@ def test_start_up_of_one_process_is_not_held_against_the_device_of_another():
     scene.kernel(899 * US, 900 * US, name="other", device=1, source=1)
     (told,) = [one for one in summarise_trace(scene.build(), "x").findings if one.id == "start-up"]
     assert told.figures["start_up_ns"] == 898 * US
+
+
+def test_the_start_up_of_several_devices_is_told_as_long_as_it_took():
+    scene = Scene(devices=(Device("0"), Device("1")))
+    for device in (0, 1):
+        end = 0
+        for at in (0, 7 * MS):
+            end = at + 5 * US
+            for number in range(30):
+                begin = end + number * 20 * US
+                launch = scene.launch(begin - 5 * US, begin - 4 * US)
+                scene.kernel(
+                    begin,
+                    begin + 19 * US,
+                    launch,
+                    name=ROUND[number % 3],
+                    device=device,
+                    stream=device,
+                )
+    scene.call("hipModuleLoad", 700 * US, 6_700 * US)
+    summary = summarise_trace(scene.build(), "made up")
+    (told,) = [one for one in summary.findings if one.id == "start-up"]
+    assert told.figures["start_up_ns"] == 2 * 6 * MS
+    assert "for 6.000 ms each of 2 devices, in the mean, had nothing to do" in told.message
+
+
+def test_what_may_be_unrecorded_work_is_no_start_up():
+    """The kernel behind the loading was launched before it, and begins when it is over."""
+    scene = Scene()
+    end = rounds(scene, 10, 0)
+    late = scene.launch(end - 10 * US, end - 9 * US)
+    scene.call("hipModuleLoad", end + 100 * US, end + 6 * MS)
+    scene.kernel(end + 6 * MS, end + 7 * MS, late, name="late")
+    rounds(scene, 10, end + 7 * MS)
+    summary = summarise_trace(scene.build(), "made up")
+    split = summary.partition
+    assert split is not None
+    assert split.idle_or_not_recorded_ns > 4 * MS
+    assert "start-up" not in {one.id for one in summary.findings}
+
+
+def test_start_up_is_looked_for_once(monkeypatch: pytest.MonkeyPatch):
+    asked = []
+    real = start_up.calls_of_device
+    monkeypatch.setattr(
+        start_up, "calls_of_device", lambda *args: asked.append(args[1]) or real(*args)
+    )
+    scene = Scene()
+    end = rounds(scene, 10, 0)
+    scene.call("hipModuleLoad", end, end + 6 * MS)
+    rounds(scene, 10, end + 7 * MS)
+    summarise_trace(scene.build(), "made up")
+    assert asked == [0]
