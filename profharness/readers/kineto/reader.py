@@ -56,6 +56,10 @@ _SENTENCES: dict[str, tuple[Severity, str]] = {
     "negative": ("warning", "events have a negative duration: taken as zero"),
     "rounded": ("info", "times have digits below a nanosecond: rounded"),
     "arguments": ("warning", "events have arguments of unexpected form: read without them"),
+    "series": (
+        "warning",
+        "samples of device counters have no time or an impossible value: left out",
+    ),
 }
 
 
