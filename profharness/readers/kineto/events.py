@@ -204,6 +204,7 @@ class KinetoRows:
             block=self._triples([a.block for a in args]),
             registers=self.odd.small("registers per thread", [a.registers for a in args]),
             shared=self.odd.rare("shared memory", [a.shared for a in args]),
+            graph=self.odd.rare("graph id", [a.graph or NULL for a in args]),
             collective=collective_codes(args, self.odd, self.strings),
         )
 
