@@ -25,6 +25,7 @@ from profharness.readers.kineto.sharing import shared
 from profharness.readers.kineto.streams import open_stream
 from profharness.readers.kineto.tables import Tables, build_tables
 from profharness.readers.kineto.unions import Record
+from profharness.readers.left_out import left_out
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
 from profharness.rundir.blocks import BLOCK_BYTES
@@ -262,19 +263,7 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
             "copies have a size of one byte that their call did not ask for: size not known",
         )
     yield from _allocation_problems(path, tables)
-    if rows.left_out:
-        listed = ", ".join(
-            f"{category} {count}"
-            for category, count in sorted(
-                rows.left_out.items(), key=lambda item: (-item[1], item[0])
-            )
-        )
-        yield Problem(
-            "info",
-            str(path),
-            rows.left_out.total(),
-            f"events of kinds that are not analysed were left out: {listed}",
-        )
+    yield from left_out(str(path), rows.left_out)
 
 
 def _allocation_problems(path: Path, tables: Tables) -> Iterator[Problem]:
