@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from profharness import families
 from profharness.errors import InputError
-from profharness.readers.border import reading
+from profharness.readers.border import reading, refuse_utf_16
 from profharness.readers.own.sidecar import SUFFIX
 from profharness.rundir.blocks import read_head
 from profharness.rundir.private.spool import SpooledPath
@@ -26,7 +26,6 @@ from profharness.trace.wanted import Wanted
 HEAD_BYTES = 1 << 18
 MOST_FILES = 256
 GROUP = "profharness.readers"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 NEEDS = ("name", "sniff", "read")
 
 
@@ -114,12 +113,7 @@ def find_reader(path: Path) -> Reader:
     of no known format.
     """
     head = read_head(path, HEAD_BYTES)
-    if head.startswith(_UTF_16):
-        raise InputError(
-            f"{path} is text in UTF-16, as a Windows shell saves what a program prints",
-            "let the program write the file itself, or convert it: "
-            "iconv -f UTF-16 -t UTF-8 FILE > NEW",
-        )
+    refuse_utf_16(path, head)
     likely = (
         _KINETO
         if any(key in head for key in _KINETO_KEYS)

@@ -16,6 +16,7 @@ from typing import Any
 
 from profharness.errors import InputError, ProfharnessError
 
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _LONGEST = 200  # characters of a library's own words, which may quote the file
 _HINT = (
     "the writer was interrupted, or the file was damaged on its way: copy or record it again; "
@@ -71,6 +72,16 @@ def without_reports() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = before
+
+
+def refuse_utf_16(path: Path, content: bytes) -> None:
+    """Raises InputError where the content, or its beginning, is text in UTF-16."""
+    if content.startswith(_UTF_16):
+        raise InputError(
+            f"{path} is text in UTF-16, as a Windows shell saves what a program prints",
+            "let the program write the file itself, or convert it: "
+            "iconv -f UTF-16 -t UTF-8 FILE > NEW",
+        )
 
 
 def unreadable(path: Path, kind: str, error: BaseException) -> InputError:

@@ -4,6 +4,7 @@ rocprof `--stats`), and metrics of kernels (rocprof-compute).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 KERNELS = "kernel"
@@ -29,9 +30,12 @@ class StatRow:
     source: int = 0
 
 
-def is_total(name: str) -> bool:
-    """Whether a row is the sum of the others, as tools of some vendors add it."""
-    return name.strip().lower() == "total"
+def ends_in_total(names: Sequence[str], totals_ns: Sequence[int]) -> bool:
+    """Whether the last row is the sum of the others, as tools of some vendors add it: a kernel may
+    be called `total` too.
+    """
+    named = len(names) > 1 and names[-1].strip().lower() == "total"
+    return named and totals_ns[-1] == sum(totals_ns[:-1])
 
 
 @dataclass(frozen=True)

@@ -61,19 +61,22 @@ _BRACKETS = re.compile(r"(?P<pairs>(?:<[^<>()]*(?<!-)>)+)|[<(]+|(?:\)|(?<!-)>)+"
 
 @dataclass(frozen=True)
 class Rule:
-    """`pattern` is searched in the function name alone, or in the whole name where `whole`. It is
-    compiled once a name gets that far.
+    """`pattern` is searched in the function name alone, or in the whole name where `whole`; there
+    only behind the first that fits `behind`. Both are compiled once a name gets that far.
     """
 
     category: Category
     pattern: str
     whole: bool = False
+    behind: str = ""
 
 
-def _rule(category: Category, pattern: str, *, whole: bool = False) -> Rule:
-    return Rule(category, pattern, whole)
+def _rule(category: Category, pattern: str, *, whole: bool = False, behind: str = "") -> Rule:
+    return Rule(category, pattern, whole, behind)
 
 
+_KENTRY = r"ck_tile::kentry<"
+_OF_CUTLASS = r"cutlass::(?:device_kernel|Kernel2?)<"
 KERNEL_RULES: tuple[Rule, ...] = (
     _rule(
         "communication",
@@ -89,13 +92,13 @@ KERNEL_RULES: tuple[Rule, ...] = (
     _rule("reduction", r"^triton_(red|per|split_scan)_"),
     _rule("other", r"^triton__?\d"),
     # ck_tile: one entry for all kernels, which names the one that it runs first
-    _rule("attention", r"ck_tile::kentry<(.*?\W)?Fmha\w*\b", whole=True),
-    _rule("conv", r"ck_tile::kentry<(.*?\W)?(\w*Convolution\w*Kernel|ImageToColumn)\b", whole=True),
-    _rule("normalisation", r"ck_tile::kentry<(.*?\W)?\w*(Rms|Layer)norm2d\w*\b", whole=True),
-    _rule("gemm", r"ck_tile::kentry<(.*?\W)?\w*(Gemm|Flatmm|StreamK)\w*Kernel\b", whole=True),
-    _rule("elementwise", r"ck_tile::kentry<(.*?\W)?(ElementWise\w*|\w*Smoothquant)\b", whole=True),
-    _rule("copy", r"ck_tile::kentry<(.*?\W)?(BatchedTranspose|GenericPermute)\w*\b", whole=True),
-    _rule("reduction", r"ck_tile::kentry<(.*?\W)?Reduce(Kernel)?\b", whole=True),
+    _rule("attention", r"(?<!\w)Fmha\w*\b", whole=True, behind=_KENTRY),
+    _rule("conv", r"(?<!\w)(\w*Convolution\w*Kernel|ImageToColumn)\b", whole=True, behind=_KENTRY),
+    _rule("normalisation", r"(?<!\w)\w*(Rms|Layer)norm2d\w*\b", whole=True, behind=_KENTRY),
+    _rule("gemm", r"(?<!\w)\w*(Gemm|Flatmm|StreamK)\w*Kernel\b", whole=True, behind=_KENTRY),
+    _rule("elementwise", r"(?<!\w)(ElementWise\w*|\w*Smoothquant)\b", whole=True, behind=_KENTRY),
+    _rule("copy", r"(?<!\w)(BatchedTranspose|GenericPermute)\w*\b", whole=True, behind=_KENTRY),
+    _rule("reduction", r"(?<!\w)Reduce(Kernel)?\b", whole=True, behind=_KENTRY),
     _rule("other", r"(^|::)kentry$"),
     _rule(
         "copy",
@@ -138,10 +141,11 @@ KERNEL_RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "conv",
-        r"ImplicitGemmConvolution|kernel_grouped_conv|cutlass.*([fd]prop|dgrad|wgrad)|"
+        r"ImplicitGemmConvolution|kernel_grouped_conv|"
         r"cutlass_cudnn\w*::reduction::kernel::ReduceSplitK",
         whole=True,
     ),
+    _rule("conv", r"[fd]prop|dgrad|wgrad", whole=True, behind="cutlass"),
     _rule(
         "gemm",
         r"^(Custom_)?Cijk_|(?<!fb)[Gg]emm(?!_gpu)|GEMM|gemv|GEMV|nvjet|matmul|MatMul|wvSplitK|"
@@ -157,8 +161,8 @@ KERNEL_RULES: tuple[Rule, ...] = (
         r"|rocblas_\w*(syrk|herk|symm|trmm)",
     ),
     # CUTLASS has one entry for all kernels of its third version
-    _rule("attention", r"cutlass::(device_kernel|Kernel2?)<.*?(flash|[Ff]mha|FMHA)", whole=True),
-    _rule("gemm", r"cutlass::(device_kernel|Kernel2?)<.*?[Gg]emm", whole=True),
+    _rule("attention", r"flash|[Ff]mha|FMHA", whole=True, behind=_OF_CUTLASS),
+    _rule("gemm", r"[Gg]emm", whole=True, behind=_OF_CUTLASS),
     _rule(
         "gemm",
         r"cutlass_?\w*(gemm|tensorop)|cutlass\w*::reduction::kernel::ReduceSplitK"
@@ -168,13 +172,14 @@ KERNEL_RULES: tuple[Rule, ...] = (
     # torch puts the operation of its loops into the template arguments
     _rule(
         "copy",
-        r"elementwise.*(direct_copy_kernel|copy_device_to_device|(float|bfloat16|half|float8\w*|"
+        r"direct_copy_kernel|copy_device_to_device|(float|bfloat16|half|float8\w*|"
         r"e4m3\w*|e5m2\w*)_?copy_kernel|FillFunctor"
-        r"|CopyFunctor<|_to_float_gpu|_float_to_)",
+        r"|CopyFunctor<|_to_float_gpu|_float_to_",
         whole=True,
+        behind="elementwise",
     ),
-    _rule("copy", r"multi_tensor_apply.*CopyFunctor", whole=True),
-    _rule("reduction", r"multi_tensor_apply.*(Lp|L2)NormFunctor", whole=True),
+    _rule("copy", r"CopyFunctor", whole=True, behind="multi_tensor_apply"),
+    _rule("reduction", r"(Lp|L2)NormFunctor", whole=True, behind="multi_tensor_apply"),
     _rule("elementwise", r"elementwise|multi_tensor_apply"),
     _rule(
         "reduction",
@@ -336,14 +341,16 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _first(rules: tuple[Rule, ...], function: str, whole: str) -> Category:
-    return next(
-        (
-            rule.category
-            for rule in rules
-            if _compiled(rule.pattern).search(whole if rule.whole else function)
-        ),
-        "other",
-    )
+    for rule in rules:
+        text, start = whole if rule.whole else function, 0
+        if rule.behind:
+            found = _compiled(rule.behind).search(text)
+            if found is None:
+                continue
+            start = found.end()
+        if _compiled(rule.pattern).search(text, start):
+            return rule.category
+    return "other"
 
 
 def category_codes(kernels: Kernels, strings: Strings) -> I64:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
 from profharness.analysis.kernels.grouping import pack
 from profharness.analysis.time.believed import believed
 from profharness.analysis.time.by_launch import Launched, launched_steps, process_keys
-from profharness.analysis.time.pieces import recorded
+from profharness.analysis.time.pieces import apart, recorded
 from profharness.analysis.time.start_up import begin_after_start_up
 from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
@@ -254,8 +255,8 @@ def measured(trace: Trace, point: str | None = None) -> Windows:
     the end of the last, by what they launched, else by their marks. For several processes the time
     that all of them have in common. Where marks and device work do not meet (their clocks are not
     aligned), and where there are no marks: all device work, or all operators. What lies between the
-    files of processes that recorded in pieces belongs to no window. Lengths that cannot be true are
-    none. Kept with the marks.
+    files of processes that recorded in pieces, or between the processes of one file, belongs to no
+    window. Lengths that cannot be true are none. Kept with the marks.
     """
     trace = believed(trace)
     others = (trace.kernels, trace.copies, trace.api, trace.ops, trace.strings, trace.sources)
@@ -274,8 +275,8 @@ def _measured(trace: Trace, point: str | None) -> Windows:
 
 
 def _recorded(trace: Trace, window: Windows) -> Windows:
-    """Without the time between the files of processes that recorded in pieces. Trials lie inside of
-    a recording, with what comes before their first operator.
+    """Without the time between files or processes in which nothing was recorded. Trials lie inside
+    of a recording, with what comes before their first operator.
     """
     held = recorded(trace)
     return window if held is None else window.limited(held)
@@ -283,22 +284,34 @@ def _recorded(trace: Trace, window: Windows) -> Windows:
 
 def everything(trace: Trace) -> Windows:
     """From the first to the last device work, without start-up before it; of operators where there
-    is none with times; empty for an empty trace.
+    is none with times; empty for an empty trace. Processes of one file that ran at different times
+    have this each.
     """
-    for tables, words in (
-        ((trace.kernels, trace.copies), "all device work"),
-        ((trace.ops,), "all operators"),
-        ((trace.api, trace.marks), "all host records"),
+    parts = apart(trace)
+    for names, words in (
+        (("kernels", "copies"), "all device work"),
+        (("ops",), "all operators"),
+        (("api", "marks"), "all host records"),
     ):
-        starts = np.concatenate([table.start_ns for table in tables])
-        ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
-        known = starts != NULL
-        if known.any():
-            begin = begin_after_start_up(trace) if tables[0] is trace.kernels else None
-            low = int(starts[known].min()) if begin is None else begin
-            label = words if begin is None else f"{words} after start-up"
-            return _recorded(trace, Windows(intervals.window(low, int(ends[known].max())), label))
+        spans = [(part, span) for part in parts if (span := _span(part, names)) is not None]
+        begins = [begin_after_start_up(part) for part, _ in spans if names[0] == "kernels"]
+        lows = [
+            span[0] if begin is None else begin for (_, span), begin in zip_longest(spans, begins)
+        ]
+        if spans:
+            label = words if set(begins) <= {None} else f"{words} after start-up"
+            when = intervals.merge(intervals.of(lows, [span[1] for _, span in spans]))
+            return _recorded(trace, Windows(when, label))
     return Windows(intervals.EMPTY, "all device work" if len(trace.kernels) else "nothing")
+
+
+def _span(trace: Trace, names: Sequence[str]) -> tuple[int, int] | None:
+    """The first start and the last end of the rows of some tables that have times; None without."""
+    tables = [getattr(trace, name) for name in names]
+    starts = np.concatenate([table.start_ns for table in tables])
+    ends = np.concatenate([table.start_ns + table.dur_ns for table in tables])
+    known = starts != NULL
+    return (int(starts[known].min()), int(ends[known].max())) if known.any() else None
 
 
 def _of_trials(trials: list[Step]) -> Windows:

@@ -17,6 +17,7 @@ from profharness.trace.model import Trace
 _DEVICE = "MI300X"
 _FIRST, _LAST = (6, 3, 0), (6, 4, 1)
 _LAST_HIP = 43483  # the build of HIP that came with ROCm 6.4.1, which counts builds as patches
+_MOST_PATCHES = 9999  # of ROCm; HIP's builds count from 10,000 on
 _STATED = ("hip_runtime_version", "rocm_version")
 _CODED = re.compile(r"(\d{1,2})(\d\d)(\d{5})\Z")  # major, minor and build of HIP_VERSION
 _DOTTED = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
@@ -38,7 +39,7 @@ def of_releases(trace: Trace, releases: Iterable[str]) -> tuple[Finding, ...]:
         return ()
     said = finding(
         "known-fault",
-        f"{names[0]} under ROCm {'.'.join(map(str, _version(faulty)))}: ROCm 6.3.0 to 6.4.1 stamps "
+        f"{names[0]} under {_named(_version(faulty))}: ROCm 6.3.0 to 6.4.1 stamps "
         "wrong times on what runs on this device, so that lengths and idle time may be wrong",
     )
     advice = "record again under ROCm 6.4.2 or newer; counts and orders hold"
@@ -47,9 +48,17 @@ def of_releases(trace: Trace, releases: Iterable[str]) -> tuple[Finding, ...]:
 
 def _has_fault(text: str) -> bool:
     version = _version(text)
-    if len(version) == 3 and version[2] > 9999:  # HIP's own number
+    if _is_of_hip(version):
         return version >= _FIRST and version <= (*_LAST[:2], _LAST_HIP)
     return _FIRST <= (*version, 0, 0)[:3] <= _LAST if version else False
+
+
+def _is_of_hip(version: tuple[int, ...]) -> bool:
+    return len(version) == 3 and version[2] > _MOST_PATCHES
+
+
+def _named(version: tuple[int, ...]) -> str:
+    return f"{'HIP' if _is_of_hip(version) else 'ROCm'} {'.'.join(map(str, version))}"
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -30,6 +30,7 @@ _PLACE = re.compile(r"GPU (\d+) Counters")
 _UNIT = re.compile(r"\((\S+)\)\Z")
 _OF_PEAK = "pct_of_peak_sustained_elapsed"
 _PERCENT = 0.01
+_ROUNDING = 0.01  # cycles and active cycles of one sample are not counted at one instant
 _KNOWN: dict[str, tuple[str, float]] = {
     "SM Active (%)": ("sm_activity", _PERCENT),
     f"sm__cycles_active.avg.{_OF_PEAK}": ("sm_activity", _PERCENT),
@@ -46,42 +47,56 @@ _KNOWN: dict[str, tuple[str, float]] = {
 }
 
 
+def among(by_category: dict[str | None, list[Event]]) -> bool:
+    """Whether there are series among the events of a block."""
+    return any(
+        event.ph == _PHASE and _PLACE.fullmatch(str(event.pid))
+        for category in CATEGORIES
+        for event in by_category.get(category, ())
+    )
+
+
 def take(
     by_category: dict[str | None, list[Event]],
     table: Growing,
     strings: Strings,
     devices: Pool[str],
-) -> None:
-    """Move the series among the events of a block into the table."""
+) -> int:
+    """Move the series among the events of a block into the table. Gives how many of them are left
+    out: they have no time, or no value that a device can have.
+    """
+    lost = 0
     for category in CATEGORIES:
         if category in by_category:
-            by_category[category] = _add(by_category[category], table, strings, devices)
+            events = by_category[category]
+            places = [_PLACE.fullmatch(str(e.pid)) if e.ph == _PHASE else None for e in events]
+            chosen = [(e, place[1]) for e, place in zip(events, places, strict=True) if place]
+            if chosen:
+                by_category[category] = [
+                    event for event, place in zip(events, places, strict=True) if not place
+                ]
+                lost += len(chosen) - _add(chosen, table, strings, devices)
+    return lost
 
 
-def _add(events: list[Event], table: Growing, strings: Strings, devices: Pool[str]) -> list[Event]:
-    """Put the series among the events into the table; the other events."""
-    places = [_PLACE.fullmatch(str(e.pid)) if e.ph == _PHASE else None for e in events]
-    if not any(places):
-        return events
-    chosen = [(e, place[1]) for e, place in zip(events, places, strict=True) if place]
-    others = [e for e, place in zip(events, places, strict=True) if not place]
+def _add(
+    chosen: list[tuple[Event, str]], table: Growing, strings: Strings, devices: Pool[str]
+) -> int:
+    """Put events and the numbers of their devices into the table; how many of them it took."""
     at = microseconds([e.ts for e, _ in chosen])
-    values = [_value(e) for e, _ in chosen]
-    fits = [
-        valid and value is not None for valid, value in zip(at.valid.tolist(), values, strict=True)
-    ]
-    others += [e for (e, _), good in zip(chosen, fits, strict=True) if not good]
-    known = [_KNOWN.get(e.name or "", (e.name or "", 1.0)) for e, _ in compress(chosen, fits)]
-    scaled = np.array([value or 0.0 for value in compress(values, fits)], np.float64)
-    scaled *= np.array([factor for _, factor in known], np.float64)
+    known = [_KNOWN.get(e.name or "", (e.name or "", 1.0)) for e, _ in chosen]
+    values = np.array([_value(e) for e, _ in chosen], np.float64)
+    full = np.array([_full(e.name or "") for e, _ in chosen], np.float64)
+    fits = at.valid & (values >= 0) & (values <= full * (1 + _ROUNDING))  # NaN is neither
+    scaled = np.minimum(values, full) * np.array([factor for _, factor in known], np.float64)
     table.add(
-        len(known),
-        at=at.ns[np.array(fits, np.bool_)],
-        name=[strings.code(metric) for metric, _ in known],
+        int(fits.sum()),
+        at=at.ns[fits],
+        name=[strings.code(metric) for metric, _ in compress(known, fits)],
         device=[devices[number] for _, number in compress(chosen, fits)],
-        value=scaled.view(np.int64),
+        value=scaled[fits].view(np.int64),
     )
-    return others
+    return int(fits.sum())
 
 
 def samples(table: Growing, base_ns: int, placed: Callable[[I64], I64]) -> Samples:
@@ -113,11 +128,16 @@ def _stated(name: str) -> str:
     return "" if match is None else match[1]
 
 
-def _value(event: Event) -> float | None:
-    """The one value of an event; None where it has another form."""
+def _full(name: str) -> float:
+    """The most that a counter can show, as the file writes it."""
+    return 100.0 if name.endswith(_OF_PEAK) or _stated(name) == "%" else np.inf
+
+
+def _value(event: Event) -> float:
+    """The one value of an event; NaN where it has another form."""
     try:
         args = msgspec.json.decode(event.args, type=dict[str, float])
     except NOT_JSON:
-        return None
-    value = next(iter(args.values())) if len(args) == 1 else None
-    return value if value is not None and isfinite(value) else None
+        return np.nan
+    value = next(iter(args.values())) if len(args) == 1 else np.nan
+    return value if isfinite(value) else np.nan

@@ -73,6 +73,7 @@ class DeviceRows(KinetoRows):
             external=NULL,
             registers=NULL,
             shared=NULL,
+            graph=NULL,
             collective=NULL,
         )
 
@@ -124,5 +125,6 @@ class TimeRows(KinetoRows):
             external=NULL,
             registers=NULL,
             shared=NULL,
+            graph=NULL,
             collective=NULL,
         )

@@ -25,7 +25,6 @@ from profharness.readers.kineto.records import (
     Allocation,
     AskedArgs,
     CallArgs,
-    CommsArgs,
     CopyArgs,
     DeviceArgs,
     Event,
@@ -39,8 +38,14 @@ from profharness.readers.kineto.records import (
     Triple,
 )
 from profharness.readers.kineto.unions import Record, Span, Timed, Unneeded, Usual
-from profharness.readers.kineto.values import Odd, collective_of, place_name, raw_bytes, unwanted
-from profharness.trace.collectives import encode
+from profharness.readers.kineto.values import (
+    Odd,
+    arguments_of,
+    collective_codes,
+    place_name,
+    raw_bytes,
+    unwanted,
+)
 from profharness.trace.columns.build import Growing, Pool, text_pool
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import I32, I64, Strings
@@ -82,6 +87,7 @@ class KinetoRows:
         self.repairs: Counter[str] = Counter()
         self.odd = Odd()
         self.has_dispatch_kind = False
+        self.is_known = False  # whether an event is of a kind that becomes rows of some reading
         self.latest_ns = 0
         self._names: Pool[str | None] = Pool(lambda name: strings.code(name or ""))
         self._plain: set[str] = set()
@@ -124,6 +130,7 @@ class KinetoRows:
         adders = self._adders()
         usual: dict[str, list[Any]] = {category: [] for category in adders}
         unneeded: dict[type[Unneeded], list[Any]] = {kind: [] for kind in get_args(Unneeded)}
+        self.is_known = True
         append: dict[type[Record], Callable[[Any], None]] = {
             kind: (
                 unneeded[kind]
@@ -154,8 +161,13 @@ class KinetoRows:
         append = sorting.Appending(by_category)
         for event in batch:
             append[event.cat](event)
+        if not self.is_known:
+            kinds = any(map(by_category.get, adders))
+            self.is_known = kinds or counter_series.among(by_category)
         if self.wanted.host:
-            counter_series.take(by_category, self.series, self.strings, self.devices)
+            self.repairs["series"] += counter_series.take(
+                by_category, self.series, self.strings, self.devices
+            )
         for category, events in by_category.items():
             if not events:
                 continue
@@ -192,7 +204,8 @@ class KinetoRows:
             block=self._triples([a.block for a in args]),
             registers=self.odd.small("registers per thread", [a.registers for a in args]),
             shared=self.odd.rare("shared memory", [a.shared for a in args]),
-            collective=self._collectives(args),
+            graph=self.odd.rare("graph id", [a.graph or NULL for a in args]),
+            collective=collective_codes(args, self.odd, self.strings),
         )
 
     def _add_ranges(self, events: Sequence[Event]) -> None:
@@ -264,7 +277,7 @@ class KinetoRows:
             strides=self._texts.codes(raw_bytes([a.strides for a in args])),
             sequence=self.odd.rare("Sequence number", [a.sequence for a in args], signed=True),
             forward_tid=self.odd.rare("Fwd thread id", [a.forward_tid for a in args], signed=True),
-            collective=self._collectives(args),
+            collective=collective_codes(args, self.odd, self.strings),
         )
 
     def _add_marks(self, events: Sequence[Timed]) -> None:
@@ -348,23 +361,7 @@ class KinetoRows:
                 type=list[kind],  # type: ignore[valid-type]  # a class as a value
             )
         except NOT_JSON:
-            return [self._decode_one(bytes(text), kind) for text in texts]
-
-    def _decode_one(self, text: bytes, kind: type[ArgsT]) -> ArgsT:
-        try:
-            return msgspec.json.decode(text, type=kind | None) or kind()  # null: no arguments
-        except NOT_JSON:
-            self.repairs["arguments"] += 1
-            return kind()
-
-    def _collectives(self, args: Sequence[CommsArgs]) -> list[int] | int:
-        """Codes of what collectives do; NULL for everything else, once where there are none."""
-        if [a.collective for a in args].count(None) == len(args):
-            return NULL
-        return [
-            NULL if a.collective is None else self.strings.code(encode(collective_of(a, self.odd)))
-            for a in args
-        ]
+            return [arguments_of(bytes(text), kind, self.repairs) for text in texts]
 
     def _note_kinds(self, args: Sequence[StatedArgs | PlacedArgs]) -> None:
         self.has_dispatch_kind = self.has_dispatch_kind or any(

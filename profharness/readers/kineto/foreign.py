@@ -9,12 +9,11 @@ from pathlib import Path
 
 from profharness.errors import InputError
 from profharness.readers.bytes.json_stream import EventStream
-from profharness.readers.kineto import sorting
 from profharness.readers.kineto.events import KinetoRows
 from profharness.readers.kineto.unions import Record
 
 _KEYS = ("schemaVersion", "deviceProperties", "baseTimeNanoseconds", "distributedInfo", "traceName")
-# what Kineto writes too, and no figure needs
+# what Kineto writes too, and no reading makes rows of
 _CATEGORIES = frozenset(
     {
         *("ac2g", "async_cpu_to_gpu", "async_gpu", "fwdbwd", "gpu_user_annotation", "overhead"),
@@ -30,21 +29,13 @@ _BY_PROCESS = {"/device:": "TensorFlow or JAX", "/host:": "TensorFlow or JAX"}
 def refuse_foreign(path: Path, rows: KinetoRows, stream: EventStream[Record]) -> None:
     """Raises InputError where a whole file has events and none is of a kind that Kineto writes."""
     keys = stream.keys
-    kept = any(
-        len(table)
-        for table in (
-            *(rows.kernels, rows.copies, rows.calls, rows.ops, rows.marks, rows.frames),
-            *(rows.memory, rows.series, rows.ranges),
-        )
-    )
-    kinds = [kind.partition(" that is no ")[0] for kind, _ in rows.left_out.most_common()]
-    known = _CATEGORIES | {*sorting.SAME_TABLE, *sorting.SAME_TABLE.values(), sorting.MARK}
+    kinds = [kind for kind, _ in rows.left_out.most_common()]
     if (
         stream.damage
-        or kept
+        or rows.is_known
         or not kinds
         or any(key in keys for key in _KEYS)
-        or known & set(kinds)
+        or not _CATEGORIES.isdisjoint(kinds)
     ):
         return
     program = _program(rows, keys)

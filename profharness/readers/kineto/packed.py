@@ -57,6 +57,7 @@ class PackedRows:
     repairs: Counter[str]
     odd: Counter[str]
     has_dispatch_kind: bool
+    is_known: bool
     latest_ns: int
 
 
@@ -79,6 +80,7 @@ def pack(rows: KinetoRows, stretch: Stretch | None) -> PackedRows | None:
         rows.repairs,
         Counter(rows.odd),
         rows.has_dispatch_kind,
+        rows.is_known,
         rows.latest_ns,
     )
 
@@ -112,6 +114,7 @@ def add_packed(rows: KinetoRows, behind: PackedRows) -> None:
     rows.repairs.update(behind.repairs)
     rows.odd.update(behind.odd)
     rows.has_dispatch_kind |= behind.has_dispatch_kind
+    rows.is_known |= behind.is_known
     rows.latest_ns = max(rows.latest_ns, behind.latest_ns)
 
 

@@ -71,6 +71,7 @@ class RangeRows:
             external=NULL,
             registers=NULL,
             shared=NULL,
+            graph=NULL,
             collective=NULL,
         )
 

@@ -25,6 +25,7 @@ from profharness.readers.kineto.sharing import shared
 from profharness.readers.kineto.streams import open_stream
 from profharness.readers.kineto.tables import Tables, build_tables
 from profharness.readers.kineto.unions import Record
+from profharness.readers.left_out import left_out
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
 from profharness.rundir.blocks import BLOCK_BYTES
@@ -56,6 +57,10 @@ _SENTENCES: dict[str, tuple[Severity, str]] = {
     "negative": ("warning", "events have a negative duration: taken as zero"),
     "rounded": ("info", "times have digits below a nanosecond: rounded"),
     "arguments": ("warning", "events have arguments of unexpected form: read without them"),
+    "series": (
+        "warning",
+        "samples of device counters have no time or an impossible value: left out",
+    ),
 }
 
 
@@ -258,19 +263,7 @@ def _row_problems(path: Path, rows: KinetoRows, tables: Tables) -> Iterator[Prob
             "copies have a size of one byte that their call did not ask for: size not known",
         )
     yield from _allocation_problems(path, tables)
-    if rows.left_out:
-        listed = ", ".join(
-            f"{category} {count}"
-            for category, count in sorted(
-                rows.left_out.items(), key=lambda item: (-item[1], item[0])
-            )
-        )
-        yield Problem(
-            "info",
-            str(path),
-            rows.left_out.total(),
-            f"events of kinds that are not analysed were left out: {listed}",
-        )
+    yield from left_out(str(path), rows.left_out)
 
 
 def _allocation_problems(path: Path, tables: Tables) -> Iterator[Problem]:

@@ -67,6 +67,7 @@ class StatedArgs(CommsArgs, gc=False):
     external_2021: Number = msgspec.field(default=NULL, name="external id")
     registers: Number = msgspec.field(default=NULL, name="registers per thread")
     shared: Number = msgspec.field(default=NULL, name="shared memory")
+    graph: Number = msgspec.field(default=NULL, name="graph id")  # 0: the host launched it
 
 
 class KernelArgs(StatedArgs, gc=False):

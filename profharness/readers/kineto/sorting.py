@@ -35,7 +35,7 @@ SAME_TABLE: dict[str | None, str] = {
 MARK_NAMES = ("ProfilerStep#", "profharness.", "enumerate(DataLoader)#")
 """Beginnings of names of ranges, which the profiler of 2021 writes as operators."""
 _TIMES = ("start", "dur", "name")
-_OF_KERNELS = ("grid", "block", "registers", "shared", "collective")
+_OF_KERNELS = ("grid", "block", "registers", "shared", "graph", "collective")
 _OF_OPS = ("shapes", "types", "concrete", "strides", "sequence", "forward_tid", "collective")
 _ENDS = ("from_device", "to_device")
 KERNELS = (*_TIMES, "device", "stream", "correlation", "external", *_OF_KERNELS)

@@ -209,6 +209,7 @@ class _Builder:
             workgroup_size_z=geometry.size[:, 2],
             vgpr=take("registers"),
             lds_bytes=take("shared"),
+            graph=take("graph"),
             lds_dynamic_bytes=_of_call(dynamic_lds, launch, NULL),
             op=op,
             collective=np.where(stated == NULL, _of_call(of_op, op, NULL), stated),

@@ -7,18 +7,30 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from profharness.readers.bytes.json_scan import NOT_JSON
 from profharness.readers.kineto.records import CommsArgs, Number
-from profharness.trace.collectives import Collective, normalised
+from profharness.trace.collectives import Collective, encode, normalised
 from profharness.trace.columns.build import packed_integers
 from profharness.trace.columns.table import NULL
-from profharness.trace.model import I64, Problem
+from profharness.trace.model import I64, Problem, Strings
 
 _NARROW = 2**31
 _DECIMAL = re.compile(r"\s*[+-]?[0-9]{1,20}\s*\Z", re.ASCII)
+
+ArgsT = TypeVar("ArgsT", bound=msgspec.Struct)
+
+
+def arguments_of(text: bytes, kind: type[ArgsT], repairs: Counter[str]) -> ArgsT:
+    """The arguments of one event; none where they are of another form, which is counted."""
+    try:
+        return msgspec.json.decode(text, type=kind | None) or kind()  # null: no arguments
+    except NOT_JSON:
+        repairs["arguments"] += 1
+        return kind()
 
 
 class Odd(Counter[str]):
@@ -84,6 +96,15 @@ def unwanted(_: Sequence[Any]) -> None:
 
 
 _Splits = tuple[Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)], ...]
+
+
+def collective_codes(args: Sequence[CommsArgs], odd: Odd, strings: Strings) -> list[int] | int:
+    """Codes of what collectives do; NULL for everything else, once where there are none."""
+    if [a.collective for a in args].count(None) == len(args):
+        return NULL
+    return [
+        NULL if a.collective is None else strings.code(encode(collective_of(a, odd))) for a in args
+    ]
 
 
 def collective_of(args: CommsArgs, odd: Odd) -> Collective:

@@ -23,6 +23,7 @@ from profharness.readers.bytes.decimals import microseconds
 from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.records import NOTHING, Number
 from profharness.readers.kineto.values import integers
+from profharness.readers.left_out import UNTIMED, left_out
 from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace import nesting
 from profharness.trace.columns.build import Growing, Pool
@@ -86,10 +87,10 @@ def read_blocks(
     is_outer = _holds_others(spans, operators["name"])
     kept = {name: column[~is_outer] for name, column in spans.items()}
     tids = list(rows.tids)
-    numbers = list(dict.fromkeys(tid if tid.isdigit() else "0" for tid in tids))
-    streams = [tid for tid in tids if not tid.isdigit()]
-    device = np.array([numbers.index(tid if tid.isdigit() else "0") for tid in tids], np.int64)
-    queue = np.array([streams.index(t) if t in streams else NULL for t in tids], np.int64)
+    numbers: Pool[str] = Pool()
+    device = numbers.codes(tid if tid.isdigit() else "0" for tid in tids)
+    streams: Pool[str] = Pool()
+    queue = np.array([NULL if tid.isdigit() else streams[tid] for tid in tids], np.int64)
     kernels = Kernels.build(
         start_ns=kept["start"],
         dur_ns=kept["dur"],
@@ -103,7 +104,7 @@ def read_blocks(
         sources=(Source(path=str(path), format=name, has_host_calls=False),),
         strings=rows.strings,
         devices=tuple(Device(index=number) for number in numbers),
-        streams=tuple(Stream(numbers.index("0"), one.removeprefix("stream")) for one in streams),
+        streams=tuple(Stream(numbers["0"], one.removeprefix("stream")) for one in streams),
         kernels=kernels,
         ops=_ops(operators) if wanted.host else Ops.empty(),
         problems=(*stream.problems(), *_problems(path, rows, int(is_outer.sum()))),
@@ -198,12 +199,7 @@ def _ops(operators: dict[str, I64]) -> Ops:
 
 def _problems(path: Path, rows: _Rows, outer: int) -> Iterator[Problem]:
     if rows.untimed:
-        yield Problem(
-            "warning",
-            str(path),
-            rows.untimed,
-            "events have no readable start or duration and were left out",
-        )
+        yield Problem("warning", str(path), rows.untimed, UNTIMED)
     if outer:
         yield Problem(
             "info",
@@ -212,11 +208,4 @@ def _problems(path: Path, rows: _Rows, outer: int) -> Iterator[Problem]:
             "times of operators on the device hold those of operators inside of them: they count "
             "once, with the innermost",
         )
-    if rows.left_out:
-        listed = ", ".join(f"{kind} {count}" for kind, count in rows.left_out.most_common())
-        yield Problem(
-            "info",
-            str(path),
-            rows.left_out.total(),
-            f"events of kinds that are not analysed were left out: {listed}",
-        )
+    yield from left_out(str(path), rows.left_out)

@@ -22,6 +22,7 @@ from profharness.readers.bytes.decimals import microseconds
 from profharness.readers.bytes.json_stream import EventStream
 from profharness.readers.kineto.records import Number
 from profharness.readers.kineto.values import integers
+from profharness.readers.left_out import UNTIMED, left_out
 from profharness.readers.logs.onnxruntime_device import DeviceArgs, DeviceRows, node_name
 from profharness.readers.own import sidecar as sidecars
 from profharness.readers.own.sidecar import Sidecar
@@ -276,17 +277,5 @@ def _problems(path: Path, rows: _Rows) -> Iterator[Problem]:
             "session: what the host did later is missing; profile fewer runs",
         )
     if rows.untimed:
-        yield Problem(
-            "warning",
-            str(path),
-            rows.untimed,
-            "events have no readable start or duration and were left out",
-        )
-    if rows.left_out:
-        listed = ", ".join(f"{kind} {count}" for kind, count in rows.left_out.most_common())
-        yield Problem(
-            "info",
-            str(path),
-            rows.left_out.total(),
-            f"events of kinds that are not analysed were left out: {listed}",
-        )
+        yield Problem("warning", str(path), rows.untimed, UNTIMED)
+    yield from left_out(str(path), rows.left_out)

@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from profharness.errors import InputError
+from profharness.readers.border import refuse_utf_16
 from profharness.readers.bytes.allocation import keep_freed_memory
 from profharness.rundir.blocks import read_head
 from profharness.rundir.shown.screen import from_cell
@@ -130,6 +131,7 @@ def _text(path: Path) -> str:
                 f"{path}: more than {_LARGEST >> 20} MiB, too many for a CSV of scan results",
                 _OTHER,
             )
+        refuse_utf_16(path, data)
         text = data.decode("utf-8-sig")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{path}: cut or damaged gzip file", _OTHER) from error

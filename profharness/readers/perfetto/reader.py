@@ -17,6 +17,7 @@ import numpy as np
 
 from profharness.findings import Severity
 from profharness.readers.bytes.proto_scan import I64, frame
+from profharness.readers.left_out import left_out
 from profharness.readers.perfetto import events as ev
 from profharness.readers.perfetto import tables as pftrace_tables
 from profharness.readers.perfetto.context import Context, Tables
@@ -257,16 +258,7 @@ def _problems(path: Path, file: _File, trace: Trace) -> Iterator[Problem]:
     for severity, count, sentence in (*_counts(file), *_as_one(file, trace)):
         if count:
             yield Problem(severity, where, count, sentence)
-    if slices.left_out:
-        listed = ", ".join(
-            f"{category} {count}" for category, count in slices.left_out.most_common()
-        )
-        yield Problem(
-            "info",
-            where,
-            slices.left_out.total(),
-            f"slices of kinds that are not analysed were left out: {listed}",
-        )
+    yield from left_out(where, slices.left_out, "slices")
 
 
 def _counts(file: _File) -> Iterator[tuple[Severity, int, str]]:

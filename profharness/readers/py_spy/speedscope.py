@@ -9,6 +9,7 @@ order the samples of one thread.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -30,7 +31,8 @@ _MOST_BYTES = 256 << 20  # decoded at once; an hour of 100 samples a second take
 _PROFILE = re.compile(
     r"(?:Process (\d{1,9}) )?Thread (0x[0-9A-Fa-f]{1,16}|\d{1,15})(?: \"(.*)\")?\Z"
 )
-_LONGEST_S = 1e6  # of one sample
+_SHORTEST_S, _LONGEST_S = 1e-9, 1e6  # of one sample
+_LONGEST_THREAD_S = 9e9  # in ns it fits into 64 bits
 _TID_BITS = (1 << 63) - 1
 
 
@@ -86,10 +88,15 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:
         else:
             skipped += _play(stacks, frames, number, profile)
     stacks.close({}, is_whole=False)  # each thread ends with its own last sample
-    weights = [weight for profile in file.profiles for weight in profile.weights[:1] if weight > 0]
+    weights = Counter(
+        weight
+        for profile in file.profiles
+        for weight in profile.weights
+        if _SHORTEST_S <= weight < _LONGEST_S
+    ).most_common(1)
     beside = Beside(
         VERSION,
-        rate=round(1 / weights[0]) if weights else None,
+        rate=round(1 / weights[0][0]) if weights else None,
         samples=sum(len(profile.samples) for profile in file.profiles),
     )
     return trace_of(path, stacks, beside, list(_problems(path, skipped)), wanted)
@@ -117,12 +124,14 @@ def _play(stacks: Stacks, frames: Sequence[Frame], number: int, profile: _Profil
     """Play the samples of one thread; how many of them cannot be read."""
     match = _PROFILE.match(profile.name)
     pid = int(match[1]) if match and match[1] else NULL
-    tid = int(match[2], 0) & _TID_BITS if match else number
+    base = 16 if match and match[2].startswith("0x") else 10
+    tid = int(match[2], base) & _TID_BITS if match else number
     thread = Frame("", 0, f"thread ({tid}): {match[3] or '' if match else profile.name}")
     before: list[Frame] = []
     at, skipped = 0.0, 0
     for sample, weight in zip(profile.samples, profile.weights, strict=False):
-        if not all(0 <= frame < len(frames) for frame in sample) or not 0 < weight < _LONGEST_S:
+        lasts = _SHORTEST_S <= weight < _LONGEST_S and at < _LONGEST_THREAD_S
+        if not lasts or not all(0 <= frame < len(frames) for frame in sample):
             skipped += 1
             continue
         stack = [thread, *(frames[frame] for frame in sample)]

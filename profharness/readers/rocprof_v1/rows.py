@@ -18,6 +18,7 @@ import numpy as np
 from profharness.readers.bytes.zero_times import times_of_zero
 from profharness.readers.kineto.tables import marks_from
 from profharness.readers.kineto.values import Odd, not_possible
+from profharness.readers.left_out import left_out
 from profharness.readers.rocprof_v1.rocminfo import Agents, agents_beside
 from profharness.readers.rocprofv3.places import places
 from profharness.trace.columns.build import Growing, Pool, per_text
@@ -246,14 +247,7 @@ def _problems(path: Path, rows: Rows, negative: int) -> Iterator[Problem]:
             negative,
             "records end before they begin: their duration is taken as zero",
         )
-    if rows.left_out:
-        listed = ", ".join(f"{kind} {count}" for kind, count in rows.left_out.most_common())
-        yield Problem(
-            "info",
-            where,
-            rows.left_out.total(),
-            f"records of kinds that are not analysed were left out: {listed}",
-        )
+    yield from left_out(where, rows.left_out, "records")
 
 
 def _emptiness(path: Path, trace: Trace) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import is_open, open_line, read_fields
 from profharness.readers.bytes.limits import whole
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
-from profharness.trace.statistics import COPIES, KERNELS, StatRow, is_total
+from profharness.trace.statistics import COPIES, KERNELS, StatRow, ends_in_total
 from profharness.trace.wanted import Wanted
 
 name = "rocprof-stats"
@@ -48,7 +48,8 @@ def read(path: Path, *, wanted: Wanted = Wanted.ALL) -> Trace:  # noqa: ARG001  
             "use the file as rocprof wrote it, not one that a spreadsheet saved",
         )
     lost = len(lines) - len(good)
-    good = [row for row in good if not is_total(row[0])]
+    if ends_in_total([row[0] for row in good], [row[2] for row in good]):
+        del good[-1]
     domain = _domain(path.name, [row[0] for row in good])
     rows = tuple(StatRow(label, domain, calls, total) for label, calls, total in good)
     problems = []

@@ -14,6 +14,7 @@ import numpy as np
 from profharness.errors import InputError
 from profharness.readers.bytes.arrow_csv import CsvColumns
 from profharness.readers.bytes.limits import whole
+from profharness.readers.left_out import left_out
 from profharness.readers.rocprofv3.agents import Agent, Process
 from profharness.readers.rocprofv3.counters import join
 from profharness.readers.rocprofv3.csv_kinds import COLUMNS, MAY_BE_EMPTY, Kind
@@ -23,7 +24,7 @@ from profharness.readers.rocprofv3.memory import (
     action_of,
     address_of,
 )
-from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
+from profharness.readers.rocprofv3.tables import RocmTables
 from profharness.trace.columns.build import per_text
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, I64, Problem, Strings
@@ -311,10 +312,7 @@ class SetReader:
     def _report(self, tables: RocmTables) -> None:
         where = str(self._paths[0]) if self._paths else ""
         self.problems += tables.problems(where)
-        if self._left_out.total():
-            self.problems.append(
-                Problem("info", where, self._left_out.total(), left_out_sentence(self._left_out))
-            )
+        self.problems += left_out(where, self._left_out, "records")
 
 
 def _joined(parts: Sequence[Mapping[str, I64]]) -> dict[str, I64]:

@@ -10,6 +10,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from profharness.errors import InputError
 from profharness.readers.bytes.csv_columns import (
     Integers,
@@ -22,7 +24,7 @@ from profharness.readers.bytes.csv_columns import (
     unreadable,
 )
 from profharness.trace.model import Problem
-from profharness.trace.statistics import COPIES, KERNELS, StatRow, is_total
+from profharness.trace.statistics import COPIES, KERNELS, StatRow, ends_in_total
 
 _KIND = re.compile(r"([a-z]+)(?:_api|_copy|_allocation|_memory|_collection)?_stats\.csv(?:\.gz)?$")
 _DOMAINS = {"kernel": KERNELS, "counter": KERNELS, "memory_copy": COPIES}
@@ -49,8 +51,10 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
     problems += not_numbers(path, lost)
     problems += lacking(path, {"Name": empty_fields(table.first("Name"))})
     names = table.first("Name") or []
-    domain = _domain(path.name, names)
-    usable = calls.valid & total.valid & (calls.values >= 0) & (total.values >= 0)
+    held = total.valid & (total.values >= 0)
+    count = table.rows - ends_in_total(names, np.where(held, total.values, 0).tolist())
+    domain = _domain(path.name, names[:count])
+    usable = held & calls.valid & (calls.values >= 0)
     rows = [
         StatRow(
             name=names[row],
@@ -61,12 +65,11 @@ def read_statistics(path: Path, problems: list[Problem]) -> list[StatRow]:
             max_ns=_stated(high, row),
             std_ns=float(deviations.values[row]) if deviations.values[row] >= 0 else None,
         )
-        for row in range(table.rows)
-        if usable[row] and not is_total(names[row])
+        for row in range(count)
+        if usable[row]
     ]
-    of_totals = sum(map(is_total, names))
     rows = _consistent(rows, path, problems)
-    if left_out := table.rows - len(rows) - of_totals:
+    if left_out := count - len(rows):
         if not rows:
             raise InputError(
                 f"{path}: no row has whole numbers as calls and total time",

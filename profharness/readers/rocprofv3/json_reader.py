@@ -12,8 +12,9 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.readers.bytes.json_walk import DocumentEnds, JsonWalk
 from profharness.readers.bytes.limits import processes_of
+from profharness.readers.left_out import left_out
 from profharness.readers.rocprofv3.json_rows import ProcessRows
-from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
+from profharness.readers.rocprofv3.tables import RocmTables
 from profharness.rundir.blocks import BLOCK_BYTES
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
@@ -137,8 +138,5 @@ def _problems(
                     "kernels are not in the file's list of kernels: named by their number",
                 )
             )
-        if rows.left_out.total():
-            problems.append(
-                Problem("info", where, rows.left_out.total(), left_out_sentence(rows.left_out))
-            )
+        problems += left_out(where, rows.left_out, "records")
     return problems

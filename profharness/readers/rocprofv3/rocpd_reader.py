@@ -18,6 +18,7 @@ from pathlib import Path
 from profharness.errors import InputError
 from profharness.readers.bytes.limits import processes_of_trace
 from profharness.readers.bytes.sqlite_tables import problems_of
+from profharness.readers.left_out import left_out
 from profharness.readers.rocprofv3.rocpd_owners import (
     Owner,
     environment_size,
@@ -27,7 +28,7 @@ from profharness.readers.rocprofv3.rocpd_owners import (
 from profharness.readers.rocprofv3.rocpd_rows import ProcessReader
 from profharness.readers.rocprofv3.rocpd_scopes import Scope, scopes
 from profharness.readers.rocprofv3.rocpd_views import CALL, KERNEL
-from profharness.readers.rocprofv3.tables import RocmTables, left_out_sentence
+from profharness.readers.rocprofv3.tables import RocmTables
 from profharness.rundir.databases.header import MAGIC
 from profharness.rundir.databases.opening import Opened, opened
 from profharness.trace.model import ClockDomain, Problem, Source, Strings, Trace
@@ -117,10 +118,8 @@ def _problems_of(reader: ProcessReader, where: str) -> Iterator[Problem]:
     if reader.damage:
         message = f"the file is cut or damaged: {reader.damage}; {reader.records} records were read"
         yield Problem("error", where, 1, message)
-    if lost := reader.left_out.total():
-        yield Problem("warning", where, lost, left_out_sentence(reader.left_out))
-    if unread := reader.unread.total():
-        yield Problem("info", where, unread, left_out_sentence(reader.unread))
+    yield from left_out(where, reader.left_out, "records", "warning")
+    yield from left_out(where, reader.unread, "records")
 
 
 def _environment(where: str, variables: int) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from typing import Any
 
 _TABLE = re.compile(r"(rocpd_info_process)_(\w+)")
 _CREATED = re.compile(r"""CREATE\s+VIEW\s+["`\[]?(\w+)["`\]]?\s+AS\b""", re.IGNORECASE)
+_COMMENT = re.compile(r"""('[^']*'|"[^"]*")|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +64,12 @@ def scopes(connection: sqlite3.Connection) -> list[Scope]:
     found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
     tables = [str(name) for kind, name, _ in found if kind == "table"]
     bodies = {
-        str(name): str(text)[created.end() :]
+        str(name): plain[created.end() :]
         for kind, name, text in found
-        if kind == "view" and (created := _CREATED.match(str(text)))
+        if kind == "view"
+        and (created := _CREATED.match(plain := _COMMENT.sub(_uncommented, str(text))))
     }
-    shown = bodies.get("rocpd_info_process", "")
+    shown = set(re.findall(r"\w+", bodies.get("rocpd_info_process", "")))
     hidden = [
         match[2] for name in tables if (match := _TABLE.fullmatch(name)) and name not in shown
     ]
@@ -85,3 +87,8 @@ def scopes(connection: sqlite3.Connection) -> list[Scope]:
             if shown
         ),
     ]
+
+
+def _uncommented(found: re.Match[str]) -> str:
+    """A text or a quoted name as it is; a blank for a comment."""
+    return found[1] or " "

@@ -375,9 +375,3 @@ def _product(count: list[I64]) -> I64:
     known = (count[0] != NULL) & (size < LATEST_NS)
     product: I64 = np.where(known, count[0] * count[1] * count[2], NULL)
     return product
-
-
-def left_out_sentence(kinds: Counter[str]) -> str:
-    """What a file holds that no table takes, in words."""
-    listed = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common() if count)
-    return f"records of kinds that are not analysed were left out: {listed}"

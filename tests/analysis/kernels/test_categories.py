@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
@@ -254,3 +255,13 @@ def test_norms_of_a_recorded_file_are_reductions(shared):
     rows = {row.name: row.category for row in by_op(trace).rows}
     assert rows["aten::linalg_vector_norm"] == rows["aten::linalg_norm"] == "reduction"
     assert rows["aten::layer_norm"] == "normalisation"
+
+
+@pytest.mark.parametrize(
+    "part", ["cutlass::Kernel<", "ck_tile::kentry<", "elementwise<", "multi_tensor_apply<"]
+)
+def test_a_long_name_takes_time_in_proportion_to_its_length(part: str) -> None:
+    """It took time with the square: ten seconds for a name of this length."""
+    began = time.process_time()
+    kernel_category(part * 8_000)
+    assert time.process_time() - began < 1

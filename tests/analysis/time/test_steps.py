@@ -131,8 +131,10 @@ def test_marks_of_the_file_with_the_kernels_go_before_the_harness_own_record():
 
 def _in_two_files(host: str = "a") -> Scene:
     """Device work at 0 to 100 and 500 to 600, each in a file of its own of process 7."""
-    source = Source("a.json", "kineto", host=host, pid=7, pass_name="torch")
-    scene = Scene(sources=(source, source))
+    sources = (
+        Source(f"{name}.json", "kineto", host=host, pid=7, pass_name="torch") for name in "ab"
+    )
+    scene = Scene(sources=tuple(sources))
     for piece, at in enumerate((0, 500)):
         scene.op("aten::mm", at, at + 30, source=piece)
         scene.kernel(at + 10, at + 100, source=piece)
@@ -154,3 +156,28 @@ def test_a_process_with_one_file_fills_the_time_between_those_of_another():
     scene.sources = (*scene.sources, Source("b", "kineto", host="a", pid=8, pass_name="torch"))
     scene.op("aten::mm", 0, 600, source=2)
     assert spans(measured(scene.build())) == [(10, 600)]
+
+
+def _two_processes(*at: int) -> Scene:
+    """One file of two processes, each with a host call 50 ns before its device work of 90."""
+    scene = Scene(sources=tuple(Source("a.db", "rocpd", host="n", pid=pid) for pid in (7, 8)))
+    for source, begin in enumerate(at):
+        scene.call("hipMalloc", begin, begin + 40, source=source)
+        scene.kernel(begin + 50, begin + 140, source=source)
+    return scene
+
+
+def test_time_in_which_no_process_of_a_file_was_alive_belongs_to_no_window():
+    assert spans(measured(_two_processes(0, 10**15).build())) == [
+        (50, 140),
+        (10**15 + 50, 10**15 + 140),
+    ]
+    assert spans(measured(_two_processes(10**15, 0).build())) == [
+        (50, 140),
+        (10**15 + 50, 10**15 + 140),
+    ]
+    assert summarise_trace(_two_processes(0, 10**15).build(), "a").partition.idle_ns == 0
+
+
+def test_processes_of_a_file_that_ran_at_the_same_time_have_one_window():
+    assert spans(measured(_two_processes(0, 130).build())) == [(50, 270)]

@@ -79,21 +79,31 @@ def test_series_of_both_writers_are_telemetry_of_their_device(tmp_path: Path) ->
     assert not trace.problems[1:]
 
 
-def test_what_is_no_series_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_values_that_cannot_be_and_what_is_no_series_are_left_out_and_counted(
+    tmp_path: Path,
+) -> None:
     odd = [
         value("Power (W)", 1, "much"),
         value("Power (W)", 1, float("nan")),
+        value("Power (W)", 1, -3.0),
+        value("SM Active (%)", 1, 5000.0),
+        value(f"lts__t_sectors.{OF_PEAK}", 1, 102.0, cat="hardware_counters"),
+        value("SM Active (%)", 1, -0.5),
         {**value("Power (W)", 1, 3), "args": {"a": 1, "b": 2}},
         {**value("Power (W)", 1, 3), "args": {}},
         {**value("Power (W)", 1, 3), "ts": None},
         value("CPU load", 1, 3, pid=7),
         value("sm", 1, 3, pid="GPU Counters", cat="hardware_counters"),
     ]
-    trace = trace_of(tmp_path, *odd, value("Power (W)", 2, 300))
-    assert [row[1:3] for row in rows(trace)] == [("power_w", 300.0)]
-    told = " ".join(problem.message for problem in trace.problems)
-    assert "ph=C 6" in told
-    assert "hardware_counters 1" in told
+    trace = trace_of(
+        tmp_path, *odd, value("Power (W)", 2, 300), value("SM Active (%)", 2, 100.4, cat=None)
+    )
+    assert [row[1:3] for row in rows(trace)] == [("power_w", 300.0), ("sm_activity", 1.0)]
+    assert [(problem.count, problem.message) for problem in trace.problems[1:]] == [
+        (9, "samples of device counters have no time or an impossible value: left out"),
+        (2, "kernels have no launch geometry: the file does not state it"),
+        (2, "events of kinds that are not analysed were left out: hardware_counters 1, ph=C 1"),
+    ]
 
 
 @pytest.mark.parametrize("wanted", [Wanted.TIMES, Wanted.DEVICES])

@@ -48,6 +48,16 @@ def test_other_programs_are_named(tmp_path: Path, content: Any, said: str, wante
         {"traceEvents": [SPAN, kernel("k", 1, 1)]},
         {"traceEvents": [SPAN, {**kernel("k", 1, 1), "ph": "B"}]},
         {"traceEvents": [event("cpu_op", "aten::mm", 1, 1)]},
+        *(
+            {"traceEvents": [{**SPAN, **one}, {"ph": "i", "name": "Record Window End", "ts": 9}]}
+            for one in (
+                {"cat": "cpu_op"},
+                {"cat": "python_function"},
+                {"cat": "cuda_runtime"},
+                {"cat": "cpu_instant_event", "ph": "i"},
+                {"ph": "C", "pid": "GPU 0 Counters", "args": {"": 1}},
+            )
+        ),
     ],
 )
 @pytest.mark.parametrize("wanted", Wanted)

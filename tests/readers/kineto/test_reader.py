@@ -15,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profharness import readers
+from profharness.analysis.time.device_work import work_of
+from profharness.analysis.time.graph_losses import graph_losses
 from profharness.errors import InputError
 from profharness.readers.kineto import reader as chrome_json
 from profharness.readers.kineto.devices import DeviceRows, TimeRows
@@ -406,6 +408,24 @@ def test_kernels_of_one_graph_launch_share_its_call(tmp_path: Path) -> None:
     )
     assert trace.kernels.tid.tolist() == [8, 8, 8]
     assert trace.kernels.correlation.tolist() == [77] * 3
+
+
+def test_the_graph_that_kernels_name_says_which_replays_lost_some(tmp_path: Path) -> None:
+    """Of the replays of graph 4 one lacks two kernels; graph 5 has one kernel always."""
+    events: list[Any] = [
+        launch("cudaLaunchKernel", 0, 1, 1),
+        kernel("k", 0, 1, correlation=1, graph_id=0),
+    ]
+    for number, (graph, count) in enumerate(((4, 3), (5, 1), (4, 1), (5, 1), (4, 3)), 2):
+        events.append(launch("cudaGraphLaunch", 100 * number, 5, number))
+        events += [
+            kernel("k", 100 * number + 10 * node, 9, correlation=number, graph_id=graph)
+            for node in range(count)
+        ]
+    trace = read(tmp_path, events)
+    assert trace.kernels.graph.tolist() == [-1, 4, 4, 4, 5, 4, 5, 4, 4, 4]
+    losses = graph_losses(trace, work_of(trace))
+    assert [losses.shown.tolist(), losses.lost.tolist()] == [[1], [2]]
 
 
 def test_of_two_calls_with_one_id_the_launch_counts(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ processes.
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,17 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
     )
     assert len(trace.ops) == 1
     assert [(p.severity, p.count) for p in trace.problems] == [("warning", 2), ("info", 2)]
+
+
+def test_many_streams_and_many_unknown_kinds_cost_no_more_than_their_number(tmp_path: Path) -> None:
+    """Twice the streams took four times the time, and every kind was told."""
+    spans = [span("CUDA functions", "k", n, 1, f"stream{n}") for n in range(30_000)]
+    others = [span(f"process {n}", "x", 1, 1, 1) for n in range(25)]
+    began = time.process_time()
+    trace = autograd.read(write(tmp_path / "t.json", [host("aten::mm", 0, 2), *spans, *others]))
+    assert time.process_time() - began < 5
+    assert len(trace.streams) == 30_000
+    assert trace.problems[-1].message.endswith("pid=process 4 1, 5 more kinds")
 
 
 @pytest.mark.parametrize("block", [2, 100, 1 << 20])

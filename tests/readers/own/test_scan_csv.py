@@ -113,7 +113,8 @@ def test_gzip_bom_blank_lines_and_crlf(tmp_path):
         ("batch_size,throughput,throughput_sem\n1,2,-1\n", "line 2: throughput_sem is -1"),
         ("batch_size,throughput,throughput\n1,2,3\n", "stands twice"),
         (b"\x00\x01\x02batch_size", "not a text"),
-        (b"\xff\xfe\x00", "not a text"),
+        (b"\xff\x00", "not a text"),
+        ("\ufeffbatch_size".encode("utf-16-le"), "is text in UTF-16, as a Windows shell saves"),
         (gzip.compress(b"batch_size,throughput\n1,2\n", mtime=0)[:-12], "gzip"),
     ],
 )

@@ -17,6 +17,7 @@ from profharness.errors import InputError
 from profharness.readers.py_spy import speedscope
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import ClockDomain, Trace
+from profharness.trace.parts.sampled import RATE
 from profharness.trace.wanted import Wanted
 
 FRAMES = [("<module>", "/home/user/train.py", 31), ("load", "/home/user/load.py", 7), ("f", "", 0)]
@@ -108,6 +109,19 @@ def test_samples_that_cannot_be_are_left_out_and_counted(tmp_path: Path) -> None
         ("train.py(31): <module>", 10_000_000)
     ]
     assert [problem.count for problem in trace.problems] == [6, 1]
+
+
+def test_odd_numbers_of_samples_and_threads_cost_no_more_than_themselves(tmp_path: Path) -> None:
+    path = profile(
+        tmp_path / "a.json",
+        thread("Thread 0012", [[0]] * 5, [5e-324, 5e-324, 0.02, 0.01, 0.01]),
+    )
+    trace = readers.read(path)
+    assert [(ns, tid) for _, _, ns, _, tid in marks(trace)] == [(40_000_000, 12)]
+    assert dict(trace.sources[0].details)[RATE] == "100"
+    assert [problem.count for problem in trace.problems] == [2, 1]
+    endless = profile(tmp_path / "b.json", thread("Thread 1", [[0]] * 20_000, 9e5))
+    assert readers.read(endless).problems[0].count == 10_000
 
 
 @pytest.mark.parametrize(

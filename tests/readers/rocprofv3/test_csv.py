@@ -383,6 +383,23 @@ def test_quoted_statistics_and_a_row_of_totals(tmp_path: Path) -> None:
     assert not trace.problems
 
 
+@pytest.mark.parametrize(
+    "order", [("total", "k", "Total"), ("k", "total", "Total"), ("k", "total")]
+)
+def test_a_kernel_may_be_called_total(tmp_path: Path, order: tuple[str, ...]) -> None:
+    """Only the last row, if it is the sum of the others, is the tool's own."""
+    lines = {"total": "total,3,40,13,40.0", "k": "k,2,60,30,60.0", "Total": "Total,5,100,20,100.0"}
+    own = [(name, int(lines[name].split(",")[2])) for name in order if name != "Total"]
+    for name, head, rest in (
+        ("results.stats.csv", "Name,Calls,TotalDurationNs,AverageNs,Percentage", ""),
+        ("9_kernel_stats.csv", "Name,Calls,TotalDurationNs,AverageNs,Percentage,MinNs,MaxNs", ",,"),
+    ):
+        path = kernel_file(tmp_path / name, [lines[name] + rest for name in order], head)
+        trace = readers.read(path)
+        assert [(row.name, row.total_ns) for row in trace.statistics] == own
+        assert not trace.problems
+
+
 def test_a_quoted_copy_of_a_trace_says_the_same(tmp_path: Path) -> None:
     plain = kernel_file(tmp_path / "1_kernel_trace.csv", rows(3))
     with plain.open(newline="") as file:

@@ -113,7 +113,8 @@ def test_several_processes_are_several_sources(tmp_path: Path) -> None:
     )
 
 
-def test_tables_that_no_view_shows_are_read_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("comment", ["", "/* of two,\n{} */", "-- without {}"])
+def test_tables_that_no_view_shows_are_read_too(tmp_path: Path, comment: str) -> None:
     """A second process that writes into a file finds the views of the first one made."""
     one, two = program(1, 10, pid=16), program(2, 12, pid=28)
     path = write_rocpd(tmp_path / "a.db", one, two)
@@ -126,7 +127,12 @@ def test_tables_that_no_view_shows_are_read_too(tmp_path: Path) -> None:
         assert all("UNION" in text for _, text in views)
         for name, text in views:
             connection.execute(f"DROP VIEW {name}")
-            connection.execute(text.partition(" UNION")[0])
+            shown, _, hidden = text.partition(" UNION")
+            connection.execute(f"{shown} {comment.format(hidden.split()[-1])}")
+        kernels = "SELECT sql FROM sqlite_master WHERE name = 'kernels'"
+        ((text,),) = connection.execute(kernels).fetchall()
+        connection.execute("DROP VIEW kernels")
+        connection.execute(f"{text} {comment.format('')}")
         assert connection.execute("SELECT COUNT(*) FROM kernels").fetchone() == (10,)
     connection.close()
     trace = readers.read(path)
