@@ -37,18 +37,18 @@ def host_ahead(trace: Trace, work: Work) -> list[Finding]:  # noqa: ARG001  as e
         return []
     several = f" (median of {len(ran)}, at most {format_ns(int(behind.max()))})"
     length = f", where a step takes {format_ns(step_ns)} on the device" if step_ns else ""
-    return [
-        finding(
-            "host-ahead",
-            f"the host ran ahead: the work of a step ended {format_ns(usual)} after its mark"
-            f"{several if len(ran) > 1 else ''}{length}; host time and device time of one instant "
-            "belong to different steps",
-            ahead_ns=usual,
-            most_ahead_ns=int(behind.max()),
-            steps=len(ran),
-            **({"step_ns": step_ns} if step_ns else {}),
-        )
-    ]
+    said = finding(
+        "host-ahead",
+        f"the host ran ahead: the work of a step ended {format_ns(usual)} after its mark"
+        f"{several if len(ran) > 1 else ''}{length}; host time and device time of one instant "
+        "belong to different steps",
+        ahead_ns=usual,
+        most_ahead_ns=int(behind.max()),
+        steps=len(ran),
+    )
+    if step_ns:
+        said.figures["step_ns"] = step_ns
+    return [said]
 
 
 def _length(step: Step) -> float:
