@@ -18,7 +18,8 @@ _CATEGORIES = frozenset(
     {
         *("ac2g", "async_cpu_to_gpu", "async_gpu", "fwdbwd", "gpu_user_annotation", "overhead"),
         *("Trace", "collective_comm", "cuda_sync", "cuda_event_record", "glow_runtime"),
-        *("cpu_instant_event", "cuda_profiler_range", "hardware_counters"),
+        *("hardware_counters", "external_correlation", "cuda_event", "xpu_sync", "hpu_op"),
+        *("xpu_scope_profiler", "mtia_ccp_events", "mtia_insight", "mtia_counters"),
     }
 )
 _SHOWN = 4

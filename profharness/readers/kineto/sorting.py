@@ -29,7 +29,11 @@ SAME_TABLE: dict[str | None, str] = {
     **dict.fromkeys(FILLS, COPY),
     "Operator": OP,
     **dict.fromkeys(
-        ("cuda_driver", "Runtime", "xpu_runtime", "mtia_runtime", "privateuse1_runtime"), CALL
+        (
+            *("cuda_driver", "Runtime", "xpu_runtime", "xpu_driver", "mtia_runtime"),
+            *("privateuse1_runtime", "privateuse1_driver"),
+        ),
+        CALL,
     ),
 }
 MARK_NAMES = ("ProfilerStep#", "profharness.", "enumerate(DataLoader)#")
