@@ -44,7 +44,8 @@ def fp32_products(m: Measurement) -> Iterator[Finding]:
     )
     gain = _gain(m)
     plain &= np.isfinite(gain) & (gain > 1.0)
-    time, matrix = int(m.kernel_ns[plain].sum()), int(m.kernel_ns[m.facts.multiplying].sum())
+    time = int(m.kernel_ns[plain].sum())
+    matrix = int(m.kernel_ns[m.facts.multiplying | plain].sum())  # names do not tell every product
     if time < max(NOTABLE_OF_MATRIX * matrix, NOTABLE_OF_KERNELS * whole) or not time:
         return
     if int(m.kernel_ns[rounded].sum()) > ALLOWED_SHARE * (time + int(m.kernel_ns[rounded].sum())):

@@ -45,6 +45,11 @@ def test_the_bytes_of_a_product_bound_what_it_gains():
     assert found.figures["at_most"] == pytest.approx(2.0, rel=0.01)
 
 
+def test_products_whose_kernels_have_another_name_are_products():
+    (found,) = found_in(products(("my_own_kernel", "float", 20_000_000)), "fp32-products")
+    assert found.figures["matrix_share"] == 1.0
+
+
 @pytest.mark.parametrize(
     "trace",
     [
