@@ -52,6 +52,7 @@ what ends later is not recorded. Records of the device are added behind that cou
 _CATEGORY = re.compile(rb'"cat"\s*:\s*"(?:Session|Node)"')
 _RUN = "model_run"
 _KERNEL = "Kernel"
+_FENCES = ("_fence_before", "_fence_after")  # of older releases, around the kernel of each node
 _NOTHING = msgspec.Raw(b"")
 
 
@@ -161,7 +162,11 @@ class _Rows:
     def add(self, batch: list[Event]) -> None:
         placed = list(enumerate(batch, self._events))
         self._events += len(batch)
-        nodes = [(at, e) for at, e in placed if e.cat == "Node" and e.ph == "X"]
+        nodes = [
+            (at, e)
+            for at, e in placed
+            if e.cat == "Node" and e.ph == "X" and not (e.name or "").endswith(_FENCES)
+        ]
         worked = [(at, e) for at, e in placed if e.cat == _KERNEL and e.ph == "X"]
         runs = [
             (at, e) for at, e in placed if e.cat == "Session" and e.ph == "X" and e.name == _RUN
@@ -172,6 +177,8 @@ class _Rows:
             for e in batch
             if (e.cat not in ("Node", _KERNEL) and e.name != _RUN) or e.ph != "X"
         )
+        if fences := sum(e.cat == "Node" and (e.name or "").endswith(_FENCES) for e in batch):
+            self.left_out["fences of nodes"] += fences
         if self.wants_ops and nodes:
             self._add(self.nodes, nodes, with_ops=True)
         if runs:

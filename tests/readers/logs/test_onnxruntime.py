@@ -115,6 +115,17 @@ def test_nodes_of_each_provider_are_counted_once(tmp_path: Path) -> None:
     }
 
 
+def test_fences_around_a_kernel_are_no_runs_of_its_node(tmp_path: Path) -> None:
+    """Releases of before 2023 write two beside each."""
+    fences = [
+        {**session(f"mm_fence_{side}", at, 0), "cat": "Node", "args": {"op_name": "MatMul"}}
+        for side, at in (("before", 209), ("after", 241))
+    ]
+    trace = read(tmp_path, [fences[0], node("mm", "MatMul", 210, 30), fences[1]])
+    assert trace.strings.decode(trace.ops.name) == ["MatMul"]
+    assert [(one.count, one.severity) for one in trace.problems] == [(2, "info")]
+
+
 def test_the_sidecar_gives_the_start(tmp_path: Path) -> None:
     start = 1_795_165_980_324_238_967
     trace = read(tmp_path, RUNS, start_ns=start, host="n", rank=3, pid=9, point="ort-b1")
