@@ -116,7 +116,7 @@ def test_nodes_of_each_provider_are_counted_once(tmp_path: Path) -> None:
 
 
 def test_fences_around_a_kernel_are_no_runs_of_its_node(tmp_path: Path) -> None:
-    """Releases of before 2023 write two beside each."""
+    """Older releases write two beside each."""
     fences = [
         {**session(f"mm_fence_{side}", at, 0), "cat": "Node", "args": {"op_name": "MatMul"}}
         for side, at in (("before", 209), ("after", 241))
