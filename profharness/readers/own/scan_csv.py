@@ -43,6 +43,7 @@ _VAST = 1e30
 are numbers."""
 _GZIP = b"\x1f\x8b"
 _HEAD = 64 << 10
+_REPORT = {"Concurrency", "Inferences/Second"}  # columns of perf_analyzer's own
 _SHAPE = "expected batch_size (or concurrency, or processes) and throughput, one row per level"
 
 _OTHER = "name a CSV of scan results, or a run directory; of traces: `profharness metrics FILE`"
@@ -64,6 +65,8 @@ def read_scan_csv(path: Path) -> ScanTable:
     and finite.
     """
     keep_freed_memory()  # fits follow, thousands of them on arrays of a megabyte
+    if _header(path) >= _REPORT:
+        return _of_report(path)
     columns, rows = _cells(path)
     axis, other_levels = _axis(path, columns, rows)
     units = {row.cells.get("unit", "") for row in rows}
@@ -91,14 +94,48 @@ def read_scan_csv(path: Path) -> ScanTable:
 
 def heads_scan(path: Path) -> bool:
     """Whether the first line of a file names the columns of a scan: a level and `throughput`."""
+    columns = _header(path)
+    return columns >= _REPORT or ("throughput" in columns and not columns.isdisjoint(AXES))
+
+
+def _header(path: Path) -> set[str]:
+    """The columns that the first line names; none where the file cannot be read, which is told by
+    whoever reads it.
+    """
     try:
         head = read_head(path, _HEAD).decode("utf-8-sig", "replace")
-    except InputError:  # told by whoever reads it
-        return False
+    except InputError:
+        return set()
     line = next((line for line in head.splitlines() if line.strip()), "")
     cells = next(csv.reader([line], delimiter=max(_DELIMITERS, key=line.count)), [])
-    columns = {from_cell(cell.strip()) for cell in cells}
-    return "throughput" in columns and not columns.isdisjoint(AXES)
+    return {from_cell(cell.strip()) for cell in cells}
+
+
+def _of_report(path: Path) -> ScanTable:
+    """The levels of a report of perf_analyzer."""
+    from profharness.readers.logs.perf_analyzer import read_levels
+
+    levels = read_levels(path)
+    latency = [level.latency_us for level in levels]
+    unknown = np.full(len(levels), np.nan)
+    table = ScanTable(
+        source=str(path),
+        axis="concurrency",
+        key_columns=(),
+        keys=((),) * len(levels),
+        level=np.array([level.value for level in levels]),
+        throughput=np.array([level.throughput for level in levels]),
+        throughput_sem=unknown,
+        latency_ms=np.array([np.nan if one is None else one / 1e3 for one in latency]),
+        latency_sem_ms=unknown,
+    )
+    for column in (table.level, table.throughput):
+        if not ((column > 1 / _VAST) & (column < _VAST)).all():
+            raise InputError(
+                f"{path}: a concurrency or throughput is not positive, or nothing measures it",
+                "leave failed levels out",
+            )
+    return table
 
 
 def _check_size(path: Path, split: list[str], series: Counter[tuple[str, ...]]) -> None:

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from profharness.errors import InputError
-from profharness.readers.own.scan_csv import read_scan_csv
+from profharness.readers.own.scan_csv import heads_scan, read_scan_csv
 
 
 def written(folder, text, name="scan.csv"):
@@ -40,6 +40,33 @@ def test_text_splits_and_numbers_are_ignored(tmp_path):
 def test_a_comma_may_end_each_row(tmp_path, header, end):
     text = f"batch_size,throughput{header}\n1,10{end}\n2,20{end}\n"
     assert read_scan_csv(written(tmp_path, text)).throughput.tolist() == [10, 20]
+
+
+PARTS = "Client Send,Network+Server Send/Recv,Server Queue,Server Compute Infer,Client Recv"
+
+
+def test_a_report_of_perf_analyzer_is_a_scan(tmp_path):
+    head = f"Concurrency,Inferences/Second,{PARTS},p50 latency,Avg GPU Utilization\n"
+    rows = ["2,190.5,1,2,3,4,5,20,GPU-1:0.5;", "1,100,1,2,3,4,5,20,GPU-1:0.25;"]
+    path = written(tmp_path, head + "\n".join(rows) + "\n")
+    table = read_scan_csv(path)
+    assert heads_scan(path)
+    assert (table.axis, table.unit, table.key_columns) == ("concurrency", "items/s", ())
+    assert [table.level.tolist(), table.throughput.tolist()] == [[1, 2], [100, 190.5]]
+    assert table.keys == ((), ())
+
+
+def test_a_report_of_request_rates_is_no_scan(tmp_path):
+    path = written(tmp_path, f"Request Rate,Inferences/Second,{PARTS}\n1,1,1,1,1,1,1\n")
+    assert not heads_scan(path)
+    with pytest.raises(InputError, match="no column 'throughput'"):
+        read_scan_csv(path)
+
+
+def test_impossible_levels_of_a_report_are_named(tmp_path):
+    path = written(tmp_path, f"Concurrency,Inferences/Second,{PARTS}\n1,0,1,1,1,1,1\n")
+    with pytest.raises(InputError, match="is not positive"):
+        read_scan_csv(path)
 
 
 def test_plans_of_other_cores_are_other_series(tmp_path):
