@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from profharness import families
 from profharness.errors import InputError
-from profharness.readers.border import reading, refuse_utf_16
+from profharness.readers.border import reading, refuse_utf_16, refuse_wrapped
 from profharness.readers.own.sidecar import SUFFIX
 from profharness.rundir.blocks import read_head
 from profharness.rundir.private.spool import SpooledPath
@@ -129,6 +129,7 @@ def find_reader(path: Path) -> Reader:
     for reader in foreign:
         if _knows(reader, head, path):
             return reader
+    refuse_wrapped(path, head)
     names = ", ".join(reader.name for reader in (*map(member, FORMATS), *foreign))
     scan = "\na CSV of scan results is for `saturation`, `report` and `plot`"
     raise InputError(

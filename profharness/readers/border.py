@@ -17,6 +17,18 @@ from typing import Any
 from profharness.errors import InputError, ProfharnessError
 
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_UNPACK = "unpack it, and name the trace that is in it"
+_WRAPPED = (  # where the bytes stand, they, what the file is, and what to do
+    (0, b"PK\x03\x04", "a zip archive", _UNPACK),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
+    (257, b"ustar", "a tar archive", _UNPACK),
+    (0, b"BZh", "compressed by bzip2", _UNPACK),
+    (0, b"\xfd7zXZ\x00", "compressed by xz", _UNPACK),
+    (0, b"\x28\xb5\x2f\xfd", "compressed by zstd", _UNPACK),
+    (0, b"\x1f\x8b", "compressed by gzip twice", _UNPACK),
+    (0, b"version https://git-lfs", "Git LFS's pointer to a file", "fetch the file: git lfs pull"),
+    (0, b"<!DOCTYPE html", "a web page", "download the file itself"),
+)
 _LONGEST = 200  # characters of a library's own words, which may quote the file
 _HINT = (
     "the writer was interrupted, or the file was damaged on its way: copy or record it again; "
@@ -82,6 +94,13 @@ def refuse_utf_16(path: Path, content: bytes) -> None:
             "let the program write the file itself, or convert it: "
             "iconv -f UTF-16 -t UTF-8 FILE > NEW",
         )
+
+
+def refuse_wrapped(path: Path, head: bytes) -> None:
+    """Raises InputError where a file of no format that is read is packed, or stands for another."""
+    for at, magic, what, hint in _WRAPPED:
+        if head[at:].startswith(magic):
+            raise InputError(f"{path} is {what}, which is not read", hint)
 
 
 def unreadable(path: Path, kind: str, error: BaseException) -> InputError:

@@ -4,13 +4,18 @@ not dressed as such.
 
 from __future__ import annotations
 
+import bz2
 import errno
 import gzip
+import io
+import lzma
 import struct
 import sys
+import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,6 +112,39 @@ def test_text_in_utf_16_is_named_as_the_reason(tmp_path: Path, coding: str) -> N
     path.write_bytes('\ufeff{"traceEvents": []}'.encode(coding))
     with pytest.raises(InputError, match=r"t\.json is text in UTF-16, as a Windows shell saves"):
         readers.read(path)
+
+
+@pytest.mark.parametrize(
+    ("pack", "said"),
+    [
+        (bz2.compress, "compressed by bzip2"),
+        (lzma.compress, "compressed by xz"),
+        (lambda text: gzip.compress(gzip.compress(text)), "compressed by gzip twice"),
+        (lambda text: packed(text, "w"), "a tar archive"),
+        (lambda text: packed(text, "w:gz"), "a tar archive"),
+        (
+            lambda _: b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+            "Git LFS's pointer",
+        ),
+        (lambda _: b"<!DOCTYPE html>\n<html></html>", "a web page"),
+    ],
+)
+def test_a_packed_file_is_named_for_what_it_is(
+    tmp_path: Path, pack: Callable[[bytes], bytes], said: str
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_bytes(pack(b'{"schemaVersion": 1, "traceEvents": []}'))
+    with pytest.raises(InputError, match=rf"t\.json is {said}.*, which is not read"):
+        readers.read(path)
+
+
+def packed(text: bytes, mode: Any) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode=mode) as archive:
+        member = tarfile.TarInfo("t.json")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+    return file.getvalue()
 
 
 def test_a_file_of_more_devices_than_can_be_measured_is_refused(tmp_path: Path) -> None:
