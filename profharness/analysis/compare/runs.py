@@ -95,7 +95,7 @@ def _differences(a: dict[str, str], b: dict[str, str]) -> tuple[Difference, ...]
 
 def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison:
     figures_a, figures_b = _with_basics(a), _with_basics(b)
-    deltas = tuple(changes(figures_a, figures_b, widening))
+    deltas = tuple(changes(figures_a, figures_b, widening, (a.drift, b.drift)))
     return PointComparison(
         point=a.point,
         backend=a.backend,
