@@ -58,7 +58,10 @@ def run(ratio: float, kind: str, size: float, seed: int) -> Summary:
     for items, one in zip(POINTS, first, strict=True):
         low, high = widened(one, drift)
         rate = Figure(value=one.throughput, unit="items/s", low=low, high=high)
-        points.append(PointSummary(point=f"b{items}", metrics={"throughput": rate}))
+        point = PointSummary(
+            point=f"b{items}", metrics={"throughput": rate}, drift=abs(drift.relative)
+        )
+        points.append(point)
     return Summary(source="", trace=TraceCounts(), points=tuple(points))
 
 

@@ -6,8 +6,12 @@ law's throughput with noise, a standard error that knows only a part of it, and 
 level that another program slowed down; the level of the knee is measured once more, and its drift
 widens the errors as it does in a run. What `series` then says is held against the truth: the knee
 (the highest throughput inside the scan over the throughput of one client) and the concurrency of
-the law's peak. Counted is an interval that holds it, an open end holds everything on its side.
-`jobs` counts plans above the true knee. `--save FILE` keeps the table as JSON.
+the law's peak. Of the knee an open end holds everything on its side. Intervals of the peak are told
+apart: those with both ends that hold the peak, those with an open end (`open`, and how many of them
+begin at or below the peak), and of servers whose throughput never falls those that have an upper
+end although there is no peak. `plans` are numbers of jobs, `above` those above the true knee.
+`--first` is the first seed; those below 100 were looked at while the method was made. `--save FILE`
+keeps the table as JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from profharness.analysis.curves.saturation import series
 from profharness.scans.search import Rules, Seen, knee_of, next_level
+from profharness.stats.estimate import Estimate
 from profharness.trace.scan_table import ScanTable
 
 Z95 = 1.959964
@@ -78,6 +83,10 @@ NOISES = (
 )
 
 
+def words(noise: tuple[float, float, float, float]) -> str:
+    return f"{100 * noise[0]:.0f} %, {100 * noise[1]:.0f} %, {100 * noise[2]:.0f} %"
+
+
 def scanned(server: Server, noise: tuple[float, float, float, float], seed: int) -> ScanTable:
     """The levels that a search measures, with errors that hold the drift of its repeated level."""
     scatter, stated, disturbed, factor = noise
@@ -115,11 +124,39 @@ def holds(low: float | None, high: float | None, truth: float) -> bool:
     return (low is None or low <= truth) and (high is None or truth <= high)
 
 
-def cell(server: Server, noise: tuple[float, float, float, float], seeds: int) -> dict[str, Any]:
-    """Shares of the seeds, and the median width of the knee's interval over the knee."""
-    knees = peaks = told = above = plans = 0
-    widths = []
-    for seed in range(seeds):
+@dataclass
+class Peaks:
+    """Intervals of the peak by their kind, and how many of each are right."""
+
+    closed: int = 0
+    closed_held: int = 0
+    open: int = 0
+    open_held: int = 0
+    none: int = 0
+    none_open: int = 0
+
+    def add(self, ends: Estimate, peak: float | None) -> None:
+        """One more. Without a peak an open upper end is right."""
+        if peak is None:
+            self.none += 1
+            self.none_open += ends.high is None
+        elif ends.low is None or ends.high is None:
+            self.open += 1
+            self.open_held += holds(ends.low, ends.high, peak)
+        else:
+            self.closed += 1
+            self.closed_held += holds(ends.low, ends.high, peak)
+
+
+def cell(
+    server: Server, noise: tuple[float, float, float, float], seeds: Sequence[int]
+) -> dict[str, Any]:
+    """Shares of the seeds, the median width of the knee's interval over the knee, and how many
+    intervals of the peak there are of each kind.
+    """
+    knees = above = plans = 0
+    widths, peaks = [], Peaks()
+    for seed in seeds:
         table = scanned(server, noise, seed)
         (found,) = series(table)
         top = float(table.level.max())
@@ -133,35 +170,45 @@ def cell(server: Server, noise: tuple[float, float, float, float], seeds: int) -
             plans += 1
             above += found.jobs_per_device > max(knee, 1.0) * 1.005
         if found.usl is not None:
-            told += 1
-            ends = found.usl.n_peak
-            peaks += holds(ends.low, ends.high, server.peak or math.inf)
+            peaks.add(found.usl.n_peak, server.peak)
     return {
         "server": server.name,
         "noise": noise[0],
         "stated": noise[1],
         "disturbed": noise[2],
-        "seeds": seeds,
-        "knee": knees / seeds,
+        "seeds": len(seeds),
+        "knee": knees / len(seeds),
         "knee_width": float(np.median(widths)) if widths else None,
-        "n_peak_given": told / seeds,
-        "n_peak": peaks / told if told else None,
-        "plans": plans / seeds,
-        "plans_above_knee": above / plans if plans else None,
+        "n_peak": asdict(peaks),
+        "plans": plans,
+        "plans_above_knee": above,
     }
 
 
-def totals(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Shares over all scans that gave the figure."""
+def totals(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The same over several rows."""
+    seeds = sum(row["seeds"] for row in rows)
+    widths = [row["knee_width"] for row in rows if row["knee_width"] is not None]
     return {
-        name: sum(row[name] * row[weight] for row in rows if row[name] is not None)
-        / sum(row[weight] for row in rows)
-        for name, weight in (
-            ("knee", "seeds"),
-            ("n_peak", "n_peak_given"),
-            ("plans_above_knee", "plans"),
-        )
+        "seeds": seeds,
+        "knee": sum(row["knee"] * row["seeds"] for row in rows) / seeds,
+        "knee_width": float(np.median(widths)) if widths else None,
+        "n_peak": {name: sum(row["n_peak"][name] for row in rows) for name in asdict(Peaks())},
+        "plans": sum(row["plans"] for row in rows),
+        "plans_above_knee": sum(row["plans_above_knee"] for row in rows),
     }
+
+
+def line(name: str, row: dict[str, Any]) -> str:
+    """A row of the table that is printed."""
+    peaks = row["n_peak"]
+    counts = " ".join(
+        f"{peaks[held]:4d} of {peaks[kind]:4d}"
+        for kind, held in (("closed", "closed_held"), ("open", "open_held"), ("none", "none_open"))
+    )
+    width = "   - " if row["knee_width"] is None else f"{row['knee_width']:5.2f}"
+    plans = f"{row['plans_above_knee']:4d} of {row['plans']:4d}"
+    return f"{name:42s} | {row['knee']:5.3f} {width} | {counts} | {plans}"
 
 
 def main() -> None:
@@ -169,29 +216,26 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--seeds", type=int, default=40)
+    options.add_argument("--first", type=int, default=0)
     options.add_argument("--save", type=Path)
     asked = options.parse_args()
+    seeds = range(asked.first, asked.first + asked.seeds)
     rows = []
-    print("server                  noise stated  odd |  knee width | n_peak given |  plans  above")
+    print(
+        f"{'server, noise, stated, odd':42s} |  knee width | peak held   , open      , "
+        "none: open  | plans above"
+    )
     for server in SERVERS:
         for noise in NOISES:
-            row = cell(server, noise, asked.seeds)
-            rows.append(row)
-
-            def shown(name: str, row: dict[str, Any] = row) -> str:
-                return "   - " if row[name] is None else f"{row[name]:5.2f}"
-
-            print(
-                f"{server.name:22s} {100 * noise[0]:5.0f}% {100 * noise[1]:5.0f}% "
-                f"{100 * noise[2]:3.0f}% | {shown('knee')} {shown('knee_width')} |  "
-                f"{shown('n_peak')} {shown('n_peak_given')} |  {shown('plans')}  "
-                f"{shown('plans_above_knee')}",
-                flush=True,
-            )
-    shares = totals(rows)
-    print({name: round(share, 3) for name, share in shares.items()})
+            rows.append(cell(server, noise, seeds))
+            print(line(f"{server.name} {words(noise)}", rows[-1]), flush=True)
+    sums = {words(noise): totals(rows[at :: len(NOISES)]) for at, noise in enumerate(NOISES)}
+    sums["all"] = totals(rows)
+    for name, row in sums.items():
+        print(line(name, row))
     if asked.save:
-        kept = {"schema": 1, "benchmark": "scan-intervals", "rows": rows, "totals": shares}
+        kept = {"schema": 2, "benchmark": "scan-intervals", "first_seed": asked.first}
+        kept |= {"rows": rows, "totals": sums}
         asked.save.write_text(json.dumps(kept, indent=1) + "\n")
 
 

@@ -246,12 +246,13 @@ class Measurement:
     @cached_property
     def filled_split(self) -> FilledSplit:
         """Compute time that fills the devices, by what holds its kernels back."""
+        rows = self.near.rows
         return filled_split(
             self.near.trace,
             {device: part.filled for device, part in zip(self.devices, self.offered, strict=True)},
             self.windows,
-            self.facts.rates.of(self.near.rows),
-            self.facts.roofs,
+            self.facts.rates.of(rows),
+            lambda row: self.facts.ceilings_of(row if rows is None else int(rows[row])),
         )
 
     @property

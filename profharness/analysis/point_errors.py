@@ -7,8 +7,7 @@ from __future__ import annotations
 import math
 
 from profharness.analysis.records import Figure, PointSummary
-
-Z95 = 1.959963984540054  # of the normal distribution, as in `stats.bootstrap`
+from profharness.stats.bootstrap import Z95
 
 
 def throughput_ends(point: PointSummary) -> tuple[float, float] | None:

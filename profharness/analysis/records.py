@@ -189,7 +189,8 @@ class Classic(msgspec.Struct, frozen=True, kw_only=True):
 class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One point over all passes. Throughput in items/s, latency mean in ms; `rate` is that of an
     open loop, in requests/s. `verdict_needs` says what a verdict would take where there is none.
-    `providers` are onnxruntime's execution providers that it ran on, best first.
+    `providers` are onnxruntime's execution providers that it ran on, best first. `drift` is the
+    relative drift of repeated points that the intervals of throughput and latency hold.
 
     Of a scan of a command, `parameters` are its values by axis, `executions` how many counted,
     `wall_s` their mean length, `values` the figures that the script gave, and `kept` whether they
@@ -213,6 +214,7 @@ class PointSummary(msgspec.Struct, frozen=True, kw_only=True):
     providers: tuple[str, ...] = ()
     throughput: float | None = None
     throughput_sem: float | None = None
+    drift: float = 0.0
     latency_ms: float | None = None
     consistency: float | None = None
     overhead: dict[str, Estimate] = {}

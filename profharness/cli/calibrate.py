@@ -49,7 +49,8 @@ def calibrate(
     """
     from profharness.cli.running import left_caps
     from profharness.measure.calibrate import calibrate as measure
-    from profharness.node.ceilings import better_kept, path_of, store
+    from profharness.node.ceilings import kept_of, store
+    from profharness.stats.calibration_watch import completed
 
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise UsageError(
@@ -61,17 +62,18 @@ def calibrate(
         )
     left_caps.set_again()
     found = measure("cpu" if threads is not None else device, python, seconds, threads)
-    kept = better_kept(found)
-    path = path_of(found) if kept else store(found)
+    earlier = kept_of(found)
+    whole = found if earlier is None else completed(found, earlier)
+    path = store(whole)
     if json:
         typer.echo(encoded(found).decode())
         return
     typer.echo("\n".join(lines_of(found)))
+    taken = [one.figure for one in found.doubts if not whole.doubt(one.figure)]
     mention(
-        f"not kept: {path} holds an earlier calibration that is believed"
-        if kept
-        else f"kept in {path}; reports of runs on this device use it"
-        + (", but for what is doubtful" if found.doubts else "")
+        f"kept in {path}; reports of runs on this device use it"
+        + (f", with {', '.join(taken)} of an earlier calibration" if taken else "")
+        + (", but for what is doubtful" if whole.doubts else "")
     )
 
 

@@ -54,8 +54,8 @@ class MetricsLine(OperatorOptions, frozen=True, kw_only=True):
         tuple[str, ...],
         Option(
             "What a change would be worth, from the critical path: kernel:REGEX=FACTOR, "
-            "op:REGEX=FACTOR, graphs, no-sync, hide-communication, dataloader, batch=N or "
-            "batch=OLD:NEW. Repeatable.",
+            "op:REGEX=FACTOR, graphs, no-sync, hide-communication, dataloader or batch=N. "
+            "Repeatable.",
             metavar="CHANGE",
         ),
     ] = ()

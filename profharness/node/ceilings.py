@@ -78,8 +78,11 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         """The rate of a type of product, or of `copy`, in FLOP/s or B/s; None where it was not
         measured or is not believed.
         """
-        measured = self.copy_bytes_per_s if figure == COPY else self.gemm_flops.get(figure)
-        return None if self.doubt(figure) else measured
+        return None if self.doubt(figure) else self.rate(figure)
+
+    def rate(self, figure: str) -> float | None:
+        """The rate that was measured, believed or not."""
+        return self.copy_bytes_per_s if figure == COPY else self.gemm_flops.get(figure)
 
     def doubted(self, figure: str, why: str) -> Calibration:
         """The same without belief in a figure."""
@@ -113,14 +116,10 @@ def _folder(folder: Path | None) -> Path:
     return (cache_dir() if folder is None else folder) / "calibration"
 
 
-def better_kept(calibration: Calibration, folder: Path | None = None) -> bool:
-    """Whether a calibration of the same device and software is kept that is believed, which this
-    one is not.
-    """
-    if not calibration.doubts:
-        return False
-    name = path_of(calibration, folder).name
-    return any(path_of(one, folder).name == name and not one.doubts for one in stored(folder))
+def kept_of(calibration: Calibration, folder: Path | None = None) -> Calibration | None:
+    """The one that is kept of the same device and software; None without."""
+    path = path_of(calibration, folder)
+    return next((one for one in stored(folder) if path_of(one, folder) == path), None)
 
 
 def store(calibration: Calibration, folder: Path | None = None) -> Path:

@@ -92,8 +92,8 @@ def _forecasts(path: CriticalPath) -> dict[str, object]:
 
 
 def told(made: Forecast) -> Forecast:
-    """A forecast without its value where that has no interval: its bound stays."""
-    if made.is_told or made.change == NO_CHANGE:
+    """A forecast without its value, of which no interval is known: its bound stays."""
+    if made.change == NO_CHANGE:
         return made
     return msgspec.structs.replace(made, forecast_ns=None)
 

@@ -75,6 +75,28 @@ def judged(calibration: Calibration, seen: dict[str, float]) -> Calibration:
     return msgspec.structs.replace(found, watched=seen)
 
 
+def completed(calibration: Calibration, kept: Calibration) -> Calibration:
+    """The calibration with figures of one that is kept in place of those that are not believed: as
+    far as it was watched, too, and this one did not go beyond them, which proves them too low.
+    """
+    found = calibration
+    for doubt in calibration.doubts:
+        earlier, now = kept.believed(doubt.figure), calibration.rate(doubt.figure)
+        rounds = kept.rounds.get(doubt.figure, ())
+        if not earlier or not rounds or (now or 0.0) > earlier * (1 + SCATTER):
+            continue
+        is_copy = doubt.figure == COPY
+        rates = {} if is_copy else {doubt.figure: earlier}
+        found = msgspec.structs.replace(
+            found,
+            gemm_flops={**found.gemm_flops, **rates},
+            copy_bytes_per_s=earlier if is_copy else found.copy_bytes_per_s,
+            rounds={**found.rounds, doubt.figure: rounds},
+            doubts=tuple(one for one in found.doubts if one != doubt),
+        )
+    return found
+
+
 def _beside(seen: dict[str, float], *, on_cpu: bool) -> str:
     """What else was going on that spoils every figure; empty where nothing was."""
     cores, node = seen.get("other_cores", 0.0), os.cpu_count() or 1

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profharness.stats.bootstrap import Z95
 from profharness.trace.model import F64, I64
 
 FEWEST = 20
 BLOCKS = 40
-_Z = 1.96
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def trend(values: F64 | I64) -> Trend | None:
     rise = medians[right] - medians[left]
     slopes = np.sort(rise / (places[right] - places[left]))
     count = len(medians)
-    reach = _Z * float(np.sqrt(count * (count - 1) * (2 * count + 5) / 18))
+    reach = Z95 * float(np.sqrt(count * (count - 1) * (2 * count + 5) / 18))
     low, high = (
         int(np.clip(np.floor((len(slopes) + sign * reach) / 2), 0, len(slopes) - 1))
         for sign in (-1, 1)

@@ -129,8 +129,24 @@ class Scene:
             source=source,
         )
 
-    def op(self, name: str, start: int, end: int, *, tid: int = 1, source: int = 0) -> int:
-        self._add("ops", start, end, name=self.strings.code(name), tid=tid, pid=7, source=source)
+    def op(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        *,
+        tid: int = 1,
+        source: int = 0,
+        shapes: str = "",
+        dtype: str = "",
+    ) -> int:
+        inputs = {
+            key: self.strings.code(text)
+            for key, text in (("shapes", shapes), ("dtype", dtype))
+            if text
+        }
+        at = {"name": self.strings.code(name), "tid": tid, "pid": 7, "source": source}
+        self._add("ops", start, end, **at, **inputs)
         return len(self.rows["ops"]) - 1
 
     def mark(

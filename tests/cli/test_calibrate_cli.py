@@ -52,7 +52,7 @@ BUSY = "import time\nend = time.monotonic() + 120\nwhile time.monotonic() < end:
 
 
 @pytest.mark.slow
-def test_beside_other_work_the_calibration_is_doubtful_and_keeps_the_sound_one(tmp_path):
+def test_beside_other_work_the_calibration_is_doubtful_and_keeps_sound_figures(tmp_path):
     """Real programs that take as many cores as there are: nothing of it is a ceiling."""
     pytest.importorskip("torch")
     environment = {**os.environ, "PROFHARNESS_CACHE": str(tmp_path), "OMP_NUM_THREADS": "1"}
@@ -65,10 +65,13 @@ def test_beside_other_work_the_calibration_is_doubtful_and_keeps_the_sound_one(t
         assert {doubt.figure for doubt in found.doubts} == {*found.gemm_flops, "copy"}
         assert "while it was measured" in found.doubts[0].why
         (kept,) = stored(tmp_path)
-        sound = msgspec.structs.replace(kept, doubts=(), watched={}, gemm_flops={"fp32": 9e9})
+        rates = {"fp32": 9e13, "bf16": 1e3}
+        sound = msgspec.structs.replace(kept, doubts=(), watched={}, gemm_flops=rates)
         store(sound, tmp_path)
         started.run(*words, env=environment)
-        assert stored(tmp_path) == (sound,)
+        (kept,) = stored(tmp_path)
+        assert kept.believed("fp32") == 9e13
+        assert kept.doubt("bf16"), "what a busy node exceeds is no ceiling"
     finally:
         for one in others:
             one.kill()

@@ -9,7 +9,10 @@ import pytest
 
 import profharness
 from profharness.cli import run_cli
+from profharness.cli.agents.roots import Roots
+from profharness.cli.agents.summaries import compare
 from profharness.errors import UsageError
+from profharness.report.compared.words import other_work_words
 from tests.readers.kineto.kineto_files import document, event, kernel, launch, op, write
 
 Work = dict[str, tuple[str, int]]  # operator -> kernel and its time in us
@@ -106,3 +109,32 @@ def test_frames_have_the_rows_of_json(pair):
     assert frame.attrs["step"]["clock"] == "device"
     with pytest.raises(UsageError, match="no rows by 'kernel'"):
         a.compare(b, by="kernel")
+
+
+def test_every_way_of_comparing_says_that_the_work_differs(tmp_path, capsys):
+    a = file_of(tmp_path, "a.json", A)
+    b = file_of(tmp_path, "b.json", {"custom::attention": ("sm90_fmha", 90)})
+    assert run_cli(["compare", str(a), str(b), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    frame = profharness.read(a).compare(profharness.read(b))
+    asked = compare(Roots((tmp_path,)), str(a), str(b), top=1)
+    answer = other_work_words(asked.other_work, asked.step)
+    assert run_cli(["compare", str(a), str(b)]) == 0
+    assert f"Answer  {answer}" in capsys.readouterr().out
+    assert {row["better"] for row in told["run"]} == {"neither"}
+    assert list(frame["better"]) == [row["better"] for row in told["run"]]
+    assert [delta.better for delta in asked.run] == list(frame["better"])
+    assert not asked.reasons
+    assert not told["reasons"]
+
+
+def test_an_agent_gets_the_first_rows_of_each_table_of_work(pair, tmp_path):
+    asked = compare(Roots((tmp_path,)), *pair, top=1)
+    assert {table.by for table in asked.work} == {"op", "shape", "module", "category"}
+    assert [len(table.rows) for table in (*asked.work, *asked.hotspots)] == [1] * 5
+    assert asked.tree is None
+    assert asked.rows_left_out == sum(
+        len(table.rows) - 1
+        for found in [compare(Roots((tmp_path,)), *pair)]
+        for table in (*found.work, *found.hotspots)
+    )

@@ -95,7 +95,6 @@ def test_json_holds_parts_that_sum_to_the_window(
     )
     assert (faster["forecast_ns"], faster["at_most_ns"]) == (None, 150_000)
     assert faster["next_limit"] == "kernel"
-    assert faster["low_ns"] is None
     assert (path["batches"], path["refused"]) == ([], [])
 
 

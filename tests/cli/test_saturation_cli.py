@@ -136,3 +136,19 @@ def test_a_knee_below_a_curve_that_still_rises_is_a_bound(tmp_path, capsys):
     assert "knee         at least " in text
     assert "; at least " in text
     assert "devices      at most " in text
+
+
+def test_the_words_have_the_unit_of_the_table(tmp_path, capsys):
+    rows = "".join(
+        f"torch,{level},{100 * level / (8 + level):.3f},{level},jets/s\n"
+        for level in (1, 2, 4, 8, 16, 32, 64, 128)
+    )
+    path = tmp_path / "scan.csv"
+    path.write_text(f"backend,batch_size,throughput,latency_ms,unit\n{rows}")
+    for words in ([], ["--format", "md"], ["--latency-limit", "20"]):
+        assert run_cli(["saturation", str(path), *words]) == 0
+        told = capsys.readouterr().out
+        assert "items/s" not in told
+        assert "jets/s" in told
+    assert run_cli(["saturation", str(path), "--json"]) == 0
+    assert '"unit": "jets/s"' in capsys.readouterr().out.replace('":"', '": "')

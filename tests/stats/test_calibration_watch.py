@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from profharness.cli.calibrate import lines_of
-from profharness.node.ceilings import Calibration, better_kept, decode, path_of, store, stored
-from profharness.stats.calibration_watch import judged, watched
+from profharness.node.ceilings import Calibration, decode, kept_of, path_of, store, stored
+from profharness.stats.calibration_watch import completed, judged, watched
 from profharness.stats.intervals import window
 from profharness.stats.streams import Stream
 from profharness.trace.model import Samples
@@ -103,15 +103,32 @@ def test_a_figure_whose_best_round_stands_alone_is_doubted():
     assert "doubtful   fp32: the median" in "\n".join(lines_of(found))
 
 
-def test_a_doubtful_calibration_does_not_take_the_place_of_a_sound_one(tmp_path):
-    doubted = SOUND.doubted("fp32", "others ran")
-    assert not better_kept(doubted, tmp_path), "there is none yet"
-    store(doubted, tmp_path)
-    assert not better_kept(SOUND, tmp_path)
+def test_doubtful_figures_do_not_take_the_place_of_sound_ones(tmp_path):
+    slow = msgspec.structs.replace(
+        SOUND, gemm_flops={"fp32": 0.3e11, "bf16": 1.9e11}, copy_bytes_per_s=0.4e10
+    )
+    doubted = slow.doubted("fp32", "others ran").doubted("copy", "others ran")
+    assert kept_of(doubted, tmp_path) is None
     store(SOUND, tmp_path)
-    assert better_kept(doubted, tmp_path)
-    assert not better_kept(msgspec.structs.replace(doubted, name="Another"), tmp_path)
-    assert stored(tmp_path) == (SOUND,)
+    assert kept_of(msgspec.structs.replace(doubted, name="Another"), tmp_path) is None
+    assert kept_of(doubted, tmp_path) == SOUND
+    found = completed(doubted, SOUND)
+    assert (found.gemm_flops, found.copy_bytes_per_s) == ({"fp32": 1e11, "bf16": 1.9e11}, 1e10)
+    assert (found.doubts, found.rounds["fp32"]) == ((), SOUND.rounds["fp32"])
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        msgspec.structs.replace(SOUND, gemm_flops={"fp32": 0.28e11}),  # what it did is proven
+        msgspec.structs.replace(SOUND, rounds={}),  # nothing watched it
+        SOUND.doubted("fp32", "others ran, too"),
+        msgspec.structs.replace(SOUND, gemm_flops={}),
+    ],
+)
+def test_a_bad_earlier_figure_is_not_kept(earlier):
+    doubted = SOUND.doubted("fp32", "others ran")
+    assert completed(doubted, earlier) == doubted
 
 
 def test_a_file_of_before_has_no_doubts(tmp_path):

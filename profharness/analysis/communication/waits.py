@@ -28,14 +28,33 @@ def awaited(start: I64, end: I64, meet: npt.NDArray[np.bool_]) -> I64:
     rows = np.flatnonzero(~meet)
     if len(rows):
         begun, done = start[rows], end[rows]
-        since, rank = begun.copy(), np.repeat(own, len(rows), axis=0)
-        for column in range(start.shape[1]):
-            came, left = begun[:, column, None], done[:, column, None]
-            later = (came > since) & (came <= done) & (left <= done + NOTICEABLE_NS)
-            since, rank = np.where(later, came, since), np.where(later, column, rank)
+        last = _last_come(begun, done)
+        later = np.take_along_axis(begun, last, axis=1) > begun
         gave = (done == done.min(axis=1)[:, None]) & (done <= begun.max(axis=1)[:, None])
-        waited_for[rows] = np.where(gave, own, rank)
+        waited_for[rows] = np.where(later & ~gave, last, own)
     return waited_for
+
+
+def _last_come(begun: I64, done: I64) -> I64:
+    """For each rank the column of the one that came last of those that had come and were done (but
+    for what scatters) when it was done; the first of several. (calls, ranks), as `awaited` has it.
+
+    Such are more, never fewer, at each later end: in the order of the instants from which on they
+    count, a running maximum finds it.
+    """
+    calls, ranks = begun.shape
+    # positions by start, of equal ones the first column last
+    by_start = ranks - 1 - np.argsort(begun[:, ::-1], axis=1, kind="stable")
+    place = np.empty_like(by_start)
+    np.put_along_axis(place, by_start, np.arange(ranks)[None, :], axis=1)
+    counts_from = np.maximum(begun, done - NOTICEABLE_NS)
+    order = np.argsort(np.concatenate((counts_from, done), axis=1), axis=1, kind="stable")
+    nothing = np.full((calls, ranks), -1)
+    seen = np.take_along_axis(np.concatenate((place, nothing), axis=1), order, axis=1)
+    latest = np.empty_like(seen)
+    np.put_along_axis(latest, order, np.maximum.accumulate(seen, axis=1), axis=1)
+    last: I64 = np.take_along_axis(by_start, latest[:, ranks:], axis=1)
+    return last
 
 
 class Waits:

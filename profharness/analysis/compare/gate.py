@@ -97,8 +97,8 @@ def breaches(comparison: Comparison, conditions: tuple[Condition, ...]) -> tuple
     for condition in conditions:
         if condition.name not in names and condition.name in ranges:
             raise UsageError(
-                f"--fail-on: {condition.name!r} is a range in a run at least, which lacks "
-                "work that the device may have done",
+                f"--fail-on: at least one of the runs knows of {condition.name!r} only between "
+                "which values it lies, since the device may have done work that was not recorded",
                 "record all work of the device, or name another figure",
             )
         if condition.name not in names:

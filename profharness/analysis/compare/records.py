@@ -10,6 +10,8 @@ from profharness.analysis.compare.operators.records import Branch, OtherWork, St
 from profharness.analysis.compare.reasons import Reason
 from profharness.analysis.records import SCHEMA, Estimate
 
+WORK_TABLES = ("operators", "categories", "modules", "shapes")
+"""The fields of a comparison that hold tables of work."""
 Better = Literal["higher", "lower", "neither"]
 
 
@@ -134,5 +136,5 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def work(self) -> tuple[WorkTable, ...]:
         """The tables of work that there are."""
-        tables = (self.operators, self.categories, self.modules, self.shapes)
+        tables = (getattr(self, name) for name in WORK_TABLES)
         return tuple(table for table in tables if table is not None)

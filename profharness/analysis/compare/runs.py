@@ -6,7 +6,10 @@ comparing ten points of equal runs raises a false alarm in at most about one com
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
 
 from profharness.analysis.compare.deltas import changes, simultaneous
 from profharness.analysis.compare.operator_reasons import operator_reasons, other_inputs, side
@@ -22,6 +25,7 @@ from profharness.analysis.compare.records import (
 )
 from profharness.analysis.compare.row_reasons import row_reason
 from profharness.analysis.kernels.point_kernels import MOST as MOST_KERNELS
+from profharness.analysis.kernels.spelling import one_spelling
 from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import (
     Figure,
@@ -35,10 +39,12 @@ from profharness.analysis.records import (
 from profharness.stats.bootstrap import Z95
 
 _LATENCY = "latency"
+NamedT = TypeVar("NamedT", HotspotRow, PointKernel)
 
 
 def compare(a: Summary, b: Summary) -> Comparison:
     """Changes from `a` to `b` over the points that both measured, and over run-level figures."""
+    a, b = _spelled_alike(a, b)
     in_a, in_b = {p.point: p for p in a.points}, {p.point: p for p in b.points}
     names = [name for name in in_a if name in in_b]
     widening = simultaneous(len(names)) / Z95
@@ -61,6 +67,43 @@ def compare(a: Summary, b: Summary) -> Comparison:
         ran_on=_differences(_ran_on(a), _ran_on(b)),
         errors_a=_errors(a),
         errors_b=_errors(b),
+    )
+
+
+def _spelled_alike(a: Summary, b: Summary) -> tuple[Summary, Summary]:
+    """Both with one name for each kernel that one names by its mangled form and the other not."""
+    spelling = one_spelling(name for side in (a, b) for name in _kernel_names(side))
+    if not spelling:
+        return a, b
+    first, second = (_spelled(side, spelling) for side in (a, b))
+    return first, second
+
+
+def _kernel_names(summary: Summary) -> Iterator[str]:
+    for table in summary.hotspots:
+        if table.by == "kernel":
+            yield from (row.name for row in table.rows)
+    for point in summary.points:
+        yield from (kernel.name for kernel in point.kernels)
+
+
+def _spelled(summary: Summary, spelling: Mapping[str, str]) -> Summary:
+    def named(row: NamedT) -> NamedT:
+        other = spelling.get(row.name)
+        return row if other is None else msgspec.structs.replace(row, name=other)
+
+    return msgspec.structs.replace(
+        summary,
+        hotspots=tuple(
+            msgspec.structs.replace(table, rows=tuple(map(named, table.rows)))
+            if table.by == "kernel"
+            else table
+            for table in summary.hotspots
+        ),
+        points=tuple(
+            msgspec.structs.replace(point, kernels=tuple(map(named, point.kernels)))
+            for point in summary.points
+        ),
     )
 
 
@@ -95,7 +138,7 @@ def _differences(a: dict[str, str], b: dict[str, str]) -> tuple[Difference, ...]
 
 def _point(a: PointSummary, b: PointSummary, widening: float) -> PointComparison:
     figures_a, figures_b = _with_basics(a), _with_basics(b)
-    deltas = tuple(changes(figures_a, figures_b, widening))
+    deltas = tuple(changes(figures_a, figures_b, widening, (a.drift, b.drift)))
     return PointComparison(
         point=a.point,
         backend=a.backend,

@@ -38,7 +38,7 @@ Mask = npt.NDArray[np.bool_]
 
 FORMS = (
     "kernel:REGEX=FACTOR, op:REGEX=FACTOR, graphs, no-sync, hide-communication, dataloader, "
-    "batch=N, or batch=OLD:NEW"
+    "or batch=N"
 )
 _ON_HOST = "host_operator"
 _READS = re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero)$")
@@ -59,7 +59,6 @@ class Change:
     pattern: re.Pattern[str] | None = None
     factor: float = 0.0
     batch: int | None = None
-    old_batch: int | None = None
 
     def foreseeable(self, not_recorded_share: float = 0.0) -> Change:
         """The change itself. Raises Unforeseeable for another batch size, of which one trace tells
@@ -100,11 +99,9 @@ def parse(text: str) -> Change:
         pattern, equals, factor = rest.rpartition("=")
         if equals and pattern:
             return Change(text, kind, _regex(text, pattern), _factor(text, factor))
-    name, equals, sizes = text.partition("=")
-    if name == "batch" and equals:
-        old, colon, new = sizes.rpartition(":")
-        if new.isdecimal() and int(new) and (old.isdecimal() and int(old) if colon else not old):
-            return Change(text, "batch", batch=int(new), old_batch=int(old) if old else None)
+    name, _, size = text.partition("=")
+    if name == "batch" and size.isdecimal() and int(size):
+        return Change(text, "batch", batch=int(size))
     raise UsageError(f"--what-if {text}: no such change", f"it is one of {FORMS}")
 
 

@@ -42,10 +42,7 @@ def forecast(
     if best is not None:
         least = rerun(graph, best.cause, best.lag).window_ns
         made = msgspec.structs.replace(made, at_most_ns=made.window_ns - least)
-    if change.kind != "graphs" or made.at_most_ns is None:
-        return made
-    least, most = made.window_ns - made.at_most_ns, made.replayed_ns
-    return msgspec.structs.replace(made, low_ns=min(least, most), high_ns=most)
+    return made
 
 
 def _forecast(graph: Graph, text: str, changed: Changed, run: Rerun, residual_ns: int) -> Forecast:

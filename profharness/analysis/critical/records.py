@@ -50,9 +50,8 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     gain more than; of graphs what is left of a window in which a capture reached all that one can
     reach, without waits what is left beside the device's own work.
 
-    `low_ns` and `high_ns` are the interval of a forecast, for changes of which it was held against
-    the change itself. Without it `forecast_ns` only says which change may be worth more: reports
-    show the bound alone (`is_told`), and their JSON has null.
+    `forecast_ns` only says which change may be worth more: how far the change itself is from it was
+    measured for too few to tell an interval. Reports show the bound alone, and their JSON has null.
     """
 
     change: str
@@ -64,18 +63,11 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     next_limit_share: float
     touched: int
     residual_ns: int
-    low_ns: int | None = None
-    high_ns: int | None = None
 
     @property
     def replayed_ns(self) -> int:
         """The window of the replay, or the measured one where it is not told."""
         return self.window_ns if self.forecast_ns is None else self.forecast_ns
-
-    @property
-    def is_told(self) -> bool:
-        """Whether the forecast has an interval."""
-        return self.low_ns is not None and self.high_ns is not None
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,9 +26,9 @@ from profharness.analysis.critical.scaling import (
 )
 from profharness.analysis.critical.scope import Scope
 from profharness.analysis.critical.sites import SiteCosts, costs_of
+from profharness.stats.bootstrap import Z95
 
 F64 = npt.NDArray[np.float64]
-_95 = 1.96
 _MEDIAN_TO_SIGMA = 1.4826
 _OF_MEDIAN = 1.2533  # standard error of a median over that of a mean
 
@@ -214,7 +214,7 @@ def noise(steps: F64) -> float:
     """The half width of the 95 % interval of the median, as a share of it."""
     middle = float(np.median(steps))
     sigma = _MEDIAN_TO_SIGMA * float(np.median(np.abs(steps - middle)))
-    return _95 * _OF_MEDIAN * sigma / np.sqrt(len(steps)) / middle if middle else 0.0
+    return Z95 * _OF_MEDIAN * sigma / np.sqrt(len(steps)) / middle if middle else 0.0
 
 
 def _judged(step: float, spread: tuple[F64, float], drift: float, own: F64 | None) -> StepForecast:

@@ -55,7 +55,7 @@ def critical_path(
     """
     traces = [traces] if isinstance(traces, Trace) else traces
     found = [scope for trace in traces for scope in scopes(trace)]
-    asked = [change for change in changes if change.batch and not change.old_batch]
+    asked = [change for change in changes if change.batch]
     sizes = [change.batch for change in asked if change.batch is not None]
     batches = scan_forecasts(found, scan, sizes)
     refused: list[Refusal] = []

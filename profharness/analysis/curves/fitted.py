@@ -337,7 +337,7 @@ def _surpassed(fitted: Fitted, peak: float, measured: Measured) -> tuple[Finding
     return (
         finding(
             "poor-fit",
-            f"the curve T(b) tends to {largest:.4g} items/s, and "
+            f"the curve T(b) tends to a throughput of {largest:.4g}, and "
             f"{100 * (best / largest - 1):.0f} % more were measured at {peak:g}",
             misfit_share=best / largest - 1,
             at=peak,

@@ -8,6 +8,7 @@ import msgspec
 
 from profharness.findings import Finding
 from profharness.stats.estimate import Estimate
+from profharness.trace.scan_table import RATE
 
 
 class StepChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +70,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     they were left out of the recommendation, or that there are no others; `fitted_note` says it of
     the curve. `overlaps_best` are the levels whose 95 % interval overlaps that of the highest
     throughput: where there are any, no level is proven best. `no_plan` says why there is no number
-    of jobs for a device although there is a knee.
+    of jobs for a device although there is a knee. `unit` is that of the throughput.
     """
 
     key: dict[str, str]
@@ -86,6 +87,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     axis: Literal["batch_size", "concurrency", "processes"] = "batch_size"
     levels: tuple[float, ...] = ()
     throughput: tuple[float, ...] = ()
+    unit: str = RATE
     throughput_sem: tuple[float | None, ...] = ()
     latency_ms: tuple[float | None, ...] = ()
     flagged: tuple[float, ...] = ()

@@ -100,6 +100,7 @@ def _series(
         axis=table.axis,
         levels=tuple(level.tolist()),
         throughput=tuple(throughput.tolist()),
+        unit=table.unit,
         throughput_sem=_optional(sem),
         latency_ms=_optional(latency),
         flagged=tuple(at for at in level.tolist() if at in wrong),

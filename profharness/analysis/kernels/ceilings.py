@@ -41,11 +41,12 @@ NO_CEILING = "a known device, or `profharness calibrate` on it"
 @dataclass(frozen=True)
 class Ceiling:
     """One roof in FLOP/s or B/s. `measured` says that a program reached it on this device; `source`
-    is where it comes from.
+    is where it comes from, and `spoken` what sentences call it.
     """
 
     value: float
     source: str
+    spoken: str
     measured: bool
 
     @property
@@ -74,7 +75,8 @@ class Ceilings:
         """
         measured = self.calibration.believed(dtype) if self.calibration is not None else None
         if measured:
-            return Ceiling(measured, f"{CALIBRATED} GEMM, {dtype}", measured=True)
+            source = f"{CALIBRATED} GEMM, {dtype}"
+            return Ceiling(measured, source, "the measured GEMM", measured=True)
         return self.peak(dtype) or self._of_tool(dtype)
 
     def reach(self, dtype: Dtype) -> float | None:
@@ -85,15 +87,6 @@ class Ceilings:
         if ceiling is not None and ceiling.measured:
             return 1.0
         return self.device.reached_share(dtype)
-
-    @property
-    def measured(self) -> bool:
-        """Whether all that a calibration measured of the device is believed, or the recording tool
-        measured it.
-        """
-        if self.calibration is not None:
-            return not self.calibration.doubts
-        return any(one.measured for one in self.by_tool)
 
     def needs_of(self, figure: str) -> str:
         """What would give the roof of a type, or of `COPY`, where there is none."""
@@ -115,7 +108,7 @@ class Ceilings:
     def _of_tool(self, figure: str) -> Ceiling | None:
         return next(
             (
-                Ceiling(one.rate, f"{one.source}, {of_figure(figure)}", one.measured)
+                Ceiling(one.rate, f"{one.source}, {of_figure(figure)}", one.source, one.measured)
                 for one in self.by_tool
                 if one.figure == figure
             ),
@@ -130,7 +123,8 @@ class Ceilings:
         if best is None:
             return None
         at = f" at {clock_mhz:.0f} MHz" if clock_mhz else ""
-        return Ceiling(best[0], f"data sheet, {best[1].replace('_', ' ')}{at}", measured=False)
+        source = f"data sheet, {best[1].replace('_', ' ')}{at}"
+        return Ceiling(best[0], source, OF_SHEET, measured=False)
 
     @property
     def bandwidth(self) -> Ceiling | None:
@@ -139,9 +133,11 @@ class Ceilings:
         """
         measured = self.calibration.believed(COPY) if self.calibration is not None else None
         if measured:
-            return Ceiling(measured, f"{CALIBRATED} copy", measured=True)
+            return Ceiling(measured, f"{CALIBRATED} copy", "the measured copy", measured=True)
         sheet = self.device.bandwidth
-        return self._of_tool(COPY) if not sheet else Ceiling(sheet, "data sheet", measured=False)
+        if not sheet:
+            return self._of_tool(COPY)
+        return Ceiling(sheet, "data sheet", "the data sheet's bandwidth", measured=False)
 
 
 def measured_name(figure: str) -> str:
@@ -152,20 +148,6 @@ def measured_name(figure: str) -> str:
 def of_figure(figure: str) -> str:
     """What a figure is a ceiling of: `products in fp16`."""
     return "memory bandwidth" if figure == COPY else f"products in {figure}"
-
-
-def spoken(roofs: Iterable[Ceilings]) -> tuple[str, str]:
-    """What sentences call the ceilings of products and of traffic of these devices."""
-    every = list(roofs)
-    if any(roof.measured and roof.calibration is not None for roof in every):
-        return "the measured GEMM", "the measured copy"
-    by_tool = [one for roof in every for one in roof.by_tool]
-    products = (one.source for one in by_tool if one.figure != COPY)
-    traffic = (one.source for one in by_tool if one.figure == COPY)
-    return (
-        next(products, OF_SHEET),
-        next(traffic, "the data sheet's bandwidth"),
-    )
 
 
 def exceeded_by(times: float) -> str:

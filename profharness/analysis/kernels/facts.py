@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels import ceilings, counter_shares, counter_work, roofline
-from profharness.analysis.kernels.ceilings import Ceilings
+from profharness.analysis.kernels.ceilings import Ceiling, Ceilings
 from profharness.analysis.kernels.counter_work import Counted, CountedMeans
 from profharness.analysis.kernels.occupancy import Residency, residency
 from profharness.analysis.kernels.roofline import Rates
@@ -21,6 +21,7 @@ from profharness.analysis.operators.rows import RowWork, row_work
 from profharness.analysis.operators.work import KernelWork
 from profharness.node.ceilings import Calibration
 from profharness.stats.streams import Stream
+from profharness.trace.columns.table import NULL
 from profharness.trace.model import F64, Trace
 
 
@@ -80,6 +81,11 @@ class KernelFacts:
         if not measured or not self.timed or not self.tells_work:
             return roofs
         return roofline.believed(self.trace, self.work, roofs, self.counted)
+
+    def ceilings_of(self, row: int) -> tuple[Ceiling | None, Ceiling | None]:
+        """What a kernel's operations and its traffic are set against."""
+        roof, code = self.roofs[int(self.trace.kernels.device[row])], int(self.work.dtype[row])
+        return roof.flops("fp16" if code == NULL else self.work.dtypes[code]), roof.bandwidth
 
     @cached_property
     def operators(self) -> RowWork | None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.kernels import categories
+from profharness.analysis.kernels import categories, spelling
 from profharness.analysis.kernels.categories import category_codes, kernel_category, op_category
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.grouping import Grouped, combinations, group
@@ -183,10 +183,10 @@ def children(ops: Ops) -> tuple[I64, I64]:
 
 
 def _of_kernels(trace: Trace, facts: KernelFacts | None) -> Tally:
-    kernels = trace.kernels
-    if not len(kernels):
+    if not len(trace.kernels):
         return _printed("kernel", trace, kernel_rows(trace))
-    groups, names = _named(trace, kernels.name, _durations(trace))
+    trace = spelling.spelled(trace)
+    groups, names = _named(trace, trace.kernels.name, _durations(trace))
     place = _places(trace, groups)
     return Tally(
         by="kernel",
@@ -194,9 +194,9 @@ def _of_kernels(trace: Trace, facts: KernelFacts | None) -> Tally:
         names=names,
         categories=tuple(kernel_category(name) for name in names),
         groups=_numbered(groups),
-        shapes=_shapes(kernels, place),
+        shapes=_shapes(trace.kernels, place),
         launchers=_launchers(trace, place),
-        work=kernel_sums(facts, place[kernels.name], len(names))
+        work=kernel_sums(facts, place[trace.kernels.name], len(names))
         if facts is not None and facts.tells_work
         else None,
     )

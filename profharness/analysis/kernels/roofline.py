@@ -13,7 +13,7 @@ its traffic stays in a cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profharness.analysis.kernels.categories import function_name
-from profharness.analysis.kernels.ceilings import OF_SHEET, REACHED, Ceiling, Ceilings, spoken
+from profharness.analysis.kernels.ceilings import OF_SHEET, REACHED, Ceiling, Ceilings
 from profharness.analysis.kernels.counter_work import Counted
 from profharness.analysis.operators.work import KernelWork
 from profharness.analysis.time.timeline import is_communication
@@ -204,6 +204,9 @@ def _bandwidth_roofs(trace: Trace, roofs: dict[int, Ceilings], part: Part) -> F6
     return ceiling
 
 
+CeilingsOf = Callable[[int], tuple[Ceiling | None, Ceiling | None]]
+
+
 @dataclass(frozen=True)
 class FilledSplit:
     """The compute time that fills a device, in ns, disjoint by class in the order of CLASSES;
@@ -219,9 +222,10 @@ def filled_split(
     filled: Mapping[int, Intervals],
     windows: Windows,
     rates_: Rates,
-    roofs: dict[int, Ceilings],
+    ceilings_of: CeilingsOf,
 ) -> FilledSplit:
-    """Split the times in which each device was `filled`, in its window.
+    """Split the times in which each device was `filled`, in its window; `ceilings_of` gives those
+    of operations and traffic of a kernel of the trace.
 
     Where kernels of several classes run at once, the time counts for the one that comes first in
     CLASSES.
@@ -240,9 +244,8 @@ def filled_split(
             left = intervals.subtract(left, part)
         total[UNDETERMINED] += left.total
     inside = windows.inside_ns(spans, trace.kernels.device)
-    names = spoken(roofs.values())
     evidence = tuple(
-        _evidence(trace, rates_, np.where(talking, 0, inside), kind, names)
+        _evidence(trace, rates_, np.where(talking, 0, inside), kind, ceilings_of)
         for kind in range(len(CLASSES))
     )
     return FilledSplit(
@@ -252,7 +255,7 @@ def filled_split(
 
 
 def _evidence(
-    trace: Trace, kernel_rates: Rates, inside: I64, kind: int, names: tuple[str, str]
+    trace: Trace, kernel_rates: Rates, inside: I64, kind: int, ceilings_of: CeilingsOf
 ) -> str:
     """The kernel of the class that takes most time, with the share of its roof that it reaches on
     average.
@@ -263,7 +266,7 @@ def _evidence(
     place = coded(trace.kernels.name[rows])[1]
     top = rows[place == int(np.argmax(np.bincount(place, weights=inside[rows])))]
     name = _shortened(function_name(trace.strings[int(trace.kernels.name[top[0]])]))
-    gemm, copy = names
+    gemm, copy = ("" if one is None else one.spoken for one in ceilings_of(int(top[0])))
     bound = "" if kernel_rates.counted[top].all() else " or more"
     compute, bandwidth = (
         _average(share[top], inside[top])

@@ -79,6 +79,7 @@ def summarise(view: RunView, point: str, device: PointSummary | None) -> PointRe
         trials=stats.trials,
         throughput=_throughput(trials, stats),
         throughput_sem=_sem(metrics, stats.sem if trials.processes == 1 else None),
+        drift=abs(view.drifts.get(backend, view.drifts[""]).relative),
         classic=classic(trials, _model(view.manifest)),
         latency_ms=stats.latency_mean_ns / _MS,
         consistency=stats.consistency if trials.processes == 1 else None,
@@ -133,6 +134,7 @@ def _of_level(
         warmup_trials=0,
         throughput=figures.throughput.value,
         throughput_sem=_sem(metrics, figures.throughput_sem),
+        drift=abs(drift.relative),
         latency_ms=None
         if latency is None or latency.mean.value is None
         else latency.mean.value / _MS,

@@ -198,7 +198,11 @@ def of_torch(trace: Trace) -> bool:
 
 
 def _ceilings(m: Measurement) -> Literal["measured", "data sheet", "none"]:
-    roofs = m.facts.roofs.values()
-    if not roofs:
-        return "none"
-    return "measured" if any(roof.measured for roof in roofs) else "data sheet"
+    dtypes = m.facts.work.dtypes
+    used = [
+        ceiling.measured
+        for roof in m.facts.roofs.values()
+        for ceiling in (roof.bandwidth, *map(roof.flops, dtypes))
+        if ceiling is not None
+    ]
+    return "none" if not used else "measured" if all(used) else "data sheet"

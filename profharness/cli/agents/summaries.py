@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from profharness.analysis.compare.records import WORK_TABLES
 from profharness.analysis.records import Figure, PointSummary, Summary
 from profharness.analysis.verdict.records import Verdict
 from profharness.cli.agents.limits import MOST_FIGURES, MOST_FINDINGS, MOST_ROWS, cut
@@ -104,35 +105,43 @@ def metrics(
 
 
 def compare(roots: Roots, a: str, b: str, fail_on: str = "", top: int = 20) -> ComparedRuns:
-    """Two runs or trace files side by side, with `top` rows of each table of hotspots. Raises
-    UsageError for a condition in `fail_on` that is none.
+    """Two runs or trace files side by side as `compare` says it, with `top` rows of each table and
+    without the tree of operators. Raises UsageError for a condition in `fail_on` that is none.
     """
     from profharness.analysis.compare.gate import breaches, parse
-    from profharness.analysis.compare.runs import compare as compared
+    from profharness.understand.loose.sides import compare_sides, read_side
 
     conditions = parse(fail_on) if fail_on else ()
-    comparison = compared(*(_summary(roots.find(path)) for path in (a, b)))
+    first, second = (read_side(roots.find(path)) for path in (a, b))
+    comparison = compare_sides(first, second)
     found = breaches(comparison, conditions)
-    tables = [
-        msgspec.structs.replace(table, rows=table.rows[:top]) for table in comparison.hotspots
-    ]
-    whole = sum(len(table.rows) for table in comparison.hotspots)
     fields = {name: getattr(comparison, name) for name in comparison.__struct_fields__}
+    whole = [len(table.rows) for table in comparison.hotspots]
+    whole += [len(table.rows) for table in comparison.work]
     return ComparedRuns(
         **{
             **fields,
+            **{
+                name: msgspec.structs.replace(table, rows=table.rows[:top])
+                for name in WORK_TABLES
+                if (table := fields[name]) is not None
+            },
+            "tree": None,
             "points": comparison.points[:MOST_ROWS],
             "only_a": comparison.only_a[:MOST_ROWS],
             "only_b": comparison.only_b[:MOST_ROWS],
             "failed": comparison.failed[:MOST_ROWS],
-            "hotspots": tuple(tables),
+            "hotspots": tuple(
+                msgspec.structs.replace(table, rows=table.rows[:top])
+                for table in comparison.hotspots
+            ),
         },
         breaches=tuple(
             Breach(condition=one.condition, point=one.point, change=one.delta.change)
             for one in found[:MOST_ROWS]
         ),
         points_left_out=max(len(comparison.points) - MOST_ROWS, 0),
-        rows_left_out=whole - sum(len(table.rows) for table in tables),
+        rows_left_out=sum(max(rows - top, 0) for rows in whole),
     )
 
 

@@ -12,6 +12,7 @@ from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import Partition, PointSummary, Summary
 from profharness.analysis.use.records import DeviceUse, UseRow
 from profharness.report.plots.base import Group, groups, log_ticks
+from profharness.report.plots.paper_style import as_text
 from profharness.report.plots.partition import PARTS, part_ns
 from profharness.report.text.figures import brief_text, finite, si_text
 from profharness.report.text.labels import AXIS_TITLES, Axis, item_unit, scan_axis
@@ -114,9 +115,9 @@ def _throughput(axes: Any, lines: Sequence[_Line], axis: Axis, unit: str) -> Non
             [high - value for value, (_, high) in zip(values, ends, strict=True)],
         ]
         levels = [getattr(point, axis) for point in points]
-        axes.errorbar(levels, values, bars, label=line.name, **line.look)
+        axes.errorbar(levels, values, bars, label=as_text(line.name), **line.look)
     axes.set_ylim(bottom=0)
-    axes.set_ylabel(f"throughput ({unit})")
+    axes.set_ylabel(f"throughput ({as_text(unit)})")
     axes.yaxis.set_major_formatter(lambda value, _: si_text(value, "").strip())
     if len(lines) > 1:  # above both plots, where no data are
         over = {"loc": "lower left", "bbox_to_anchor": (-0.13, 1.0), "borderaxespad": 0.2}

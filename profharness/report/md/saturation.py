@@ -44,7 +44,7 @@ def levels_table(curve: Series) -> Table:
     errors = curve.throughput_sem or (None,) * len(curve.levels)
     columns = (
         Column(AXIS_TITLES[curve.axis], "right"),
-        Column("items/s ± standard error", "right"),
+        Column(f"{curve.unit} ± standard error", "right"),
         Column("of the best", "right"),
     )
     return Table(

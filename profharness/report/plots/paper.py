@@ -170,23 +170,25 @@ def draw(drawn: Sequence[Curve], output: Path | None, frame: Frame = Frame()) ->
     base = reference(drawn, frame.ratio_to)
     styled = looks([curve.words for curve in drawn], frame.about)
     rows, heights = (2, (3, 1)) if base is not None else (1, (1,))
+    panels = [("throughput", f"Throughput ({as_text(frame.unit)})")]
+    if any((curve.latency_ms > 0).any() for curve in drawn):
+        panels.append(("latency_ms", "Latency (ms)"))
     figure, grid = plt.subplots(
         rows,
-        2,
-        figsize=(20, 10),
+        len(panels),
+        figsize=(10 * len(panels), 10),
         sharex=True,
         squeeze=False,
         gridspec_kw={"height_ratios": heights, "hspace": 0.06, "wspace": 0.25},
     )
-    for column, (name, words) in enumerate(
-        (("throughput", f"Throughput ({frame.unit})"), ("latency_ms", "Latency (ms)"))
-    ):
+    for column, (name, words) in enumerate(panels):
         _panel(grid[0][column], drawn, styled, name)
         grid[0][column].set_ylabel(words)
         if base is not None:
             _ratios(grid[1][column], drawn, styled, base, name)
         _levels(grid[-1][column], drawn)
-    plain_log(grid[0][1])
+    if len(panels) > 1:
+        plain_log(grid[0][1])
     grouped(grid[0][0])
     _legend(figure, grid[0][0], drawn)
     _notes(grid[0], frame, legend_rows=_rows(len(drawn)))
@@ -260,11 +262,11 @@ def _notes(panels: Sequence[Any], frame: Frame, *, legend_rows: int) -> None:
             )
         else:
             panels[0].set_title(as_text(frame.title), loc="left", fontsize="small")
-    panels[1].text(
+    panels[-1].text(
         0.98,
         0.02,
         as_text_lines(frame.about, frame.note, BARS),
-        transform=panels[1].transAxes,
+        transform=panels[-1].transAxes,
         fontsize="xx-small",
         ha="right",
         va="bottom",

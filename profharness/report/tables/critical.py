@@ -139,8 +139,7 @@ def worth_table(path: RankPath, *, several: bool = False) -> Table | None:
         (
             Column("change", wraps=True),
             Column(f"{unit} now", "right"),
-            Column("then", "right"),
-            Column("next limit"),
+            Column("bound", "right"),
         ),
         tuple(_worth(made) for made in gaining[:_WORTH]),
         note=f"The replay without a change misses the measured window by {off}."
@@ -167,14 +166,6 @@ def gains(path: RankPath) -> list[Forecast]:
     return sorted(shorter, key=lambda made: made.replayed_ns)
 
 
-def forecast_ends(made: Forecast) -> str:
-    """`2.900 ms to 3.610 ms` of a step, or of the window without steps. By how much that is less is
-    not told: recording slowed the time that it is less than.
-    """
-    each = max(made.steps, 1)
-    return f"{format_ns((made.low_ns or 0) / each)} to {format_ns((made.high_ns or 0) / each)}"
-
-
 def bound_text(made: Forecast) -> str:
     """`at most -40.2 %` of the time; empty without a bound."""
     if made.at_most_ns is None:
@@ -183,13 +174,8 @@ def bound_text(made: Forecast) -> str:
 
 
 def _worth(made: Forecast) -> tuple[Cell, ...]:
-    told = made.is_told
-    return row_of(
-        one_line(made.change, _NAME),
-        format_ns(made.window_ns / max(made.steps, 1)),
-        forecast_ends(made) if told else bound_text(made),
-        f"{LABELS[made.next_limit]}, {format_share(made.next_limit_share)}" if told else "",
-    )
+    now = format_ns(made.window_ns / max(made.steps, 1))
+    return row_of(one_line(made.change, _NAME), now, bound_text(made))
 
 
 def batch_table(batches: tuple[BatchForecast, ...]) -> Table | None:

@@ -37,7 +37,7 @@ def _fit_rows(series: Series) -> Iterable[tuple[Cell, ...]]:
     holds = fit_holds(series)
     if series.batch is not None and holds:
         for label, value, meaning in (
-            ("T max", series.batch.t_max, "throughput that the curve tends to, items/s"),
+            ("T max", series.batch.t_max, f"throughput that the curve tends to, {series.unit}"),
             ("b half", series.batch.b_half, "batch size of the curve's bend"),
             ("p", series.batch.p, "sharpness of the bend (1 is a plain hyperbola)"),
             (
@@ -54,7 +54,7 @@ def _fit_rows(series: Series) -> Iterable[tuple[Cell, ...]]:
             )
     if series.usl is not None and holds:
         for label, value, meaning in (
-            ("λ", series.usl.lambda_, "throughput of one client, items/s"),
+            ("λ", series.usl.lambda_, f"throughput of one client, {series.unit}"),
             ("σ", series.usl.sigma, "share that cannot run in parallel"),
             ("κ", series.usl.kappa, "cost of keeping the clients consistent"),
             ("N peak", series.usl.n_peak, "concurrency of the highest throughput"),

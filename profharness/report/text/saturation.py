@@ -66,7 +66,7 @@ def _best_of(curves: tuple[Series, ...]) -> Iterator[str]:
             best = max(group, key=lambda curve: max(curve.throughput))
             yield (
                 f"best{f' at batch {batch}' if batch else ''}: {best.key.get('backend', '')}, "
-                f"{format_number(max(best.throughput))} items/s at "
+                f"{format_number(max(best.throughput))} {best.unit} at "
                 f"{best.axis.replace('_', ' ')} "
                 f"{best.levels[best.throughput.index(max(best.throughput))]:g}"
             )
@@ -87,7 +87,7 @@ def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
             "recommended",
             (
                 f"{curve.axis.replace('_', ' ')} {curve.recommended.at:g}: "
-                f"{format_number(curve.recommended.throughput)} items/s, "
+                f"{format_number(curve.recommended.throughput)} {curve.unit}, "
                 "within 5 % of the best "
                 f"{format_number(best)}{note}"
             ),
@@ -96,7 +96,7 @@ def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
         yield (
             "curve",
             (
-                f"approaches T_max {_estimate(curve.batch.t_max)} items/s, "
+                f"approaches T_max {_estimate(curve.batch.t_max)} {curve.unit}, "
                 f"90 % from batch {_estimate(curve.batch.b90)}; "
                 f"bends at batch h {_estimate(curve.batch.b_half)}, "
                 f"sharpness p {_estimate(curve.batch.p, 2)}, where 1 is the softest"
@@ -106,7 +106,7 @@ def _curve_rows(curve: Series, jobs: int | None) -> Iterator[tuple[str, str]]:
         yield (
             "USL",
             (
-                f"one alone gives lambda {_estimate(curve.usl.lambda_, 2)} items/s, "
+                f"one alone gives lambda {_estimate(curve.usl.lambda_, 2)} {curve.unit}, "
                 f"queueing sigma {_estimate(curve.usl.sigma, 4)}, "
                 f"crosstalk kappa {_estimate(curve.usl.kappa, 6)}, peak "
                 f"{'at ' if curve.usl.n_peak.value is not None else ''}"
@@ -145,7 +145,7 @@ def _limited(
         if within is None
         else (
             f"{curve.axis.replace('_', ' ')} {within.at:g}: "
-            f"{format_number(within.throughput)} items/s"
+            f"{format_number(within.throughput)} {curve.unit}"
         ),
     )
 

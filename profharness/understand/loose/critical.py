@@ -54,7 +54,7 @@ def _with_other_passes(
     found: CriticalPath, loaded: Loaded, scan: Scan, changes: Sequence[Change]
 ) -> CriticalPath:
     """The path with the batch sizes of series that were recorded in other passes."""
-    asked = [change.batch for change in changes if change.batch and not change.old_batch]
+    asked = [change.batch for change in changes if change.batch]
     batches, told = list(found.batches), {made.series for made in found.batches}
     if len({point.series for point in scan.points.values()}) > 1:
         for _, records in passes_in_order(loaded):

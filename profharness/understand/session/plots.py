@@ -84,7 +84,7 @@ def _latency(recording: Recording, wanted: Wanted) -> Any:
             axes.annotate(
                 f"{level:g}", (x, y), xytext=(6, -12), textcoords="offset points", fontsize=14
             )
-    axes.set(xlabel=f"Throughput ({unit})", ylabel="Latency (ms)", yscale="log")
+    axes.set(xlabel=f"Throughput ({as_text(unit)})", ylabel="Latency (ms)", yscale="log")
     axes.set_xlim(left=0)
     if len(curves) > 1:
         axes.legend(fontsize="x-small")

@@ -219,10 +219,10 @@ class Recording:
             from profharness.understand.session.works import work_frame
 
             return work_frame(self, other, by)
-        from profharness.analysis.compare.runs import compare
         from profharness.report.tables.comparison import delta_values
+        from profharness.understand.session.works import compared
 
-        return frame_of(delta_values(compare(self.summary, other.summary)))
+        return frame_of(delta_values(compared(self, other)))
 
     def sql(self, query: str) -> pd.DataFrame:
         """The answer of Perfetto's trace processor about the merged trace (PerfettoSQL; times in

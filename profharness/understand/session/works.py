@@ -15,7 +15,8 @@ from profharness.rundir.shown.screen import one_line
 if TYPE_CHECKING:
     import pandas as pd
 
-    from profharness.analysis.compare.operators.content import Content
+    from profharness.analysis.compare.records import Comparison
+    from profharness.understand.loose.sides import Side
     from profharness.understand.session.recording import Recording
 
 _TABLES = {"op": "operators", "shape": "shapes", "module": "modules", "category": "categories"}
@@ -25,17 +26,19 @@ def work_frame(a: Recording, b: Recording, by: str) -> pd.DataFrame:
     """The rows of `by` of both. Raises UsageError for another word, for several files in one
     recording, and where one of them did not record what the rows are made of.
     """
-    from profharness.analysis.compare.operators.joined import with_work
-    from profharness.analysis.compare.runs import compare
     from profharness.report.compared.tables import work_values
 
     if by not in _TABLES:
         raise UsageError(
             f"there are no rows by {one_line(by)!r} in a comparison", f"name {', '.join(_TABLES)}"
         )
-    found = with_work(
-        compare(a.summary, b.summary), (a.summary, _content(a)), (b.summary, _content(b))
-    )
+    for files in (len(a.paths), len(b.paths)):
+        if files > 1:
+            raise UsageError(
+                f"{files} files in one recording are not compared by their operators",
+                "read one file of each, such as that of rank 0",
+            )
+    found = compared(a, b)
     table = getattr(found, _TABLES[by])
     if table is None:
         raise UsageError(
@@ -47,15 +50,21 @@ def work_frame(a: Recording, b: Recording, by: str) -> pd.DataFrame:
     return frame
 
 
-def _content(recording: Recording) -> Content | None:
+def compared(a: Recording, b: Recording) -> Comparison:
+    """What changed from `a` to `b`, as `compare` says it; by operator where each is of one file."""
+    from profharness.understand.loose.sides import compare_sides
+
+    return compare_sides(_side(a), _side(b))
+
+
+def _side(recording: Recording) -> Side:
     from profharness.trace.wanted import Wanted
     from profharness.understand.load import load
-    from profharness.understand.loose.sides import content_of_loaded
+    from profharness.understand.loose.scans import is_scan
+    from profharness.understand.loose.sides import Side, content_of_loaded
 
-    if len(recording.paths) > 1:
-        raise UsageError(
-            f"{len(recording.paths)} files in one recording are not compared by their operators",
-            "read one file of each, such as that of rank 0",
-        )
-    loaded = load(recording.paths, wanted=Wanted.SHOWN)
-    return content_of_loaded(loaded, operator_input=recording.operator_input)
+    content = None
+    if len(recording.paths) == 1 and not is_scan(recording.paths):
+        loaded = load(recording.paths, wanted=Wanted.SHOWN)
+        content = content_of_loaded(loaded, operator_input=recording.operator_input)
+    return Side(recording.paths[0], recording.summary, content=content)

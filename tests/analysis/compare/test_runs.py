@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profharness.analysis.compare.deltas import BY_DRIFT, simultaneous
+from profharness.analysis.compare.deltas import BY_DRIFT, changes, simultaneous
 from profharness.analysis.compare.gate import breaches, parse
 from profharness.analysis.compare.operators.joined import with_work
 from profharness.analysis.compare.records import Comparison, Delta, PointComparison
@@ -135,6 +135,41 @@ def test_change_ratio_and_bounds():
     assert latency.change == pytest.approx(1 / 0.9 - 1)
     assert latency.better == "lower"
     assert not [one for one in comparison.points[0].deltas if one.name == "latency_p99"]
+
+
+def test_the_drift_that_an_interval_holds_is_not_added_once_more():
+    def noise(half, drift):
+        both = [made(name, {4: 100.0}, half) for name in "ab"]
+        both = [
+            msgspec.structs.replace(
+                one, points=tuple(msgspec.structs.replace(p, drift=drift) for p in one.points)
+            )
+            for one in both
+        ]
+        return math.log1p(delta(compare(*both), "p4", "throughput").noise)
+
+    own = BY_DRIFT / math.sqrt(2)
+    assert noise(0.03, 0.0) == pytest.approx(math.sqrt(2) * math.hypot(0.03, own), rel=1e-2)
+    assert noise(0.03, 0.028) == pytest.approx(math.sqrt(2) * 0.03, rel=1e-2)  # more than usual
+    assert noise(0.012, 0.01) == pytest.approx(math.sqrt(2) * math.hypot(0.002, own), rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "drifts"),
+    [
+        ("device_memory", "B", False),
+        ("kernels_per_step", "kernels", False),
+        ("step_time", "ns", True),
+        ("busy", "share", True),
+    ],
+)
+def test_counts_and_memory_do_not_drift(name, unit, drifts):
+    def of(value):
+        return {name: Figure(value=value, unit=unit, low=value, high=value)}
+
+    (found,) = changes(of(8e9), of(8.1e9), 1.0)
+    assert found.significant is not drifts
+    assert found.noise == (pytest.approx(math.expm1(BY_DRIFT)) if drifts else 0.0)
 
 
 def test_noise_without_a_bound_is_never_significant():

@@ -87,7 +87,6 @@ def test_without_synchronisation_the_host_goes_on() -> None:
     made = forecast(scene, "no-sync")
     assert made.forecast_ns == 210 * US  # back to back: the first ends at 110, no gap is known
     assert made.at_most_ns == 32 * US  # of 232: the device works for 200
-    assert not made.is_told
 
 
 def test_where_no_device_works_the_host_waits_for_none() -> None:
@@ -114,7 +113,6 @@ def test_graphs_take_the_host_away_between_launches() -> None:
     assert made.window_ns == 251 * US
     assert made.forecast_ns == 14 * US  # the latency, five kernels and four gaps of 1 us
     assert made.at_most_ns == 241 * US  # a latency of 5, and the kernels
-    assert (made.low_ns, made.high_ns) == (10 * US, 14 * US)
     assert made.next_limit == "kernel"
 
 
@@ -148,10 +146,10 @@ def test_one_trace_says_nothing_of_another_batch_size() -> None:
     """Which part of the 40 us is per call, nothing tells: neither a point nor an interval."""
     scene = Scene()
     scene.op("aten::mm", 0, 40 * US)
-    found = critical_path(scene.build(), [parse("batch=8"), parse("batch=4:8")])
+    found = critical_path(scene.build(), [parse("batch=8")])
     assert found is not None
     assert found.processes[0].what_if == ()
-    assert [one.change for one in found.refused] == ["batch=8", "batch=4:8"]
+    assert [one.change for one in found.refused] == ["batch=8"]
     assert all("--batch-sizes 4,16" in one.why for one in found.refused)
     known = critical_path(scene.build(), [parse("batch=8")], Scan({"": ScanPoint(4)}))
     assert known is not None
@@ -161,7 +159,7 @@ def test_one_trace_says_nothing_of_another_batch_size() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "kernel", "kernel:gemm", "kernel:gemm=fast", "kernel:gemm=-1", "kernel:(=0.5", "op:=1",
-     "batch", "batch=0", "batch=x", "batch=:4", "batch=a:4", "graph", "kernel:x=nan",
+     "batch", "batch=0", "batch=x", "batch=:4", "batch=4:8", "graph", "kernel:x=nan",
      "kernel:x=inf"],
 )  # fmt: skip
 def test_what_is_no_change_is_refused(text: str) -> None:

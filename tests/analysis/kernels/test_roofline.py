@@ -138,6 +138,36 @@ def test_the_filled_time_splits_exactly_and_names_the_kernels():
     assert summary.verdict.at_most is None  # four kernels are a handful
 
 
+@pytest.mark.parametrize(
+    ("doubted", "called", "evidence"),
+    [
+        (
+            "copy",
+            ("the measured GEMM", "the data sheet's bandwidth"),
+            "slow_gemm at 20.0 % of the measured GEMM",
+        ),
+        (
+            "bf16",
+            ("the measured GEMM", "the measured copy"),
+            "slow_gemm at 20.0 % of the measured GEMM",
+        ),
+        (
+            "fp32",
+            ("the data sheet's peak", "the measured copy"),
+            "slow_gemm at 17.7 % of the data sheet's peak",
+        ),
+    ],
+)
+def test_doubt_about_one_figure_of_a_calibration_is_none_about_the_others(
+    doubted, called, evidence
+):
+    trace, given = mixed(), Yardstick((MEASURED.doubted(doubted, "others ran"),))
+    found = KernelFacts(trace, given).ceilings_of(0)
+    assert tuple(one.spoken for one in found if one is not None) == called
+    note = summarise_trace(trace, "made up", yardstick=given).metrics["inside_kernel"].note
+    assert note.startswith(evidence)
+
+
 def test_kernels_that_leave_the_device_empty_are_underfilled_whatever_they_reach():
     summary = summarise_trace(mixed(workgroups=10), "made up", yardstick=Yardstick((MEASURED,)))
     assert summary.verdict.kind == "underfilled"

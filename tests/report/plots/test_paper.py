@@ -150,6 +150,26 @@ def test_twelve_series_are_named_in_letters_that_can_be_searched(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    [
+        "batch_size,throughput,latency_ms,unit\n1,10,1,$a_$\n2,20,1,$a_$\n",  # no formula
+        "batch_size,throughput,unit,device\n1,10,jets/s,$a_{$\n2,20,jets/s,$a_{$\n",
+        "batch_size,throughput\n1,10\n2,20\n",  # no latency
+        "device,batch_size,throughput\na,1,10\na,2,20\nb,1,5\nb,2,9\n",
+    ],
+)
+def test_any_unit_and_a_table_without_latency_are_drawn(text: str, tmp_path: Path) -> None:
+    source = tmp_path / "scan.csv"
+    source.write_text(text)
+    several = ["--ratio-to", "b"] if "\nb," in text else []
+    assert run_cli(["plot", str(source), "-o", str(tmp_path / "scan.svg"), *several]) == 0
+    panels = {"Throughput", "Latency"} if "latency" in text else {"Throughput"}
+    found = re.findall("Throughput|Latency", (tmp_path / "scan.svg").read_text())
+    assert set(found) == panels
+    assert run_cli(["report", str(source), "--format", "pdf", "-o", str(tmp_path / "a.pdf")]) == 0
+
+
 def test_thousands_are_parted_on_the_axis(tmp_path: Path) -> None:
     level = np.array([1.0, 2.0])
     curve = Curve(("a",), "batch_size", level, level * 20_000, level, level, level)

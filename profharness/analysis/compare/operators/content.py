@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 import msgspec
 import numpy as np
@@ -23,6 +24,8 @@ from profharness.analysis.operators.around import around
 from profharness.analysis.operators.element_types import BY_WORD
 from profharness.analysis.operators.gradients import forward_of
 from profharness.analysis.operators.nests import nests
+from profharness.analysis.time.believed import believed
+from profharness.node.devices import Dtype
 from profharness.trace.columns.build import per_text
 from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
@@ -62,8 +65,9 @@ class Content:
     forward one that most belong to. `device` is the name of what it ran on.
 
     `flops` are the useful operations of matrix products in one step; None where those of less than
-    nine tenths of the time of matrix kernels are known. `limiters` name the ceiling that most of an
-    operator's time reaches, `ceilings` are those of the device, by the same names.
+    nine tenths of the time of matrix kernels are known. `unknown_flops` are what the others do at
+    most: nothing does more than its device's highest ceiling. `limiters` name the ceiling that most
+    of an operator's time reaches, `ceilings` are those of the device, by the same names.
     """
 
     window: Windowed
@@ -76,6 +80,7 @@ class Content:
     forward: dict[str, str]
     tree: Tree
     flops: float | None = None
+    unknown_flops: float = 0.0
     limiters: dict[str, Limiter] = field(default_factory=dict)
     ceilings: dict[Limiter, float] = field(default_factory=dict)
 
@@ -108,6 +113,7 @@ def content_of(trace: Trace) -> Content | None:
 
 class _Judged(TypedDict):
     flops: float | None
+    unknown_flops: float
     limiters: dict[str, Limiter]
     ceilings: dict[Limiter, float]
 
@@ -118,7 +124,8 @@ def _judged(trace: Trace, window: Windowed, names: list[str], group: I64) -> _Ju
     if window.clock == "host":
         known = facts.operators
         done = 0.0 if known is None else float(np.nansum(known.flops[window.begun & ~known.again]))
-        return {"flops": done / window.parts or None, "limiters": {}, "ceilings": {}}
+        flops = done / window.parts or None
+        return {"flops": flops, "unknown_flops": 0.0, "limiters": {}, "ceilings": {}}
     kernels, inside = trace.kernels, window.kernels
     shares = inside / np.maximum(kernels.dur_ns, 1)
     matrix, hidden = int(inside[facts.multiplying].sum()), int(inside[facts.hidden].sum())
@@ -128,6 +135,7 @@ def _judged(trace: Trace, window: Windowed, names: list[str], group: I64) -> _Ju
     np.add.at(times, (group[kernels.op[held]], facts.rates.kind[held]), inside[held])
     return {
         "flops": flops / window.parts or None if hidden <= _HIDDEN * matrix else None,
+        "unknown_flops": _unknown(facts, inside) / window.parts,
         "limiters": {
             names[at]: _LIMITERS[kind]
             for at, kind in enumerate(times.argmax(axis=1).tolist())
@@ -135,6 +143,19 @@ def _judged(trace: Trace, window: Windowed, names: list[str], group: I64) -> _Ju
         },
         "ceilings": _ceilings(facts),
     }
+
+
+def _unknown(facts: KernelFacts, inside: I64) -> float:
+    """The most operations that kernels of unknown work do; infinite without a ceiling, and where
+    products have times that cannot be true.
+    """
+    timeless = believed(facts.trace).kernels.dur_ns == 0
+    done = math.inf if (facts.multiplying & timeless).any() else 0.0
+    for device, roofs in facts.roofs.items():
+        ns = int(inside[facts.hidden & (facts.trace.kernels.device == device)].sum())
+        found = [one.limit for kind in get_args(Dtype) if (one := roofs.flops(kind)) is not None]
+        done += ns / 1e9 * max(found, default=math.inf) if ns else 0.0
+    return done
 
 
 def _ceilings(facts: KernelFacts) -> dict[Limiter, float]:

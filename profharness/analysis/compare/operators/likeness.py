@@ -18,15 +18,19 @@ def other_work(a: Content, b: Content) -> OtherWork | None:
     """Why they are not of the same work; None where they are, as far as they tell.
 
     The operations of matrix products in a step decide where both tell nearly all of them, whatever
-    operators and kernels do them. Elsewhere it takes operators of which hardly any is on both
-    sides.
+    operators and kernels do them: alike as far as they are known, or apart whatever the others do.
+    Elsewhere it takes operators of which hardly any is on both sides.
     """
     in_a, in_b = (_common(side.operators, other.operators) for side, other in ((a, b), (b, a)))
+    apart = max(in_a, in_b) < _IN_COMMON
     if a.flops and b.flops:
-        alike = abs(math.log(b.flops / a.flops)) <= _ALIKE
-    else:
-        alike = max(in_a, in_b) >= _IN_COMMON
-    if alike:
+        fewer, more = sorted((a, b), key=lambda side: side.flops or 0.0)
+        known = math.log((more.flops or 0.0) / (fewer.flops or 1.0))
+        if known <= _ALIKE:
+            apart = False
+        elif known > _ALIKE + math.log1p(fewer.unknown_flops / (fewer.flops or 1.0)):
+            apart = True
+    if not apart:
         return None
     return OtherWork(of="operators", common_a=in_a, common_b=in_b, flops_a=a.flops, flops_b=b.flops)
 

@@ -12,7 +12,6 @@ from profharness.analysis.critical.records import CriticalPath, PathRow
 from profharness.report.tables.critical import (
     batch_table,
     bound_text,
-    forecast_ends,
     gains,
     holding_path,
     longest_path,
@@ -72,8 +71,7 @@ def _worth(path: CriticalPath) -> Iterator[str]:
     on = f" on {one_line(holding.process, 40)}" if holding is not longest_path(path) else ""
     for made in gaining:
         now = format_ns(made.window_ns / max(made.steps, 1))
-        then = f" -> {forecast_ends(made)}" if made.is_told else ""
-        yield one_line(f"{made.change}{on}: {now}{then or f', {bound_text(made)}'}")
+        yield one_line(f"{made.change}{on}: {now}, {bound_text(made)}")
     if gaining:
         check = holding.what_if[0]
         yield (

@@ -10,7 +10,6 @@ from profharness.findings import ways
 from profharness.report.tables.critical import (
     batch_table,
     bound_text,
-    forecast_ends,
     slowed_by_recording,
 )
 from profharness.report.text.folding import fold_kernel_name
@@ -112,20 +111,13 @@ def _what_if_lines(forecasts: tuple[Forecast, ...]) -> Iterator[str]:
 
 
 def forecast_text(made: Forecast) -> str:
-    """`graphs: step 4.270 ms -> 2.900 ms to 3.610 ms; next limit: host: operators`; without an
-    interval `no-sync: step 4.270 ms, at most -40.2 %`.
-    """
+    """`no-sync: step 4.270 ms, at most -40.2 %`."""
     unit = "step" if made.steps else "window"
     words = f"{made.change}: {unit} {format_ns(made.window_ns / max(made.steps, 1))}"
     if not made.touched:
         return f"{words}: nothing on this trace is touched by it"
-    if not made.is_told:
-        by = "" if made.change == "no-sync" else " by its share of the recorded path"
-        return f"{words}, {bound_text(made) or 'with no bound on its gain'}{by}"
-    return (
-        f"{words} -> {forecast_ends(made)}"
-        f"; next limit: {LABELS[made.next_limit]}, {format_share(made.next_limit_share)}"
-    )
+    by = "" if made.change in ("graphs", "no-sync") else " by its share of the recorded path"
+    return f"{words}, {bound_text(made) or 'with no bound on its gain'}{by}"
 
 
 def _meeting_lines(path: CriticalPath) -> Iterator[str]:

@@ -8,7 +8,7 @@ from profharness.analysis.critical.records import Forecast
 from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.records import AfterWait, HostTime
 from profharness.analysis.records import Summary
-from profharness.report.tables.critical import bound_text, forecast_ends, holding_path
+from profharness.report.tables.critical import bound_text, holding_path
 from profharness.report.text.folding import fold_kernel_name
 from profharness.report.text.measured.host_time import WAIT_LESS, idle_advice, main_wait
 from profharness.report.text.measured.vendors import on_nvidia
@@ -120,8 +120,7 @@ def _gain(made: Forecast | None) -> float:
 
 
 def _worth(made: Forecast | None) -> str:
-    """` (graphs: 2.900 ms to 3.610 ms a step)`, ` (no-sync: at most -30.1 %)`."""
+    """` (no-sync: at most -30.1 %)`."""
     if made is None or _gain(made) <= 0 or not made.at_most_ns:
         return ""
-    each = " a step" if made.steps else ""
-    return f" ({made.change}: {forecast_ends(made) + each if made.is_told else bound_text(made)})"
+    return f" ({made.change}: {bound_text(made)})"

@@ -18,7 +18,8 @@ from profharness.analysis.compare.operators.records import (
     WorkTable,
 )
 from profharness.report.compared.words import other_work_words, work_answer
-from profharness.trace.model import Device
+from profharness.trace.columns.table import NULL
+from profharness.trace.model import Device, Trace
 from tests.analysis.compare.operators.scenes import STEPS, drawn
 from tests.analysis.scene import Scene
 
@@ -229,6 +230,38 @@ def test_operations_of_a_step_tell_different_work_first(flops_a, flops_b, other)
     assert (found is not None) is other
     unlike = replace(device_of(("triton::fused", 30)), flops=flops_a)
     assert compared(replace(one, flops=flops_a), unlike).other_work is None
+
+
+@pytest.mark.parametrize(("beside", "other"), [(0.0, True), (1.5e12, False), (0.5e12, True)])
+def test_products_of_unknown_work_are_no_different_work(beside, other):
+    whole = replace(device_of(("aten::mm", 30)), flops=2e12)
+    partly = replace(device_of(("aten::mm", 30)), flops=1e12, unknown_flops=beside)
+    for pair in ((whole, partly), (partly, whole)):
+        assert (compared(*pair).other_work is not None) is other
+
+
+def test_the_same_work_stays_it_where_one_trace_lost_an_operator():
+    contents = [content_of(of_products(linked=linked)) for linked in (True, False)]
+    assert contents[0] is not None
+    assert contents[1] is not None
+    assert contents[0].flops == 2 * (contents[1].flops or 0)
+    assert compared(*contents).other_work is None
+
+
+def of_products(*, linked: bool) -> Trace:
+    """Two products of a step, of which the second, a short one on matrix units, may have no
+    operator.
+    """
+    scene = Scene(devices=(Device("0", "NVIDIA H100 80GB HBM3"),))
+    given = {"shapes": "[[1024, 1024], [1024, 1024]]", "dtype": '["float", "float"]'}
+    for at in range(0, 5_000_000, 1_000_000):
+        scene.mark("step", at, at + 900_000, "ProfilerStep#1")
+        for start, length, name in ((at, 300_000, "sgemm"), (at + 520_000, 28_000, "hgemm")):
+            by = scene.launch(start + 2000, start + 3000)
+            known = linked or name == "sgemm"
+            op = scene.op("aten::mm", start + 1000, start + 4000, **given) if known else NULL
+            scene.kernel(start + 50_000, start + 50_000 + length, by, op=op, name=name)
+    return scene.build()
 
 
 def test_different_work_comes_first_and_nothing_is_faster():
