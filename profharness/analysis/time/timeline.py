@@ -143,17 +143,19 @@ def add(parts: list[Partition]) -> Partition:
     """
     causes = [part.idle_causes for part in parts if part.idle_causes is not None]
     kernels = [part.kernel_parts for part in parts if part.kernel_parts is not None]
+    unknown = sum(part.idle_or_not_recorded_ns for part in parts)
+    again = sum(part.idle_or_not_recorded_ns for part in parts if part.open_recurs)
     return Partition(
         window_ns=sum(part.window_ns for part in parts),
         compute_ns=sum(part.compute_ns for part in parts),
         exposed_communication_ns=sum(part.exposed_communication_ns for part in parts),
         exposed_copy_ns=sum(part.exposed_copy_ns for part in parts),
         idle_ns=sum(part.idle_ns for part in parts),
-        idle_or_not_recorded_ns=sum(part.idle_or_not_recorded_ns for part in parts),
+        idle_or_not_recorded_ns=unknown,
         communication_ns=sum(part.communication_ns for part in parts),
         copy_ns=sum(part.copy_ns for part in parts),
         idle_causes=_add_causes(causes) if causes and len(causes) == len(parts) else None,
-        open_recurs=any(part.open_recurs for part in parts),
+        open_recurs=2 * again > unknown,
         kernel_parts=(
             add_kernel_parts(kernels) if kernels and len(kernels) == len(parts) else None
         ),

@@ -8,6 +8,7 @@ from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.measurement import measure
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time.step_summaries import Selection, step_summaries
+from profharness.analysis.time.timeline import add
 from profharness.trace.model import Source
 from tests.analysis.scene import Scene
 
@@ -80,3 +81,13 @@ def test_steps_of_a_second_process_do_not_raise_what_is_needed() -> None:
     process(later, tuple("abc"), 200 * MS)
     process(later, ("late",) * 4, 0, pid=8)
     assert measure(later.build()).partition.open_recurs is True
+
+
+def test_of_several_files_most_of_the_time_says_whether_it_recurs() -> None:
+    scene, other = Scene(), Scene()
+    process(scene, ("late",) * 4, 0)
+    process(other, tuple("abcdef"), 0)
+    again, once = measure(scene.build()).partition, measure(other.build()).partition
+    assert (again.open_recurs, once.open_recurs) == (True, False)
+    assert add([again, again, once]).open_recurs
+    assert not add([again, once]).open_recurs
