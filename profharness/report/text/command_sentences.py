@@ -33,8 +33,6 @@ from profharness.report.text.measured.host_time import (
 from profharness.report.text.measured.step_cores import cores_kept_busy
 from profharness.units import format_ns, format_number, format_share
 
-_MUCH = 0.2
-"""Of the window: so much idle time is a loss whatever the kernels do."""
 OTHER_WORK = (
     "Other work competed for the CPU, so what limits this run cannot be told: "
     "repeat on a quiet node."
@@ -172,7 +170,7 @@ def next_step(summary: Summary) -> str:
     slowest = _slowest(summary)
     if slowest is not None and _waits_first(summary):
         return slow_rank.advice(slowest, own_pace=not under_pressure(summary))
-    first = _outside_operations(summary) or _feed_first(summary)
+    first = _outside_operations(summary) or feeding.first(summary)
     if first:
         return first
     verdict = summary.verdict
@@ -189,23 +187,6 @@ def next_step(summary: Summary) -> str:
             advice = feeding.advice(summary) or advice
         return f"{clause[0].upper()}{clause[1:]}{f'; {gain}' if gain else ''}. Try {advice}."
     return _without_limit(summary)
-
-
-def _feed_first(summary: Summary) -> str:
-    """What to change where nobody knows how well kernels use the device, but it is idle for much of
-    the time and the records say what the host did meanwhile; else empty.
-    """
-    verdict, partition = summary.verdict, summary.partition
-    cause = largest_cause(partition)
-    if verdict is None or verdict.kind not in NOT_KNOWN or partition is None or cause is None:
-        return ""
-    if partition.idle_ns < _MUCH * partition.window_ns:
-        return ""
-    advice = feeding.advice(summary)
-    if not advice or 2 * cause[1] < partition.idle_ns:
-        return ""
-    clause = cause[0].clause.format(share=_share(cause[1], partition), device=device_word(summary))
-    return f"{clause[0].upper()}{clause[1:]}. Try {advice}."
 
 
 def _outside_operations(summary: Summary) -> str:

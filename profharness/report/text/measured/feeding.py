@@ -8,18 +8,39 @@ from profharness.analysis.critical.records import Forecast
 from profharness.analysis.host.kinds import Kind
 from profharness.analysis.host.records import AfterWait, HostTime
 from profharness.analysis.records import Summary
+from profharness.analysis.verdict.wording import NOT_KNOWN
 from profharness.report.tables.critical import bound_text, holding_path
 from profharness.report.text.folding import fold_kernel_name
+from profharness.report.text.labels import device_word
+from profharness.report.text.limits import largest_cause
 from profharness.report.text.measured.host_time import WAIT_LESS, idle_advice, main_wait
 from profharness.report.text.measured.vendors import on_nvidia
 from profharness.units import format_ns, format_number, format_share
 
+_MUCH = 0.2  # of the window: so much idle time is a loss whatever the kernels do
 _LAUNCHING = (Kind.OPERATOR.key, Kind.LAUNCH_CALL.key, Kind.RUNTIME_CALL.key)
 _MOST = 0.5  # of the idle time
 _MANY_CALLS = 0.25  # of the idle time, so that graphs help beside the Python around the calls
 _WORTH_A_WORD = 0.05  # of the window
 _COMPUTES_NS = 100_000  # to call another operator or to launch takes some microseconds
 _SEVERAL = 3  # gaps: one or two are no habit
+
+
+def first(summary: Summary) -> str:
+    """What to change where nobody knows how well kernels use the device, but it is idle for much of
+    the time and the records say what the host did meanwhile; else empty.
+    """
+    verdict, partition = summary.verdict, summary.partition
+    cause = largest_cause(partition)
+    if verdict is None or verdict.kind not in NOT_KNOWN or partition is None or cause is None:
+        return ""
+    limit, ns = cause
+    if partition.idle_ns < _MUCH * partition.window_ns or 2 * ns < partition.idle_ns:
+        return ""
+    change = advice(summary)
+    share = format_share(ns / partition.window_ns)
+    clause = limit.clause.format(share=share, device=device_word(summary))
+    return f"{clause[0].upper()}{clause[1:]}. Try {change}." if change else ""
 
 
 def advice(summary: Summary) -> str:
