@@ -8,11 +8,13 @@ from profharness.analysis.kernels.facts import Yardstick
 from profharness.analysis.metrics import IDLE_CAUSES
 from profharness.analysis.power.narrowing import MIN_SAMPLES
 from profharness.analysis.records import Summary
+from profharness.analysis.run.summary import summarise_run
 from profharness.analysis.summarise import summarise_trace
 from profharness.analysis.time import idle
 from profharness.report.text.metrics import metrics_text
 from profharness.stats.streams import streams
-from profharness.trace.model import Trace
+from profharness.trace.model import Source, Trace
+from tests.analysis.run.test_steps import of_command
 from tests.analysis.test_ranges import MS, US, steps_of
 
 
@@ -131,3 +133,14 @@ def test_what_is_searched_for_unrecorded_work_is_searched_once(
     monkeypatch.setattr(idle, "not_recorded", lambda *args: calls.append(args[2]) or real(*args))
     assert sampled(30).partition is not None
     assert calls == [0]
+
+
+def test_the_telemetry_of_a_run_narrows_its_figures_and_its_verdict():
+    scene = steps_of(10 * MS, 60 * MS, 5 * MS, count=10)
+    scene.sources = (Source("a.json", "kineto", pid=7, pass_name="torch"),)
+    for at in range(0, 760 * MS, MS):
+        scene.sample("gpu_percent", at, at, 30.0, device=0)
+    found = summarise_run(of_command(), scene.build(), "run")
+    assert found.metrics["busy"].high == pytest.approx(0.31)
+    assert found.partition is not None
+    assert found.partition.idle_ns == pytest.approx(0.69 * found.partition.window_ns, abs=1)
