@@ -112,7 +112,8 @@ class EventStream(Generic[EventT]):
                 "warning",
                 where,
                 self.unreadable,
-                f"events are no valid JSON and were left out (first: {self.first_error})",
+                "events are no valid JSON, or of an unexpected form, and were left out (first: "
+                f"{self.first_error})",
             )
         if self.repaired:
             yield Problem(

@@ -598,7 +598,7 @@ def test_damaged_events_are_counted_and_the_rest_kept(tmp_path: Path) -> None:
     assert problem(trace, "no readable duration").count == 1
     assert problem(trace, "negative duration").count == 1
     assert problem(trace, "arguments of unexpected form").count == 1
-    assert problem(trace, "no valid JSON").count == 1
+    assert problem(trace, "no valid JSON, or of an unexpected form").count == 1
     assert "kernel that is no span 1" in problem(trace, "were left out: ").message
 
 
