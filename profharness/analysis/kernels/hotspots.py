@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from profharness.analysis.kernels import categories, spelling
+from profharness.analysis.kernels import categories, mangled
 from profharness.analysis.kernels.categories import category_codes, kernel_category, op_category
 from profharness.analysis.kernels.facts import KernelFacts
 from profharness.analysis.kernels.grouping import Grouped, combinations, group
@@ -185,7 +185,7 @@ def children(ops: Ops) -> tuple[I64, I64]:
 def _of_kernels(trace: Trace, facts: KernelFacts | None) -> Tally:
     if not len(trace.kernels):
         return _printed("kernel", trace, kernel_rows(trace))
-    trace = spelling.spelled(trace)
+    trace = mangled.spelled(trace)
     groups, names = _named(trace, trace.kernels.name, _durations(trace))
     place = _places(trace, groups)
     return Tally(
