@@ -24,8 +24,8 @@ from profharness.analysis.compare.records import (
     PointComparison,
 )
 from profharness.analysis.compare.row_reasons import row_reason
-from profharness.analysis.kernels.point_kernels import MOST as MOST_KERNELS
 from profharness.analysis.kernels.mangled import one_spelling
+from profharness.analysis.kernels.point_kernels import MOST as MOST_KERNELS
 from profharness.analysis.point_errors import throughput_ends
 from profharness.analysis.records import (
     Figure,
