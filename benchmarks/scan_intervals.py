@@ -10,7 +10,7 @@ the law's peak. Of the knee an open end holds everything on its side. Intervals 
 apart: those with both ends that hold the peak, those with an open end (`open`, and how many of them
 begin at or below the peak), and of servers whose throughput never falls those that have an upper
 end although there is no peak. `plans` are numbers of jobs, `above` those above the true knee.
-`--first` is the first seed; those below 100 were looked at while the method was made. `--save FILE`
+`--first` is the first seed; those below 200 were looked at while the method was made. `--save FILE`
 keeps the table as JSON.
 """
 

@@ -164,7 +164,7 @@ def _fit_concurrency(measured: Measured, seed: str, whole: Measured, *, jumped: 
         return Fitted(knee=knee, findings=(*poor, *_beyond(measured, None, knee)))
     copies = refit_copies(law, seed)
     spared = (one for one in likely if one[0].family is USL and one[0].measured is not measured)
-    usl = usl_law(law, copies, None if jumped else next(spared, None))
+    usl = usl_law(law, copies, next(spared, None))
     knee = knee_of_points(measured) if jumped else knee_of_law(law, copies)
     knee = widened(knee, likely, top)
     findings = [*_beyond(measured, usl, knee)]
