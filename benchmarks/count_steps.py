@@ -47,12 +47,15 @@ launched inside of mark i.
 *Steady* are the steps from the first one that is not too long: a length is too long above the
 median by five standard deviations (from the median absolute deviation) and by a tenth; two steps
 always stay. A first step without a length goes where the second is too long, or where it took
-longer than that limit from S(0) to E(0). Of several devices the mean of the lengths counts.
+longer than that limit from S(0) to E(0). Of several devices the mean of the lengths counts, of
+those that the step launched work on (of all where it launched nothing). A process whose lengths are
+all 0, because earlier work outlives its steps, has no step time and no rate, and where the median
+length is 0 there is no step time.
 
 *The window* of a device runs from the begin of the first steady step to the end of the last. Where
 several processes work on a device it is what their windows have in common (all of them, if that is
-nothing); a device on which no step launches anything has what the windows of all others have in
-common. Step time is the median of the lengths, steps per second their number over their sum (the
+nothing); a device on which no steady step launches anything has what the windows of all others have
+in common. Step time is the median of the lengths, steps per second their number over their sum (the
 mean over the processes), kernels per step those that the steady steps launched over the number of
 these steps.
 
@@ -313,6 +316,8 @@ class Chain:
     end: list[int]
     apart: list[int]
     """What lies between a step and the one before."""
+    launches: list[bool]
+    """Whether a step launched work of this device."""
     first_has_length: bool = True
 
     def lengths(self) -> list[int | None]:
@@ -403,7 +408,7 @@ def chain_of(recording: Recording, process: Process, device: str, usual: float) 
             begin[-1] = min(max([before, at, *others]), end[-1])
             apart[-1] = begin[-1] - before
         reached = max(reached, mark.end)
-    chain = Chain(begin, end, apart)
+    chain = Chain(begin, end, apart, [bool(work) for work in own])
     first = began[0] or 0
     earlier = max((one.end for one in earlier_work(recording, process, device)), default=NEVER)
     if marks[0].start < earlier < end[0]:
@@ -479,7 +484,7 @@ class Answer:
     @property
     def step_ns(self) -> float | None:
         every = [length for lengths in self.lengths.values() for length in lengths]
-        return statistics.median(every) if every else None
+        return (statistics.median(every) or None) if every else None
 
     @property
     def per_second(self) -> float | None:
@@ -514,21 +519,21 @@ def by_launch(recording: Recording, devices: list[str]) -> Answer | None:
         if is_unexplained(recording, process, chains):
             continue
         together = [
-            statistics.fmean(known)
-            if (known := [one for one in parts if one is not None])
-            else None
-            for parts in zip(*(chain.lengths() for chain in chains.values()), strict=True)
+            mean_of_known([chain.lengths()[number] for chain in its_own(chains, number)])
+            for number in range(len(process.marks))
         ]
-        span = max(chain.end[0] for chain in chains.values()) - min(
-            chain.begin[0] for chain in chains.values()
-        )
+        ran = its_own(chains, 0)
+        span = max(chain.end[0] for chain in ran) - min(chain.begin[0] for chain in ran)
         first = steady_from(together, span)
-        lengths[pid] = [length for length in together[first:] if length is not None]
+        known = [length for length in together[first:] if length is not None]
+        if any(known):
+            lengths[pid] = known
         steps += len(together) - first
         kernels += sum(one.kernel for work in process.launched[first:] for one in work)
         between += sum(sum(chain.apart[first + 1 :]) for chain in chains.values())
         for device, chain in chains.items():
-            windows[device].append([(chain.begin[first], chain.end[-1])])
+            if any(chain.launches[first:]):
+                windows[device].append([(chain.begin[first], chain.end[-1])])
     if not steps:
         return None
     own = {device: common(found) for device, found in windows.items() if found}
@@ -541,6 +546,11 @@ def by_launch(recording: Recording, devices: list[str]) -> Answer | None:
         kernels / steps if any(one.kernel for one in recording.work) else None,
         between,
     )
+
+
+def its_own(chains: dict[str, Chain], number: int) -> list[Chain]:
+    """Of the devices that a step launched work on; of all where it launched none at all."""
+    return [chain for chain in chains.values() if chain.launches[number]] or list(chains.values())
 
 
 def mean_of_known(lengths: Sequence[int | None]) -> float | None:

@@ -98,26 +98,39 @@ def _by_stream(stream: npt.NDArray[np.integer[Any]], start: I64) -> I64:
 
 
 def _holders(start: I64, end: I64, owner: I64) -> Mask:
-    """Which kernels of one stream, in order of their starts, hold a whole one of a later launch."""
-    count = len(start)
-    launches = np.append(np.flatnonzero(owner[1:] != owner[:-1]) + 1, count)
-    following = launches[np.searchsorted(launches, np.arange(count), "right")]
-    first_end = np.append(_first_to_end(end), count - 1)[following]
-    holds: Mask = (
-        (following < count)
-        & (end[first_end] <= end)
-        & (owner[first_end] != owner)
-        & (end - start[first_end] > SMALL_OVERLAP_NS)
-    )
+    """Which kernels of one stream, in order of their starts, hold a whole one of another launch
+    that began early enough.
+    """
+    holds = np.zeros(len(start), np.bool_)
+    launches = np.append(np.flatnonzero(owner[1:] != owner[:-1]) + 1, len(start))
+    following = launches[np.searchsorted(launches, np.arange(len(start)), "right")]
+    until = np.searchsorted(start, end - SMALL_OVERLAP_NS)
+    rows = np.flatnonzero(following < until)
+    if not len(rows):
+        return holds
+    first = _first_to_end(end, following[rows], until[rows])
+    held, own = end[first] <= end[rows], owner[first] == owner[rows]
+    holds[rows] = held & ~own
+    for row in rows[held & own].tolist():  # launches that lie among one another
+        among = slice(following[row], until[row])
+        holds[row] = ((end[among] <= end[row]) & (owner[among] != owner[row])).any()
     return holds
 
 
-def _first_to_end(end: I64) -> I64:
-    """For each kernel which of it and those behind it ends first."""
-    backwards = end[::-1]
-    lowest = np.minimum.accumulate(backwards)
-    new = np.ones(len(end), np.bool_)
-    new[1:] = backwards[1:] < lowest[:-1]
-    last = np.maximum.accumulate(np.where(new, np.arange(len(end)), 0))
-    found: I64 = len(end) - 1 - last[::-1]
+def _first_to_end(end: I64, low: I64, high: I64) -> I64:
+    """For each range of rows, which are not empty, which row of it ends first: the earlier one of
+    the two ranges of a power of two that cover it.
+    """
+    found = np.empty(len(low), np.int64)
+    power = np.log2(high - low).astype(np.int64)
+    best, width = np.arange(len(end)), 1  # of as many rows as `width` from each row on
+    for level in range(int(power.max()) + 1):
+        asked = power == level
+        found[asked] = _earlier(end, best[low[asked]], best[high[asked] - width])
+        best = _earlier(end, best[:-width], best[width:])
+        width *= 2
     return found
+
+
+def _earlier(end: I64, one: I64, other: I64) -> I64:
+    return np.where(end[one] <= end[other], one, other)

@@ -97,6 +97,20 @@ def test_the_last_kernel_that_it_holds_need_not_be_its_neighbour() -> None:
     assert rows(scene.build()) == [0]
 
 
+def test_the_one_that_it_holds_need_not_be_the_first_to_end() -> None:
+    """Kernels of its own launch, and those that begin near its end, may end before."""
+    scene = Scene()
+    graph, other = scene.call("hipGraphLaunch", 0, 5), scene.launch(10, 12)
+    scene.kernel(100 * US, 200 * US, graph)
+    scene.kernel(110 * US, 160 * US, other)
+    scene.kernel(120 * US, 130 * US, graph)
+    late, later = scene.launch(20, 22), scene.launch(30, 32)
+    scene.kernel(300 * US, 400 * US, scene.launch(14, 16))
+    scene.kernel(350 * US, 399 * US + 500, late)
+    scene.kernel(399 * US, 399 * US + 100, later)
+    assert rows(scene.build()) == [0, 1, 3]
+
+
 def test_branches_of_a_graph_and_small_overlaps_are_believed() -> None:
     scene = Scene()
     graph = scene.call("hipGraphLaunch", 0, 5)
@@ -138,18 +152,23 @@ def test_processes_that_a_csv_joins_have_streams_of_their_own() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.integers(0, 3), st.integers(0, 60_000), st.integers(0, 30_000), st.integers(0, 4)
+            st.integers(0, 1), st.integers(0, 60_000), st.integers(0, 30_000), st.integers(0, 4)
         ),
         max_size=12,
-    )
+    ),
+    st.sampled_from((0, 10_000, 100_000)),
 )
-def test_each_pair_of_kernels_says_the_same(drawn: list[tuple[int, int, int, int]]) -> None:
-    """Against every pair of kernels of five graphs, each launched when the one before has ended."""
+def test_each_pair_of_kernels_says_the_same(
+    drawn: list[tuple[int, int, int, int]], apart: int
+) -> None:
+    """Against every pair of kernels of five graphs, which begin so far apart: one when the one
+    before has ended, or among one another.
+    """
     scene = Scene()
     calls = [scene.call("hipGraphLaunch", number, number + 1) for number in range(5)]
     ordered = sorted(drawn, key=lambda one: (one[3], one[1]))
     for stream, start, length, by in ordered:
-        scene.kernel(start + 100_000 * by, start + 100_000 * by + length, calls[by], stream=stream)
+        scene.kernel(start + apart * by, start + apart * by + length, calls[by], stream=stream)
     trace = scene.build()
     kernels, call = trace.kernels, link_kernels(trace).api
     end = kernels.start_ns + kernels.dur_ns
@@ -159,7 +178,7 @@ def test_each_pair_of_kernels_says_the_same(drawn: list[tuple[int, int, int, int
         if any(
             kernels.stream[row] == kernels.stream[other]
             and call[row] != call[other]
-            and kernels.start_ns[other] >= kernels.start_ns[row]
+            and (kernels.start_ns[other], other) > (kernels.start_ns[row], row)
             and end[other] <= end[row]
             and end[row] - kernels.start_ns[other] > SMALL_OVERLAP_NS
             for other in range(len(kernels))
