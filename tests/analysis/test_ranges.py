@@ -157,7 +157,7 @@ def test_two_runs_are_compared_by_their_ranges():
     assert apart["busy"].apart
     text = comparison_text(compare(narrow, b), ())
     assert "changed: the ranges lie apart" in text
-    with pytest.raises(UsageError, match="'busy' is a range"):
+    with pytest.raises(UsageError, match="of 'busy' only between which values"):
         breaches(compare(narrow, b), parse("busy<-5%"))
 
 

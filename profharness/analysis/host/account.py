@@ -7,7 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from profharness.analysis.host.after_waits import Opened, opened_by_waits
+from profharness.analysis.host.kinds import without_address
 from profharness.analysis.host.records import AfterWait, HostTime
 from profharness.analysis.host.step_threads import step_threads
 from profharness.analysis.host.tally import KEPT, HostTally
@@ -18,6 +21,7 @@ from profharness.analysis.time.not_recorded import remote_copies
 from profharness.analysis.time.windows import Windows
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
+from profharness.trace.columns.keys import distinct
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
@@ -32,7 +36,7 @@ def of_idle(
     """What the host did while each of the devices was idle. Causes sum as in the partition. `shown`
     are the same records with Python's functions, in parts that each hold all of their processes.
     """
-    tally, opened = HostTally(), Opened()
+    tally, opened = HostTally(launching=_launching(trace)), Opened()
     asked = _Asked()
     for device in devices:
         own = when.on(device)
@@ -66,6 +70,13 @@ def of_idle(
             for name, (ns, count) in sorted(opened.items(), key=lambda item: (-item[1][0], item[0]))
         )[:KEPT],
     )
+
+
+def _launching(trace: Trace) -> frozenset[str]:
+    """The names of the operators to which work of a device belongs."""
+    rows = distinct(np.concatenate((trace.kernels.op, trace.copies.op)))
+    names = distinct(trace.ops.name[rows[rows != NULL]])
+    return frozenset(without_address(trace.strings[int(name)]) for name in names)
 
 
 def of_window(trace: Trace, when: Windows, shown: Iterable[Trace] = ()) -> HostTime | None:

@@ -25,7 +25,7 @@ from profharness.analysis.time.idle import HostThread
 from profharness.stats import intervals
 from profharness.stats.intervals import Intervals
 from profharness.stats.proportion import wilson
-from profharness.trace.columns.keys import distinct, first_rows, pack
+from profharness.trace.columns.keys import first_rows, pack
 from profharness.trace.columns.table import NULL
 from profharness.trace.model import Trace
 
@@ -42,10 +42,12 @@ class HostTally:
     frozen, as it grows with each thread and cause.
 
     With `near`, a merged set of intervals, only time in it is asked for: threads are followed
-    there alone, which is much cheaper where a device is seldom idle.
+    there alone, which is much cheaper where a device is seldom idle. `launching` are the names of
+    the operators to which work of a device belongs.
     """
 
     near: Intervals | None = None
+    launching: frozenset[str] = frozenset()
     _trace: Trace | None = field(default=None, init=False)
     _times: Counter[_Key] = field(default_factory=Counter, init=False)
     _computed: Counter[_Key] = field(default_factory=Counter, init=False)
@@ -53,14 +55,12 @@ class HostTally:
     _running: dict[_Key, int | None] = field(default_factory=dict, init=False)
     _of_thread: dict[int, ThreadSamples] = field(default_factory=dict, init=False)
     _lines: dict[int, Timeline] = field(default_factory=dict, init=False)
-    _names: frozenset[int] | None = field(default=None, init=False)
 
     def turn_to(self, trace: Trace) -> None:
         """From now on threads are those of this trace."""
         self._trace = trace
         self._of_thread.clear()
         self._lines.clear()
-        self._names = None
 
     @property
     def trace(self) -> Trace:
@@ -141,17 +141,8 @@ class HostTally:
             name = HOOKS if is_own(text) else without_address(text)
             key = cause, Kind(int(kind[at])).key, name
             self._times[key] += ns
-            launching = self._launching() if key[1] == Kind.OPERATOR.key else ()
-            if launching and int(named[at]) not in launching:
+            if self.launching and key[1] == Kind.OPERATOR.key and name not in self.launching:
                 self._computed[key] += count
-
-    def _launching(self) -> frozenset[int]:
-        """The names, by their codes, of the operators to which work of a device belongs."""
-        if self._names is None:
-            trace = self.trace
-            rows = distinct(np.concatenate((trace.kernels.op, trace.copies.op)))
-            self._names = frozenset(distinct(trace.ops.name[rows[rows != NULL]]).tolist())
-        return self._names
 
     def _add_samples(self, cause: str, gaps: Gaps, samples: ThreadSamples) -> None:
         told = 0
